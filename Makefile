@@ -1,0 +1,39 @@
+# Every target sets itself up: a virtual environment in .venv, made anew when the pins change.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+OUT ?= out
+TESTS ?= tests
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint types check bench clean
+
+demo: .venv/ready
+	@rm -rf $(OUT)/demo
+	@echo "A utility publishes the peak load of 12 circuits, 1,416 homes, without giving one home away."
+	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo
+
+test: .venv/ready
+	$(BIN)/python -m pytest -n auto $(TESTS)
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/ready
+	$(BIN)/mypy
+	$(BIN)/mypy tests benchmarks data
+
+check: lint types test
+
+bench: .venv/ready
+	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
+	@echo "Setting up .venv (once; about a minute) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[flows,dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""Prefect flows: the same stages as :mod:`release.pipeline`, one task a stage."""

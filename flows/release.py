@@ -1,0 +1,120 @@
+"""A release as a Prefect flow: ``python -m flows.release SPEC --out OUT``.
+
+One task a stage, the same functions as ``dp-release run``. What Prefect may know is treated as
+public: parameters are two paths, results are not persisted, nothing is cached, nothing is printed
+into its logs, and arguments and results travel sealed, so that it cannot look into them. No task
+is retried: a retry around the draw would draw twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from release.cli import STAGES, guarded, print_verdict
+from release.errors import ReleaseError
+from release.pipeline import Published, run_release
+
+# Read by Prefect when it is imported. Its telemetry would leave the machine, and its start-up
+# collides with its own database; its log may not hold tracebacks, whose messages quote values.
+SETTINGS = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
+    "PREFECT_CLI_PROMPT": "false",
+}
+os.environ.update({name: os.environ.get(name, value) for name, value in SETTINGS.items()})
+
+
+def _have_home() -> None:
+    """Give Prefect a folder that can be written: its own, or a passing one where there is none."""
+    home = Path(os.environ.get("PREFECT_HOME") or Path("~/.prefect").expanduser())
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        home = Path(tempfile.mkdtemp(prefix="dp-release-prefect-"))
+    os.environ["PREFECT_HOME"] = str(home)
+
+
+_have_home()
+
+from prefect import flow, task  # noqa: E402 - after its settings
+from prefect.cache_policies import NO_CACHE  # noqa: E402 - as above
+
+T = TypeVar("T")
+
+
+class Sealed:
+    """Carries values past the orchestrator: it sees an opaque object without a telling name."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: object) -> None:
+        self.content = content
+
+    def __repr__(self) -> str:
+        return "Sealed"
+
+
+def as_task(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """Run one stage as a Prefect task.
+
+    Raises:
+        ReleaseError: the stage refused, or failed; a foreign exception is told by type only.
+    """
+
+    def stage(sealed: Sealed) -> Sealed:
+        try:
+            return Sealed(function(*cast("tuple[Any, ...]", sealed.content)))
+        except ReleaseError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise ReleaseError(f"internal error in stage {name} ({kind})") from None
+
+    # A progress line rather than Prefect's log: the flow is run by people too.
+    print(f"  {STAGES[name]}", flush=True)  # noqa: T201 - as said
+    run = task(
+        name=name,
+        retries=0,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+        log_prints=False,
+    )(stage)
+    return cast("T", run(Sealed(arguments)).content)
+
+
+@flow(name="dp-release", persist_result=False, retries=0, log_prints=False)
+def release_flow(spec: str, out: str) -> Sealed:
+    """Run the release that ``spec`` describes into the folder ``out``."""
+    return Sealed(run_release(Path(spec), Path(out), as_task))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line of the flow; errors and exit status as those of ``dp-release run``."""
+    parser = argparse.ArgumentParser(prog="python -m flows.release", description=__doc__)
+    parser.add_argument("spec", help="the release spec, a YAML file")
+    parser.add_argument("--out", required=True, help="the folder that holds the releases")
+    given = parser.parse_args(arguments)
+
+    def action() -> int:
+        print(f"Running {given.spec} as a Prefect flow, one task a stage:")  # noqa: T201 - for people
+        published = cast("Published", release_flow(given.spec, given.out).content)
+        if published.verdict is not None:
+            print_verdict(published.verdict)
+        print(f"report: {published.public / 'report.html'}")  # noqa: T201 - for people
+        return 0
+
+    sys.exit(guarded(action))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Answer domains, the finite groups they live in, and distances in them.
+
+An answer domain is the set of possible answers of a query, coded 0..n, with labels and a topology.
+Noise is added modulo n+1, so the codes form the group Z_{n+1}; a joint answer lives in a product of
+such groups. Elements of a product are numbered in row-major order, as in the law files.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes: TypeAlias = NDArray[np.int64]
+"""Answer codes, or element numbers of a group."""
+
+Shift: TypeAlias = tuple[int, ...]
+"""A difference of two answers: one coordinate for each factor of the group."""
+
+
+class Topology(Enum):
+    """How far apart two answers are."""
+
+    NOMINAL = "nominal"  # categories: equal or not
+    ORDERED = "ordered"  # counts and levels: |a - b|
+    CYCLIC = "cyclic"  # hours, months: the shorter way round
+
+
+@dataclass(frozen=True)
+class Group:
+    """The product Z_{m1} × … × Z_{mk}; ``moduli`` as in the ``group`` of a law file.
+
+    Raises:
+        ValueError: no modulus, or one below 2.
+    """
+
+    moduli: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.moduli or not all(m >= 2 for m in self.moduli):
+            raise ValueError("a group needs one or more moduli, each at least 2")
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.moduli)
+
+    def normal(self, shift: Shift) -> Shift:
+        """The coordinates of ``shift``, each reduced to 0..m-1.
+
+        Raises:
+            ValueError: the number of coordinates is not the number of factors.
+        """
+        return tuple(s % m for s, m in zip(shift, self.moduli, strict=True))
+
+    def negative(self, shift: Shift) -> Shift:
+        """The inverse of ``shift``."""
+        return self.normal(tuple(-s for s in shift))
+
+    def element(self, shift: Shift) -> int:
+        """The number of an element, row-major."""
+        number = 0
+        for coordinate, modulus in zip(self.normal(shift), self.moduli, strict=True):
+            number = number * modulus + coordinate
+        return number
+
+    def shift(self, element: int) -> Shift:
+        """The coordinates of an element; the inverse of :meth:`element`."""
+        coordinates = []
+        for modulus in reversed(self.moduli):
+            element, coordinate = divmod(element, modulus)
+            coordinates.append(coordinate)
+        return tuple(reversed(coordinates))
+
+    def moved(self, shift: Shift) -> Codes:
+        """For each element η, in order, the number of η + ``shift``; shape ``(size,)``."""
+        grid = np.arange(self.size, dtype=np.int64).reshape(self.moduli)
+        steps = tuple(-s for s in self.normal(shift))
+        return np.roll(grid, steps, axis=tuple(range(len(self.moduli)))).reshape(-1)
+
+    def steps_from_zero(self, shifts: tuple[Shift, ...]) -> Codes:
+        """The least number of shifts whose sum is each element; -1 where there is none.
+
+        Breadth-first search by levels on arrays, O(size · |shifts|). This is the distance d of
+        MATH.md A; with the differences of a query as shifts, it is how fast noise may fall off.
+        """
+        distance = np.full(self.size, -1, dtype=np.int64)
+        distance[0] = 0
+        front = np.zeros(1, dtype=np.int64)
+        level = 0
+        while front.size:
+            level += 1
+            reached = np.zeros(self.size, dtype=bool)
+            for shift in shifts:
+                reached[self._plus(front, shift)] = True
+            reached &= distance < 0
+            front = np.flatnonzero(reached)
+            distance[front] = level
+        return distance
+
+    def _plus(self, elements: Codes, shift: Shift) -> Codes:
+        if len(self.moduli) == 1:
+            return (elements + shift[0]) % self.moduli[0]
+        coordinates = np.unravel_index(elements, self.moduli)
+        sums = [(c + s) % m for c, s, m in zip(coordinates, shift, self.moduli, strict=True)]
+        return np.asarray(np.ravel_multi_index(sums, self.moduli), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class AnswerDomain:
+    """The possible answers of one query, in code order.
+
+    ``labels[c]`` is what code ``c`` is published as: a string for nominal domains, an integer for
+    the others. For levels it is the least integer of the level, so that coding it gives ``c`` back.
+    """
+
+    topology: Topology
+    labels: tuple[str, ...] | tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.labels) < 2:
+            raise ValueError("a domain needs two answers or more")
+
+    @property
+    def size(self) -> int:
+        """The number of answers, n+1."""
+        return len(self.labels)
+
+    @property
+    def group(self) -> Group:
+        """The group Z_{n+1} of the codes."""
+        return Group((self.size,))
+
+
+def levels(low: int, high: int, count: int) -> AnswerDomain:
+    """``count`` equal levels from ``low`` to ``high``; labels are the least integers of the levels.
+
+    Raises:
+        ValueError: not low < high, or more levels than integers between them.
+    """
+    if not low < high:
+        raise ValueError("low must be below high")
+    if not 2 <= count <= high - low:
+        raise ValueError("count must be at least 2 and at most high - low")
+    return AnswerDomain(
+        Topology.ORDERED, tuple(level_edge(low, high, count, c) for c in range(count))
+    )
+
+
+def level_edge(low: int, high: int, count: int, code: int) -> int:
+    """The least integer x with floor((x - low)·count/(high - low)) ≥ code (FORMAT.md §1)."""
+    return low - (-code * (high - low) // count)

@@ -1,0 +1,96 @@
+"""What a release costs: how many cells one unit can touch, and the sum of all charges.
+
+Basic composition (rule "basic-v1"), in exact rationals: ε and δ of everything that can depend on
+one unit add up. It holds for pure and approximate guarantees, and for probabilistic ones too: the
+sum of two privacy losses exceeds ε₁+ε₂ only if one of them exceeds its own ε.
+
+A unit lies in the cells that its rows name. It has one fixed part, so it can touch at most as many
+cells as there are free parts, and at most as many as it has rows. A replaced unit can leave that
+many cells and enter as many others, though never more than there are free parts: its fixed part
+stays (DESIGN.md §6, rule 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from release.errors import BudgetError
+from release.exact import format_exact
+from release.guarantee import Definition
+from release.reading import SpecFile
+from release.spec import Query, Relation
+
+
+@dataclass(frozen=True)
+class Charge:
+    """The charge of one query: ``cells`` times the guarantee of one cell."""
+
+    cells: int
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def parallel(self) -> bool:
+        """Whether one unit touches one cell only, so that the cells compose in parallel."""
+        return self.cells == 1
+
+
+@dataclass(frozen=True)
+class Charges:
+    """The charges of a release, query by query, and their sum."""
+
+    queries: tuple[Charge, ...]
+    epsilon: Fraction
+    delta: Fraction
+    definition: Definition
+
+
+def touched_cells(spec_file: SpecFile, query: Query) -> int:
+    """How many cells of ``query`` can differ between neighbours, at most."""
+    privacy = spec_file.spec.privacy
+    free = prod(len(spec_file.keys[c]) for c in query.by if c not in privacy.fixed)
+    at_once = min(free, privacy.max_rows_per_unit)
+    if privacy.neighbours is Relation.REPLACE_ONE:
+        return min(free, 2 * at_once)
+    return at_once
+
+
+def charges(spec_file: SpecFile) -> Charges:
+    """The charges of the release; a release over its budget does not get further.
+
+    Raises:
+        BudgetError: the sum exceeds the budget of the spec.
+    """
+    spec = spec_file.spec
+    found = []
+    for query in spec.queries:
+        cells, promised = touched_cells(spec_file, query), query.guarantee
+        found.append(Charge(cells, cells * promised.epsilon, cells * promised.delta))
+    epsilon = sum((charge.epsilon for charge in found), Fraction(0))
+    delta = sum((charge.delta for charge in found), Fraction(0))
+    for name, asked, cap in (
+        ("epsilon", epsilon, spec.budget.epsilon),
+        ("delta", delta, spec.budget.delta),
+    ):
+        if asked > cap:
+            raise BudgetError(
+                f"budget.{name}: the queries charge {format_exact(asked)}, the cap is "
+                f"{format_exact(cap)}; lower guarantees, or declare fixed keys, or raise the cap"
+            )
+    if delta >= 1:
+        raise BudgetError("budget.delta: the queries charge 1 or more, which promises nothing")
+    return Charges(tuple(found), epsilon, delta, _definition(spec_file))
+
+
+def _definition(spec_file: SpecFile) -> Definition:
+    """The strongest definition that all queries keep."""
+    used = {
+        query.guarantee.definition if query.guarantee.delta else Definition.PURE
+        for query in spec_file.spec.queries
+    }
+    for definition in (Definition.APPROXIMATE, Definition.PROBABILISTIC):
+        if definition in used:
+            return definition
+    return Definition.PURE

@@ -1,0 +1,212 @@
+"""The command line: reads arguments, prints results, and turns errors into one line and a status.
+
+Exit status: 0 done or verified, 1 refused or verification failed, 2 the spec or the call is wrong,
+3 verified as far as the given halves allow (FORMAT.md §6). Nothing here computes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from release.errors import ReleaseError
+from release.version import VERSION
+
+if TYPE_CHECKING:
+    from release.pipeline import Step
+    from release.verify import Verdict
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    name="dp-release",
+    help="Publish tables under differential privacy with provably least noise, and check them.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+# Typer's own root of all complaints about the call; it is exported by its children only.
+_USAGE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
+
+STAGES = {
+    "spec": "reading the spec",
+    "check": "looking at the output folder",
+    "load": "loading the confidential tables",
+    "answer": "answering the queries",
+    "differences": "finding how far one unit can move each answer",
+    "design": "solving for the noise laws and proving them",
+    "charge": "charging the budget",
+    "draw": "drawing the noise",
+    "publish": "publishing",
+    "verify": "verifying what was published",
+}
+"""What each stage does, for people."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dp-release {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Publish tables under differential privacy with provably least noise, and check them."""
+
+
+@app.command()
+def run(
+    spec: Annotated[Path, typer.Argument(help="The release spec, a YAML file.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Run a release: load, answer, design the noise, draw, publish, verify.
+
+    Example: dp-release run data/ami.yaml --out out
+    """
+    from release.pipeline import run_release
+
+    with _stages() as step:
+        published = run_release(spec, out, step)
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "release_id": published.public.name,
+                    "public": str(published.public),
+                    "auditor": str(published.auditor) if published.auditor else None,
+                }
+            )
+        )
+        return
+    typer.echo(f"published  {published.public}")
+    if published.auditor:
+        typer.echo(f"auditor    {published.auditor}  (confidential)")
+    typer.echo(f"report     {published.public / 'report.html'}")
+
+
+@app.command()
+def verify(
+    public: Annotated[Path, typer.Argument(help="The public folder of a release.")],
+    auditor: Annotated[
+        Path | None,
+        typer.Option("--auditor", help="The auditor's half: of this release, or of all."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Check a release without the confidential data: what is proved, tested, only asserted.
+
+    Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor
+    """
+    from release.verify import verify as check
+
+    if auditor is not None and not (auditor / "openings.json").exists():
+        auditor = auditor / public.resolve().name
+    verdict = check(public, auditor)
+    if as_json:
+        typer.echo(json.dumps(_plain(verdict), ensure_ascii=False))
+    else:
+        print_verdict(verdict)
+    raise typer.Exit(0 if verdict.complete else 3)
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "release_id": verdict.release_id,
+        "verified": "complete" if verdict.complete else "as far as the given halves allow",
+        "proved": verdict.proved,
+        "tested": verdict.tested,
+        "asserted": verdict.asserted,
+        "unopened": verdict.unopened,
+    }
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """The verdict for people, on standard output."""
+    for title, items in (
+        ("Proved in exact arithmetic", verdict.proved),
+        ("Tested", verdict.tested),
+        ("Only asserted", verdict.asserted),
+        ("Not opened, for want of the auditor's half", verdict.unopened),
+    ):
+        if items:
+            typer.echo(f"{title}:")
+            for item in items:
+                typer.echo(f"  - {item}")
+    word = "verified" if verdict.complete else "verified as far as the given halves allow"
+    typer.echo(f"{verdict.release_id}: {word}")
+
+
+@contextmanager
+def _stages() -> Iterator[Step]:
+    """A step that shows which stage is at work: a live line on a terminal, else a line a stage."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False)
+    columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
+    ) as progress:
+
+        def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
+            task = progress.add_task(STAGES[name], total=1)
+            if progress.disable:
+                console.print(STAGES[name])
+            result = function(*arguments)
+            progress.update(task, completed=1)
+            return result
+
+        yield step
+
+
+def one_line(error: BaseException) -> str:
+    """An error as the one line that a person sees; never a value of a confidential table."""
+    if isinstance(error, ReleaseError):
+        text = " ".join(str(error).split())
+        return f"error: {text}"
+    # A foreign message may quote values, so only its type is told.
+    return f"error: internal error ({type(error).__name__}); nothing was published"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point of ``dp-release``."""
+    raise SystemExit(guarded(lambda: _run_app(arguments)))
+
+
+def _run_app(arguments: list[str] | None) -> int:
+    # Without arguments: the help, and not a complaint.
+    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        status = app(given, prog_name="dp-release", standalone_mode=False)
+    except _USAGE_ERROR as error:
+        message = error.format_message()  # type: ignore[attr-defined]  # all of its children do
+        typer.echo(f"error: {' '.join(message.split())}; see dp-release --help", err=True)
+        return 2
+    return int(status or 0)
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """Run ``action``; every exception becomes one line on standard error and an exit status."""
+    try:
+        return action()
+    except ReleaseError as error:
+        print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("error: interrupted; nothing was published", file=sys.stderr)  # noqa: T201 - the edge
+        return 1
+    except Exception as error:
+        print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge
+        return 1

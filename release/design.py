@@ -1,0 +1,261 @@
+"""The front door: the law that loses least under a promised guarantee, proved.
+
+A ladder; the first rung that applies (DESIGN.md §3.6):
+
+1. the closed forms, for the error rate;
+2. the linear program, for pure and approximate guarantees and any loss;
+3. the mixed-integer program, for probabilistic guarantees with δ > 0.
+
+Whatever a rung returns is a suggestion. It becomes a law of integers, the guarantee is proved on
+those integers, and a law that cannot be proved does not leave this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from release.errors import DesignError
+from release.exact import exp_below_any_verifier
+from release.guarantee import Definition, Differences, Guarantee, keeps
+from release.law import DEFAULT_BITS, Law
+from release.losses import Loss
+from release.mechanisms.closed_form import (
+    delta_buys_nothing,
+    highest_mode,
+    mixture_law,
+    pure_law,
+)
+from release.mechanisms.integer import find_pattern
+from release.mechanisms.linear import (
+    Pattern,
+    Problem,
+    Suggestion,
+    proved_bound,
+    solve_linear,
+    solve_pattern,
+)
+from release.mechanisms.repair import raise_to_feasible, round_mixture
+
+TIME_LIMIT = 60.0
+"""Seconds a mixed-integer program may take before its best law is used, with its honest gap."""
+
+_SHARP = Fraction(1, 10**6)
+_SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
+
+# How much of δ is kept free for the solver's tolerance and for rounding, in the order of trial.
+_TIGHTEN = (0.0, 1e-9, 1e-8, 1e-6, 1e-4)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A proved law with what is known about its optimality.
+
+    ``lower_bound`` is a bound of the loss of every law with this guarantee; ``bound_proved`` tells
+    whether it was proved exactly or is the solver's word. Losses are in the units of the loss.
+    """
+
+    law: Law
+    differences: Differences
+    guarantee: Guarantee
+    loss: Loss
+    method: str
+    objective: Fraction
+    lower_bound: Fraction
+    bound_proved: bool
+    solver: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> Fraction:
+        """How much better any law could be at most."""
+        return max(Fraction(0), self.objective - self.lower_bound)
+
+
+def design(
+    differences: Differences,
+    guarantee: Guarantee,
+    loss: Loss,
+    time_limit: float = TIME_LIMIT,
+) -> Design:
+    """The law of least expected ``loss`` that keeps ``guarantee`` under ``differences``.
+
+    ``time_limit`` (seconds) bounds a mixed-integer program; when it strikes, the design says so in
+    its notes and its gap.
+
+    Raises:
+        DesignError: no law could be proved.
+        ValueError: the loss and the differences have different sizes.
+    """
+    if loss.numerators.shape != (differences.group.size,):
+        raise ValueError("the loss needs one cost for each element of the group")
+    problem = Problem.of(differences, _in_effect(guarantee), loss)
+    found = _closed_form(problem) or _by_solver(problem, time_limit)
+    found = replace(found, guarantee=guarantee)
+    # Proved with a ratio below every verifier's, so that the law passes with any of them.
+    if not keeps(found.law, differences, guarantee, exp_below_any_verifier(guarantee.epsilon)):
+        raise DesignError(f"the law found does not keep the {guarantee}")
+    return found
+
+
+def _in_effect(guarantee: Guarantee) -> Guarantee:
+    """With δ = 0 all three definitions are the pure one."""
+    if guarantee.delta == 0:
+        return Guarantee(Definition.PURE, guarantee.epsilon, guarantee.delta)
+    return guarantee
+
+
+def _finish(
+    problem: Problem,
+    law: Law,
+    method: str,
+    bound: Fraction,
+    *,
+    proved: bool = True,
+    solver: str = "none",
+) -> Design:
+    objective = problem.loss.of(law)
+    return Design(
+        law=law,
+        differences=problem.differences,
+        guarantee=problem.guarantee,
+        loss=problem.loss,
+        method=method,
+        objective=objective,
+        lower_bound=min(bound, objective) if not proved else bound,
+        bound_proved=proved,
+        solver=solver,
+    )
+
+
+def _finish_linear(problem: Problem, law: Law, proved: Fraction, suggestion: Suggestion) -> Design:
+    """With the proved bound where it is sharp, else with the solver's, said to be such.
+
+    Multipliers of a long tail are known to the solver only in proportion to its masses, and the
+    exact bound then has no value.
+    """
+    sharp = problem.loss.of(law) - proved <= problem.loss.of(law) * _SHARP
+    if sharp:
+        return _finish(problem, law, "linear-program", proved, solver=suggestion.solver)
+    bound = max(proved, Fraction(max(0.0, suggestion.bound)))
+    result = _finish(problem, law, "linear-program", bound, proved=False, solver=suggestion.solver)
+    return replace(result, notes=(_SOLVERS_BOUND,))
+
+
+def _safe_law(problem: Problem, bits: int = DEFAULT_BITS) -> Law:
+    """The closed form for pure guarantees: feasible under every definition, whatever the loss."""
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    return pure_law(problem.differences.group, problem.steps, ratio, bits)
+
+
+def _closed_form(problem: Problem) -> Design | None:
+    if not problem.loss.is_error_rate:
+        return None
+    epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta
+    definition = problem.guarantee.definition
+    if definition is Definition.PROBABILISTIC:
+        if not delta_buys_nothing(problem.steps, epsilon, delta):
+            return None
+        delta = Fraction(0)
+    if delta == 0:
+        law = _safe_law(problem)
+    else:
+        ratio = exp_below_any_verifier(epsilon)
+        law = mixture_law(problem.differences.group, problem.steps, ratio, delta)
+    cost = problem.loss.cost(1)
+    bound = cost * (1 - highest_mode(problem.steps, epsilon, delta))
+    return _finish(problem, law, "closed-form", max(Fraction(0), bound))
+
+
+def _by_solver(problem: Problem, time_limit: float) -> Design:
+    definition = problem.guarantee.definition
+    if definition is Definition.PURE:
+        return _pure_by_linear(problem)
+    if definition is Definition.APPROXIMATE:
+        return _approximate_by_linear(problem)
+    return _probabilistic_by_integer(problem, time_limit)
+
+
+def _pure_by_linear(problem: Problem) -> Design:
+    suggestion = _solved(solve_linear(problem), problem)
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    law = raise_to_feasible(suggestion.masses, problem.differences, ratio, DEFAULT_BITS, None)
+    bound = proved_bound(problem, suggestion.multipliers)
+    return _finish_linear(problem, law, bound, suggestion)
+
+
+def _approximate_by_linear(problem: Problem) -> Design:
+    guarantee = problem.guarantee
+    ratio = exp_below_any_verifier(guarantee.epsilon)
+    safe = _safe_law(problem, _bits_for(problem))
+    best: tuple[Fraction, Law, Suggestion] | None = None
+    bound = Fraction(0)
+    for tighten in _TIGHTEN:
+        suggestion = solve_linear(problem, tighten)
+        if suggestion is None:
+            continue
+        bound = max(bound, proved_bound(problem, suggestion.multipliers))
+        law = _mixed_until_kept(problem, suggestion, safe, ratio)
+        loss = problem.loss.of(law)
+        if best is None or loss < best[0]:
+            best = (loss, law, suggestion)
+        if loss - Fraction(suggestion.objective) <= loss * _SHARP / 10:
+            break
+    if best is None:
+        raise DesignError(f"the solver found no law for the {guarantee}")
+    return _finish_linear(problem, best[1], bound, best[2])
+
+
+def _mixed_until_kept(problem: Problem, suggestion: Suggestion, safe: Law, ratio: Fraction) -> Law:
+    """The rounded suggestion, mixed with as little of the safe law as the exact proof asks for."""
+    guarantee = problem.guarantee
+    for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(9, 0, -1))):
+        law = round_mixture(suggestion.masses, safe, Fraction(1) - give)
+        if keeps(law, problem.differences, guarantee, ratio):
+            return law
+    return safe
+
+
+def _bits_for(problem: Problem) -> int:
+    """Enough bits that rounding every element costs less than a billionth of δ."""
+    roundings = problem.size * (2 + int(problem.ratio))
+    needed = (roundings * 10**9 / problem.guarantee.delta).__ceil__().bit_length()
+    return DEFAULT_BITS if needed <= DEFAULT_BITS else -(-needed // 32) * 32
+
+
+def _probabilistic_by_integer(problem: Problem, time_limit: float) -> Design:
+    safe = _safe_law(problem)
+    found = find_pattern(problem, time_limit)
+    law = None if found is None else _law_of_pattern(problem, found.pattern)
+    if law is None or problem.loss.of(law) > problem.loss.of(safe):
+        law = safe
+    bound = Fraction(0) if found is None else Fraction(max(0.0, found.bound))
+    solver = "HiGHS" if found is None else found.solver
+    result = _finish(problem, law, "integer-program", bound, proved=False, solver=solver)
+    notes = [_SOLVERS_BOUND]
+    if found is None or not found.finished:
+        notes.append("the time limit ended the search; the gap is what is left open")
+    return replace(result, notes=tuple(notes))
+
+
+def _law_of_pattern(problem: Problem, pattern: Pattern) -> Law | None:
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    for tighten in _TIGHTEN:
+        suggestion = solve_pattern(problem, pattern, tighten)
+        if suggestion is None:
+            return None
+        try:
+            law = raise_to_feasible(
+                suggestion.masses, problem.differences, ratio, DEFAULT_BITS, pattern
+            )
+        except ValueError:
+            continue
+        if keeps(law, problem.differences, problem.guarantee, ratio):
+            return law
+    return None
+
+
+def _solved(suggestion: Suggestion | None, problem: Problem) -> Suggestion:
+    if suggestion is None or not suggestion.finished:
+        raise DesignError(f"the solver found no law for the {problem.guarantee}")
+    return suggestion

@@ -1,0 +1,64 @@
+"""The errors of dp-release, and the exit status of each.
+
+::
+
+    ReleaseError                 the root: one line for a person, and an exit status
+    ├── SpecError           (2)  the spec or the call is wrong: a field, what was found, the remedy
+    ├── DataError           (1)  a table does not fit its declaration; never shows a value
+    ├── BudgetError         (1)  the charges would exceed the cap
+    ├── DesignError         (1)  no law could be proved to keep the promise
+    ├── StorageError        (1)  the release could not be written; nothing was left behind
+    └── VerificationError   (1)  a published file fails a check
+
+Foreign exceptions (DuckDB, PuLP, Arrow, the file system) are translated where the reason is known,
+because their messages may carry confidential values; ours never do.
+"""
+
+from __future__ import annotations
+
+
+class ReleaseError(Exception):
+    """A refusal a person can act on; ``str(error)`` is one line without confidential values."""
+
+    exit_status = 1
+
+
+class SpecError(ReleaseError):
+    """The release spec, or the command line, is wrong.
+
+    ``field`` is the path of the field in the spec (``queries[0].guarantee.epsilon``).
+    """
+
+    exit_status = 2
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}" if field else problem)
+        self.field = field
+        self.problem = problem
+
+
+class DataError(ReleaseError):
+    """A confidential table does not fit its declaration; the message shows places, never values."""
+
+
+class BudgetError(ReleaseError):
+    """The charges of the release exceed its cap."""
+
+
+class DesignError(ReleaseError):
+    """No noise law could be proved to keep the promised guarantee."""
+
+
+class StorageError(ReleaseError):
+    """The release could not be written; what had been written was taken away again."""
+
+
+class VerificationError(ReleaseError):
+    """A published file fails a check: which file, which check, what was found and expected."""
+
+    def __init__(self, file: str, check: str, found: str, expected: str) -> None:
+        super().__init__(f"{file}: {check}: found {found}, expected {expected}")
+        self.file = file
+        self.check = check
+        self.found = found
+        self.expected = expected

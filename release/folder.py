@@ -1,0 +1,405 @@
+"""Publishing: the release folder, written aside, synced and renamed, all of it or nothing.
+
+The public half holds what everyone may see. Where differences were seen in the data, the law, the
+differences and the accuracy depend on the data too, so they go to the auditor's half (mode 0700)
+and the public half holds a salted commitment. The rename of the public half is the moment of
+publication; an auditor's half without a public one was never published.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from release.answers import Codes
+from release.charge import Charge, Charges
+from release.design import Design
+from release.errors import SpecError, StorageError
+from release.exact import format_down, format_exact, format_up
+from release.folder_names import SUMS, adjacency_text, commit, epsilon_everywhere, sha256
+from release.guarantee import deltas
+from release.log import (
+    Accuracy,
+    ChargeRecord,
+    Composition,
+    DesignRecord,
+    DifferencesRecord,
+    GuaranteeRecord,
+    LawCommitment,
+    LawFile,
+    LawRecord,
+    LedgerRecord,
+    Opening,
+    OpeningsRecord,
+    OutputFile,
+    PrivacyRecord,
+    QueryRecord,
+    Recomputed,
+    ReleaseGuarantee,
+    ReleaseRecord,
+    Sampling,
+    Software,
+    canonical,
+    definition_name,
+)
+from release.losses import LossName, named_loss, probability_within
+from release.reading import SpecFile
+from release.released import released_bytes
+from release.report import PublicQuery, report_html
+from release.spec import Query, Source, answer_domain, plain_domain
+from release.version import VERSION
+
+WITHHELD = (
+    "attestation.dsse.json and ledger.proof: this version signs nothing and keeps no ledger; "
+    "the budget cap of the spec was enforced within this release only",
+    "datapackage.json and registry.yaml: not written by this version",
+)
+INSTANCE_WITHHELD = (
+    "laws, differences and accuracy of instance-specific queries: they depend on the confidential "
+    "table; an auditor opens their commitments with the auditor's half"
+)
+LIMITS = (
+    "that the tables were read as the spec says, the bounds on a unit's rows enforced and the true "
+    "answers computed as described: only the software and the curator vouch for it",
+    "that the noise was drawn from the operating system's generator, once",
+    "that fixed keys are public facts that neighbouring tables share",
+)
+INSTANCE_LIMITS = (
+    "instance-specific queries: the guarantee covers the neighbours of this very table, as far as "
+    "their differences were found in it; it is not a guarantee for every table"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """One query ready to be published: its law and its noisy answers, in the order of ``keys``."""
+
+    query: Query
+    keys: tuple[tuple[str, ...], ...]
+    design: Design
+    charge: Charge
+    noisy: Codes
+
+
+def law_record(query: Query, design: Design) -> LawRecord:
+    """The law file of one query; every figure in it is recomputed from the integers."""
+    law, group = design.law, design.law.group
+    topology = answer_domain(query.domain).topology
+    found = deltas(law, design.differences, design.guarantee.epsilon)
+    absolute = named_loss(LossName.ABSOLUTE, topology, group.size).of(law)
+    notes = list(design.notes)
+    if law.has_zero_mass:
+        notes.append("some noise values never occur: ε over all differences is infinite")
+    return LawRecord(
+        schema="dp-release/law/v1",
+        query=query.name,
+        mechanism="modular",
+        group=list(group.moduli),
+        weights=[str(weight) for weight in law.weights.tolist()],
+        total=str(law.total),
+        differences=[list(shift) for shift in design.differences.shifts],
+        directed=design.differences.directed,
+        guarantee=GuaranteeRecord(
+            definition=definition_name(design.guarantee.definition),
+            epsilon=format_exact(design.guarantee.epsilon),
+            delta=format_exact(design.guarantee.delta),
+        ),
+        recomputed=Recomputed(
+            delta_probabilistic=format_exact(found.probabilistic),
+            delta_approximate=format_up(found.approximate, 60),
+            epsilon_all_differences=epsilon_everywhere(law),
+        ),
+        design=DesignRecord(
+            method=design.method,
+            loss=design.loss.name,
+            objective=format_up(design.objective, 18),
+            lower_bound=format_down(design.lower_bound, 18),
+            bound="proved" if design.bound_proved else "solver",
+            gap=format_up(design.gap, 18),
+            solver=design.solver,
+            notes=notes,
+        ),
+        accuracy=Accuracy(
+            p_exact=_rounded(law.mass(0)),
+            mean_absolute=_rounded(absolute),
+            p_within_1=_rounded(probability_within(law, topology, 1)),
+        ),
+    )
+
+
+def _rounded(value: Fraction) -> str:
+    return format_down(value + Fraction(1, 2 * 10**12), 12)
+
+
+def check_free(out: Path, release_id: str) -> None:
+    """Refuse an output folder in which the release stands already.
+
+    Raises:
+        SpecError: it does.
+    """
+    if (out / "public" / release_id).exists():
+        raise SpecError(
+            "--out",
+            f"{release_id!r} is published there already; take another folder or a new release id",
+        )
+
+
+def publish(
+    spec_file: SpecFile,
+    results: tuple[Result, ...],
+    charged: Charges,
+    out: Path,
+    kind: Literal["RELEASE", "TEST"],
+    published: datetime.date,
+) -> Path:
+    """Write the release into ``out`` and return its public folder.
+
+    Raises:
+        SpecError: the release stands there already.
+        StorageError: the disk is full or read-only; nothing is left behind.
+    """
+    release_id = spec_file.spec.release.id
+    check_free(out, release_id)
+    with _staging(out) as staging:
+        public, auditor = staging / "public", staging / "auditor"
+        writer = _Writer(spec_file, public, auditor)
+        for result in results:
+            writer.add(result)
+        record = release_record(spec_file, results, charged, writer.records, kind, published)
+        writer.finish(record)
+        _sync_tree(staging)
+        final = out / "public" / release_id
+        if auditor.exists():
+            _move(auditor, out / "auditor" / release_id, 0o700)
+        try:
+            _move(public, final, 0o755)
+        except OSError:
+            shutil.rmtree(out / "auditor" / release_id, ignore_errors=True)
+            raise
+    return final
+
+
+def _move(staged: Path, final: Path, mode: int) -> None:
+    final.parent.mkdir(mode=mode, exist_ok=True)
+    if final.parent.name == "auditor":
+        # An auditor's half without its public half was never published: a run was cut off there.
+        shutil.rmtree(final, ignore_errors=True)
+    staged.rename(final)
+    _sync(final.parent)
+
+
+class _Writer:
+    """Writes the files of both halves into the staging folder and remembers their records."""
+
+    def __init__(self, spec_file: SpecFile, public: Path, auditor: Path) -> None:
+        self._spec_file = spec_file
+        self._public = public
+        self._auditor = auditor
+        self._openings: dict[str, Opening] = {}
+        self._seen: list[PublicQuery] = []
+
+    def add(self, result: Result) -> None:
+        query, spec = result.query, self._spec_file.spec
+        domain = answer_domain(query.domain)
+        law_json = law_record(query, result.design)
+        law_bytes = canonical(law_json)
+        law_path, data_path = f"laws/{query.name}.json", f"data/{query.name}.parquet"
+        instance = query.differences is Source.EMPIRICAL
+        law: LawFile | LawCommitment
+        if instance:
+            key = secrets.token_bytes(32)
+            commitment = commit(key, law_bytes)
+            law = LawCommitment(commitment=commitment)
+            self._openings[law_path] = Opening(key=key.hex(), commitment=commitment)
+            _write(self._auditor / law_path, law_bytes, 0o600)
+            shifts = [list(shift) for shift in result.design.differences.shifts]
+            differences = DifferencesRecord(
+                schema="dp-release/differences/v1",
+                query=query.name,
+                source=query.differences.value,
+                neighbours=spec.privacy.neighbours.value,
+                group=list(domain.group.moduli),
+                differences=shifts,
+            )
+            path = self._auditor / "differences" / f"{query.name}.json"
+            _write(path, canonical(differences), 0o600)
+        else:
+            law = LawFile(path=law_path, sha256=sha256(law_bytes))
+            _write(self._public / law_path, law_bytes)
+        data = released_bytes(
+            spec.release.id, query.name, query.by, result.keys, domain, result.noisy
+        )
+        _write(self._public / data_path, data)
+        output = OutputFile(path=data_path, sha256=sha256(data), rows=len(result.keys))
+        record = query_record(result, law, output)
+        codes = tuple(result.noisy.tolist())
+        self._seen.append(
+            PublicQuery(query, record, result.keys, codes, None if instance else law_json)
+        )
+
+    @property
+    def records(self) -> list[QueryRecord]:
+        return [public.record for public in self._seen]
+
+    def finish(self, record: ReleaseRecord) -> None:
+        _write(self._public / "spec.yaml", self._spec_file.text)
+        _write(self._public / "release.json", canonical(record))
+        _write(self._public / "report.html", report_html(record, tuple(self._seen)).encode())
+        if self._openings:
+            openings = OpeningsRecord(
+                schema="dp-release/openings/v1",
+                release_id=record.release_id,
+                openings=self._openings,
+            )
+            _write(self._auditor / "openings.json", canonical(openings), 0o600)
+        files = sorted(p for p in self._public.rglob("*") if p.is_file())
+        sums = [f"{sha256(p.read_bytes())}  {p.relative_to(self._public)}\n" for p in files]
+        _write(self._public / SUMS, "".join(sums).encode())
+
+
+def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFile) -> QueryRecord:
+    """What ``release.json`` says of one query."""
+    query = result.query
+    return QueryRecord(
+        name=query.name,
+        kind=query.kind,
+        by=query.by,
+        cells=len(result.keys),
+        domain=plain_domain(query.domain),
+        definition=definition_name(query.guarantee.definition),
+        epsilon=format_exact(query.guarantee.epsilon),
+        delta=format_exact(query.guarantee.delta),
+        parallel=result.charge.parallel,
+        charge=ChargeRecord(
+            epsilon=format_exact(result.charge.epsilon), delta=format_exact(result.charge.delta)
+        ),
+        guarantee_kind=guarantee_kind((query,)),
+        differences_source=query.differences.value,
+        mechanism="modular",
+        law=law,
+        output=output,
+    )
+
+
+def guarantee_kind(queries: tuple[Query, ...]) -> Literal["worst-case", "instance-specific"]:
+    """Whether the guarantee holds for every table in the declared domain."""
+    if any(query.differences is Source.EMPIRICAL for query in queries):
+        return "instance-specific"
+    return "worst-case"
+
+
+def release_record(
+    spec_file: SpecFile,
+    results: tuple[Result, ...],
+    charged: Charges,
+    queries: list[QueryRecord],
+    kind: Literal["RELEASE", "TEST"],
+    published: datetime.date,
+) -> ReleaseRecord:
+    """``release.json``, from the spec and the public sides of the results."""
+    spec, info = spec_file.spec, spec_file.spec.release
+    whole = guarantee_kind(tuple(result.query for result in results))
+    instance = whole == "instance-specific"
+    epsilon, delta = format_exact(charged.epsilon), format_exact(charged.delta)
+    privacy = spec.privacy
+    return ReleaseRecord(
+        schema="dp-release/release/v1",
+        release_id=info.id,
+        kind=kind,
+        published=published.isoformat(),
+        title=info.title,
+        curator=info.curator,
+        contact=info.contact,
+        purpose=info.purpose,
+        period=info.period,
+        licence=info.licence,
+        privacy=PrivacyRecord(
+            unit=privacy.unit,
+            neighbours=privacy.neighbours.value,
+            adjacency_text=adjacency_text(privacy.unit, privacy.neighbours, privacy.fixed),
+            max_rows_per_unit=privacy.max_rows_per_unit,
+            fixed=privacy.fixed,
+            enforced_by="of the rows of a unit that a query reads, the first max_rows_per_unit by "
+            "the declared columns are kept; integers are clamped; a unit has one fixed part",
+        ),
+        guarantee=ReleaseGuarantee(
+            kind=whole,
+            definition=definition_name(charged.definition),
+            epsilon=epsilon,
+            delta=delta,
+        ),
+        queries=queries,
+        composition=Composition(rule="basic-v1", epsilon=epsilon, delta=delta),
+        sampling=Sampling(source="os", method="inverse-cdf-integer", seeded=kind == "TEST"),
+        invariants=[],
+        post_processing=[],
+        ledger=LedgerRecord(scope=spec.budget.scope, sequence=None),
+        software=Software(
+            dp_release=VERSION,
+            python=platform.python_version(),
+            duckdb=version("duckdb"),
+            highs=version("highspy"),
+        ),
+        withheld=[*([INSTANCE_WITHHELD] if instance else []), *WITHHELD],
+        limits=[*([INSTANCE_LIMITS] if instance else []), *LIMITS],
+    )
+
+
+@contextmanager
+def _staging(out: Path) -> Iterator[Path]:
+    """A private folder beside the final one; it is gone afterwards, whatever happened."""
+    created = [folder for folder in (out, *out.parents) if not folder.exists()]
+    staging = out / f".staging-{secrets.token_hex(8)}"
+    done = False
+    try:
+        staging.mkdir(mode=0o700, parents=True)
+        yield staging
+        done = True
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise StorageError(f"{out}: the release cannot be written ({problem})") from error
+    finally:
+        _quietly(lambda: shutil.rmtree(staging, ignore_errors=True))
+        if not done:
+            for folder in (out / "auditor", out / "public", *created):
+                _quietly(folder.rmdir)
+
+
+def _quietly(action: Callable[[], None]) -> None:
+    """Clean up as far as it goes: a folder that is not empty or not ours stays."""
+    try:
+        action()
+    except OSError:
+        return
+
+
+def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
+    path.parent.mkdir(mode=0o755 if mode == 0o644 else 0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_tree(root: Path) -> None:
+    for folder in (root, *(p for p in root.rglob("*") if p.is_dir())):
+        _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,190 @@
+"""Laws as linear programs: pure and approximate guarantees, and a fixed pattern of violations.
+
+Variables are masses relative to a scale s(η): f(η) = s(η)·x(η) with s(η) = max(E^{-d(η)}, δ/10⁴),
+so that a tail of 10⁻¹² is as visible to the solver as the mode. Slack is counted in units of δ.
+
+For each difference μ and element η one row, divided by s(η):
+
+- hard:        f(η) - E·f(η+μ) ≤ 0                              pure (Kadam et al. 2024, (14c))
+- soft:        f(η) - E·f(η+μ) ≤ δ·t_μ(η),  Σ_η t_μ(η) ≤ 1      approximate (hockey-stick)
+- given up:    no row;  Σ of f(η) over these η ≤ δ              a violation pattern, probabilistic
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.answers import Codes
+from release.exact import exp_bounds
+from release.guarantee import Definition, Differences, Guarantee
+from release.losses import Loss
+from release.mechanisms.program import Floats, Program, Solution, solve
+
+Pattern = NDArray[np.bool_]
+"""Shape (|M|, size): which constraints f(η) ≤ E·f(η+μ) are given up."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is asked: a law for these differences, this guarantee and this loss."""
+
+    differences: Differences
+    guarantee: Guarantee
+    loss: Loss
+    steps: Codes
+    """Distances of the elements from zero in the differences; -1 where unreachable."""
+
+    @classmethod
+    def of(cls, differences: Differences, guarantee: Guarantee, loss: Loss) -> Problem:
+        """The problem with its distances."""
+        steps = differences.group.steps_from_zero(differences.shifts)
+        return cls(differences, guarantee, loss, steps)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the group."""
+        return self.differences.group.size
+
+    @property
+    def ratio(self) -> float:
+        """e^ε, for the solver only."""
+        return float(exp_bounds(self.guarantee.epsilon)[0])
+
+    @property
+    def delta(self) -> float:
+        """δ, for the solver only."""
+        return float(self.guarantee.delta)
+
+    @property
+    def costs(self) -> Floats:
+        """ρ, for the solver only."""
+        return self.loss.numerators / float(self.loss.denominator)
+
+    def scale(self) -> Floats:
+        """s(η): about how large the mass of each element is."""
+        epsilon = float(self.guarantee.epsilon)
+        decay = np.exp(-epsilon * np.where(self.steps < 0, 0, self.steps))
+        # Below this a float solver sees nothing anyway; the exact repair takes care of the rest.
+        return np.maximum(decay, max(self.delta * 1e-4, 1e-200))
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Masses from a solver (sum about 1), multipliers of the rows (|M|, size), and its bound."""
+
+    masses: Floats
+    multipliers: Floats
+    objective: float
+    bound: float
+    finished: bool
+    solver: str
+
+
+def solve_linear(problem: Problem, tighten: float = 0.0) -> Suggestion | None:
+    """The pure or approximate program; δ is reduced by the factor 1 - ``tighten``."""
+    program, masses, scale = start_program(problem)
+    soft = problem.guarantee.definition is Definition.APPROXIMATE and problem.delta > 0
+    rows = []
+    for shift in problem.differences.shifts:
+        slack = program.add_columns(np.zeros(problem.size), 1.0) if soft else None
+        rows.append(_ratio_rows(program, problem, masses, scale, shift, slack))
+        if slack is not None:
+            program.add_row(slack, np.ones(problem.size), 1.0 - tighten)
+    return _suggestion(solve(program), masses, scale, rows)
+
+
+def solve_pattern(problem: Problem, pattern: Pattern, tighten: float = 0.0) -> Suggestion | None:
+    """The program in which the constraints of ``pattern`` are given up, their masses budgeted."""
+    program, masses, scale = start_program(problem)
+    rows = []
+    for shift, given_up in zip(problem.differences.shifts, pattern, strict=True):
+        rows.append(_ratio_rows(program, problem, masses, scale, shift, None, ~given_up))
+        tails = np.flatnonzero(given_up)
+        if tails.size:
+            program.add_row(masses[tails], scale[tails] / problem.delta, 1.0 - tighten)
+    return _suggestion(solve(program), masses, scale, rows)
+
+
+def start_program(problem: Problem) -> tuple[Program, NDArray[np.int64], Floats]:
+    """A program with one column for each element and the row Σ f = 1; columns and their scale."""
+    program, scale = Program(), problem.scale()
+    masses = program.add_columns(problem.costs * scale)
+    program.add_row(masses, scale, 1.0, equal=True)
+    return program, masses, scale
+
+
+def _ratio_rows(  # noqa: PLR0913 - one row has all these parts
+    program: Program,
+    problem: Problem,
+    masses: NDArray[np.int64],
+    scale: Floats,
+    shift: tuple[int, ...],
+    slack: NDArray[np.int64] | None,
+    wanted: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Rows f(η) - E·f(η+μ) ≤ slack for one μ; their numbers, -1 where not wanted."""
+    moved = problem.differences.group.moved(shift)
+    factor = problem.ratio * scale[moved] / scale
+    numbers = np.full(problem.size, -1, dtype=np.int64)
+    for element in range(problem.size) if wanted is None else np.flatnonzero(wanted).tolist():
+        columns = [masses[element], masses[moved[element]]]
+        values = [1.0, -factor[element]]
+        if slack is not None:
+            columns.append(slack[element])
+            values.append(-problem.delta / scale[element])
+        numbers[element] = program.add_row(np.array(columns), np.array(values), 0.0)
+    return numbers
+
+
+def _suggestion(
+    solution: Solution | None, masses: NDArray[np.int64], scale: Floats, rows: list[Codes]
+) -> Suggestion | None:
+    if solution is None:
+        return None
+    numbers = np.array(rows, dtype=np.int64).reshape(len(rows), masses.size)
+    multipliers = np.where(numbers >= 0, solution.multipliers[numbers], 0.0) / scale
+    return Suggestion(
+        masses=np.maximum(0.0, solution.values[masses] * scale),
+        multipliers=multipliers,
+        objective=solution.objective,
+        bound=solution.bound,
+        finished=solution.finished,
+        solver=solution.solver,
+    )
+
+
+def proved_bound(problem: Problem, multipliers: Floats) -> Fraction:
+    """An exact lower bound of the loss of any pure or approximate law, from multipliers a ≥ 0.
+
+    For every feasible f, Σ_μ Σ_η a_μ(η)·(f(η) - E·f(η+μ)) ≤ δ·Σ_μ max a_μ. Adding ρ·f and
+    collecting the factor of each f(η) gives (weak duality, MATH.md "Floats are not private")
+
+        loss ≥ min over η of [ρ(η) + Σ_μ a_μ(η) - E·Σ_μ a_μ(η-μ)] - δ·Σ_μ max a_μ.
+
+    Any non-negative numbers will do for a, so the solver's are rounded to a grid; E is replaced by
+    a rational above it, which can only lower the bound.
+    """
+    grid = 2**60
+    _, high = exp_bounds(problem.guarantee.epsilon)
+    sums_here: Codes = np.zeros(problem.size, dtype=object)
+    sums_behind: Codes = np.zeros(problem.size, dtype=object)
+    largest = 0
+    for shift, row in zip(problem.differences.shifts, multipliers, strict=True):
+        exact = np.array([int(a * grid) for a in row.tolist()], dtype=object)
+        group = problem.differences.group
+        sums_here = sums_here + exact
+        sums_behind = sums_behind + exact[group.moved(group.negative(shift))]
+        largest += max(exact.tolist())
+    denominator = problem.loss.denominator
+    reduced = (
+        (Fraction(int(cost), denominator) * grid + here - high * behind)
+        for cost, here, behind in zip(
+            problem.loss.numerators.tolist(), sums_here, sums_behind, strict=True
+        )
+    )
+    bound: Fraction = (min(reduced) - problem.guarantee.delta * largest) / grid
+    return max(Fraction(0), bound)

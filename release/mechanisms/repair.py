@@ -1,0 +1,96 @@
+"""From a solver's floats to exact integers that keep the guarantee.
+
+Only the shape of the solver's answer is used. Where constraints are hard, integers are rounded up
+from the heaviest element outwards until every ratio holds; where δ may be spent, the program was
+solved with a slightly smaller δ, and rounding uses what was left free. Nothing here is trusted:
+:func:`release.design.design` proves each law again before anyone sees it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from fractions import Fraction
+
+import numpy as np
+
+from release.guarantee import Differences
+from release.law import Law
+from release.mechanisms.linear import Pattern
+from release.mechanisms.program import Floats
+
+_ROUNDS = 6
+
+
+def raise_to_feasible(
+    masses: Floats, differences: Differences, ratio: Fraction, bits: int, pattern: Pattern | None
+) -> Law:
+    """Integers near ``masses`` with w(η) ≤ ratio·w(η+μ) for every constraint not given up.
+
+    The least such integers above the rounded masses; what this adds is taken off by scaling, and
+    the last few units off the heaviest element. ``pattern`` names the constraints given up.
+
+    Raises:
+        ValueError: the surplus is larger than the heaviest weight: the masses were no law.
+    """
+    total = 2**bits
+    scale = Fraction(total)
+    shares = [Fraction(float(m)) for m in masses / masses.sum()]
+    weights: list[int] = []
+    for _ in range(_ROUNDS):
+        start = [int(share * scale) for share in shares]
+        weights = _close(start, differences, ratio, pattern)
+        surplus = sum(weights) - total
+        if 0 <= surplus <= 4 * len(weights):
+            break
+        scale = scale * total / sum(weights) + len(weights)
+    surplus = sum(weights) - total
+    heaviest = max(range(len(weights)), key=weights.__getitem__)
+    if not 0 <= surplus < weights[heaviest]:
+        raise ValueError("the masses cannot be made a law")
+    weights[heaviest] -= surplus
+    return Law.of(differences.group, weights)
+
+
+def _close(
+    weights: list[int], differences: Differences, ratio: Fraction, pattern: Pattern | None
+) -> list[int]:
+    """The least integers ≥ ``weights`` that keep the ratios: heaviest first, each settled once.
+
+    An element can only be raised by a heavier one, so taking them in descending order is final,
+    as in Dijkstra's search.
+    """
+    weights = list(weights)
+    numerator, denominator = ratio.numerator, ratio.denominator
+    moved = [differences.group.moved(shift).tolist() for shift in differences.shifts]
+    given_up = [[False] * len(weights)] * len(moved) if pattern is None else pattern.tolist()
+    queue = [(-w, e) for e, w in enumerate(weights) if w]
+    heapq.heapify(queue)
+    settled = [False] * len(weights)
+    while queue:
+        _, element = heapq.heappop(queue)
+        if settled[element]:
+            continue
+        settled[element] = True
+        least = -(-weights[element] * denominator // numerator)
+        for heads, loose in zip(moved, given_up, strict=True):
+            head = heads[element]
+            if weights[head] < least and not loose[element]:
+                weights[head] = least
+                heapq.heappush(queue, (-least, head))
+    return weights
+
+
+def round_mixture(masses: Floats, safe: Law, share: Fraction) -> Law:
+    """Integers near share·masses + (1-share)·safe, with the total of ``safe``.
+
+    The hockey-stick δ is convex, so mixing towards a law with δ = 0 lowers it in proportion.
+    Rounding down loses less than two units an element; they go to the heaviest.
+    """
+    total = safe.total
+    shares = [Fraction(float(m)) for m in masses / masses.sum()]
+    weights = [
+        int(share * total * mass) + int((1 - share) * weight)
+        for mass, weight in zip(shares, safe.weights.tolist(), strict=True)
+    ]
+    weights[int(np.argmax(masses))] += total - sum(weights)
+    return Law.of(safe.group, weights)

@@ -1,0 +1,206 @@
+"""The one-way street: spec → load → answer → differences → design → charge → draw → publish.
+
+Each stage is a plain function; :func:`run_release` strings them together through ``step``, which
+calls a stage by default and is a Prefect task in :mod:`flows`. Confidential values exist between
+*load* and *draw*, in the objects of this process only; their representations show nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from release.charge import Charges, charges
+from release.design import Design, design
+from release.folder import Result, check_free, publish
+from release.guarantee import Differences
+from release.losses import Loss, named_loss, table_loss
+from release.queries import kind_of
+from release.reading import SpecFile, read_spec
+from release.sampling import RandomBytes, add_noise
+from release.spec import Query, Source, TableLoss, answer_domain
+from release.verify import Verdict, verify
+
+if TYPE_CHECKING:
+    from release.answers import Codes
+    from release.queries.contributions import Contributions
+    from release.tables import Tables
+
+T = TypeVar("T")
+
+
+class Step(Protocol):
+    """Runs one stage: ``step(name, function, *arguments)`` returns ``function(*arguments)``."""
+
+    def __call__(self, name: str, function: Callable[..., T], *arguments: Any) -> T:
+        """Run the stage."""
+        ...
+
+
+def call(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """The plain step: a call."""
+    return function(*arguments)
+
+
+@dataclass(frozen=True, repr=False)
+class Answered:
+    """Confidential: what the units contribute to one query, and its true answer codes."""
+
+    contributed: Contributions
+    codes: Codes
+
+    def __repr__(self) -> str:
+        return "Answered(confidential)"
+
+
+@dataclass(frozen=True, repr=False)
+class Noisy:
+    """The noisy codes of every query: the first values that may leave."""
+
+    codes: tuple[Codes, ...]
+
+
+def run_release(
+    spec_path: Path,
+    out: Path,
+    step: Step = call,
+    *,
+    published: datetime.date | None = None,
+    test_source: RandomBytes | None = None,
+) -> Published:
+    """Run a release from its spec; where it lies, and what the verifier says of it.
+
+    ``published`` is today unless given. With ``test_source`` the noise comes from it instead of
+    the operating system; such a run is marked TEST and :func:`release.verify.verify` refuses it.
+
+    Raises:
+        ReleaseError: refused; nothing was published and nothing is left behind.
+    """
+    spec_file = step("spec", read_spec, spec_path)
+    step("check", check_free, out, spec_file.spec.release.id)
+    # Refused before any confidential value is read, and charged again before any is drawn upon.
+    charges(spec_file)
+    with step("load", load, spec_file) as tables:
+        answered = step("answer", answer, tables, spec_file)
+    differences = step("differences", find_differences, answered, spec_file)
+    designs = step("design", design_all, differences, spec_file)
+    charged = step("charge", charges, spec_file)
+    noisy = step("draw", draw, answered, designs, test_source or os.urandom)
+    del answered
+    kind: Literal["RELEASE", "TEST"] = "RELEASE" if test_source is None else "TEST"
+    day = published or datetime.datetime.now(tz=datetime.UTC).date()
+    to = Destination(out, kind, day)
+    public = step("publish", publish_all, spec_file, designs, charged, noisy, to)
+    auditor = auditor_half(public)
+    verdict = step("verify", verify, public, auditor) if kind == "RELEASE" else None
+    return Published(public, auditor, verdict)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published release: its public folder, its auditor's half if it has one, the verdict."""
+
+    public: Path
+    auditor: Path | None
+    verdict: Verdict | None
+
+
+def auditor_half(public: Path) -> Path | None:
+    """The auditor's half that lies beside a public folder, where there is one."""
+    folder = public.parent.parent / "auditor" / public.name
+    return folder if folder.is_dir() else None
+
+
+def load(spec_file: SpecFile) -> Tables:
+    """Open the confidential tables; to be closed by the caller."""
+    from release.tables import Tables
+
+    return Tables(spec_file)
+
+
+def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
+    """The true answers of all queries, with what their differences are found from."""
+    from release.queries.contributions import (
+        contributions,
+        true_answers,
+    )
+
+    found = []
+    for index in range(len(spec_file.spec.queries)):
+        contributed = contributions(tables, spec_file, index)
+        found.append(Answered(contributed, true_answers(contributed, spec_file, index)))
+    return tuple(found)
+
+
+def find_differences(
+    answered: tuple[Answered, ...], spec_file: SpecFile
+) -> tuple[Differences, ...]:
+    """The differences of each query: seen in the tables, or from the declaration alone."""
+    from release.queries.contributions import empirical_differences
+
+    return tuple(
+        empirical_differences(one.contributed, spec_file, index)
+        if query.differences is Source.EMPIRICAL
+        else kind_of(query).structural(spec_file.spec.privacy)
+        for index, (query, one) in enumerate(zip(spec_file.spec.queries, answered, strict=True))
+    )
+
+
+def design_all(differences: tuple[Differences, ...], spec_file: SpecFile) -> tuple[Design, ...]:
+    """A proved law for each query; equal problems are solved once."""
+    solved: dict[object, Design] = {}
+    designs = []
+    for query, found in zip(spec_file.spec.queries, differences, strict=True):
+        guarantee = query.guarantee.to_guarantee()
+        domain = answer_domain(query.domain)
+        problem = (found, guarantee, domain.topology, repr(query.loss))
+        if problem not in solved:
+            solved[problem] = design(found, guarantee, loss_of(query))
+        designs.append(solved[problem])
+    return tuple(designs)
+
+
+def loss_of(query: Query) -> Loss:
+    """The loss that the spec names for a query."""
+    if isinstance(query.loss, TableLoss):
+        return table_loss(tuple(query.loss.table))
+    domain = answer_domain(query.domain)
+    return named_loss(query.loss, domain.topology, domain.size)
+
+
+def draw(answered: tuple[Answered, ...], designs: tuple[Design, ...], source: RandomBytes) -> Noisy:
+    """One noisy code for each cell of each query; the only place where noise is drawn."""
+    pairs = zip(answered, designs, strict=True)
+    return Noisy(tuple(add_noise(one.codes, made.law, source) for one, made in pairs))
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where, as what and under which day a release is published."""
+
+    out: Path
+    kind: Literal["RELEASE", "TEST"]
+    day: datetime.date
+
+
+def publish_all(
+    spec_file: SpecFile,
+    designs: tuple[Design, ...],
+    charged: Charges,
+    noisy: Noisy,
+    to: Destination,
+) -> Path:
+    """Put the results together and publish them."""
+    from release.queries.contributions import cells_of
+
+    results = tuple(
+        Result(query, cells_of(spec_file, query).keys, made, charge, codes)
+        for query, made, charge, codes in zip(
+            spec_file.spec.queries, designs, charged.queries, noisy.codes, strict=True
+        )
+    )
+    return publish(spec_file, results, charged, to.out, to.kind, to.day)

@@ -1,0 +1,63 @@
+"""count: how many rows meet the condition, clamped to the domain.
+
+A unit's profile is its number of rows in the cell, at most ``max_rows_per_unit``.
+
+Structural differences: replacing, adding or removing a unit changes the count by at most
+``max_rows_per_unit``, and clamping to the domain never widens a change: ±1 .. ±max_rows_per_unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from release.answers import Codes
+from release.guarantee import Differences
+from release.queries.kind import Profiles
+from release.spec import CountQuery, Ordered, Privacy, answer_domain
+
+
+@dataclass(frozen=True)
+class Count:
+    """The count of one query."""
+
+    query: CountQuery
+
+    @property
+    def eligible_sql(self) -> str:
+        """Every row that meets ``where`` counts."""
+        return "true"
+
+    @property
+    def item_sql(self) -> str:
+        """There is one sum."""
+        return "0"
+
+    @property
+    def value_sql(self) -> str:
+        """Each row counts one."""
+        return "1"
+
+    @property
+    def width(self) -> int:
+        """The number of rows."""
+        return 1
+
+    def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
+        """A profile is the unit's number of rows."""
+        profiles[unit, 0] = rows
+
+    def decide(self, sums: Profiles) -> Codes:
+        """The clamped count, as a code."""
+        domain = self.query.domain
+        if not isinstance(domain, Ordered):
+            raise TypeError("a count without an ordered domain")
+        bounds = domain.ordered
+        return np.clip(sums[:, 0], bounds.min, bounds.max) - bounds.min
+
+    def structural(self, privacy: Privacy) -> Differences:
+        """±1 .. ±max_rows_per_unit."""
+        group = answer_domain(self.query.domain).group
+        reach = min(privacy.max_rows_per_unit, group.size - 1)
+        return Differences.of(group, ((step,) for step in range(1, reach + 1)))

@@ -1,0 +1,127 @@
+"""level: a measure of a clamped integer column, quantised.
+
+The code of x is clamp(floor((x - low)·L/(high - low)), 0, L-1), so code ≥ k exactly when x ≥
+low + k·(high - low)/L: all that matters is how many of these thresholds x reaches.
+
+- sum: the profile is the unit's sum. - mean: its sum and its number of rows; the mean is the exact
+rational, so the threshold k is compared as sum·L ≥ rows·(low·L + k·(high - low)) in integers.
+- min, max, median: the profile is, for each level k, the number of the unit's rows at or above k,
+and its number of rows. At least one row at or above k: max. All: min. Enough that the middle row
+(the lower of two) is at or above: median. An empty cell has code 0.
+
+Structural differences. sum: a unit's sum lies between r·lo or 0 and r·hi or 0, for r rows at most;
+a change of D moves at most ⌈D·L/(high - low)⌉ thresholds. The others: everything, because a cell
+may hold this one unit only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.answers import Codes, level_edge
+from release.guarantee import Differences
+from release.queries.kind import Profiles
+from release.spec import LevelQuery, Measure, Privacy, answer_domain
+from release.sql import identifier
+
+
+def _as_codes(values: NDArray[Any]) -> Codes:
+    return np.asarray(values, dtype=np.int64)
+
+
+_BY_ROWS = (Measure.MIN, Measure.MAX, Measure.MEDIAN)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The quantised measure of one query."""
+
+    query: LevelQuery
+
+    @property
+    def eligible_sql(self) -> str:
+        """The row has a value."""
+        return f"{identifier(self.query.of)} IS NOT NULL"
+
+    @property
+    def item_sql(self) -> str:
+        """The level of the row where rows are counted by level, else the one sum."""
+        if self.query.measure not in _BY_ROWS:
+            return "0"
+        r = self.query.levels
+        # Clamped before dividing, so that truncation is floor.
+        inside = f"greatest(least({self.value_sql}, {r.high}), {r.low}) - ({r.low})"
+        return f"least(CAST({inside} AS HUGEINT) * {r.count} // {r.high - r.low}, {r.count - 1})"
+
+    @property
+    def value_sql(self) -> str:
+        """The value, clamped."""
+        low, high = self.query.row_bounds
+        return f"greatest(least({identifier(self.query.of)}, {high}), {low})"
+
+    @property
+    def width(self) -> int:
+        """One sum; a sum and a number of rows; or rows at or above each level (0: all rows)."""
+        return {Measure.SUM: 1, Measure.MEAN: 2}.get(self.query.measure, self.query.levels.count)
+
+    def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
+        """A profile as the module's docstring says, by measure."""
+        if self.query.measure in _BY_ROWS:
+            profiles[unit, item] = rows
+            np.cumsum(profiles[:, ::-1], axis=1, out=profiles[:, ::-1])
+            return
+        profiles[unit, 0] = total
+        if self.query.measure is Measure.MEAN:
+            profiles[unit, 1] = rows
+
+    def decide(self, sums: Profiles) -> Codes:
+        """The level of each row of sums."""
+        measure = self.query.measure
+        if measure is Measure.SUM:
+            return _as_codes(np.searchsorted(self._edges(), sums[:, 0], side="right"))
+        if measure is Measure.MEAN:
+            return self._mean_codes(sums)
+        rows = sums[:, 0]
+        enough = {
+            Measure.MAX: np.ones_like(rows),
+            Measure.MIN: np.maximum(rows, 1),
+            # The lower median is the row at place (rows-1)//2 from below: so many are not above it.
+            Measure.MEDIAN: np.maximum(rows - (rows - 1) // 2, 1),
+        }[measure]
+        return _as_codes((sums[:, 1:] >= enough[:, None]).sum(axis=1))
+
+    def _edges(self) -> Codes:
+        """The least integer of each level but the first."""
+        r = self.query.levels
+        edges = [level_edge(r.low, r.high, r.count, code) for code in range(1, r.count)]
+        return np.array(edges, dtype=np.int64)
+
+    def _mean_codes(self, sums: Profiles) -> Codes:
+        r = self.query.levels
+        codes = np.zeros(len(sums), dtype=np.int64)
+        for rows in np.unique(sums[:, 1]).tolist():
+            if rows == 0:
+                continue
+            # sum ≥ rows·(low + k·(high-low)/L), as the least integer sum; Python integers, exact.
+            edges = [
+                -(-rows * (r.low * r.count + code * (r.high - r.low)) // r.count)
+                for code in range(1, r.count)
+            ]
+            here = sums[:, 1] == rows
+            codes[here] = np.searchsorted(np.array(edges), sums[here, 0], side="right")
+        return codes
+
+    def structural(self, privacy: Privacy) -> Differences:
+        """For a sum the levels that a unit's range can span; everything for the others."""
+        group = answer_domain(self.query.domain).group
+        if self.query.measure is not Measure.SUM:
+            return Differences.everything(group)
+        low, high = self.query.row_bounds
+        rows, r = privacy.max_rows_per_unit, self.query.levels
+        span = rows * (max(high, 0) - min(low, 0))
+        reach = min(-(-span * r.count // (r.high - r.low)), group.size - 1)
+        return Differences.of(group, ((step,) for step in range(1, reach + 1)))

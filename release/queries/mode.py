@@ -1,0 +1,68 @@
+"""mode: the category with most rows, or most weight; ties go to the smallest code.
+
+A unit's profile is its number of rows, or its weight, in each category. Rows whose category is
+outside the domain are left out. An empty cell has the smallest code.
+
+Structural differences: everything. Whatever the bound on a unit's rows, two categories can be so
+close that one unit decides between them, and they can be any two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from release.answers import Codes
+from release.guarantee import Differences
+from release.queries.kind import Profiles
+from release.spec import ModeQuery, Nominal, Ordered, Privacy, answer_domain
+from release.sql import identifier, literal
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The commonest category of one query."""
+
+    query: ModeQuery
+
+    @property
+    def eligible_sql(self) -> str:
+        """The category is in the domain; a weight, where asked for, is there."""
+        weighted = (
+            "" if self.query.weight is None else f" AND {identifier(self.query.weight)} IS NOT NULL"
+        )
+        return f"({self.item_sql}) IS NOT NULL{weighted}"
+
+    @property
+    def item_sql(self) -> str:
+        """The category's code, NULL outside the domain."""
+        column, domain = identifier(self.query.of), self.query.domain
+        if isinstance(domain, Nominal):
+            labels = ", ".join(literal(label) for label in domain.nominal)
+            return f"list_position([{labels}], {column}) - 1"
+        low = domain.ordered.min if isinstance(domain, Ordered) else 0
+        high = low + self.width - 1
+        return f"CASE WHEN {column} BETWEEN {low} AND {high} THEN {column} - ({low}) END"
+
+    @property
+    def value_sql(self) -> str:
+        """The weight, or one for each row."""
+        return "1" if self.query.weight is None else identifier(self.query.weight)
+
+    @property
+    def width(self) -> int:
+        """The number of categories."""
+        return answer_domain(self.query.domain).size
+
+    def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
+        """A profile is the unit's weight in each category."""
+        profiles[unit, item] = total
+
+    def decide(self, sums: Profiles) -> Codes:
+        """The first of the largest sums."""
+        return np.asarray(np.argmax(sums, axis=1), dtype=np.int64)
+
+    def structural(self, privacy: Privacy) -> Differences:
+        """Everything."""
+        return Differences.everything(answer_domain(self.query.domain).group)

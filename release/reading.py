@@ -1,0 +1,367 @@
+"""Reading a release spec: YAML to models, names resolved, key sets opened, errors in one line.
+
+What is returned is complete: every later stage works from :class:`SpecFile` without looking at
+files named in it again, except the confidential tables.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import difflib
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from release.errors import SpecError
+from release.spec import (
+    MAX_ANSWERS,
+    ColumnType,
+    KeyFile,
+    KeyRange,
+    LevelQuery,
+    Model,
+    ModeQuery,
+    Nominal,
+    Query,
+    Spec,
+    TableLoss,
+    answer_domain,
+)
+
+_ANSWER_COLUMNS = ("answer", "answer_code")
+MAX_SPEC_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """A spec that has been read and found consistent.
+
+    ``keys[column]`` are the public keys as strings, each once, in the order of their code points;
+    ``text`` is the file as it was, which is what gets published.
+    """
+
+    spec: Spec
+    text: bytes
+    folder: Path
+    keys: dict[str, tuple[str, ...]]
+
+
+def read_spec(path: Path) -> SpecFile:
+    """Read and check the spec at ``path`` and open the key sets it names.
+
+    Raises:
+        SpecError: anything that cannot be meant; the message names the field and the remedy.
+    """
+    try:
+        if path.stat().st_size > MAX_SPEC_BYTES:
+            raise SpecError(path.name, f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
+        text = path.read_bytes()
+    except OSError as error:
+        raise SpecError(
+            str(path), f"cannot be read ({error.strerror}); give a spec's path"
+        ) from error
+    spec = parse_spec(text)
+    keys = {column: declared_keys(spec, column, path.parent) for column in spec.keys}
+    for index, query in enumerate(spec.queries):
+        cells = prod(len(keys[column]) for column in query.by)
+        if cells > MAX_ANSWERS:
+            raise SpecError(f"queries[{index}].by", f"{cells} cells; at most {MAX_ANSWERS}")
+    return SpecFile(spec, text, path.parent, keys)
+
+
+def parse_spec(text: bytes) -> Spec:
+    """Read and check the bytes of a spec; files it names are not opened.
+
+    Raises:
+        SpecError: as :func:`read_spec`.
+    """
+    spec = _validated(_plain(text))
+    _check_names(spec)
+    for index, query in enumerate(spec.queries):
+        _check_query(spec, index, query)
+    return spec
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without repeated keys, of which the last would silently win."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        line = key_node.start_mark.line + 1
+        if not isinstance(key, str):
+            raise SpecError(f"line {line}", f"the key {key!r} is not text; put it in quotes")
+        if key in seen:
+            raise SpecError(f"line {line}", f"{key!r} stands twice; keep one")
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def _plain(text: bytes) -> object:
+    try:
+        if b"&" in text and any(
+            isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)
+        ):
+            raise SpecError("", "YAML aliases (*name) are not allowed; write the value out")
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}" if mark is not None else "spec"
+        problem = getattr(error, "problem", None) or "not readable as UTF-8 text"
+        raise SpecError(place, f"not valid YAML: {problem}") from error
+
+
+def _validated(plain: object) -> Spec:
+    try:
+        return Spec.model_validate(plain)
+    except ValidationError as error:
+        first, *others = error.errors(include_url=False)
+        more = f" (and {len(others)} more)" if others else ""
+        place = _field_path(first["loc"]) or "spec"
+        place += ".kind" if first["type"].startswith("union_tag") else ""
+        raise SpecError(place, _problem(first) + more) from error
+
+
+_TAGS = {"count", "mode", "level", "cyclic", "ordered", "nominal", "levels", "list", "range"}
+_TAGS |= {"file", "name", "table", "str", "int", "date", "[key]"}
+
+
+def _field_path(location: tuple[int | str, ...]) -> str:
+    """``queries[0].guarantee.epsilon``; the names of a union's alternatives are left out."""
+    path = ""
+    for position, part in enumerate(location):
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not (part in _TAGS and _is_tag(location, position)):
+            path += f".{part}" if path else part
+    return path
+
+
+def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
+    previous = location[position - 1] if position else None
+    is_kind = isinstance(previous, int) and location[0] == "queries"
+    return (
+        is_kind
+        or previous in {"domain", "loss"}
+        or location[position - 2 : position - 1] == ("keys",)
+    )
+
+
+def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of problem
+    kind, context = error["type"], error.get("ctx", {})
+    found = error["input"]
+    if kind == "missing":
+        return "missing; add it"
+    if kind == "extra_forbidden":
+        name = str(error["loc"][-1])
+        near = difflib.get_close_matches(name, _field_names(), 1)
+        return "unknown field; " + (f"did you mean {near[0]!r}?" if near else "remove it")
+    if kind in {"literal_error", "enum"}:
+        return f"found {found!r}; write {context['expected']}"
+    if kind == "union_tag_invalid":
+        return f"found {context['tag']!r}; write one of {context['expected_tags']}"
+    if kind == "union_tag_not_found":
+        return "missing; write count, mode or level"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "string_pattern_mismatch":
+        return f"found {found!r}; it has to match {context['pattern']}"
+    if kind == "too_short":
+        return "empty or too short; name at least " + str(context["min_length"])
+    shown = f"found {found!r}; " if isinstance(found, str | int | float | None) else ""
+    message: str = error["msg"]
+    return shown + message[:1].lower() + message[1:]
+
+
+def _field_names() -> list[str]:
+    models, names = [Model], set()
+    while models:
+        model = models.pop()
+        names |= set(model.model_fields)
+        models.extend(model.__subclasses__())
+    return sorted(names)
+
+
+def _check_names(spec: Spec) -> None:
+    names: dict[str, int] = {}
+    for index, query in enumerate(spec.queries):
+        if query.name in names:
+            raise SpecError(
+                f"queries[{index}].name",
+                f"{query.name!r} is also the name of queries[{names[query.name]}]; rename one",
+            )
+        names[query.name] = index
+    if not spec.budget.epsilon > 0:
+        raise SpecError("budget.epsilon", "must be above 0")
+    if not 0 <= spec.budget.delta < 1:
+        raise SpecError("budget.delta", "must be at least 0 and below 1")
+    for name, table in spec.tables.items():
+        _check_table(spec, name)
+        if spec.privacy.unit not in table.columns:
+            raise SpecError(
+                f"tables.{name}.columns",
+                f"the privacy unit {spec.privacy.unit!r} is not declared; "
+                f"declared are {_listed(table.columns)}",
+            )
+    every = {column for name in spec.tables for column in spec.table_columns(name)}
+    for index, column in enumerate(spec.privacy.fixed):
+        if column not in every:
+            raise SpecError(f"privacy.fixed[{index}]", _unknown(column, every))
+    for column in spec.keys:
+        if column not in every:
+            raise SpecError(f"keys.{column}", _unknown(column, every))
+
+
+def _check_table(spec: Spec, name: str) -> None:
+    table = spec.tables[name]
+    if table.join is not None:
+        other = table.join.table
+        if other not in spec.tables or other == name:
+            raise SpecError(
+                f"tables.{name}.join.table", _unknown(other, spec.tables.keys() - {name})
+            )
+        if spec.tables[other].join is not None or spec.tables[other].derive:
+            raise SpecError(
+                f"tables.{name}.join.table", f"{other!r} joins or derives itself; join plain tables"
+            )
+        for column in spec.tables[other].columns:
+            if column in table.columns and column != spec.privacy.unit:
+                raise SpecError(
+                    f"tables.{name}.join", f"both tables declare {column!r}; declare it in one"
+                )
+    for column in table.derive:
+        if column in table.columns:
+            raise SpecError(f"tables.{name}.derive.{column}", "is also declared; rename it")
+
+
+def _check_query(spec: Spec, index: int, query: Query) -> None:
+    at = f"queries[{index}]"
+    if query.table not in spec.tables:
+        raise SpecError(f"{at}.table", _unknown(query.table, spec.tables))
+    columns = spec.table_columns(query.table)
+    for position, column in enumerate(query.by):
+        place = f"{at}.by[{position}]"
+        if column not in columns:
+            raise SpecError(place, _unknown(column, columns))
+        if column in query.by[:position]:
+            raise SpecError(place, f"{column!r} stands twice; keep one")
+        if column == spec.privacy.unit:
+            raise SpecError(place, "the privacy unit cannot be a key; its values are confidential")
+        if column in _ANSWER_COLUMNS:
+            raise SpecError(place, f"{column!r} is a column of the released table; derive another")
+        if columns[column] not in {ColumnType.STRING, ColumnType.INTEGER, ColumnType.DATE}:
+            raise SpecError(place, "keys are strings, integers or dates; derive such a column")
+        if column not in spec.keys:
+            raise SpecError(f"keys.{column}", f"missing; {query.name!r} needs the public keys")
+    _check_kind(at, query, columns)
+    if isinstance(query.loss, TableLoss):
+        size = answer_domain(query.domain).size
+        if len(query.loss.table) != size:
+            raise SpecError(
+                f"{at}.loss.table", f"{len(query.loss.table)} costs for {size} answers; give {size}"
+            )
+
+
+def _check_kind(at: str, query: Query, columns: dict[str, ColumnType]) -> None:
+    wanted: dict[str, tuple[str, ColumnType]] = {}
+    if isinstance(query, ModeQuery):
+        nominal = isinstance(query.domain, Nominal)
+        wanted["of"] = (query.of, ColumnType.STRING if nominal else ColumnType.INTEGER)
+        if query.weight is not None:
+            wanted["weight"] = (query.weight, ColumnType.INTEGER)
+    elif isinstance(query, LevelQuery):
+        wanted["of"] = (query.of, ColumnType.INTEGER)
+    for field, (column, kind) in wanted.items():
+        if column not in columns:
+            raise SpecError(f"{at}.{field}", _unknown(column, columns))
+        if columns[column] is not kind:
+            raise SpecError(
+                f"{at}.{field}",
+                f"{column!r} is declared {columns[column].value}; needed is {kind.value}",
+            )
+
+
+def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
+    """The public keys of a column as strings, each once, ascending.
+
+    Raises:
+        SpecError: an unreadable key file, a key of the wrong type, a repeated or an empty key.
+    """
+    declared = spec.keys[column]
+    at = f"keys.{column}"
+    kinds = {
+        columns[column] for columns in map(spec.table_columns, spec.tables) if column in columns
+    }
+    if len(kinds) != 1:
+        raise SpecError(at, "the tables declare this column with different types; rename one")
+    kind = kinds.pop()
+    if isinstance(declared, KeyFile):
+        values: list[str] = _keys_of_file(at, column, folder / declared.file)
+    elif isinstance(declared, KeyRange):
+        first, last = declared.range
+        if kind is not ColumnType.INTEGER:
+            raise SpecError(f"{at}.range", f"a range is for integers; {column!r} is {kind.value}")
+        if not 0 <= last - first < MAX_ANSWERS:
+            raise SpecError(f"{at}.range", "write [first, last] with first at most last")
+        values = [str(key) for key in range(first, last + 1)]
+    else:
+        values = [_key_text(f"{at}[{i}]", key, kind) for i, key in enumerate(declared)]
+    if not values:
+        raise SpecError(at, "the key set is empty; name the groups to publish")
+    if isinstance(declared, KeyFile):
+        values = [_key_text(f"{at} (line {i + 2})", key, kind) for i, key in enumerate(values)]
+    for position, key in enumerate(values):
+        if not key or not key.isprintable():
+            raise SpecError(f"{at}[{position}]", "a key is empty or has control characters")
+    if len(set(values)) != len(values):
+        raise SpecError(at, "a key stands twice; keep each once")
+    return tuple(sorted(values))
+
+
+def _key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
+    """The key as the column's values are written: integers without zeros in front, ISO dates."""
+    if kind is ColumnType.STRING:
+        if isinstance(key, str):
+            return key
+        raise SpecError(at, f"{key!s} is not text but the column is a string; put it in quotes")
+    try:
+        if kind is ColumnType.DATE:
+            return datetime.date.fromisoformat(str(key)).isoformat()
+        if isinstance(key, datetime.date):
+            raise ValueError
+        return str(int(key))
+    except ValueError as error:
+        raise SpecError(at, f"{key!s} is not a {kind.value} as the column is") from error
+
+
+def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = csv.DictReader(lines)
+            if column not in (rows.fieldnames or []):
+                raise SpecError(f"{at}.file", f"{path.name} has no column {column!r} in its header")
+            return [row[column] or "" for row in rows]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SpecError(f"{at}.file", f"{path.name} cannot be read as UTF-8 CSV") from error
+
+
+def _listed(names: Any) -> str:
+    ordered = sorted(names)
+    shown = ", ".join(ordered[:12])
+    return shown + (", …" if len(ordered) > 12 else "")
+
+
+def _unknown(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{name!r} is not there; {hint}known are {_listed(known)}"

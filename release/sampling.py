@@ -1,0 +1,69 @@
+"""Drawing noise: bits from the operating system, then the integer inverse CDF.
+
+Bits → integers below 2^k → the element whose cumulative weight is the first above the integer. The
+law's total is 2^k, so nothing is rejected and the sampled law is the logged law exactly. No other
+source of randomness is used anywhere in the package.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.answers import Codes
+from release.law import Law
+
+RandomBytes: TypeAlias = Callable[[int], bytes]
+"""A source of uniform bytes, by number of bytes; ``os.urandom`` for every release."""
+
+_WORD_BITS = 64
+
+
+def random_below_power(
+    bits: int, count: int, source: RandomBytes = os.urandom
+) -> NDArray[np.uint64]:
+    """``count`` uniform integers in [0, 2^bits), for 1 ≤ ``bits`` ≤ 64."""
+    if not 1 <= bits <= _WORD_BITS:
+        raise ValueError("bits must be between 1 and 64")
+    words = np.frombuffer(source(8 * count), dtype="<u8").astype(np.uint64)
+    return words >> np.uint64(_WORD_BITS - bits)
+
+
+def draw_noise(law: Law, count: int, source: RandomBytes = os.urandom) -> Codes:
+    """``count`` independent elements of the law's group, each with exactly its probability."""
+    if law.bits <= _WORD_BITS - 2:
+        cumulative = np.cumsum(law.weights.astype(np.uint64))
+        uniform = random_below_power(law.bits, count, source)
+        return np.searchsorted(cumulative, uniform, side="right").astype(np.int64)
+    bounds = list(accumulate(law.weights.tolist()))
+    width = -(-law.bits // 8)
+    spare = 8 * width - law.bits
+    raw = source(width * count)
+    starts = range(0, width * count, width)
+    return np.array(
+        [
+            bisect_right(bounds, int.from_bytes(raw[start : start + width], "little") >> spare)
+            for start in starts
+        ],
+        dtype=np.int64,
+    )
+
+
+def add_noise(answers: Codes, law: Law, source: RandomBytes = os.urandom) -> Codes:
+    """One noisy code for each true code: (answer + noise) mod n+1 (Kadam et al. 2024, (4)).
+
+    Raises:
+        ValueError: the law lives in a product of groups, or a code is outside it.
+    """
+    if len(law.group.moduli) != 1:
+        raise ValueError("joint answers are drawn by coordinates")
+    size = law.group.size
+    if not ((answers >= 0) & (answers < size)).all():
+        raise ValueError("an answer code is outside the domain")
+    return (answers + draw_noise(law, answers.size, source)) % size

@@ -1,0 +1,36 @@
+"""The JSON Schemas in ``schemas/``, generated from the models: ``python -m release.schemas``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from release.log import FILES
+from release.spec import Spec
+
+FOLDER = Path(__file__).parent.parent / "schemas"
+
+
+def schema_texts() -> dict[str, str]:
+    """The text of each schema by its file name."""
+    models: dict[str, type[BaseModel]] = {"spec": Spec, **FILES}
+    return {
+        f"{name}.schema.json": json.dumps(
+            {
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                **model.model_json_schema(by_alias=True, mode="validation"),
+            },
+            indent=2,
+            ensure_ascii=False,
+        )
+        + "\n"
+        for name, model in models.items()
+    }
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in schema_texts().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,423 @@
+"""The release spec: what a curator writes, as frozen models that refuse what cannot be meant.
+
+One YAML file (FORMAT.md §1). Unknown fields, wrong types, unknown columns, duplicate names and
+numbers out of range are refused in one line with the field's path and the remedy. Exact numbers are
+strings: a YAML float has already lost the digits that were written.
+
+Two optional fields are added to a table, because real tables need them and every row still belongs
+to one privacy unit: ``join`` brings in the columns of another table of the same units, ``derive``
+adds columns computed from the same row.
+"""
+
+from __future__ import annotations
+
+import datetime
+from enum import Enum, StrEnum
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+
+from release.answers import AnswerDomain, Topology, levels
+from release.exact import format_exact, parse_exact
+from release.guarantee import Definition, Guarantee
+from release.losses import LossName
+
+SPEC_SCHEMA: Literal["dp-release/spec/v1"] = "dp-release/spec/v1"
+
+MAX_ANSWERS = 10**6
+"""Answers of one query, and cells of one query: beyond this a spec is a slip of the pen."""
+
+INTEGER_LIMIT = 2**31 - 1
+"""Integer columns are clamped to ± this, so that sums of 2^31 rows stay below 2^62."""
+
+
+def _exact(value: object) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError('write the number as a string, such as "0.001": it has to be exact')
+    return parse_exact(str(value))
+
+
+def _text(value: object) -> object:
+    # YAML reads an unquoted 2013-01-05 as a date; a period is meant as text.
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return value
+
+
+Exact: TypeAlias = Annotated[
+    Fraction,
+    BeforeValidator(_exact, json_schema_input_type=str),
+    PlainSerializer(format_exact, return_type=str),
+]
+Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
+Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class Model(BaseModel):
+    """Frozen, strict about types, and without room for unknown fields."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
+    )
+
+
+class ReleaseInfo(Model):
+    """Who publishes what, why, and about when."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
+    title: Text
+    curator: Text
+    contact: Text
+    purpose: Text
+    period: Text
+    licence: Text
+
+
+class ColumnType(StrEnum):
+    """Types a column may be declared as."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+
+
+class Join(Model):
+    """Bring in the columns of ``table``, matched on the privacy unit."""
+
+    table: str
+
+
+class DerivedColumn(Model):
+    """A column computed from the other columns of the same row by an SQL expression."""
+
+    type: Annotated[ColumnType, Field(strict=False)]
+    sql: str
+
+
+class Table(Model):
+    """A confidential table: where it lies (relative to the spec) and its declared columns."""
+
+    path: Annotated[str, StringConstraints(min_length=1)]
+    columns: Annotated[dict[str, Annotated[ColumnType, Field(strict=False)]], Field(min_length=1)]
+    join: Join | None = None
+    derive: dict[str, DerivedColumn] = {}
+
+
+class Relation(StrEnum):
+    """What two neighbouring tables differ in."""
+
+    REPLACE_ONE = "replace_one"
+    ADD_REMOVE = "add_remove"
+
+
+class Privacy(Model):
+    """The privacy unit and what is known and enforced about it."""
+
+    unit: str
+    neighbours: Annotated[Relation, Field(strict=False)]
+    max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)]
+    fixed: list[str] = []
+
+
+class Budget(Model):
+    """The cap of this release, and the ledger scope that pays."""
+
+    scope: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    epsilon: Exact
+    delta: Exact
+
+
+class KeyRange(Model):
+    """The integers from the first to the last, both included."""
+
+    range: Annotated[list[int], Field(min_length=2, max_length=2)]
+
+
+class KeyFile(Model):
+    """One key a line, under the column's name (relative to the spec)."""
+
+    file: str
+
+
+class Cyclic(Model):
+    """The answers 0..k-1 on a circle: hours, months."""
+
+    cyclic: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
+
+
+class OrderedRange(Model):
+    """``min`` and ``max`` of an ordered domain, both included."""
+
+    min: int
+    max: int
+
+
+class Ordered(Model):
+    """The integers from min to max: counts."""
+
+    ordered: OrderedRange
+
+    @model_validator(mode="after")
+    def _check(self) -> Ordered:
+        span = self.ordered.max - self.ordered.min
+        if not 1 <= span < MAX_ANSWERS:
+            raise ValueError("the domain needs two answers or more (max above min), at most 10^6")
+        return self
+
+
+class Nominal(Model):
+    """Categories, in code order."""
+
+    nominal: Annotated[list[Label], Field(min_length=2, max_length=MAX_ANSWERS)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Nominal:
+        if len(set(self.nominal)) != len(self.nominal):
+            raise ValueError("a label stands twice; keep each once")
+        return self
+
+
+class LevelRange(Model):
+    """``count`` equal levels between ``low`` and ``high``."""
+
+    low: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
+    high: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
+    count: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
+
+
+class Levels(Model):
+    """A quantised quantity."""
+
+    levels: LevelRange
+
+    @model_validator(mode="after")
+    def _check(self) -> Levels:
+        levels(self.levels.low, self.levels.high, self.levels.count)
+        return self
+
+
+def _only_key(value: object) -> str:
+    """Which alternative is meant: a mapping by its one key, a model by its one field."""
+    if isinstance(value, Enum):
+        return "name"
+    if isinstance(value, BaseModel):
+        return next(iter(type(value).model_fields))
+    if isinstance(value, dict) and len(value) == 1:
+        return str(next(iter(value)))
+    return "list" if isinstance(value, list) else "name" if isinstance(value, str) else ""
+
+
+def _one_of(**alternatives: str) -> Discriminator:
+    written = ", ".join(alternatives.values())
+    return Discriminator(
+        _only_key, custom_error_type="alternatives", custom_error_message=f"write one of {written}"
+    )
+
+
+KeyValue: TypeAlias = str | int | datetime.date
+KeySet: TypeAlias = Annotated[
+    Annotated[list[KeyValue], Field(min_length=1), Tag("list")]
+    | Annotated[KeyRange, Tag("range")]
+    | Annotated[KeyFile, Tag("file")],
+    _one_of(list="[k1, k2]", range="{range: [first, last]}", file="{file: keys.csv}"),
+]
+
+Domain: TypeAlias = Annotated[
+    Annotated[Cyclic, Tag("cyclic")]
+    | Annotated[Ordered, Tag("ordered")]
+    | Annotated[Nominal, Tag("nominal")]
+    | Annotated[Levels, Tag("levels")],
+    _one_of(
+        cyclic="{cyclic: k}",
+        ordered="{ordered: {min: a, max: b}}",
+        nominal="{nominal: [labels]}",
+        levels="{levels: {low: a, high: b, count: k}}",
+    ),
+]
+
+
+def answer_domain(domain: Domain) -> AnswerDomain:
+    """The answers of a declared domain, in code order."""
+    if isinstance(domain, Cyclic):
+        return AnswerDomain(Topology.CYCLIC, tuple(range(domain.cyclic)))
+    if isinstance(domain, Ordered):
+        bounds = domain.ordered
+        return AnswerDomain(Topology.ORDERED, tuple(range(bounds.min, bounds.max + 1)))
+    if isinstance(domain, Nominal):
+        return AnswerDomain(Topology.NOMINAL, tuple(domain.nominal))
+    return levels(domain.levels.low, domain.levels.high, domain.levels.count)
+
+
+class GuaranteeSpec(Model):
+    """The promise for one cell of a query."""
+
+    definition: Annotated[Definition, Field(strict=False)]
+    epsilon: Exact
+    delta: Exact = Fraction(0)
+
+    @model_validator(mode="after")
+    def _check(self) -> GuaranteeSpec:
+        self.to_guarantee()
+        return self
+
+    def to_guarantee(self) -> Guarantee:
+        """The guarantee as the lower floors know it."""
+        return Guarantee(self.definition, self.epsilon, self.delta)
+
+
+class TableLoss(Model):
+    """The cost of each noise value 0..n, as exact numbers."""
+
+    table: list[Exact]
+
+
+LossSpec: TypeAlias = Annotated[
+    Annotated[LossName, Field(strict=False), Tag("name")] | Annotated[TableLoss, Tag("table")],
+    _one_of(name="a loss by name", table="{table: [costs]}"),
+]
+
+
+class Source(StrEnum):
+    """Where the differences of a query come from."""
+
+    EMPIRICAL = "empirical"  # seen in this table: the guarantee is instance-specific
+    STRUCTURAL = "structural"  # the worst case of the declared domain and bounds
+
+
+class Mechanism(StrEnum):
+    """How the noisy answer is made."""
+
+    BEST = "best"
+    MODULAR = "modular"
+
+
+class QueryBase(Model):
+    """What all kinds of query have in common."""
+
+    name: Name
+    table: str
+    by: list[str]
+    domain: Domain
+    where: str | None = None
+    differences: Annotated[Source, Field(strict=False)]
+    guarantee: GuaranteeSpec
+    loss: LossSpec = LossName.ERROR_RATE
+    mechanism: Annotated[Mechanism, Field(strict=False)] = Mechanism.BEST
+
+
+class CountQuery(QueryBase):
+    """Rows that meet ``where``, clamped to the domain."""
+
+    kind: Literal["count"]
+
+    @model_validator(mode="after")
+    def _check(self) -> CountQuery:
+        if not isinstance(self.domain, Ordered) or self.domain.ordered.min < 0:
+            raise ValueError(
+                "a count needs domain: {ordered: {min: a, max: b}} with min at least 0"
+            )
+        return self
+
+
+class ModeQuery(QueryBase):
+    """The category with most rows, or with most ``weight``; ties go to the smallest code."""
+
+    kind: Literal["mode"]
+    of: str
+    weight: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> ModeQuery:
+        if isinstance(self.domain, Levels):
+            raise ValueError("a mode needs a domain that is cyclic, nominal or ordered")
+        return self
+
+
+class Measure(StrEnum):
+    """What of the rows is quantised."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MIN = "min"
+    MAX = "max"
+    MEDIAN = "median"
+
+
+class LevelQuery(QueryBase):
+    """A measure of an integer column, clamped row by row, quantised into levels."""
+
+    kind: Literal["level"]
+    of: str
+    measure: Annotated[Measure, Field(strict=False)]
+    clamp: Annotated[list[int], Field(min_length=2, max_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> LevelQuery:
+        if not isinstance(self.domain, Levels):
+            raise ValueError("a level needs domain: {levels: {low: a, high: b, count: k}}")
+        if self.clamp is None:
+            if self.measure is Measure.SUM:
+                raise ValueError("a sum needs clamp: [lo, hi], the bounds of one row")
+        elif not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= INTEGER_LIMIT:
+            raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
+        return self
+
+    @property
+    def row_bounds(self) -> tuple[int, int]:
+        """What each row is clamped to: ``clamp``, else the range of the levels."""
+        if self.clamp is None:
+            return self.levels.low, self.levels.high
+        return self.clamp[0], self.clamp[1]
+
+    @property
+    def levels(self) -> LevelRange:
+        """The range and number of the levels."""
+        if not isinstance(self.domain, Levels):  # refused at construction
+            raise TypeError("a level query without levels")
+        return self.domain.levels
+
+
+Query: TypeAlias = Annotated[CountQuery | ModeQuery | LevelQuery, Field(discriminator="kind")]
+
+
+class Spec(Model):
+    """A whole release spec; what depends on several fields is checked in :mod:`release.reading`."""
+
+    spec: Literal["dp-release/spec/v1"]
+    release: ReleaseInfo
+    tables: Annotated[dict[Name, Table], Field(min_length=1)]
+    privacy: Privacy
+    budget: Budget
+    keys: dict[str, KeySet] = {}
+    queries: Annotated[list[Query], Field(min_length=1, max_length=10_000)]
+
+    def table_columns(self, name: str) -> dict[str, ColumnType]:
+        """All columns a query on ``name`` may use: declared, joined and derived."""
+        table = self.tables[name]
+        columns = dict(table.columns)
+        if table.join is not None:
+            joined = self.tables[table.join.table].columns
+            columns = {**joined, **columns}
+        return {**columns, **{c: derived.type for c, derived in table.derive.items()}}
+
+
+def plain_domain(domain: Domain) -> dict[str, Any]:
+    """The domain as it stands in the spec and in ``release.json``."""
+    return domain.model_dump(mode="json")

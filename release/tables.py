@@ -1,0 +1,341 @@
+"""Loading confidential tables into an in-process DuckDB under their declared columns.
+
+The declaration rules, never the file: columns are taken by name and cast to the declared type,
+integers are clamped to ±(2^31 - 1), rows without a privacy unit are left out, and a file that does
+not fit is refused with its place, never a value. Once the engine is open it can read the declared
+folders and nothing else: no network, no extensions, no other file, and its settings are locked.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from release.errors import DataError, SpecError
+from release.reading import SpecFile
+from release.spec import INTEGER_LIMIT, ColumnType, Table
+from release.sql import identifier, literal, row_expression
+
+_SQL_TYPES = {
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.BOOLEAN: "BOOLEAN",
+}
+
+_SETTINGS = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of one table, all of one format, in the order of their names."""
+
+    files: tuple[Path, ...]
+    is_csv: bool
+
+
+class Tables:
+    """The confidential tables of one run, open in a locked DuckDB with a private scratch folder.
+
+    Use it as a context manager; leaving it closes the engine and wipes the scratch folder. Its
+    representation shows nothing of the tables.
+    """
+
+    def __init__(self, spec_file: SpecFile) -> None:
+        self._spec_file = spec_file
+        sources = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
+        for name, source in sources.items():
+            if not source.is_csv:
+                _check_parquet(name, spec_file.spec.tables[name], source)
+        self._scratch = Path(tempfile.mkdtemp(prefix="dp-release-"))
+        try:
+            self.connection = _open(sources, self._scratch)
+            for name, source in sources.items():
+                self._load(name, source)
+            for name in sources:
+                self._widen(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return "Tables(confidential)"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the engine and wipe the scratch folder."""
+        if hasattr(self, "connection"):
+            self.connection.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _load(self, name: str, source: Source) -> None:
+        table = self._spec_file.spec.tables[name]
+        scan = _csv_scan(name, table, source) if source.is_csv else _parquet_scan(source)
+        columns = ", ".join(
+            f"{_cast(identifier(column), kind)} AS {identifier(column)}"
+            for column, kind in table.columns.items()
+        )
+        unit = identifier(self._spec_file.spec.privacy.unit)
+        with _engine_errors(f"tables.{name}.path"):
+            self.connection.execute(
+                f"CREATE TABLE {raw_table(name)} AS SELECT {columns} FROM {scan}"
+            )
+            if source.is_csv:
+                self._refuse_rejected_rows(name, source)
+            self.connection.execute(f"DELETE FROM {raw_table(name)} WHERE {unit} IS NULL")
+
+    def _refuse_rejected_rows(self, name: str, source: Source) -> None:
+        rows = self.connection.execute(
+            "SELECT f.file_path, e.line, e.column_name, lower(e.error_type::VARCHAR), "
+            "count(*) OVER () FROM reject_errors e JOIN reject_scans f USING (scan_id, file_id) "
+            "ORDER BY ALL LIMIT 1"
+        ).fetchall()
+        if rows:
+            path, line, column, kind, count = rows[0]
+            where = f", column {column!r}" if column else ""
+            more = f" (and {count - 1} more)" if count > 1 else ""
+            wrong = {
+                "cast": "does not have the declared type",
+                "missing columns": "has too few columns",
+                "too many columns": "has too many columns",
+                "unquoted value": "has a quote that does not end",
+            }.get(kind, "cannot be read")
+            raise DataError(
+                f"tables.{name}.path: {Path(path).name}, line {line}{where}: the row {wrong}{more};"
+                " correct the file"
+            )
+
+    def _widen(self, name: str) -> None:
+        """The view that queries read: declared, joined and derived columns of each row."""
+        spec = self._spec_file.spec
+        table, unit = spec.tables[name], identifier(spec.privacy.unit)
+        source, columns = raw_table(name), [identifier(c) for c in table.columns]
+        if table.join is not None:
+            other = table.join.table
+            source = f"{source} JOIN {raw_table(other)} USING ({unit})"
+            columns += [identifier(c) for c in spec.tables[other].columns if identifier(c) != unit]
+        known = {c for c in spec.table_columns(name) if c not in table.derive}
+        for column, derived in table.derive.items():
+            field = f"tables.{name}.derive.{column}.sql"
+            expression = row_expression(self.connection, field, derived.sql, known)
+            # TRY: a row on which the expression fails has no value; failing would tell of the row.
+            value = _cast(f"TRY(CAST({expression} AS {_SQL_TYPES[derived.type]}))", derived.type)
+            columns.append(f"{value} AS {identifier(column)}")
+        with _spec_errors(f"tables.{name}"):
+            self.connection.execute(
+                f"CREATE VIEW {wide_table(name)} AS SELECT {', '.join(columns)} FROM {source}"
+            )
+
+    def condition(self, field: str, table: str, text: str | None) -> str:
+        """A spec's condition over ``table``, checked; a row on which it fails does not meet it.
+
+        Raises:
+            SpecError: the condition is not a Boolean expression over the table's columns.
+        """
+        if text is None:
+            return "true"
+        columns = self._spec_file.spec.table_columns(table)
+        expression = f"TRY({row_expression(self.connection, field, text, columns)})"
+        with _spec_errors(field):
+            kind = self.connection.execute(
+                f"SELECT typeof({expression}) FROM "
+                f"(SELECT * FROM {wide_table(table)} LIMIT 0) RIGHT JOIN (SELECT 1) ON true"
+            ).fetchall()[0][0]
+        if kind != "BOOLEAN":
+            raise SpecError(field, f"the condition is {kind}, not true or false; compare something")
+        return expression
+
+    def rows(self, sql: str) -> pa.Table:
+        """The result of one of our own queries, as Arrow."""
+        with _engine_errors("tables"):
+            return self.connection.sql(sql).to_arrow_table()
+
+    def run(self, sql: str) -> None:
+        """Execute one of our own statements."""
+        with _engine_errors("tables"):
+            self.connection.execute(sql)
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """Store a public table (key sets) beside the confidential ones."""
+        self.connection.register("incoming", table)
+        self.connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS FROM incoming")
+        self.connection.unregister("incoming")
+
+
+def raw_table(name: str) -> str:
+    """The SQL name of a table as loaded."""
+    return identifier(f"raw {name}")
+
+
+def wide_table(name: str) -> str:
+    """The SQL name of a table as queries see it."""
+    return identifier(f"wide {name}")
+
+
+def find_source(spec_file: SpecFile, name: str) -> Source:
+    """The files that a table's path names.
+
+    Raises:
+        SpecError: none, or both Parquet and CSV.
+    """
+    field, pattern = f"tables.{name}.path", spec_file.spec.tables[name].path
+    path = spec_file.folder / pattern
+    if any(mark in pattern for mark in "*?["):
+        files = sorted(f for f in _glob(path) if f.is_file())
+    else:
+        files = [path] if path.is_file() else []
+    if not files:
+        raise SpecError(field, f"no file {pattern!r} beside the spec; correct the path")
+    kinds = {file.suffix.lower() for file in files}
+    if kinds not in ({".parquet"}, {".csv"}):
+        raise SpecError(field, "the files must all be .parquet or all .csv")
+    return Source(tuple(file.resolve() for file in files), kinds == {".csv"})
+
+
+def _glob(path: Path) -> Iterator[Path]:
+    anchor = Path(path.anchor) if path.is_absolute() else Path()
+    return anchor.glob(str(path.relative_to(anchor) if path.is_absolute() else path))
+
+
+def _open(sources: dict[str, Source], scratch: Path) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config={**_SETTINGS, "temp_directory": str(scratch)})
+    folders = {file.parent for source in sources.values() for file in source.files}
+    allowed = ", ".join(literal(f"{folder}/") for folder in sorted({*folders, scratch}))
+    connection.execute(f"SET allowed_directories = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _cast(expression: str, kind: ColumnType) -> str:
+    if kind is ColumnType.INTEGER:
+        clamped = f"greatest(least({expression}, {INTEGER_LIMIT}), {-INTEGER_LIMIT})"
+        # greatest and least skip NULL, but a missing value must stay missing.
+        return f"CASE WHEN {expression} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
+    return f"CAST({expression} AS {_SQL_TYPES[kind]})"
+
+
+def _parquet_scan(source: Source) -> str:
+    return f"read_parquet([{', '.join(literal(str(file)) for file in source.files)}])"
+
+
+def _csv_scan(name: str, table: Table, source: Source) -> str:
+    headers = {_header(name, table, file) for file in source.files}
+    if len(headers) != 1:
+        raise SpecError(f"tables.{name}.path", "the files have different headers; make them equal")
+    # DuckDB takes the columns by position, so they are given in the order of the header.
+    types = ", ".join(
+        f"{literal(column)}: {literal(_csv_type(table, column))}" for column in headers.pop()
+    )
+    files = ", ".join(literal(str(file)) for file in source.files)
+    return (
+        f"read_csv([{files}], columns = {{{types}}}, header = true, auto_detect = false, "
+        "delim = ',', quote = '\"', escape = '\"', strict_mode = true, store_rejects = true, "
+        "rejects_limit = 0)"
+    )
+
+
+def _csv_type(table: Table, column: str) -> str:
+    kind = table.columns.get(column, ColumnType.STRING)
+    # HUGEINT, so that a number too large is clamped as any other.
+    return "HUGEINT" if kind is ColumnType.INTEGER else _SQL_TYPES[kind]
+
+
+def _header(name: str, table: Table, file: Path) -> tuple[str, ...]:
+    field = f"tables.{name}.path"
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            header = tuple(next(csv.reader(lines), []))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
+    for column in table.columns:
+        if header.count(column) != 1:
+            raise SpecError(
+                f"tables.{name}.columns.{column}",
+                f"{file.name} has {header.count(column) or 'no'} such column in its header",
+            )
+    return header
+
+
+def _check_parquet(name: str, table: Table, source: Source) -> None:
+    for file in source.files:
+        try:
+            schema = pq.read_schema(file)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(
+                f"tables.{name}.path: {file.name} is not a readable Parquet file"
+            ) from error
+        for column, kind in table.columns.items():
+            field = f"tables.{name}.columns.{column}"
+            found = schema.get_all_field_indices(column)
+            if len(found) != 1:
+                there = ", ".join(schema.names[:12])
+                raise SpecError(field, f"{file.name} has no such column; it has {there}")
+            stored = schema.field(found[0]).type
+            if not _fits(stored, kind):
+                raise SpecError(
+                    field, f"declared {kind.value}, but {file.name} has {stored}; correct the type"
+                )
+
+
+def _fits(stored: pa.DataType, kind: ColumnType) -> bool:
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    numeric = pa.types.is_integer(stored) or pa.types.is_floating(stored)
+    return {
+        ColumnType.STRING: pa.types.is_string(stored) or pa.types.is_large_string(stored),
+        ColumnType.INTEGER: pa.types.is_integer(stored),
+        ColumnType.DATE: pa.types.is_date(stored),
+        ColumnType.TIMESTAMP: pa.types.is_timestamp(stored) and stored.tz is None,
+        ColumnType.NUMBER: numeric or pa.types.is_decimal(stored),
+        ColumnType.BOOLEAN: pa.types.is_boolean(stored),
+    }[kind] is True
+
+
+@contextmanager
+def _engine_errors(field: str) -> Iterator[None]:
+    """DuckDB's messages quote values, so only their class is passed on."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise DataError(f"{field}: not enough memory or scratch space to read the table") from error
+    except duckdb.Error as error:
+        raise DataError(f"{field}: the table cannot be read ({type(error).__name__})") from error
+
+
+@contextmanager
+def _spec_errors(field: str) -> Iterator[None]:
+    """Binding looks at types only, so the message tells of the spec's text, not of the data."""
+    try:
+        yield
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException) as error:
+        first = str(error).splitlines()[0].removeprefix("Binder Error: ")
+        raise SpecError(field, f"does not fit the columns: {first}") from error

@@ -1,0 +1,358 @@
+"""The verifier: takes nobody's word, needs no confidential data, loads no engine and no solver.
+
+It recomputes what can be recomputed from the files alone, and says plainly what cannot be: every
+finding stands in one of three lists (proved, tested, asserted). A check that fails raises
+:class:`VerificationError`; nothing is ever merely warned of.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from release.answers import AnswerDomain
+from release.charge import charges
+from release.errors import ReleaseError, VerificationError
+from release.exact import format_exact, format_up, parse_exact
+from release.folder_names import SUMS, adjacency_text, commit, epsilon_everywhere, sha256
+from release.guarantee import Definition, Differences, Guarantee, deltas
+from release.log import (
+    DifferencesRecord,
+    LawCommitment,
+    LawFile,
+    LawRecord,
+    OpeningsRecord,
+    QueryRecord,
+    Record,
+    ReleaseRecord,
+    parse,
+)
+from release.queries import kind_of
+from release.reading import SpecFile, declared_keys, parse_spec
+from release.released import check_released
+from release.spec import KeyFile, Query, Source, Spec, answer_domain, plain_domain
+
+R = TypeVar("R", bound=Record)
+
+MAX_FILE_BYTES = 2**30
+
+
+@dataclass
+class Verdict:
+    """What was found. ``unopened`` names the laws that only an auditor's half can show."""
+
+    release_id: str
+    proved: list[str] = field(default_factory=list)
+    tested: list[str] = field(default_factory=list)
+    asserted: list[str] = field(default_factory=list)
+    unopened: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every law was there to be checked."""
+        return not self.unopened
+
+
+def verify(public: Path, auditor: Path | None = None) -> Verdict:
+    """Check the release in ``public``; with the ``auditor``'s half, its committed laws too.
+
+    ``auditor`` is the folder of this release in the auditor's half.
+
+    Raises:
+        VerificationError: a check failed; which file, what was found and what was expected.
+    """
+    sums = _check_sums(public)
+    release = _read(ReleaseRecord, "release.json", public / "release.json")
+    verdict = Verdict(release.release_id)
+    _check_file_set(release, sums)
+    _expect("release.json", "kind", release.kind, "RELEASE")
+    _expect("release.json", "sampling.seeded", release.sampling.seeded, False)
+    _expect("release.json", "release_id", release.release_id, public.resolve().name)
+    spec = _spec_of(public)
+    _check_against_spec(release, spec)
+    verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
+    keys = _check_tables(public, release, spec)
+    verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
+    _check_charges(release, SpecFile(spec, b"", public, keys))
+    verdict.proved.append(
+        f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
+        f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
+    )
+    openings = _openings(release, auditor) if auditor is not None else None
+    for query, record in zip(spec.queries, release.queries, strict=True):
+        _check_query_law(public, auditor, openings, spec, query, record, verdict)
+    verdict.asserted += [*release.limits, *(f"withheld: {item}" for item in release.withheld)]
+    return verdict
+
+
+def _expect(file: str, check: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise VerificationError(file, check, _short(found), _short(expected))
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+def _bytes(file: str, path: Path) -> bytes:
+    if path.is_symlink() or not path.is_file():
+        raise VerificationError(file, "file", "nothing or no plain file", "a file")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise VerificationError(file, "size", str(path.stat().st_size), f"at most {MAX_FILE_BYTES}")
+    return path.read_bytes()
+
+
+def _read(model: type[R], file: str, path: Path) -> R:
+    return _parsed(model, file, _bytes(file, path))
+
+
+def _parsed(model: type[R], file: str, data: bytes) -> R:
+    try:
+        return parse(model, data)
+    except (ValueError, RecursionError) as error:
+        raise VerificationError(
+            file, "schema", _first_problem(error), "canonical JSON of the declared shape"
+        ) from error
+
+
+def _first_problem(error: Exception) -> str:
+    errors = getattr(error, "errors", None)
+    if callable(errors):
+        first = errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"{place}: {first['msg']}"
+    return str(error).splitlines()[0]
+
+
+def _check_sums(public: Path) -> dict[str, str]:
+    """The sums of SHA256SUMS, each checked against its file."""
+    if not public.is_dir():
+        raise VerificationError(str(public), "folder", "nothing", "the public folder of a release")
+    try:
+        text = _bytes(SUMS, public / SUMS).decode("ascii")
+    except UnicodeDecodeError as error:
+        raise VerificationError(SUMS, "format", "bytes outside ASCII", "lines of ASCII") from error
+    line = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]*)\n", re.ASCII)
+    sums: dict[str, str] = {}
+    position = 0
+    while position < len(text):
+        match = line.match(text, position)
+        if match is None or match[2] in sums:
+            raise VerificationError(SUMS, "format", "another line", "one line a file, as sha256sum")
+        sums[match[2]] = match[1]
+        position = match.end()
+    _expect(SUMS, "order", list(sums), sorted(sums))
+    there = sorted(str(path.relative_to(public)) for path in public.rglob("*") if not path.is_dir())
+    _expect(SUMS, "file set", there, sorted([*sums, SUMS]))
+    for file, expected in sums.items():
+        _expect(file, "SHA-256", sha256(_bytes(file, public / file)), expected)
+    return sums
+
+
+def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
+    expected = {"release.json", "report.html", "spec.yaml"}
+    for query in release.queries:
+        _expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
+        expected.add(query.output.path)
+        _expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
+        if isinstance(query.law, LawFile):
+            _expect(query.name, "law path", query.law.path, f"laws/{query.name}.json")
+            expected.add(query.law.path)
+            _expect(query.law.path, "SHA-256", query.law.sha256, sums.get(query.law.path))
+    _expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
+
+
+def _spec_of(public: Path) -> Spec:
+    try:
+        return parse_spec(_bytes("spec.yaml", public / "spec.yaml"))
+    except VerificationError:
+        raise
+    except ReleaseError as error:
+        raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
+
+
+def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
+    """What release.json says is what the spec says."""
+    file, info, privacy = "release.json", spec.release, spec.privacy
+    for name in ("title", "curator", "contact", "purpose", "period", "licence"):
+        _expect(file, name, getattr(release, name), getattr(info, name))
+    _expect(file, "release_id", release.release_id, info.id)
+    found = release.privacy
+    _expect(file, "privacy.unit", found.unit, privacy.unit)
+    _expect(file, "privacy.neighbours", found.neighbours, privacy.neighbours.value)
+    _expect(file, "privacy.max_rows_per_unit", found.max_rows_per_unit, privacy.max_rows_per_unit)
+    _expect(file, "privacy.fixed", found.fixed, privacy.fixed)
+    text = adjacency_text(privacy.unit, privacy.neighbours, privacy.fixed)
+    _expect(file, "privacy.adjacency_text", found.adjacency_text, text)
+    _expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
+    _expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.queries])
+    for query, record in zip(spec.queries, release.queries, strict=True):
+        at = f"queries.{query.name}"
+        instance = query.differences is Source.EMPIRICAL
+        _expect(file, f"{at}.kind", record.kind, query.kind)
+        _expect(file, f"{at}.by", record.by, query.by)
+        _expect(file, f"{at}.domain", record.domain, plain_domain(query.domain))
+        _expect(file, f"{at}.definition", record.definition, query.guarantee.definition.value)
+        _expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.guarantee.epsilon))
+        _expect(file, f"{at}.delta", record.delta, format_exact(query.guarantee.delta))
+        _expect(
+            file, f"{at}.differences_source", record.differences_source, query.differences.value
+        )
+        _expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
+        _expect(file, f"{at}.guarantee_kind", record.guarantee_kind, _kind(instance))
+    instance = any(query.differences is Source.EMPIRICAL for query in spec.queries)
+    _expect(file, "guarantee.kind", release.guarantee.kind, _kind(instance))
+
+
+def _kind(instance: bool) -> str:
+    return "instance-specific" if instance else "worst-case"
+
+
+def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str, tuple[str, ...]]:
+    """Check every released table; return the key sets, which the tables show in full."""
+    keys: dict[str, tuple[str, ...]] = {
+        column: declared_keys(spec, column, public)
+        for column, declared in spec.keys.items()
+        if not isinstance(declared, KeyFile)
+    }
+    for query, record in zip(spec.queries, release.queries, strict=True):
+        file, domain = record.output.path, answer_domain(query.domain)
+        _expect(file, "rows", record.output.rows, record.cells)
+        table = check_released(
+            file, public / file, release.release_id, query.name, query.by, record.cells, domain
+        )
+        cells = 1
+        for column in query.by:
+            found = tuple(sorted(set(table.column(column).to_pylist())))
+            _expect(file, f"keys of {column}", found, keys.setdefault(column, found))
+            cells *= len(found)
+        # Sorted and each once (checked), so the right number means every combination.
+        _expect(file, "key combinations", table.num_rows, cells)
+    return keys
+
+
+def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
+    file = "release.json"
+    try:
+        charged = charges(spec_file)
+    except ReleaseError as error:
+        raise VerificationError(file, "charges", str(error), "charges within the cap") from error
+    for record, charge in zip(release.queries, charged.queries, strict=True):
+        at = f"queries.{record.name}"
+        _expect(file, f"{at}.parallel", record.parallel, charge.parallel)
+        _expect(file, f"{at}.charge.epsilon", record.charge.epsilon, format_exact(charge.epsilon))
+        _expect(file, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
+    for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):
+        for place in ("composition", "guarantee"):
+            found = getattr(getattr(release, place), name)
+            _expect(file, f"{place}.{name}", found, format_exact(value))
+    _expect(file, "guarantee.definition", release.guarantee.definition, charged.definition.value)
+
+
+def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
+    openings = _read(OpeningsRecord, "openings.json", auditor / "openings.json")
+    _expect("openings.json", "release_id", openings.release_id, release.release_id)
+    committed = sorted(q.name for q in release.queries if isinstance(q.law, LawCommitment))
+    expected = [f"{kind}/{n}.json" for kind in ("differences", "laws") for n in committed]
+    there = sorted(
+        str(path.relative_to(auditor)) for path in auditor.rglob("*") if not path.is_dir()
+    )
+    _expect(str(auditor), "file set", there, sorted([*expected, "openings.json"]))
+    _expect(
+        "openings.json",
+        "openings",
+        sorted(openings.openings),
+        [f"laws/{n}.json" for n in committed],
+    )
+    return openings
+
+
+def _check_query_law(  # noqa: PLR0913 - the places a law can come from
+    public: Path,
+    auditor: Path | None,
+    openings: OpeningsRecord | None,
+    spec: Spec,
+    query: Query,
+    record: QueryRecord,
+    verdict: Verdict,
+) -> None:
+    file = f"laws/{query.name}.json"
+    if isinstance(record.law, LawFile):
+        law = _read(LawRecord, file, public / file)
+        differences = check_law(file, law, query)
+        structural = kind_of(query).structural(spec.privacy)
+        missing = set(structural.shifts) - set(differences.shifts)
+        if missing:
+            raise VerificationError(
+                file, "differences", f"{len(missing)} missing", "all that the declaration allows"
+            )
+        verdict.proved.append(f"{query.name}: {_promise(law)} for every table of the declaration")
+        return
+    if auditor is None or openings is None:
+        verdict.unopened.append(query.name)
+        return
+    data = _bytes(file, auditor / file)
+    opening = openings.openings[file]
+    for commitment in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
+        if not hmac.compare_digest(commitment, record.law.commitment):
+            raise VerificationError(file, "commitment", commitment, record.law.commitment)
+    law = _parsed(LawRecord, file, data)
+    check_law(file, law, query)
+    path = f"differences/{query.name}.json"
+    seen = _read(DifferencesRecord, path, auditor / path)
+    _expect(path, "query", seen.query, query.name)
+    _expect(path, "source", seen.source, query.differences.value)
+    _expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
+    _expect(path, "group", seen.group, law.group)
+    _expect(path, "differences", seen.differences, law.differences)
+    verdict.proved.append(
+        f"{query.name}: {_promise(law)} for its {len(law.differences)} committed differences"
+    )
+    verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbours")
+
+
+def _promise(law: LawRecord) -> str:
+    promised = law.guarantee
+    return f"the law keeps {promised.definition} ε = {promised.epsilon}, δ = {promised.delta}"
+
+
+def check_law(file: str, record: LawRecord, query: Query) -> Differences:
+    """Prove one law file against the query of the spec; its differences.
+
+    Raises:
+        VerificationError: not a law, not the promise of the spec, or a promise it does not keep.
+    """
+    domain: AnswerDomain = answer_domain(query.domain)
+    _expect(file, "query", record.query, query.name)
+    _expect(file, "group", tuple(record.group), domain.group.moduli)
+    _expect(file, "directed", record.directed, False)
+    try:
+        law, differences = record.to_law(), record.to_differences()
+        closed = Differences.of(domain.group, differences.shifts)
+    except (ValueError, OverflowError) as error:
+        raise VerificationError(file, "weights", str(error), "a law") from error
+    _expect(file, "differences (closed, sorted, without zero)", differences, closed)
+    promised = query.guarantee
+    _expect(file, "definition", record.guarantee.definition, promised.definition.value)
+    _expect(file, "epsilon", record.guarantee.epsilon, format_exact(promised.epsilon))
+    _expect(file, "delta", record.guarantee.delta, format_exact(promised.delta))
+    guarantee = Guarantee(
+        Definition(record.guarantee.definition),
+        parse_exact(record.guarantee.epsilon),
+        parse_exact(record.guarantee.delta),
+    )
+    found = deltas(law, differences, guarantee.epsilon)
+    kept = found.under(guarantee.definition)
+    if not kept <= guarantee.delta:
+        shown = format_up(kept, 12)
+        raise VerificationError(file, "δ", shown, f"at most {format_exact(guarantee.delta)}")
+    said = record.recomputed
+    _expect(file, "delta_probabilistic", Fraction(said.delta_probabilistic), found.probabilistic)
+    _expect(file, "delta_approximate", said.delta_approximate, format_up(found.approximate, 60))
+    _expect(file, "epsilon_all_differences", said.epsilon_all_differences, epsilon_everywhere(law))
+    return differences
