@@ -40,7 +40,6 @@ from release.mechanisms.repair import raise_to_feasible, round_mixture
 TIME_LIMIT = 60.0
 """Seconds a mixed-integer program may take before its best law is used, with its honest gap."""
 
-_SHARP = Fraction(1, 10**6)
 _SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
 
 # How much of δ is kept free for the solver's tolerance and for rounding, in the order of trial.
@@ -128,20 +127,6 @@ def _finish(
     )
 
 
-def _finish_linear(problem: Problem, law: Law, proved: Fraction, suggestion: Suggestion) -> Design:
-    """With the proved bound where it is sharp, else with the solver's, said to be such.
-
-    Multipliers of a long tail are known to the solver only in proportion to its masses, and the
-    exact bound then has no value.
-    """
-    sharp = problem.loss.of(law) - proved <= problem.loss.of(law) * _SHARP
-    if sharp:
-        return _finish(problem, law, "linear-program", proved, solver=suggestion.solver)
-    bound = max(proved, Fraction(max(0.0, suggestion.bound)))
-    result = _finish(problem, law, "linear-program", bound, proved=False, solver=suggestion.solver)
-    return replace(result, notes=(_SOLVERS_BOUND,))
-
-
 def _safe_law(problem: Problem, bits: int = DEFAULT_BITS) -> Law:
     """The closed form for pure guarantees: feasible under every definition, whatever the loss."""
     ratio = exp_below_any_verifier(problem.guarantee.epsilon)
@@ -169,41 +154,57 @@ def _closed_form(problem: Problem) -> Design | None:
 
 def _by_solver(problem: Problem, time_limit: float) -> Design:
     definition = problem.guarantee.definition
-    if definition is Definition.PURE:
-        return _pure_by_linear(problem)
-    if definition is Definition.APPROXIMATE:
-        return _approximate_by_linear(problem)
-    return _probabilistic_by_integer(problem, time_limit)
+    if definition is Definition.PROBABILISTIC:
+        return _probabilistic_by_integer(problem, time_limit)
+    return _by_linear(problem)
 
 
-def _pure_by_linear(problem: Problem) -> Design:
-    suggestion = _solved(solve_linear(problem), problem)
+def _by_linear(problem: Problem) -> Design:
+    """The linear program, with masses relative to the closed form and, if need be, as they are.
+
+    The first sees a long tail as well as the mode, the second a law whose mass is where the closed
+    form has none. The better law and the better bound are kept; the safe law is always one.
+    """
+    soft = problem.guarantee.definition is Definition.APPROXIMATE
+    law = _safe_law(problem, _bits_for(problem) if soft else DEFAULT_BITS)
+    safe, loss = law, problem.loss.of(law)
+    bound, claimed, solver = Fraction(0), Fraction(0), "none"
+    for attempt in (problem, replace(problem, scaled=False)):
+        for tighten in _TIGHTEN if soft else (0.0,):
+            suggestion = solve_linear(attempt, tighten)
+            if suggestion is None or not suggestion.finished:
+                continue
+            solver = suggestion.solver
+            bound = max(bound, proved_bound(problem, suggestion.multipliers))
+            claimed = claimed or Fraction(max(0.0, suggestion.bound))
+            found = _law_of(problem, suggestion, safe, soft=soft)
+            if problem.loss.of(found) < loss:
+                law, loss = found, problem.loss.of(found)
+            if _is_sharp(problem, loss, Fraction(suggestion.objective)):
+                break
+        if _is_sharp(problem, loss, bound):
+            return _finish(problem, law, "linear-program", bound, solver=solver)
+    if solver == "none":
+        raise DesignError(f"the solver found no law for the {problem.guarantee}")
+    bound = max(bound, claimed)
+    result = _finish(problem, law, "linear-program", bound, proved=False, solver=solver)
+    return replace(result, notes=(_SOLVERS_BOUND,))
+
+
+def _is_sharp(problem: Problem, loss: Fraction, bound: Fraction) -> bool:
+    """Whether the bound is within 10⁻⁷ of the loss, or of nothing at the size of the costs."""
+    largest = problem.loss.cost(int(problem.loss.numerators.argmax()))
+    return loss - bound <= loss / 10**7 + largest / 10**12
+
+
+def _law_of(problem: Problem, suggestion: Suggestion, safe: Law, *, soft: bool) -> Law:
     ratio = exp_below_any_verifier(problem.guarantee.epsilon)
-    law = raise_to_feasible(suggestion.masses, problem.differences, ratio, DEFAULT_BITS, None)
-    bound = proved_bound(problem, suggestion.multipliers)
-    return _finish_linear(problem, law, bound, suggestion)
-
-
-def _approximate_by_linear(problem: Problem) -> Design:
-    guarantee = problem.guarantee
-    ratio = exp_below_any_verifier(guarantee.epsilon)
-    safe = _safe_law(problem, _bits_for(problem))
-    best: tuple[Fraction, Law, Suggestion] | None = None
-    bound = Fraction(0)
-    for tighten in _TIGHTEN:
-        suggestion = solve_linear(problem, tighten)
-        if suggestion is None:
-            continue
-        bound = max(bound, proved_bound(problem, suggestion.multipliers))
-        law = _mixed_until_kept(problem, suggestion, safe, ratio)
-        loss = problem.loss.of(law)
-        if best is None or loss < best[0]:
-            best = (loss, law, suggestion)
-        if loss - Fraction(suggestion.objective) <= loss * _SHARP / 10:
-            break
-    if best is None:
-        raise DesignError(f"the solver found no law for the {guarantee}")
-    return _finish_linear(problem, best[1], bound, best[2])
+    if soft:
+        return _mixed_until_kept(problem, suggestion, safe, ratio)
+    try:
+        return raise_to_feasible(suggestion.masses, problem.differences, ratio, DEFAULT_BITS, None)
+    except ValueError:
+        return safe
 
 
 def _mixed_until_kept(problem: Problem, suggestion: Suggestion, safe: Law, ratio: Fraction) -> Law:
@@ -253,9 +254,3 @@ def _law_of_pattern(problem: Problem, pattern: Pattern) -> Law | None:
         if keeps(law, problem.differences, problem.guarantee, ratio):
             return law
     return None
-
-
-def _solved(suggestion: Suggestion | None, problem: Problem) -> Suggestion:
-    if suggestion is None or not suggestion.finished:
-        raise DesignError(f"the solver found no law for the {problem.guarantee}")
-    return suggestion

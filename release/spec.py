@@ -64,6 +64,7 @@ Exact: TypeAlias = Annotated[
 ]
 Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
+Column: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^#\x00-\x1f][^\x00-\x1f]*$")]
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -115,9 +116,11 @@ class Table(Model):
     """A confidential table: where it lies (relative to the spec) and its declared columns."""
 
     path: Annotated[str, StringConstraints(min_length=1)]
-    columns: Annotated[dict[str, Annotated[ColumnType, Field(strict=False)]], Field(min_length=1)]
+    columns: Annotated[
+        dict[Column, Annotated[ColumnType, Field(strict=False)]], Field(min_length=1)
+    ]
     join: Join | None = None
-    derive: dict[str, DerivedColumn] = {}
+    derive: dict[Column, DerivedColumn] = {}
 
 
 class Relation(StrEnum):

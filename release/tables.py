@@ -185,9 +185,9 @@ class Tables:
 
     def put(self, name: str, table: pa.Table) -> None:
         """Store a public table (key sets) beside the confidential ones."""
-        self.connection.register("incoming", table)
-        self.connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS FROM incoming")
-        self.connection.unregister("incoming")
+        self.connection.register("#incoming", table)
+        self.connection.execute(f'CREATE OR REPLACE TABLE {identifier(name)} AS FROM "#incoming"')
+        self.connection.unregister("#incoming")
 
 
 def raw_table(name: str) -> str:

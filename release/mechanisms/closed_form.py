@@ -29,8 +29,9 @@ _PRECISION = 60
 def pure_law(group: Group, steps: Codes, ratio: Fraction, bits: int = DEFAULT_BITS) -> Law:
     """The law f(η) ∝ ratio^{-steps(η)} in integers with total 2^bits.
 
-    ``steps`` is :meth:`Group.steps_from_zero` of the differences. The law is feasible for
-    ``ratio``; its error rate is within size·2^-bits of the least possible for that ratio.
+    ``steps`` is :meth:`Group.steps_from_zero` of the differences, or a translate of it. The law is
+    feasible for ``ratio``, and so is every translate; around zero its error rate is within
+    size·2^-bits of the least possible for that ratio.
     """
     return Law.of(group, _weights(steps, ratio, 2**bits))
 
@@ -66,7 +67,7 @@ def _weights(steps: Codes, ratio: Fraction, total: int) -> list[int]:
     ladder = _ladder(mode, depth, ratio)
     by_level = np.array([*ladder, 0], dtype=object)  # level -1, unreachable, takes the last: 0
     weights: list[int] = by_level[steps].tolist()
-    weights[0] -= sum_from(mode) - total
+    weights[int(np.argmin(np.where(steps < 0, depth + 1, steps)))] -= sum_from(mode) - total
     return weights
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from release.mechanisms.linear import Pattern, Problem, start_program
+from release.mechanisms.linear import Pattern, Problem, head_factors, start_program
 from release.mechanisms.program import solve
 
 
@@ -33,20 +33,19 @@ class PatternFound:
 
 def find_pattern(problem: Problem, time_limit: float) -> PatternFound | None:
     """The violation pattern that HiGHS finds best within ``time_limit`` seconds, if any."""
-    program, masses, scale = start_program(problem)
+    program, masses, scale = start_program(problem, 1.0)
     size, delta = problem.size, problem.delta
     indicators = []
     for shift in problem.differences.shifts:
-        moved = problem.differences.group.moved(shift)
+        moved, factor = head_factors(problem, scale, shift)
         given = program.add_columns(np.zeros(size), 1.0)  # y/δ
         chosen = program.add_columns(np.zeros(size), 1.0, whole=True)  # u
         indicators.append(chosen)
-        factor = problem.ratio * scale[moved] / scale
         for e in range(size):
             f, f_moved, y, u = masses[e], masses[moved[e]], given[e], chosen[e]
             per_scale = delta / scale[e]
-            kept = [1.0, -factor[e], -per_scale]
-            program.add_row(np.array([f, f_moved, y]), np.array(kept), 0.0)
+            kept = np.array([1.0, -factor[e], -per_scale]) / max(1.0, factor[e])
+            program.add_row(np.array([f, f_moved, y]), kept, 0.0)
             program.add_row(np.array([y, f]), np.array([per_scale, -1.0]), 0.0)
             program.add_row(np.array([y, u]), np.array([1.0, -1.0]), 0.0)
             whole = [scale[e], -delta, 1.0]

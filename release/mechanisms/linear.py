@@ -3,7 +3,8 @@
 Variables are masses relative to a scale s(η): f(η) = s(η)·x(η) with s(η) = max(E^{-d(η)}, δ/10⁴),
 so that a tail of 10⁻¹² is as visible to the solver as the mode. Slack is counted in units of δ.
 
-For each difference μ and element η one row, divided by s(η):
+The masses add up to 10⁴ in the program, so that the solver's absolute tolerance of 10⁻⁹ is one of
+10⁻¹³. For each difference μ and element η one row, divided by its largest coefficient:
 
 - hard:        f(η) - E·f(η+μ) ≤ 0                              pure (Kadam et al. 2024, (14c))
 - soft:        f(η) - E·f(η+μ) ≤ δ·t_μ(η),  Σ_η t_μ(η) ≤ 1      approximate (hockey-stick)
@@ -18,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from release.answers import Codes
+from release.answers import Codes, Group
 from release.exact import exp_bounds
 from release.guarantee import Definition, Differences, Guarantee
 from release.losses import Loss
@@ -36,12 +37,23 @@ class Problem:
     guarantee: Guarantee
     loss: Loss
     steps: Codes
-    """Distances of the elements from zero in the differences; -1 where unreachable."""
+    """Distances of the elements from the centre in the differences; -1 where unreachable.
+
+    The centre is zero, unless another translate of the closed form loses less: every translate of
+    a feasible law is feasible, and a table of costs need not be least at zero.
+    """
+    scaled: bool = True
+    """Whether masses are solved for relative to the closed form, or as they are."""
 
     @classmethod
     def of(cls, differences: Differences, guarantee: Guarantee, loss: Loss) -> Problem:
         """The problem with its distances."""
-        steps = differences.group.steps_from_zero(differences.shifts)
+        group = differences.group
+        steps = group.steps_from_zero(differences.shifts)
+        if not loss.is_error_rate:
+            decay = np.where(steps < 0, 0.0, np.exp(-float(guarantee.epsilon) * steps))
+            centre = best_translate(group, decay, loss.numerators.astype(np.float64))
+            steps = steps[group.moved(group.negative(group.shift(centre)))]
         return cls(differences, guarantee, loss, steps)
 
     @property
@@ -65,7 +77,9 @@ class Problem:
         return self.loss.numerators / float(self.loss.denominator)
 
     def scale(self) -> Floats:
-        """s(η): about how large the mass of each element is."""
+        """s(η): about how large the mass of each element is; 1 where not ``scaled``."""
+        if not self.scaled:
+            return np.ones(self.size)
         epsilon = float(self.guarantee.epsilon)
         decay = np.exp(-epsilon * np.where(self.steps < 0, 0, self.steps))
         # Below this a float solver sees nothing anyway; the exact repair takes care of the rest.
@@ -84,36 +98,49 @@ class Suggestion:
     solver: str
 
 
+def best_translate(group: Group, masses: Floats, costs: Floats) -> int:
+    """The element c for which Σ_η costs(η)·masses(η-c) is least; the first of several."""
+    shape = group.moduli
+    spectrum = np.conj(np.fft.rfftn(masses.reshape(shape))) * np.fft.rfftn(costs.reshape(shape))
+    losses = np.fft.irfftn(spectrum, shape, axes=tuple(range(len(shape)))).reshape(-1)
+    near = losses.min() + 1e-9 * max(1e-300, float(np.abs(losses).max()))
+    return int(np.flatnonzero(losses <= near)[0])
+
+
+_TOTAL = 1e4
+
+
 def solve_linear(problem: Problem, tighten: float = 0.0) -> Suggestion | None:
     """The pure or approximate program; δ is reduced by the factor 1 - ``tighten``."""
-    program, masses, scale = start_program(problem)
+    program, masses, scale = start_program(problem, _TOTAL)
     soft = problem.guarantee.definition is Definition.APPROXIMATE and problem.delta > 0
     rows = []
     for shift in problem.differences.shifts:
-        slack = program.add_columns(np.zeros(problem.size), 1.0) if soft else None
+        slack = program.add_columns(np.zeros(problem.size), _TOTAL) if soft else None
         rows.append(_ratio_rows(program, problem, masses, scale, shift, slack))
         if slack is not None:
-            program.add_row(slack, np.ones(problem.size), 1.0 - tighten)
-    return _suggestion(solve(program), masses, scale, rows)
+            program.add_row(slack, np.ones(problem.size), _TOTAL * (1.0 - tighten))
+    return _suggestion(problem, solve(program), masses, rows)
 
 
 def solve_pattern(problem: Problem, pattern: Pattern, tighten: float = 0.0) -> Suggestion | None:
     """The program in which the constraints of ``pattern`` are given up, their masses budgeted."""
-    program, masses, scale = start_program(problem)
+    program, masses, scale = start_program(problem, _TOTAL)
     rows = []
     for shift, given_up in zip(problem.differences.shifts, pattern, strict=True):
         rows.append(_ratio_rows(program, problem, masses, scale, shift, None, ~given_up))
         tails = np.flatnonzero(given_up)
         if tails.size:
-            program.add_row(masses[tails], scale[tails] / problem.delta, 1.0 - tighten)
-    return _suggestion(solve(program), masses, scale, rows)
+            shares = scale[tails] / problem.delta
+            program.add_row(masses[tails], shares, _TOTAL * (1.0 - tighten))
+    return _suggestion(problem, solve(program), masses, rows)
 
 
-def start_program(problem: Problem) -> tuple[Program, NDArray[np.int64], Floats]:
-    """A program with one column for each element and the row Σ f = 1; columns and their scale."""
+def start_program(problem: Problem, total: float) -> tuple[Program, NDArray[np.int64], Floats]:
+    """A program with one column for each element and the row Σ f = total; columns and scale."""
     program, scale = Program(), problem.scale()
     masses = program.add_columns(problem.costs * scale)
-    program.add_row(masses, scale, 1.0, equal=True)
+    program.add_row(masses, scale, total, equal=True)
     return program, masses, scale
 
 
@@ -127,31 +154,40 @@ def _ratio_rows(  # noqa: PLR0913 - one row has all these parts
     wanted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
     """Rows f(η) - E·f(η+μ) ≤ slack for one μ; their numbers, -1 where not wanted."""
-    moved = problem.differences.group.moved(shift)
-    factor = problem.ratio * scale[moved] / scale
+    moved, factor = head_factors(problem, scale, shift)
     numbers = np.full(problem.size, -1, dtype=np.int64)
     for element in range(problem.size) if wanted is None else np.flatnonzero(wanted).tolist():
         columns = [masses[element], masses[moved[element]]]
-        values = [1.0, -factor[element]]
+        largest = max(1.0, factor[element])
+        values = [1.0 / largest, -factor[element] / largest]
         if slack is not None:
             columns.append(slack[element])
-            values.append(-problem.delta / scale[element])
+            values.append(-problem.delta / scale[element] / largest)
         numbers[element] = program.add_row(np.array(columns), np.array(values), 0.0)
     return numbers
 
 
+def head_factors(problem: Problem, scale: Floats, shift: tuple[int, ...]) -> tuple[Codes, Floats]:
+    """The heads η+μ of the constraints of one μ, and E·s(η+μ)/s(η)."""
+    moved = problem.differences.group.moved(shift)
+    return moved, problem.ratio * scale[moved] / scale
+
+
 def _suggestion(
-    solution: Solution | None, masses: NDArray[np.int64], scale: Floats, rows: list[Codes]
+    problem: Problem, solution: Solution | None, masses: NDArray[np.int64], rows: list[Codes]
 ) -> Suggestion | None:
     if solution is None:
         return None
+    scale = problem.scale()
     numbers = np.array(rows, dtype=np.int64).reshape(len(rows), masses.size)
     multipliers = np.where(numbers >= 0, solution.multipliers[numbers], 0.0) / scale
+    for index, shift in enumerate(problem.differences.shifts):
+        multipliers[index] /= np.maximum(1.0, head_factors(problem, scale, shift)[1])
     return Suggestion(
         masses=np.maximum(0.0, solution.values[masses] * scale),
         multipliers=multipliers,
-        objective=solution.objective,
-        bound=solution.bound,
+        objective=solution.objective / _TOTAL,
+        bound=solution.bound / _TOTAL,
         finished=solution.finished,
         solver=solution.solver,
     )

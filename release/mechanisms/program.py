@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-10
 """Feasibility and optimality tolerance asked of the solver, on rows scaled to about 1."""
 
 
@@ -103,7 +103,10 @@ def solve(program: Program, time_limit: float | None = None) -> Solution | None:
         dual_feasibility_tolerance=TOLERANCE,
         mip_feasibility_tolerance=TOLERANCE,
     )
-    problem.solve(solver)
+    try:
+        problem.solve(solver)
+    except IndexError:  # PuLP reads a solution where HiGHS refused the model and has none
+        return None
     return _read(problem, columns, rows, has_whole=any(program.whole))
 
 

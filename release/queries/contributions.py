@@ -104,55 +104,55 @@ def contributions(tables: Tables, spec_file: SpecFile, index: int) -> Contributi
     table, unit = wide_table(query.table), identifier(spec.privacy.unit)
     fixed = [identifier(c) for c in query.by if c in spec.privacy.fixed]
     free = [identifier(c) for c in query.by if c not in spec.privacy.fixed]
-    tables.put("fixed parts", _part_table(cells.fixed_parts))
-    tables.put("free parts", _part_table(cells.free_parts))
+    tables.put("#fixed", _part_table(cells.fixed_parts))
+    tables.put("#free", _part_table(cells.free_parts))
     present = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
+    # Our own columns start with #, which no declared column may.
     tables.run(
-        f"CREATE OR REPLACE TABLE units AS SELECT row_number() OVER (ORDER BY unit) - 1 AS uid, "
-        f"unit, home, coalesce(parts.number, -1) AS home_number FROM ("
-        f"SELECT {unit} AS unit, min({_key_list(fixed)}) FILTER (WHERE {present}) AS home "
-        f'FROM {table} GROUP BY {unit}) LEFT JOIN "fixed parts" parts ON parts.key = home'
+        'CREATE OR REPLACE TABLE "#units" AS SELECT row_number() OVER (ORDER BY "#unit") - 1 '
+        'AS "#uid", "#unit", "#home", coalesce("#number", -1) AS "#home number" FROM ('
+        f'SELECT {unit} AS "#unit", min({_key_list(fixed)}) FILTER (WHERE {present}) AS "#home" '
+        f'FROM {table} GROUP BY ALL) LEFT JOIN "#fixed" ON "#key" = "#home"'
     )
     condition = tables.condition(f"queries[{index}].where", query.table, query.where)
     tables.run(
-        "CREATE OR REPLACE TABLE kept AS SELECT units.uid, parts.number AS free, "
-        f"({kind.item_sql})::BIGINT AS item, ({kind.value_sql})::BIGINT AS value, "
-        f"{_order_columns(spec_file, query)} "
-        f"FROM {table} JOIN units ON {unit} = units.unit "
-        f"AND {_key_list(fixed)} = units.home "
-        f'JOIN "free parts" parts ON parts.key = {_key_list(free)} '
+        f'CREATE OR REPLACE TABLE "#kept" AS SELECT "#uid", "#number" AS "#free", '
+        f'({kind.item_sql})::BIGINT AS "#item", ({kind.value_sql})::BIGINT AS "#value", '
+        f"{_order_columns(spec_file, query)} FROM {table} "
+        f'JOIN "#units" ON {unit} = "#unit" AND {_key_list(fixed)} = "#home" '
+        f'JOIN "#free" ON "#key" = {_key_list(free)} '
         f"WHERE {condition} AND {kind.eligible_sql}"
     )
     _keep_first_rows(tables, spec.privacy.max_rows_per_unit)
     found = tables.rows(
-        "SELECT uid, free, item, sum(value)::BIGINT AS total, count(*) AS rows FROM kept "
-        "GROUP BY ALL ORDER BY ALL"
+        'SELECT "#uid" AS uid, "#free" AS free, "#item" AS item, '
+        'sum("#value")::BIGINT AS total, count(*) AS rows FROM "#kept" GROUP BY ALL ORDER BY ALL'
     )
-    units = tables.rows("SELECT home_number FROM units ORDER BY uid")
+    units = tables.rows('SELECT "#home number" AS home FROM "#units" ORDER BY "#uid"')
     by_free = np.argsort(_integers(found, "free"), kind="stable")
     columns = [_integers(found, name)[by_free] for name in ("uid", "free", "item", "total", "rows")]
-    return Contributions(_integers(units, "home_number"), *columns)
+    return Contributions(_integers(units, "home"), *columns)
 
 
 def _order_columns(spec_file: SpecFile, query: Query) -> str:
     table = spec_file.spec.tables[query.table]
     columns = [*table.columns, *table.derive]
     return ", ".join(
-        f"{identifier(c)} AS {identifier(f'order {i}')}" for i, c in enumerate(columns)
+        f"{identifier(c)} AS {identifier(f'#order {i}')}" for i, c in enumerate(columns)
     )
 
 
 def _keep_first_rows(tables: Tables, most: int) -> None:
     """Drop a unit's rows beyond the first ``most``; rows that tie on every column are alike."""
-    most_found = tables.rows(
-        "SELECT coalesce(max(n), 0) AS n FROM (SELECT count(*) AS n FROM kept GROUP BY uid)"
+    found = tables.rows(
+        'SELECT coalesce(max(n), 0) AS n FROM (SELECT count(*) AS n FROM "#kept" GROUP BY "#uid")'
     )
-    if most_found.column("n")[0].as_py() > most:
-        names = tables.rows("SELECT * FROM kept LIMIT 0").schema.names
-        order = ", ".join(identifier(name) for name in names if name.startswith("order "))
+    if found.column("n")[0].as_py() > most:
+        names = tables.rows('SELECT * FROM "#kept" LIMIT 0').schema.names
+        order = ", ".join(identifier(name) for name in names if name.startswith("#order "))
         tables.run(
-            "CREATE OR REPLACE TABLE kept AS SELECT * FROM kept "
-            f"QUALIFY row_number() OVER (PARTITION BY uid ORDER BY {order}) <= {most}"
+            'CREATE OR REPLACE TABLE "#kept" AS SELECT * FROM "#kept" '
+            f'QUALIFY row_number() OVER (PARTITION BY "#uid" ORDER BY {order}) <= {most}'
         )
 
 
@@ -163,8 +163,8 @@ def _key_list(columns: list[str]) -> str:
 def _part_table(parts: tuple[tuple[str, ...], ...]) -> pa.Table:
     return pa.table(
         {
-            "key": pa.array([list(part) for part in parts], pa.list_(pa.string())),
-            "number": pa.array(range(len(parts)), pa.int64()),
+            "#key": pa.array([list(part) for part in parts], pa.list_(pa.string())),
+            "#number": pa.array(range(len(parts)), pa.int64()),
         }
     )
 

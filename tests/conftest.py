@@ -1,0 +1,43 @@
+"""What several tests share: places, small releases, and the real tables where they are present."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+PROJECT = Path(__file__).parent.parent
+SHARED = PROJECT.parent / "shared" / "data"
+
+# Solvers and engines start slowly now and then; a deadline would make that a failure.
+settings.register_profile(
+    "dp-release", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.load_profile("dp-release")
+
+
+@pytest.fixture(scope="session")
+def ami_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The public folder of one run of the sample spec; tests copy it before they change it."""
+    from release.pipeline import run_release
+
+    return run_release(PROJECT / "data" / "ami.yaml", tmp_path_factory.mktemp("ami")).public
+
+
+@pytest.fixture
+def lcl_daily() -> Path:
+    """The real daily readings."""
+    return _real("lcl_daily")
+
+
+@pytest.fixture
+def lcl_halfhourly() -> Path:
+    """The real half-hourly readings."""
+    return _real("lcl_halfhourly")
+
+
+def _real(name: str) -> Path:
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"the real table {name} is not beside the project")
+    return SHARED / name

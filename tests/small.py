@@ -1,0 +1,109 @@
+"""Small tables and specs for tests: rows as dictionaries, written as Parquet or CSV."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import yaml
+
+Row = dict[str, Any]
+
+TYPES = {"unit": pa.string(), "place": pa.string(), "day": pa.int64(), "wh": pa.int64()}
+
+
+@dataclass(frozen=True)
+class Small:
+    """A spec over one table with columns unit, place, day, hour and wh."""
+
+    rows: list[Row]
+    queries: list[dict[str, Any]]
+    neighbours: str = "replace_one"
+    max_rows_per_unit: int = 3
+    fixed: list[str] = field(default_factory=list)
+    budget: tuple[str, str] = ("1000", "0.9")
+
+    def plain(self, path: str = "rows.parquet") -> dict[str, Any]:
+        """The spec as plain data."""
+        return {
+            "spec": "dp-release/spec/v1",
+            "release": {
+                "id": "small",
+                "title": "Small",
+                "curator": "Tests",
+                "contact": "nobody@example.org",
+                "purpose": "tests",
+                "period": "2024",
+                "licence": "CC0-1.0",
+            },
+            "tables": {
+                "rows": {
+                    "path": path,
+                    "columns": {
+                        "unit": "string",
+                        "place": "string",
+                        "day": "integer",
+                        "kind": "integer",
+                        "wh": "integer",
+                    },
+                }
+            },
+            "privacy": {
+                "unit": "unit",
+                "neighbours": self.neighbours,
+                "max_rows_per_unit": self.max_rows_per_unit,
+                "fixed": self.fixed,
+            },
+            "budget": {"scope": "tests", "epsilon": self.budget[0], "delta": self.budget[1]},
+            "keys": {"place": ["a", "b"], "day": {"range": [1, 2]}},
+            "queries": self.queries,
+        }
+
+    def write(self, folder: Path) -> Path:
+        """Write table and spec; the path of the spec."""
+        write_rows(folder / "rows.parquet", self.rows)
+        path = folder / "spec.yaml"
+        path.write_text(yaml.safe_dump(self.plain(), sort_keys=False), "utf-8")
+        return path
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    """The rows under their declared types."""
+    types = {**TYPES, "kind": pa.int64()}
+    names = ["unit", "place", "day", "kind", "wh"]
+    return pa.table({n: pa.array([row.get(n) for row in rows], types[n]) for n in names})
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """Write rows as Parquet, or as CSV by the ending of ``path``."""
+    if path.suffix == ".csv":
+        pyarrow.csv.write_csv(table_of(rows), path)
+    else:
+        pq.write_table(table_of(rows), path)
+
+
+def query(kind: str, **fields: Any) -> dict[str, Any]:
+    """A query with what all have in common filled in."""
+    domains = {
+        "count": {"ordered": {"min": 0, "max": 5}},
+        "mode": {"cyclic": 4},
+        "level": {"levels": {"low": 0, "high": 20, "count": 6}},
+    }
+    plain = {
+        "name": f"the_{kind}",
+        "kind": kind,
+        "table": "rows",
+        "by": ["place"],
+        "domain": domains[kind],
+        "differences": "empirical",
+        "guarantee": {"definition": "pure", "epsilon": "1"},
+    }
+    if kind == "mode":
+        plain["of"] = "kind"
+    if kind == "level":
+        plain |= {"of": "wh", "measure": "sum", "clamp": [-5, 15]}
+    return plain | fields

@@ -1,0 +1,83 @@
+"""Groups, distances and level edges against brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from release.answers import Group, Topology, level_edge, levels
+
+moduli = st.lists(st.integers(2, 7), min_size=1, max_size=3).map(tuple)
+
+
+@st.composite
+def group_and_shifts(draw: st.DrawFn) -> tuple[Group, tuple[tuple[int, ...], ...]]:
+    group = Group(draw(moduli))
+    shift = st.tuples(*(st.integers(0, m - 1) for m in group.moduli))
+    return group, tuple(draw(st.lists(shift, min_size=1, max_size=4)))
+
+
+@given(moduli)
+def test_elements_are_numbered_row_major(factors: tuple[int, ...]) -> None:
+    group = Group(factors)
+    for number, shift in enumerate(itertools.product(*(range(m) for m in factors))):
+        assert group.element(shift) == number
+        assert group.shift(number) == shift
+
+
+@given(group_and_shifts())
+def test_moving_adds_coordinate_by_coordinate(
+    case: tuple[Group, tuple[tuple[int, ...], ...]],
+) -> None:
+    group, shifts = case
+    for shift in shifts:
+        moved = group.moved(shift)
+        for element in range(group.size):
+            parts = zip(group.shift(element), shift, group.moduli, strict=True)
+            assert moved[element] == group.element(tuple((a + b) % m for a, b, m in parts))
+
+
+@given(group_and_shifts())
+def test_steps_are_those_of_a_search_over_sums(
+    case: tuple[Group, tuple[tuple[int, ...], ...]],
+) -> None:
+    group, shifts = case
+    expected = {(0,) * len(group.moduli): 0}
+    for level in range(1, group.size + 1):
+        for at in [a for a, d in expected.items() if d == level - 1]:
+            for shift in shifts:
+                total = group.normal(tuple(a + b for a, b in zip(at, shift, strict=True)))
+                expected.setdefault(total, level)
+    steps = group.steps_from_zero(shifts)
+    for element in range(group.size):
+        assert steps[element] == expected.get(group.shift(element), -1)
+
+
+@given(st.integers(-1000, 1000), st.integers(2, 2000), st.data())
+def test_labels_of_levels_are_the_least_integers_of_their_code(
+    low: int, width: int, data: st.DataObject
+) -> None:
+    count = data.draw(st.integers(2, width))
+    high = low + width
+    domain = levels(low, high, count)
+    assert domain.topology is Topology.ORDERED
+    for code, label in enumerate(domain.labels):
+        assert isinstance(label, int)
+        assert (label - low) * count // width == code
+        if code:
+            assert (label - 1 - low) * count // width == code - 1
+
+
+def test_the_edge_of_a_level_is_rounded_up() -> None:
+    # 40000/11 = 3636.36: 3636 still has code 0 under the formula of the format.
+    assert level_edge(0, 40000, 11, 1) == 3637
+    assert 3636 * 11 // 40000 == 0
+
+
+@pytest.mark.parametrize("factors", [(), (1,), (3, 0)])
+def test_a_group_needs_factors_of_two_or_more(factors: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="at least 2"):
+        Group(factors)

@@ -1,0 +1,306 @@
+"""Noise laws: the papers' values, independent programs, the exact promise over random inputs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from release.answers import Group, Topology
+from release.design import Design, design
+from release.exact import exp_bounds
+from release.guarantee import Definition, Differences, Guarantee, deltas
+from release.losses import Loss, LossName, named_loss, table_loss
+
+
+def solve(
+    size: int,
+    shifts: list[int],
+    epsilon: str,
+    delta: str = "0",
+    definition: Definition = Definition.PURE,
+    loss: LossName = LossName.ERROR_RATE,
+    topology: Topology = Topology.CYCLIC,
+    *,
+    directed: bool = False,
+) -> Design:
+    differences = Differences.of(Group((size,)), ((s,) for s in shifts), directed=directed)
+    guarantee = Guarantee(definition, Fraction(epsilon), Fraction(delta))
+    return design(differences, guarantee, named_loss(loss, topology, size))
+
+
+def masses(made: Design) -> list[float]:
+    return made.law.to_floats().tolist()
+
+
+def test_table_one_of_the_journal_text() -> None:
+    """Kadam et al. 2024, Table I, column δ = 0: one-sided differences 1, 2, 3."""
+    printed = [0.5432, *[0.1212] * 3, *[0.0270] * 3, *[0.0060] * 2]
+    made = solve(9, [1, 2, 3], "1.5", directed=True)
+    assert masses(made) == pytest.approx(printed, abs=5e-5)
+
+
+def test_the_symmetric_law_beside_table_one() -> None:
+    """The law that protects both directions: f(0) = 0.410 (MATH.md, erratum 1)."""
+    made = solve(9, [1, 2, 3], "1.5")
+    e = math.exp(-1.5)
+    top = 1 / (1 + 6 * e + 2 * e * e)
+    expected = [top, *[top * e] * 3, *[top * e * e] * 2, *[top * e] * 3]
+    assert masses(made) == pytest.approx(expected, abs=1e-12)
+    assert masses(made)[0] == pytest.approx(0.410, abs=5e-4)
+
+
+@pytest.mark.parametrize(("delta", "top"), [("0.1212", 0.549828), ("0.1522", 0.558290)])
+def test_table_one_with_delta_has_a_better_law_per_difference(delta: str, top: float) -> None:
+    """MATH.md, erratum 2: the printed 0.5432 and 0.5575 belong to one shared indicator."""
+    made = solve(9, [1, 2, 3], "1.5", delta, Definition.PROBABILISTIC, directed=True)
+    assert masses(made)[0] == pytest.approx(top, abs=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 24, 101])
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "7.5"])
+def test_k_ary_randomised_response_is_the_case_of_all_differences(k: int, epsilon: str) -> None:
+    made = solve(k, list(range(1, k)), epsilon)
+    e = math.exp(float(epsilon))
+    assert masses(made) == pytest.approx([e / (e + k - 1), *[1 / (e + k - 1)] * (k - 1)], rel=1e-12)
+
+
+@pytest.mark.parametrize(("size", "shift"), [(8, 3), (8, 2), (12, 5), (15, 6), (9, 3), (7, 1)])
+@pytest.mark.parametrize("epsilon", ["0.25", "0.75", "3"])
+def test_single_difference_laws_are_those_of_lemma_3(size: int, shift: int, epsilon: str) -> None:
+    """Kadam et al. 2024, (17) and (18): a geometric run along the orbit of the difference."""
+    orbit = size // math.gcd(size, shift)
+    e = math.exp(-float(epsilon))
+    expected = [0.0] * size
+    for k in range(orbit):
+        expected[k * shift % size] = e**k * (1 - e) / (1 - e**orbit)
+    made = solve(size, [shift], epsilon, directed=True)
+    assert masses(made) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("delta", "probabilistic_er", "approximate_er", "probabilistic_sq", "approximate_sq"),
+    [
+        ("0.001", 0.776451, 0.775674, 15.851, 15.672),
+        ("0.01", 0.774845, 0.768686, 14.346, 14.186),
+        ("0.1", 0.752138, 0.698806, 7.6286, 7.3553),
+    ],
+)
+def test_the_price_of_the_definitions(
+    delta: str,
+    probabilistic_er: float,
+    approximate_er: float,
+    probabilistic_sq: float,
+    approximate_sq: float,
+) -> None:
+    """MATH.md, "Price of the definitions": N = 33, ±3, ε = 1."""
+    error, squared = LossName.ERROR_RATE, LossName.SQUARED
+    for definition, loss, expected in (
+        (Definition.PROBABILISTIC, error, probabilistic_er),
+        (Definition.APPROXIMATE, error, approximate_er),
+        (Definition.PROBABILISTIC, squared, probabilistic_sq),
+        (Definition.APPROXIMATE, squared, approximate_sq),
+    ):
+        made = solve(33, [1, 2, 3], "1", delta, definition, loss)
+        assert float(made.objective) == pytest.approx(expected, rel=5e-5)
+    assert float(solve(33, [1, 2, 3], "1").objective) == pytest.approx(0.776451, abs=1e-6)
+    pure = solve(33, [1, 2, 3], "1", loss=squared)
+    assert float(pure.objective) == pytest.approx(15.851, abs=5e-4)
+
+
+def test_wrapping_noise_is_dear_on_ordered_answers() -> None:
+    """DESIGN.md §3.5: n = 24, ε = 1, differences ±1, squared loss, uniform prior: 19.43."""
+    made = solve(25, [1], "1", loss=LossName.SQUARED, topology=Topology.ORDERED)
+    assert float(made.objective) == pytest.approx(19.43, abs=5e-3)
+
+
+def test_joint_answers_that_move_together() -> None:
+    """Kadam et al. 2024, (57): two coordinates in 0..4, each moved by 0, 1 or 2, ε = 3."""
+    group = Group((5, 5))
+    moves = [(a, b) for a in range(3) for b in range(3)]
+    costs = np.array([0] + [1] * 24, dtype=np.int64)
+    differences = Differences.of(group, moves, directed=True)
+    guarantee = Guarantee(Definition.PURE, Fraction(3), Fraction(0))
+    made = design(differences, guarantee, Loss("error_rate", costs))
+    expected = np.full((5, 5), 0.0017)
+    expected[:3, :3] = 0.0346
+    expected[0, 0] = 0.6954
+    assert made.law.to_floats().reshape(5, 5) == pytest.approx(expected, abs=5e-5)
+
+
+@st.composite
+def problems(draw: st.DrawFn, most: int = 40) -> tuple[Differences, Fraction, Fraction, Loss]:
+    """Random differences on Z_N, ε, δ and a loss; symmetric and directed, connected or not."""
+    size = draw(st.integers(2, most))
+    shifts = draw(st.lists(st.integers(1, size - 1), min_size=1, max_size=5))
+    directed = draw(st.booleans())
+    differences = Differences.of(Group((size,)), ((s,) for s in shifts), directed=directed)
+    epsilon = Fraction(draw(st.sampled_from(["0.05", "0.3", "1", "2.5", "6"])))
+    delta = Fraction(draw(st.sampled_from(["0.000001", "0.001", "0.02", "0.1", "0.4"])))
+    named = st.builds(
+        named_loss, st.sampled_from(LossName), st.sampled_from(Topology), st.just(size)
+    )
+    table = st.lists(st.integers(0, 50), min_size=size, max_size=size).map(
+        lambda costs: table_loss(tuple(Fraction(c, 7) for c in costs))
+    )
+    return differences, epsilon, delta, draw(st.one_of(named, table))
+
+
+def _matrix(differences: Differences, ratio: float, slack: int) -> np.ndarray:
+    """Rows f(η) - E·f(η+μ), with ``slack`` further columns after the masses."""
+    size = differences.group.size
+    rows = np.zeros((len(differences.shifts) * size, size + slack))
+    for block, shift in enumerate(differences.shifts):
+        moved = differences.group.moved(shift)
+        for element in range(size):
+            row = rows[block * size + element]
+            row[element] += 1
+            row[moved[element]] -= ratio
+    return rows
+
+
+def independent_optimum(
+    differences: Differences, epsilon: Fraction, delta: Fraction, loss: Loss
+) -> float:
+    """The pure (δ = 0) or approximate optimum by another solver interface, unscaled."""
+    size, moves = differences.group.size, len(differences.shifts)
+    slack = moves * size if delta else 0
+    costs = np.concatenate([loss.numerators / loss.denominator, np.zeros(slack)])
+    rows = _matrix(differences, math.exp(epsilon), slack)
+    limits = np.zeros(len(rows))
+    if delta:
+        rows[:, size:] = -np.eye(slack)
+        budget = np.zeros((moves, size + slack))
+        for block in range(moves):
+            budget[block, size + block * size : size + (block + 1) * size] = 1
+        rows = np.vstack([rows, budget])
+        limits = np.concatenate([limits, np.full(moves, float(delta))])
+    total = np.concatenate([np.ones(size), np.zeros(slack)])[None, :]
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = linprog(costs, rows, limits, total, [1.0], method="highs", options=options)
+    assert found.status == 0
+    return float(found.fun)
+
+
+@settings(max_examples=150)
+@given(problems())
+def test_pure_laws_are_optimal_and_keep_their_promise(
+    problem: tuple[Differences, Fraction, Fraction, Loss],
+) -> None:
+    differences, epsilon, _, loss = problem
+    made = design(differences, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
+    assert deltas(made.law, differences, epsilon).probabilistic == 0
+    expected = independent_optimum(differences, epsilon, Fraction(0), loss)
+    assert float(made.objective) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert made.lower_bound <= made.objective
+
+
+@settings(max_examples=150)
+@given(problems(most=25))
+def test_approximate_laws_are_optimal_and_keep_their_promise(
+    problem: tuple[Differences, Fraction, Fraction, Loss],
+) -> None:
+    differences, epsilon, delta, loss = problem
+    made = design(differences, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
+    assert deltas(made.law, differences, epsilon).approximate <= delta
+    expected = independent_optimum(differences, epsilon, delta, loss)
+    assert float(made.objective) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert made.lower_bound <= made.objective
+
+
+def verbatim_optimum(
+    differences: Differences, epsilon: Fraction, delta: Fraction, loss: Loss
+) -> float:
+    """(13a) to (13h) of Kadam et al. 2024 with u, y per difference, without (13g), as written."""
+    size, moves = differences.group.size, len(differences.shifts)
+    block = moves * size
+    columns = size + 2 * block
+    f_part = _matrix(differences, math.exp(epsilon), 2 * block)
+    eye, zero = np.eye(block), np.zeros((block, block))
+    tails = np.vstack([np.eye(size)] * moves)
+    nothing = np.zeros((block, size))
+    f_part[:, size + block :] = -eye  # (13f)
+    budget = np.zeros((moves, columns))
+    for index in range(moves):
+        budget[index, size + index * size : size + (index + 1) * size] = 1
+    constraints = [
+        LinearConstraint(np.r_[np.ones(size), np.zeros(2 * block)][None, :], 1, 1),
+        LinearConstraint(budget, -np.inf, float(delta)),
+        LinearConstraint(np.hstack([nothing, eye, -eye]), -np.inf, 0),  # y ≤ u
+        LinearConstraint(np.hstack([tails, -eye, eye]), -np.inf, 1),  # (13d)
+        LinearConstraint(np.hstack([-tails, eye, eye]), -np.inf, 1),  # (13e)
+        LinearConstraint(np.hstack([-tails, eye, zero]), -np.inf, 0),  # y ≤ f, as (12) means it
+        LinearConstraint(f_part, -np.inf, 0),
+    ]
+    whole = np.r_[np.zeros(size + block), np.ones(block)]
+    costs = np.r_[loss.numerators / loss.denominator, np.zeros(2 * block)]
+    found = milp(costs, integrality=whole, bounds=Bounds(0, 1), constraints=constraints)
+    assert found.status == 0
+    return float(found.fun)
+
+
+@settings(max_examples=60)
+@given(problems(most=9))
+def test_probabilistic_laws_are_optimal_and_keep_their_promise(
+    problem: tuple[Differences, Fraction, Fraction, Loss],
+) -> None:
+    differences, epsilon, delta, loss = problem
+    guarantee = Guarantee(Definition.PROBABILISTIC, epsilon, delta)
+    made = design(differences, guarantee, loss)
+    assert deltas(made.law, differences, epsilon).probabilistic <= delta
+    pure = design(differences, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
+    approximate = design(differences, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
+    tolerance = Fraction(1, 10**6) * max(1, pure.objective)
+    assert approximate.objective - tolerance <= made.objective <= pure.objective + tolerance
+    if delta >= Fraction(1, 100):
+        # Below, the other program's own tolerance of 10⁻⁶ is as large as the budget.
+        expected = verbatim_optimum(differences, epsilon, delta, loss)
+        assert float(made.objective) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "10", "20"])
+@pytest.mark.parametrize("delta", ["0", "0.000000000001", "0.0000000001", "0.5"])
+@pytest.mark.parametrize("definition", list(Definition))
+@pytest.mark.parametrize("loss", [LossName.ERROR_RATE, LossName.SQUARED])
+def test_laws_at_the_edges_of_the_range_keep_their_promise(
+    epsilon: str, delta: str, definition: Definition, loss: LossName
+) -> None:
+    """Where float solvers are known to return laws whose true δ is hundreds of times too large."""
+    if definition is Definition.PURE:
+        delta = "0"
+    made = solve(21, [1, 2], epsilon, delta, definition, loss)
+    found = deltas(made.law, made.differences, Fraction(epsilon)).under(definition)
+    assert found <= Fraction(delta)
+    assert sum(made.law.weights.tolist()) == made.law.total
+
+
+def test_a_law_passes_with_every_admissible_ratio() -> None:
+    """FORMAT.md §3 lets a verifier take any rational within 10⁻³⁰ below e^ε."""
+    from release.guarantee import deltas_at_ratio
+
+    for epsilon in ("0.5", "1", "3"):
+        made = solve(50, [1, 4], epsilon)
+        ratio = exp_bounds(Fraction(epsilon))[1] - Fraction(1, 10**30)
+        assert deltas_at_ratio(made.law, made.differences, ratio).probabilistic == 0
+
+
+def test_no_differences_need_no_noise() -> None:
+    differences = Differences.of(Group((5,)), [])
+    guarantee = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
+    for loss in (LossName.ERROR_RATE, LossName.SQUARED):
+        made = design(differences, guarantee, named_loss(loss, Topology.ORDERED, 5))
+        assert made.law.mass(0) == 1
+
+
+def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
+    differences = Differences.of(Group((60,)), [(1,), (2,), (3,), (4,), (5,), (6,)])
+    guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 10))
+    made = design(differences, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), 1.0)
+    assert deltas(made.law, differences, Fraction(1)).probabilistic <= Fraction(1, 10)
+    assert made.gap > 0
+    assert any("time limit" in note for note in made.notes)

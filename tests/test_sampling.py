@@ -1,0 +1,94 @@
+"""Drawing: exact boundaries, the right frequencies, one source of randomness."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from release.answers import Group
+from release.law import Law
+from release.sampling import add_noise, draw_noise, random_below_power
+from tests.conftest import PROJECT
+
+
+def fixed(*integers: int, bits: int) -> Callable[[int], bytes]:
+    """A source whose words, shortened to ``bits``, are the given integers."""
+    width = 8 if bits <= 62 else -(-bits // 8)
+    spare = 8 * width - bits
+    data = b"".join((i << spare).to_bytes(width, "little") for i in integers)
+
+    def source(count: int) -> bytes:
+        assert count == len(data)
+        return data
+
+    return source
+
+
+@pytest.mark.parametrize("bits", [4, 62, 70, 96])
+def test_the_boundaries_of_the_inverse_cdf_are_exact(bits: int) -> None:
+    total = 2**bits
+    law = Law.of(Group((5,)), [3, 0, 1, total - 5, 1])
+    at = [0, 2, 3, 4, total - 2, total - 1]
+    assert draw_noise(law, len(at), fixed(*at, bits=bits)).tolist() == [0, 0, 2, 3, 3, 4]
+
+
+@given(st.integers(1, 64), st.binary(min_size=8, max_size=8))
+def test_words_are_shortened_to_their_high_bits(bits: int, data: bytes) -> None:
+    drawn = int(random_below_power(bits, 1, lambda count: data)[0])
+    assert drawn == int.from_bytes(data, "little") >> (64 - bits)
+
+
+def test_every_integer_of_a_small_law_is_drawn_as_often_as_its_weight() -> None:
+    law = Law.of(Group((4,)), [5, 0, 10, 1])
+    drawn = draw_noise(law, 16, fixed(*range(16), bits=4))
+    assert np.bincount(drawn, minlength=4).tolist() == [5, 0, 10, 1]
+
+
+@pytest.mark.parametrize("bits", [10, 62, 80])
+def test_frequencies_of_a_million_draws(bits: int) -> None:
+    count = 10**6 if bits <= 62 else 10**5
+    shares = [512, 256, 128, 64, 32, 16, 8, 4, 3, 1]
+    law = Law.of(Group((10,)), [share * 2 ** (bits - 10) for share in shares])
+    seen = np.bincount(draw_noise(law, count), minlength=10)
+    expected = np.array(shares) / 1024 * count
+    # A false alarm about once in a hundred million runs.
+    assert chisquare(seen, expected).pvalue > 1e-8
+
+
+def test_noise_is_added_modulo_the_number_of_answers() -> None:
+    law = Law.of(Group((4,)), [0, 0, 2, 2])
+    noisy = add_noise(np.array([0, 1, 2, 3]), law, fixed(0, 3, 1, 2, bits=2))
+    assert noisy.tolist() == [2, 0, 0, 2]
+
+
+@pytest.mark.parametrize("code", [-1, 4])
+def test_codes_outside_the_domain_are_refused(code: int) -> None:
+    law = Law.of(Group((4,)), [1, 1, 1, 1])
+    with pytest.raises(ValueError, match="outside"):
+        add_noise(np.array([code]), law)
+
+
+def test_no_other_generator_is_imported_anywhere() -> None:
+    """Neither ``random`` nor ``numpy.random`` in the package; only the sampler draws."""
+    for path in [*(PROJECT / "release").rglob("*.py"), *(PROJECT / "flows").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                assert "random" not in {alias.name for alias in node.names}, path
+            if isinstance(node, ast.ImportFrom):
+                assert node.module != "random", path
+                assert node.module is None or "numpy.random" not in node.module, path
+            if isinstance(node, ast.Attribute):
+                assert ast.unparse(node) not in {"np.random", "numpy.random"}, path
+                if ast.unparse(node) == "os.urandom":
+                    assert path in _may_name_the_source(), path
+
+
+def _may_name_the_source() -> list[Path]:
+    return [PROJECT / "release" / "sampling.py", PROJECT / "release" / "pipeline.py"]
