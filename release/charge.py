@@ -51,7 +51,7 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """How many cells of ``query`` can differ between neighbours, at most."""
     privacy = spec_file.spec.privacy
     free = prod(len(spec_file.keys[c]) for c in query.by if c not in privacy.fixed)
-    at_once = min(free, privacy.max_rows_per_unit)
+    at_once = min(free, spec_file.spec.rows_per_unit(query))
     if privacy.neighbours is Relation.REPLACE_ONE:
         return min(free, 2 * at_once)
     return at_once

@@ -59,6 +59,8 @@ from release.report import PublicQuery, report_html
 from release.spec import Query, Source, answer_domain, plain_domain
 from release.version import VERSION
 
+_PUBLIC_FILE = 0o644
+
 WITHHELD = (
     "attestation.dsse.json and ledger.proof: this version signs nothing and keeps no ledger; "
     "the budget cap of the spec was enforced within this release only",
@@ -383,8 +385,11 @@ def _quietly(action: Callable[[], None]) -> None:
         return
 
 
-def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
-    path.parent.mkdir(mode=0o755 if mode == 0o644 else 0o700, parents=True, exist_ok=True)
+def _write(path: Path, data: bytes, mode: int = _PUBLIC_FILE) -> None:
+    # One by one, because mkdir gives its mode to the last folder only.
+    for folder in reversed((path.parent, *path.parent.parents)):
+        if not folder.exists():
+            folder.mkdir(mode=0o755 if mode == _PUBLIC_FILE else 0o700)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)

@@ -145,7 +145,7 @@ def find_differences(
     return tuple(
         empirical_differences(one.contributed, spec_file, index)
         if query.differences is Source.EMPIRICAL
-        else kind_of(query).structural(spec_file.spec.privacy)
+        else kind_of(query).structural(spec_file.spec.rows_per_unit(query))
         for index, (query, one) in enumerate(zip(spec_file.spec.queries, answered, strict=True))
     )
 

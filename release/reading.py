@@ -263,6 +263,11 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             raise SpecError(place, "keys are strings, integers or dates; derive such a column")
         if column not in spec.keys:
             raise SpecError(f"keys.{column}", f"missing; {query.name!r} needs the public keys")
+    if spec.rows_per_unit(query) > spec.privacy.max_rows_per_unit:
+        raise SpecError(
+            f"{at}.max_rows_per_unit",
+            f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it",
+        )
     _check_kind(at, query, columns)
     if isinstance(query.loss, TableLoss):
         size = answer_domain(query.domain).size

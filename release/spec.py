@@ -4,9 +4,10 @@ One YAML file (FORMAT.md §1). Unknown fields, wrong types, unknown columns, dup
 numbers out of range are refused in one line with the field's path and the remedy. Exact numbers are
 strings: a YAML float has already lost the digits that were written.
 
-Two optional fields are added to a table, because real tables need them and every row still belongs
-to one privacy unit: ``join`` brings in the columns of another table of the same units, ``derive``
-adds columns computed from the same row.
+Three optional fields are added to FORMAT.md, because real releases need them. A table's ``join``
+brings in the columns of another table of the same units, and its ``derive`` adds columns computed
+from the same row, so every row still belongs to one privacy unit. A query's ``max_rows_per_unit``
+lowers the bound of the release for that query.
 """
 
 from __future__ import annotations
@@ -319,6 +320,7 @@ class QueryBase(Model):
     by: list[str]
     domain: Domain
     where: str | None = None
+    max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
     differences: Annotated[Source, Field(strict=False)]
     guarantee: GuaranteeSpec
     loss: LossSpec = LossName.ERROR_RATE
@@ -410,6 +412,10 @@ class Spec(Model):
     budget: Budget
     keys: dict[str, KeySet] = {}
     queries: Annotated[list[Query], Field(min_length=1, max_length=10_000)]
+
+    def rows_per_unit(self, query: QueryBase) -> int:
+        """How many rows of a unit ``query`` reads at most."""
+        return query.max_rows_per_unit or self.privacy.max_rows_per_unit
 
     def table_columns(self, name: str) -> dict[str, ColumnType]:
         """All columns a query on ``name`` may use: declared, joined and derived."""

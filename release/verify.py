@@ -285,7 +285,7 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     if isinstance(record.law, LawFile):
         law = _read(LawRecord, file, public / file)
         differences = check_law(file, law, query)
-        structural = kind_of(query).structural(spec.privacy)
+        structural = kind_of(query).structural(spec.rows_per_unit(query))
         missing = set(structural.shifts) - set(differences.shifts)
         if missing:
             raise VerificationError(

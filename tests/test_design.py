@@ -35,7 +35,7 @@ def solve(
 
 
 def masses(made: Design) -> list[float]:
-    return made.law.to_floats().tolist()
+    return [float(mass) for mass in made.law.to_floats()]
 
 
 def test_table_one_of_the_journal_text() -> None:
@@ -239,7 +239,10 @@ def verbatim_optimum(
     ]
     whole = np.r_[np.zeros(size + block), np.ones(block)]
     costs = np.r_[loss.numerators / loss.denominator, np.zeros(2 * block)]
-    found = milp(costs, integrality=whole, bounds=Bounds(0, 1), constraints=constraints)
+    options = {"mip_rel_gap": 1e-9}
+    found = milp(
+        costs, integrality=whole, bounds=Bounds(0, 1), constraints=constraints, options=options
+    )
     assert found.status == 0
     return float(found.fun)
 
@@ -255,7 +258,7 @@ def test_probabilistic_laws_are_optimal_and_keep_their_promise(
     assert deltas(made.law, differences, epsilon).probabilistic <= delta
     pure = design(differences, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
     approximate = design(differences, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
-    tolerance = Fraction(1, 10**6) * max(1, pure.objective)
+    tolerance = Fraction(1, 10**6) * max(Fraction(1), pure.objective)
     assert approximate.objective - tolerance <= made.objective <= pure.objective + tolerance
     if delta >= Fraction(1, 100):
         # Below, the other program's own tolerance of 10⁻⁶ is as large as the budget.

@@ -82,6 +82,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("keys.nowhere", ["a"], "keys.nowhere", "known are"),
         ("privacy.neighbours", "event", "privacy.neighbours", "'replace_one'"),
         ("privacy.max_rows_per_unit", 0, "privacy.max_rows_per_unit", "greater than"),
+        ("queries.0.max_rows_per_unit", 4, "queries[0].max_rows_per_unit", "above the bound of 3"),
         ("privacy.unit", "meter", "tables.rows.columns", "'meter' is not declared"),
         ("privacy.fixed", ["circuit"], "privacy.fixed[0]", "'circuit' is not there"),
         ("budget.epsilon", "0", "budget.epsilon", "above 0"),
@@ -186,7 +187,7 @@ def charged(**fields: Any) -> tuple[int, Fraction, Fraction]:
     text = yaml.safe_dump(small.plain()).encode()
     from release.reading import SpecFile
 
-    keys = {"place": ("a", "b"), "day": ("1", "2")}
+    keys: dict[str, tuple[str, ...]] = {"place": ("a", "b"), "day": ("1", "2")}
     found = charges(SpecFile(parse_spec(text), text, Path(), keys))
     return found.queries[0].cells, found.epsilon, found.delta
 

@@ -5,9 +5,9 @@ and rows of groups outside the key sets are left out. A cell is a pair of a *fix
 columns that neighbours share, such as a home's circuit) and a *free* part (the other key columns,
 such as the day).
 
-Bounds are enforced here: of a unit's rows that meet the condition and fall in a cell, the first
-``max_rows_per_unit`` by the declared columns, in their order, are kept. A unit has one fixed part,
-the least that its rows name; its rows elsewhere are left out.
+Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,
+the first ``max_rows_per_unit`` by the declared columns, in their order, are kept. A unit has one
+fixed part, the least that its rows name; its rows elsewhere are left out.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def contributions(tables: Tables, spec_file: SpecFile, index: int) -> Contributi
         f'JOIN "#free" ON "#key" = {_key_list(free)} '
         f"WHERE {condition} AND {kind.eligible_sql}"
     )
-    _keep_first_rows(tables, spec.privacy.max_rows_per_unit)
+    _keep_first_rows(tables, spec.rows_per_unit(query))
     found = tables.rows(
         'SELECT "#uid" AS uid, "#free" AS free, "#item" AS item, '
         'sum("#value")::BIGINT AS total, count(*) AS rows FROM "#kept" GROUP BY ALL ORDER BY ALL'

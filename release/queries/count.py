@@ -15,7 +15,7 @@ import numpy as np
 from release.answers import Codes
 from release.guarantee import Differences
 from release.queries.kind import Profiles
-from release.spec import CountQuery, Ordered, Privacy, answer_domain
+from release.spec import CountQuery, Ordered, answer_domain
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Count:
         bounds = domain.ordered
         return np.clip(sums[:, 0], bounds.min, bounds.max) - bounds.min
 
-    def structural(self, privacy: Privacy) -> Differences:
+    def structural(self, rows_per_unit: int) -> Differences:
         """±1 .. ±max_rows_per_unit."""
         group = answer_domain(self.query.domain).group
-        reach = min(privacy.max_rows_per_unit, group.size - 1)
+        reach = min(rows_per_unit, group.size - 1)
         return Differences.of(group, ((step,) for step in range(1, reach + 1)))

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from release.answers import Codes
 from release.guarantee import Differences
-from release.spec import Privacy
 
 Profiles = NDArray[np.int64]
 """Shape (units, width): what each unit adds to the sums of a cell."""
@@ -55,6 +54,6 @@ class Kind(Protocol):
         """The answer code for each row of sums; shape (n, width) to (n,)."""
         ...
 
-    def structural(self, privacy: Privacy) -> Differences:
+    def structural(self, rows_per_unit: int) -> Differences:
         """All differences that the declared domain and bounds allow, whatever the table."""
         ...

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from release.answers import Codes, level_edge
 from release.guarantee import Differences
 from release.queries.kind import Profiles
-from release.spec import LevelQuery, Measure, Privacy, answer_domain
+from release.spec import LevelQuery, Measure, answer_domain
 from release.sql import identifier
 
 
@@ -115,13 +115,13 @@ class Level:
             codes[here] = np.searchsorted(np.array(edges), sums[here, 0], side="right")
         return codes
 
-    def structural(self, privacy: Privacy) -> Differences:
+    def structural(self, rows_per_unit: int) -> Differences:
         """For a sum the levels that a unit's range can span; everything for the others."""
         group = answer_domain(self.query.domain).group
         if self.query.measure is not Measure.SUM:
             return Differences.everything(group)
         low, high = self.query.row_bounds
-        rows, r = privacy.max_rows_per_unit, self.query.levels
+        rows, r = rows_per_unit, self.query.levels
         span = rows * (max(high, 0) - min(low, 0))
         reach = min(-(-span * r.count // (r.high - r.low)), group.size - 1)
         return Differences.of(group, ((step,) for step in range(1, reach + 1)))

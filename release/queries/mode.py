@@ -16,7 +16,7 @@ import numpy as np
 from release.answers import Codes
 from release.guarantee import Differences
 from release.queries.kind import Profiles
-from release.spec import ModeQuery, Nominal, Ordered, Privacy, answer_domain
+from release.spec import ModeQuery, Nominal, Ordered, answer_domain
 from release.sql import identifier, literal
 
 
@@ -63,6 +63,6 @@ class Mode:
         """The first of the largest sums."""
         return np.asarray(np.argmax(sums, axis=1), dtype=np.int64)
 
-    def structural(self, privacy: Privacy) -> Differences:
+    def structural(self, rows_per_unit: int) -> Differences:
         """Everything."""
         return Differences.everything(answer_domain(self.query.domain).group)

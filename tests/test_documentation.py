@@ -1,0 +1,52 @@
+"""Every command that the README shows is run, and every link in the documents leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+
+DOCUMENTS = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), PROJECT / "data/README.md"]
+
+
+def test_the_readmes_commands_run_as_shown(tmp_path: Path) -> None:
+    text = (PROJECT / "README.md").read_text("utf-8")
+    commands = re.findall(r"^dp-release (.+?)(?: +#(.*))?$", text, re.MULTILINE)
+    assert len(commands) == 5
+    for command, remark in commands:
+        arguments = [
+            str(tmp_path / word) if word.startswith("out") else word for word in command.split()
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "release", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=PROJECT,
+        )
+        promised = re.search(r"exit status (\d)", remark or "")
+        assert done.returncode == (int(promised[1]) if promised else 0), done.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_to_files(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
+        assert (document.parent / link).exists(), link
+
+
+def test_every_dependency_has_a_reason() -> None:
+    import tomllib
+
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    reasons = (PROJECT / "docs" / "dependencies.md").read_text("utf-8")
+    pins = (PROJECT / "constraints.txt").read_text("utf-8").lower()
+    for requirement in wanted:
+        name = re.split(r"[<>=]", requirement)[0].lower()
+        assert name in reasons or name.startswith("types-"), name
+        assert re.search(rf"^{re.escape(name)}==", pins, re.MULTILINE), name

@@ -1,0 +1,77 @@
+"""The Prefect flow: the same release, and nothing confidential in what Prefect keeps."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from release.pipeline import auditor_half
+from release.verify import verify
+from tests.conftest import PROJECT
+from tests.small import Row, Small, query
+
+# Strings that occur nowhere but in the confidential table.
+ROWS: list[Row] = [
+    {"unit": f"zebra-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": 104729 + i}
+    for i in range(9)
+]
+
+
+def run_flow(spec: Path, out: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """The flow as a process of its own, with an empty home and no Prefect server to talk to."""
+    settings = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
+    return subprocess.run(
+        [sys.executable, "-m", "flows.release", str(spec), "--out", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,
+        env={**settings, "HOME": str(home)},
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table(
+    tmp_path: Path, home: Path
+) -> None:
+    spec = Small(ROWS, [query("mode"), query("count")]).write(tmp_path)
+    done = run_flow(spec, tmp_path / "out", home)
+    assert done.returncode == 0, done.stderr
+    assert "small: verified" in done.stdout
+    assert "Traceback" not in done.stderr
+    public = tmp_path / "out" / "public" / "small"
+    assert verify(public, auditor_half(public)).complete
+    assert pq.read_table(public / "data" / "the_mode.parquet").num_rows == 2
+    kept = [path for path in home.rglob("*") if path.is_file()]
+    assert any(path.name == "prefect.db" for path in kept)
+    for path in kept:
+        data = path.read_bytes()
+        assert b"zebra" not in data, path
+        assert b"104729" not in data, path
+    storage = home / ".prefect" / "storage"
+    assert not storage.exists() or not any(storage.iterdir())
+    shown = done.stdout + done.stderr
+    assert "zebra" not in shown
+    assert "104729" not in shown
+
+
+def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(tmp_path: Path, home: Path) -> None:
+    spec = Small(ROWS, [query("mode")]).write(tmp_path)
+    (tmp_path / "rows.parquet").write_bytes(b"zebra")
+    done = run_flow(spec, tmp_path / "out", home)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: tables.rows.path: rows.parquet is not a readable Parquet file"
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "out").exists()

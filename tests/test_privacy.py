@@ -1,0 +1,166 @@
+"""The rules of privacy engineering: the twin run, and what may hold confidential values.
+
+Twin run: two neighbouring tables, released with the noisy answers frozen, under a worst-case spec.
+Every byte written or printed must be equal, or something of the table got out another way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pytest
+
+from release.errors import DataError
+from release.pipeline import Answered, Noisy, load, run_release
+from release.queries.contributions import contributions
+from release.reading import read_spec
+from tests.small import Row, Small, query
+
+T = TypeVar("T")
+
+STRUCTURAL = [
+    {**q, "name": f"q{i}", "differences": "structural"}
+    for i, q in enumerate(
+        [
+            query("count"),
+            query("mode", weight="wh", by=[]),
+            query("level", measure="sum", by=["place", "day"]),
+            query("level", measure="mean"),
+        ]
+    )
+]
+
+HOMES: list[Row] = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1 + i % 2, "kind": i % 4, "wh": 2 * i}
+    for i in range(8)
+]
+
+# One unit is replaced: other values, another number of rows, values far outside every bound.
+REPLACED: list[Row] = [
+    *HOMES[1:],
+    *(
+        {"unit": "u0", "place": "c", "day": 2, "kind": kind, "wh": wh}
+        for kind, wh in [(None, 10**9), (3, -(10**9)), (99, 0), (1, None), (2, 77), (2, 78)]
+    ),
+]
+
+
+def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """A step that draws the same noisy answers whatever the true ones are."""
+    if name == "draw":
+        answered: tuple[Answered, ...] = arguments[0]
+        codes = tuple(np.arange(one.codes.size, dtype=np.int64) % 2 for one in answered)
+        return cast("T", Noisy(codes))
+    return function(*arguments)
+
+
+def everything(
+    rows: list[Row], relation: str, folder: Path, step: Callable[..., Any] = frozen
+) -> dict[str, bytes]:
+    """Every byte that a run writes or prints, by name."""
+    inputs, out, scratch = folder / "in", folder / "out", folder / "scratch"
+    for made in (inputs, scratch):
+        made.mkdir(parents=True)
+    spec = Small(rows, STRUCTURAL, neighbours=relation, fixed=["place"]).write(inputs)
+    before = {path: path.read_bytes() for path in inputs.iterdir()}
+    printed, complained = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(complained),
+    ):
+        patch.setattr(tempfile, "tempdir", str(scratch))
+        patch.chdir(folder)
+        day = datetime.date(2024, 1, 1)
+        run_release(spec, out, step, published=day)
+    assert before == {path: path.read_bytes() for path in inputs.iterdir()}
+    found = {"stdout": printed.getvalue().encode(), "stderr": complained.getvalue().encode()}
+    for path in sorted(folder.rglob("*")):
+        if inputs in (path, *path.parents):
+            continue
+        name = str(path.relative_to(folder))
+        found[name] = path.read_bytes() if path.is_file() else b"a folder"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("relation", "neighbour"), [("replace_one", REPLACED), ("add_remove", HOMES[1:])]
+)
+def test_twin_runs_are_equal_byte_for_byte(
+    relation: str, neighbour: list[Row], tmp_path: Path
+) -> None:
+    one = everything(HOMES, relation, tmp_path / "one")
+    two = everything(neighbour, relation, tmp_path / "two")
+    assert len(one) > 15
+    assert one == two
+
+
+def test_twin_runs_catch_planted_leaks(tmp_path: Path) -> None:
+    """The test of the test: a row count, a left-over file, a data-dependent law are all seen."""
+
+    def row_count(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        if name == "answer":
+            rows = arguments[0].rows('SELECT count(*) AS n FROM "wide rows"').column("n")[0]
+            sys.stdout.write(f"read {rows} rows\n")
+        return frozen(name, function, *arguments)
+
+    def left_over(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        if name == "draw":
+            handle, path = tempfile.mkstemp()
+            os.write(handle, bytes(arguments[0][0].codes.tolist()))
+            os.close(handle)
+            Path(path).rename(Path(path).with_name("left"))
+        return frozen(name, function, *arguments)
+
+    def true_answers(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        if name == "draw":
+            return cast("T", Noisy(tuple(one.codes for one in arguments[0])))
+        return frozen(name, function, *arguments)
+
+    for leak in (row_count, left_over, true_answers):
+        one = everything(HOMES, "replace_one", tmp_path / leak.__name__ / "one", leak)
+        two = everything(REPLACED, "replace_one", tmp_path / leak.__name__ / "two", leak)
+        assert one != two
+
+
+def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
+    found = everything(HOMES, "replace_one", tmp_path)
+    assert not [name for name in found if name.startswith("scratch/")]
+
+
+def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
+    spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
+    with load(spec_file) as tables:
+        contributed = contributions(tables, spec_file, 0)
+        assert repr(tables) == "Tables(confidential)"
+        assert repr(contributed) == "Contributions(confidential)"
+        assert repr(Answered(contributed, np.array([4711]))) == "Answered(confidential)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY (SELECT 1) TO '/tmp/out.csv'",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "ATTACH '/tmp/other.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET temp_directory = '/tmp'",
+        "SELECT * FROM 'https://example.org/x.parquet'",
+    ],
+)
+def test_the_engine_is_locked(sql: str, tmp_path: Path) -> None:
+    spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
+    with load(spec_file) as tables, pytest.raises(DataError) as error:
+        tables.run(sql)
+    assert "example.org" not in str(error.value)

@@ -1,0 +1,106 @@
+"""Real tables, whole: releases that verify, and differences equal to a loop over neighbours.
+
+The loop takes each home's own numbers from the file by itself, replaces each home of a group by
+each home of the table, one at a time, and answers again; nothing of the package's queries is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+
+from release.pipeline import Published, run_release
+from tests.conftest import PROJECT
+
+SPECS = PROJECT / "tests" / "specs"
+
+
+def differences_of(published: Published, query: str) -> set[int]:
+    """What the auditor's half says."""
+    assert published.auditor is not None
+    record = json.loads((published.auditor / "differences" / f"{query}.json").read_bytes())
+    return {shift for (shift,) in record["differences"]}
+
+
+def both_ways(found: set[int], size: int) -> set[int]:
+    return {d % size for d in found} | {-d % size for d in found}
+
+
+def test_daily_energy_of_1416_homes(lcl_daily: Path, tmp_path: Path) -> None:
+    published = run_release(SPECS / "lcl_daily.yaml", tmp_path)
+    assert published.verdict is not None
+    assert published.verdict.complete
+    rows = duckdb.execute(
+        f"SELECT circuit, energy_wh, tariff FROM '{lcl_daily}/lcl_daily.parquet' "
+        f"JOIN '{lcl_daily}/circuits_1416.parquet' USING (household_id) "
+        "WHERE day = DATE '2013-01-05' AND n_readings = 48"
+    ).fetchall()
+    assert len(rows) == 1416
+
+    def level(total: int, count: int, high: int, levels: int) -> int:
+        return min(int(Fraction(total, count) * levels / high), levels - 1)
+
+    energy = [wh for _, wh, _ in rows]
+    share = [100 * (tariff == "ToU") for _, _, tariff in rows]
+    kinds: dict[str, tuple[int, list[int], Callable[[int], int]]] = {
+        "mean_energy_11": (11, energy, lambda total: level(total, 118, 40000, 11)),
+        "mean_energy_17": (17, energy, lambda total: level(total, 118, 40000, 17)),
+        "above_15_kwh": (119, [int(wh > 15000) for wh in energy], lambda total: total),
+        "time_of_use_share": (20, share, lambda total: level(total, 118, 100, 20)),
+    }
+    for name, (size, values, answer) in kinds.items():
+        homes = defaultdict(list)
+        for (circuit, _, _), value in zip(rows, values, strict=True):
+            homes[circuit].append(value)
+        found = set()
+        for own in homes.values():
+            total = sum(own)
+            for out in own:
+                for into in values:
+                    found.add(answer(total) - answer(total - out + into))
+        found.discard(0)
+        assert differences_of(published, name) == both_ways(found, size), name
+        released = pq.read_table(published.public / "data" / f"{name}.parquet")
+        assert released.column("circuit").to_pylist() == sorted(str(c) for c in range(12))
+
+
+def test_peak_hours_of_twelve_neighbourhoods_on_ten_days(
+    lcl_halfhourly: Path, tmp_path: Path
+) -> None:
+    published = run_release(SPECS / "lcl_halfhourly.yaml", tmp_path)
+    assert published.verdict is not None
+    assert published.verdict.complete
+    assert (published.public / "data" / "peak_hour.parquet").exists()
+    assert pq.read_table(published.public / "data" / "peak_hour.parquet").num_rows == 120
+    rows = duckdb.execute(
+        f"SELECT household_id, neighbourhood, day(ts) - 7, hour(ts), sum(wh)::BIGINT "
+        f"FROM '{lcl_halfhourly}/lcl_halfhourly_2013.parquet' "
+        f"JOIN '{lcl_halfhourly}/households_325.parquet' USING (household_id) "
+        "WHERE ts >= '2013-01-07' AND ts < '2013-01-17' GROUP BY ALL"
+    ).fetchall()
+    place = dict(
+        duckdb.execute(
+            f"SELECT household_id, neighbourhood FROM '{lcl_halfhourly}/households_325.parquet'"
+        ).fetchall()
+    )
+    used = {home: np.zeros((10, 24), dtype=np.int64) for home in place}
+    for home, _, day, hour, wh in rows:
+        used[home][day, hour] += wh
+    found = set()
+    for where in range(12):
+        own = [home for home in place if place[home] == where]
+        totals = sum((used[home] for home in own), np.zeros((10, 24), dtype=np.int64))
+        here = totals.argmax(axis=1)
+        for out in own:
+            rest = totals - used[out]
+            for into in place:
+                found.update((here - (rest + used[into]).argmax(axis=1)).tolist())
+    found.discard(0)
+    assert differences_of(published, "peak_hour") == both_ways(found, 24)
