@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ DOCUMENTS = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), PROJECT / 
 
 def test_the_readmes_commands_run_as_shown(tmp_path: Path) -> None:
     text = (PROJECT / "README.md").read_text("utf-8")
-    commands = re.findall(r"^dp-release (.+?)(?: +#(.*))?$", text, re.MULTILINE)
+    commands = re.findall(r"^dp-release ((?:run|verify) .+?)(?: +#(.*))?$", text, re.MULTILINE)
     assert len(commands) == 5
     for command, remark in commands:
         arguments = [
@@ -40,10 +42,9 @@ def test_links_lead_to_files(document: Path) -> None:
 
 
 def test_every_dependency_has_a_reason() -> None:
-    import tomllib
-
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    extras = chain.from_iterable(project["optional-dependencies"].values())
+    wanted = [*project["dependencies"], *extras]
     reasons = (PROJECT / "docs" / "dependencies.md").read_text("utf-8")
     pins = (PROJECT / "constraints.txt").read_text("utf-8").lower()
     for requirement in wanted:
