@@ -27,6 +27,8 @@ from release.mechanisms.closed_form import (
     pure_law,
 )
 from release.mechanisms.integer import find_pattern
+from release.mechanisms.levels import available as levels_available
+from release.mechanisms.levels import solve_levels
 from release.mechanisms.linear import (
     Pattern,
     Problem,
@@ -41,6 +43,11 @@ TIME_LIMIT = 60.0
 """Seconds a mixed-integer program may take before its best law is used, with its honest gap."""
 
 _SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
+
+_TIME_LIMIT = "the time limit ended the search; the gap is what is left open"
+
+GAP = Fraction(1, 10**6)
+"""The relative gap at which a law counts as optimal, unless a caller asks for less."""
 
 # How much of δ is kept free for the solver's tolerance and for rounding, in the order of trial.
 _TIGHTEN = (0.0, 1e-9, 1e-8, 1e-6, 1e-4)
@@ -76,11 +83,13 @@ def design(
     guarantee: Guarantee,
     loss: Loss,
     time_limit: float = TIME_LIMIT,
+    gap: Fraction = GAP,
 ) -> Design:
     """The law of least expected ``loss`` that keeps ``guarantee`` under ``differences``.
 
-    ``time_limit`` (seconds) bounds a mixed-integer program; when it strikes, the design says so in
-    its notes and its gap.
+    ``time_limit`` (seconds) bounds a mixed-integer program, which ends earlier once it is proved to
+    be within the relative ``gap``; when the time strikes, the design says so in its notes and its
+    gap, and whether that is good enough is for the caller to decide.
 
     Raises:
         DesignError: no law could be proved.
@@ -89,7 +98,7 @@ def design(
     if loss.numerators.shape != (differences.group.size,):
         raise ValueError("the loss needs one cost for each element of the group")
     problem = Problem.of(differences, _in_effect(guarantee), loss)
-    found = _closed_form(problem) or _by_solver(problem, time_limit)
+    found = _closed_form(problem) or _by_solver(problem, time_limit, gap)
     found = replace(found, guarantee=guarantee)
     # Proved with a ratio below every verifier's, so that the law passes with any of them.
     if not keeps(found.law, differences, guarantee, exp_below_any_verifier(guarantee.epsilon)):
@@ -152,9 +161,11 @@ def _closed_form(problem: Problem) -> Design | None:
     return _finish(problem, law, "closed-form", max(Fraction(0), bound))
 
 
-def _by_solver(problem: Problem, time_limit: float) -> Design:
+def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     definition = problem.guarantee.definition
     if definition is Definition.PROBABILISTIC:
+        if problem.loss.is_error_rate and levels_available():
+            return _by_levels(problem, time_limit, gap)
         return _probabilistic_by_integer(problem, time_limit)
     return _by_linear(problem)
 
@@ -189,6 +200,13 @@ def _by_linear(problem: Problem) -> Design:
     bound = max(bound, claimed)
     result = _finish(problem, law, "linear-program", bound, proved=False, solver=solver)
     return replace(result, notes=(_SOLVERS_BOUND,))
+
+
+def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+    found = solve_levels(problem, time_limit, gap)
+    bound = problem.loss.cost(1) * (1 - found.highest_mode)
+    result = _finish(problem, found.law, "levels", max(Fraction(0), bound), solver="CP-SAT")
+    return result if found.finished else replace(result, notes=(_TIME_LIMIT,))
 
 
 def _is_sharp(problem: Problem, loss: Fraction, bound: Fraction) -> bool:
@@ -235,7 +253,7 @@ def _probabilistic_by_integer(problem: Problem, time_limit: float) -> Design:
     result = _finish(problem, law, "integer-program", bound, proved=False, solver=solver)
     notes = [_SOLVERS_BOUND]
     if found is None or not found.finished:
-        notes.append("the time limit ended the search; the gap is what is left open")
+        notes.append(_TIME_LIMIT)
     return replace(result, notes=tuple(notes))
 
 

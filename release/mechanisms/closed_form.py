@@ -58,29 +58,30 @@ def _weights(steps: Codes, ratio: Fraction, total: int) -> list[int]:
     counts = [int(count) for count in np.bincount(steps[steps >= 0], minlength=depth + 1)]
 
     def sum_from(mode: int) -> int:
-        return sum(c * a for c, a in zip(counts, _ladder(mode, depth, ratio), strict=True))
+        return sum(c * a for c, a in zip(counts, ladder(mode, depth, ratio), strict=True))
 
     low, mode = 0, total
     while low + 1 < mode:
         middle = (low + mode) // 2
         low, mode = (middle, mode) if sum_from(middle) < total else (low, middle)
-    ladder = _ladder(mode, depth, ratio)
-    by_level = np.array([*ladder, 0], dtype=object)  # level -1, unreachable, takes the last: 0
+    rungs = ladder(mode, depth, ratio)
+    by_level = np.array([*rungs, 0], dtype=object)  # level -1, unreachable, takes the last: 0
     weights: list[int] = by_level[steps].tolist()
     weights[int(np.argmin(np.where(steps < 0, depth + 1, steps)))] -= sum_from(mode) - total
     return weights
 
 
-def _ladder(mode: int, depth: int, ratio: Fraction) -> list[int]:
+def ladder(mode: int, depth: int, ratio: Fraction) -> list[int]:
+    """The least weights of levels 0 to ``depth`` below ``mode``: each at least the last / ratio."""
     numerator, denominator = ratio.numerator, ratio.denominator
-    ladder = [mode]
-    while len(ladder) <= depth:
-        below = -(-ladder[-1] * denominator // numerator)
-        if below == ladder[-1]:  # a fixed point of rounding up: all that follow are the same
-            ladder.extend([below] * (depth + 1 - len(ladder)))
+    rungs = [mode]
+    while len(rungs) <= depth:
+        below = -(-rungs[-1] * denominator // numerator)
+        if below == rungs[-1]:  # a fixed point of rounding up: all that follow are the same
+            rungs.extend([below] * (depth + 1 - len(rungs)))
             break
-        ladder.append(below)
-    return ladder
+        rungs.append(below)
+    return rungs
 
 
 def level_sum_bounds(steps: Codes, epsilon: Fraction) -> tuple[Fraction, Fraction]:
