@@ -7,6 +7,7 @@ Exit status: 0 done or verified, 1 refused or verification failed, 2 the spec or
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,9 @@ app = typer.Typer(
 
 # Typer's own root of all complaints about the call; it is exported by its children only.
 _USAGE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
+
+_INTERRUPTED = 130
+"""The status Typer makes of Ctrl-C."""
 
 STAGES = {
     "spec": "reading the spec",
@@ -128,6 +132,7 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "proved": verdict.proved,
         "tested": verdict.tested,
         "asserted": verdict.asserted,
+        "withheld": verdict.withheld,
         "unopened": verdict.unopened,
     }
 
@@ -138,6 +143,7 @@ def print_verdict(verdict: Verdict) -> None:
         ("Proved in exact arithmetic", verdict.proved),
         ("Tested", verdict.tested),
         ("Only asserted", verdict.asserted),
+        ("Left out of the release", verdict.withheld),
         ("Not opened, for want of the auditor's half", verdict.unopened),
     ):
         if items:
@@ -177,7 +183,7 @@ def one_line(error: BaseException) -> str:
         text = " ".join(str(error).split())
         return f"error: {text}"
     # A foreign message may quote values, so only its type is told.
-    return f"error: internal error ({type(error).__name__}); nothing was published"
+    return f"error: internal error ({type(error).__name__})"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -194,18 +200,30 @@ def _run_app(arguments: list[str] | None) -> int:
         message = error.format_message()  # type: ignore[attr-defined]  # all of its children do
         typer.echo(f"error: {' '.join(message.split())}; see dp-release --help", err=True)
         return 2
+    if status == _INTERRUPTED:
+        raise Interrupted
     return int(status or 0)
+
+
+class Interrupted(BaseException):
+    """The process was asked to end; raised so that folders are wiped on the way out."""
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise Interrupted
 
 
 def guarded(action: Callable[[], int]) -> int:
     """Run ``action``; every exception becomes one line on standard error and an exit status."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         return action()
     except ReleaseError as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge
         return error.exit_status
-    except KeyboardInterrupt:
-        print("error: interrupted; nothing was published", file=sys.stderr)  # noqa: T201 - the edge
+    except (KeyboardInterrupt, Interrupted):
+        print("error: interrupted", file=sys.stderr)  # noqa: T201 - the edge
         return 1
     except Exception as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge

@@ -143,6 +143,10 @@ def _safe_law(problem: Problem, bits: int = DEFAULT_BITS) -> Law:
 
 
 def _closed_form(problem: Problem) -> Design | None:
+    if not problem.differences.shifts:
+        # Nothing moves an answer: the cheapest noise value, for certain.
+        cheapest = problem.loss.cost(int(problem.loss.numerators.argmin()))
+        return _finish(problem, _safe_law(problem), "closed-form", cheapest)
     if not problem.loss.is_error_rate:
         return None
     epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta

@@ -9,6 +9,7 @@ publication; an auditor's half without a public one was never published.
 from __future__ import annotations
 
 import datetime
+import fcntl
 import os
 import platform
 import secrets
@@ -16,7 +17,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -26,10 +26,19 @@ from release.charge import Charge, Charges
 from release.design import Design
 from release.errors import SpecError, StorageError
 from release.exact import format_down, format_exact, format_up
-from release.folder_names import SUMS, adjacency_text, commit, epsilon_everywhere, sha256
+from release.folder_names import (
+    ENFORCED_BY,
+    SUMS,
+    accuracy_of,
+    adjacency_text,
+    commit,
+    epsilon_everywhere,
+    limits,
+    sha256,
+    withheld,
+)
 from release.guarantee import deltas
 from release.log import (
-    Accuracy,
     ChargeRecord,
     Composition,
     DesignRecord,
@@ -52,7 +61,6 @@ from release.log import (
     canonical,
     definition_name,
 )
-from release.losses import LossName, named_loss, probability_within
 from release.reading import SpecFile
 from release.released import released_bytes
 from release.report import PublicQuery, report_html
@@ -60,26 +68,6 @@ from release.spec import Query, Source, answer_domain, plain_domain
 from release.version import VERSION
 
 _PUBLIC_FILE = 0o644
-
-WITHHELD = (
-    "attestation.dsse.json and ledger.proof: this version signs nothing and keeps no ledger; "
-    "the budget cap of the spec was enforced within this release only",
-    "datapackage.json and registry.yaml: not written by this version",
-)
-INSTANCE_WITHHELD = (
-    "laws, differences and accuracy of instance-specific queries: they depend on the confidential "
-    "table; an auditor opens their commitments with the auditor's half"
-)
-LIMITS = (
-    "that the tables were read as the spec says, the bounds on a unit's rows enforced and the true "
-    "answers computed as described: only the software and the curator vouch for it",
-    "that the noise was drawn from the operating system's generator, once",
-    "that fixed keys are public facts that neighbouring tables share",
-)
-INSTANCE_LIMITS = (
-    "instance-specific queries: the guarantee covers the neighbours of this very table, as far as "
-    "their differences were found in it; it is not a guarantee for every table"
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +86,6 @@ def law_record(query: Query, design: Design) -> LawRecord:
     law, group = design.law, design.law.group
     topology = answer_domain(query.domain).topology
     found = deltas(law, design.differences, design.guarantee.epsilon)
-    absolute = named_loss(LossName.ABSOLUTE, topology, group.size).of(law)
     notes = list(design.notes)
     if law.has_zero_mass:
         notes.append("some noise values never occur: ε over all differences is infinite")
@@ -131,16 +118,8 @@ def law_record(query: Query, design: Design) -> LawRecord:
             solver=design.solver,
             notes=notes,
         ),
-        accuracy=Accuracy(
-            p_exact=_rounded(law.mass(0)),
-            mean_absolute=_rounded(absolute),
-            p_within_1=_rounded(probability_within(law, topology, 1)),
-        ),
+        accuracy=accuracy_of(law, topology),
     )
-
-
-def _rounded(value: Fraction) -> str:
-    return format_down(value + Fraction(1, 2 * 10**12), 12)
 
 
 def check_free(out: Path, release_id: str) -> None:
@@ -181,23 +160,40 @@ def publish(
         writer.finish(record)
         _sync_tree(staging)
         final = out / "public" / release_id
-        if auditor.exists():
-            _move(auditor, out / "auditor" / release_id, 0o700)
-        try:
-            _move(public, final, 0o755)
-        except OSError:
-            shutil.rmtree(out / "auditor" / release_id, ignore_errors=True)
-            raise
+        with _alone_in(out):
+            # Another run may have published it since the first look.
+            check_free(out, release_id)
+            if auditor.exists():
+                half = out / "auditor" / release_id
+                _make_folder(half.parent, 0o700)
+                # Without its public half it was never published: a run was cut off there.
+                shutil.rmtree(half, ignore_errors=True)
+                auditor.rename(half)
+            _make_folder(final.parent, 0o755)
+            public.rename(final)
+        # Published from here on; a sync that fails now changes nothing about that.
+        _quietly(lambda: _sync(final.parent))
     return final
 
 
-def _move(staged: Path, final: Path, mode: int) -> None:
-    final.parent.mkdir(mode=mode, exist_ok=True)
-    if final.parent.name == "auditor":
-        # An auditor's half without its public half was never published: a run was cut off there.
-        shutil.rmtree(final, ignore_errors=True)
-    staged.rename(final)
-    _sync(final.parent)
+@contextmanager
+def _alone_in(out: Path) -> Iterator[None]:
+    """Hold the output folder's lock, which goes with the process and leaves no file."""
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(folder: Path, mode: int) -> None:
+    """Make the folder and those above it with exactly this mode, whatever the umask."""
+    # One by one, because mkdir gives its mode to the last folder only.
+    for part in reversed((folder, *folder.parents)):
+        if not part.exists():
+            part.mkdir(exist_ok=True)
+            part.chmod(mode)
 
 
 class _Writer:
@@ -331,8 +327,7 @@ def release_record(
             adjacency_text=adjacency_text(privacy.unit, privacy.neighbours, privacy.fixed),
             max_rows_per_unit=privacy.max_rows_per_unit,
             fixed=privacy.fixed,
-            enforced_by="of the rows of a unit that a query reads, the first max_rows_per_unit by "
-            "the declared columns are kept; integers are clamped; a unit has one fixed part",
+            enforced_by=ENFORCED_BY,
         ),
         guarantee=ReleaseGuarantee(
             kind=whole,
@@ -352,8 +347,8 @@ def release_record(
             duckdb=version("duckdb"),
             highs=version("highspy"),
         ),
-        withheld=[*([INSTANCE_WITHHELD] if instance else []), *WITHHELD],
-        limits=[*([INSTANCE_LIMITS] if instance else []), *LIMITS],
+        withheld=withheld(instance=instance),
+        limits=limits(instance=instance),
     )
 
 
@@ -386,12 +381,10 @@ def _quietly(action: Callable[[], None]) -> None:
 
 
 def _write(path: Path, data: bytes, mode: int = _PUBLIC_FILE) -> None:
-    # One by one, because mkdir gives its mode to the last folder only.
-    for folder in reversed((path.parent, *path.parent.parents)):
-        if not folder.exists():
-            folder.mkdir(mode=0o755 if mode == _PUBLIC_FILE else 0o700)
+    _make_folder(path.parent, 0o755 if mode == _PUBLIC_FILE else 0o700)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -10,11 +10,71 @@ import hmac
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from release.exact import format_up
+from release.answers import Topology
+from release.exact import format_down, format_up
 from release.law import Law
-from release.spec import Relation
+from release.log import Accuracy
+from release.losses import Loss, LossName, named_loss, probability_within, table_loss
+from release.spec import Query, Relation, TableLoss, answer_domain
 
 SUMS = "SHA256SUMS"
+
+WITHHELD = (
+    "attestation.dsse.json and ledger.proof: this version signs nothing and keeps no ledger; "
+    "the budget cap of the spec was enforced within this release only",
+    "datapackage.json and registry.yaml: not written by this version",
+)
+INSTANCE_WITHHELD = (
+    "laws, differences and accuracy of instance-specific queries: they depend on the confidential "
+    "table; an auditor opens their commitments with the auditor's half"
+)
+LIMITS = (
+    "that the tables were read as the spec says, the bounds on a unit's rows enforced and the true "
+    "answers computed as described: only the software and the curator vouch for it",
+    "that the noise was drawn from the operating system's generator, once",
+    "that fixed keys are public facts that neighbouring tables share",
+)
+INSTANCE_LIMITS = (
+    "instance-specific queries: the guarantee covers the neighbours of this very table, as far as "
+    "their differences were found in it; it is not a guarantee for every table"
+)
+
+ENFORCED_BY = (
+    "of the rows of a unit that a query reads, the first max_rows_per_unit by the declared columns "
+    "are kept; integers are clamped; a unit has one fixed part"
+)
+
+
+def withheld(*, instance: bool) -> list[str]:
+    """What a release leaves out, in words."""
+    return [*([INSTANCE_WITHHELD] if instance else []), *WITHHELD]
+
+
+def limits(*, instance: bool) -> list[str]:
+    """What a release asserts and its files cannot show."""
+    return [*([INSTANCE_LIMITS] if instance else []), *LIMITS]
+
+
+def accuracy_of(law: Law, topology: Topology) -> Accuracy:
+    """What a reader can expect of one answer under the uniform prior."""
+    absolute = named_loss(LossName.ABSOLUTE, topology, law.group.size).of(law)
+    return Accuracy(
+        p_exact=_rounded(law.mass(0)),
+        mean_absolute=_rounded(absolute),
+        p_within_1=_rounded(probability_within(law, topology, 1)),
+    )
+
+
+def _rounded(value: Fraction) -> str:
+    return format_down(value + Fraction(1, 2 * 10**12), 12)
+
+
+def loss_of(query: Query) -> Loss:
+    """The loss that the spec names for a query."""
+    if isinstance(query.loss, TableLoss):
+        return table_loss(tuple(query.loss.table))
+    domain = answer_domain(query.domain)
+    return named_loss(query.loss, domain.topology, domain.size)
 
 
 def epsilon_everywhere(law: Law) -> str:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from release.charge import Charges, charges
 from release.design import Design, design
+from release.errors import ReleaseError
 from release.folder import Result, check_free, publish
+from release.folder_names import loss_of
 from release.guarantee import Differences
-from release.losses import Loss, named_loss, table_loss
 from release.queries import kind_of
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise
-from release.spec import Query, Source, TableLoss, answer_domain
+from release.spec import Source, answer_domain
 from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
@@ -96,8 +97,21 @@ def run_release(
     to = Destination(out, kind, day)
     public = step("publish", publish_all, spec_file, designs, charged, noisy, to)
     auditor = auditor_half(public)
-    verdict = step("verify", verify, public, auditor) if kind == "RELEASE" else None
+    verdict = step("verify", check_published, public, auditor) if kind == "RELEASE" else None
     return Published(public, auditor, verdict)
+
+
+def check_published(public: Path, auditor: Path | None) -> Verdict:
+    """Verify what was just published; whatever goes wrong, it says that it is public.
+
+    Raises:
+        ReleaseError: it does not verify, or could not be verified.
+    """
+    try:
+        return verify(public, auditor)
+    except Exception as error:
+        told = str(error) if isinstance(error, ReleaseError) else type(error).__name__
+        raise ReleaseError(f"{public} is published but does not verify: {told}") from error
 
 
 @dataclass(frozen=True)
@@ -162,14 +176,6 @@ def design_all(differences: tuple[Differences, ...], spec_file: SpecFile) -> tup
             solved[problem] = design(found, guarantee, loss_of(query))
         designs.append(solved[problem])
     return tuple(designs)
-
-
-def loss_of(query: Query) -> Loss:
-    """The loss that the spec names for a query."""
-    if isinstance(query.loss, TableLoss):
-        return table_loss(tuple(query.loss.table))
-    domain = answer_domain(query.domain)
-    return named_loss(query.loss, domain.topology, domain.size)
 
 
 def draw(answered: tuple[Answered, ...], designs: tuple[Design, ...], source: RandomBytes) -> Noisy:

@@ -18,7 +18,9 @@ import yaml
 from pydantic import ValidationError
 
 from release.errors import SpecError
+from release.losses import table_loss
 from release.spec import (
+    INTEGER_LIMIT,
     MAX_ANSWERS,
     ColumnType,
     KeyFile,
@@ -33,6 +35,7 @@ from release.spec import (
     answer_domain,
 )
 
+_ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
 _ANSWER_COLUMNS = ("answer", "answer_code")
 MAX_SPEC_BYTES = 4 * 2**20
 
@@ -58,12 +61,12 @@ def read_spec(path: Path) -> SpecFile:
         SpecError: anything that cannot be meant; the message names the field and the remedy.
     """
     try:
-        if path.stat().st_size > MAX_SPEC_BYTES:
-            raise SpecError(path.name, f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
-        text = path.read_bytes()
-    except OSError as error:
+        with path.open("rb") as file:
+            text = file.read(MAX_SPEC_BYTES + 1)
+    except (OSError, ValueError) as error:
         raise SpecError(
-            str(path), f"cannot be read ({error.strerror}); give a spec's path"
+            str(path),
+            "cannot be read; give the path of a spec",
         ) from error
     spec = parse_spec(text)
     keys = {column: declared_keys(spec, column, path.parent) for column in spec.keys}
@@ -80,6 +83,8 @@ def parse_spec(text: bytes) -> Spec:
     Raises:
         SpecError: as :func:`read_spec`.
     """
+    if len(text) > MAX_SPEC_BYTES:
+        raise SpecError("spec", f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
     spec = _validated(_plain(text))
     _check_names(spec)
     for index, query in enumerate(spec.queries):
@@ -114,7 +119,10 @@ def _plain(text: bytes) -> object:
         ):
             raise SpecError("", "YAML aliases (*name) are not allowed; write the value out")
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except SpecError:
+        raise
+    # PyYAML's constructors of explicit tags raise whatever their conversion raises.
+    except Exception as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark is not None else "spec"
         problem = getattr(error, "problem", None) or "not readable as UTF-8 text"
@@ -205,6 +213,15 @@ def _check_names(spec: Spec) -> None:
         raise SpecError("budget.epsilon", "must be above 0")
     if not 0 <= spec.budget.delta < 1:
         raise SpecError("budget.delta", "must be at least 0 and below 1")
+    kinds = {
+        table.columns[spec.privacy.unit]
+        for table in spec.tables.values()
+        if spec.privacy.unit in table.columns
+    }
+    if len(kinds) > 1 or kinds - {ColumnType.STRING, ColumnType.INTEGER}:
+        raise SpecError(
+            "privacy.unit", "declare it string in every table, or integer in every table"
+        )
     for name, table in spec.tables.items():
         _check_table(spec, name)
         if spec.privacy.unit not in table.columns:
@@ -239,9 +256,17 @@ def _check_table(spec: Spec, name: str) -> None:
                 raise SpecError(
                     f"tables.{name}.join", f"both tables declare {column!r}; declare it in one"
                 )
-    for column in table.derive:
-        if column in table.columns:
-            raise SpecError(f"tables.{name}.derive.{column}", "is also declared; rename it")
+    seen: dict[str, str] = {}
+    joined = spec.tables[table.join.table].columns if table.join is not None else {}
+    for column in [*table.columns, *(c for c in joined if c != spec.privacy.unit), *table.derive]:
+        other = seen.setdefault(column.casefold(), column)
+        at = f"tables.{name}.{'derive' if column in table.derive else 'columns'}.{column}"
+        if column in table.derive and (column in table.columns or column in joined):
+            raise SpecError(at, "is also declared; rename it")
+        if other != column:
+            raise SpecError(at, f"differs from {other!r} in case only; rename one")
+        if column.casefold() in _ENGINE_NAMES:
+            raise SpecError(at, "is a name of the engine's own; rename the column")
 
 
 def _check_query(spec: Spec, index: int, query: Query) -> None:
@@ -271,6 +296,10 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
     _check_kind(at, query, columns)
     if isinstance(query.loss, TableLoss):
         size = answer_domain(query.domain).size
+        try:
+            table_loss(tuple(query.loss.table))
+        except ValueError as error:
+            raise SpecError(f"{at}.loss.table", str(error)) from error
         if len(query.loss.table) != size:
             raise SpecError(
                 f"{at}.loss.table", f"{len(query.loss.table)} costs for {size} answers; give {size}"
@@ -320,11 +349,20 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
             raise SpecError(f"{at}.range", "write [first, last] with first at most last")
         values = [str(key) for key in range(first, last + 1)]
     else:
-        values = [_key_text(f"{at}[{i}]", key, kind) for i, key in enumerate(declared)]
+        values = [key_text(f"{at}[{i}]", key, kind) for i, key in enumerate(declared)]
+    if isinstance(declared, KeyFile):
+        values = [key_text(f"{at} (line {i + 2})", key, kind) for i, key in enumerate(values)]
+    return check_keys(at, values)
+
+
+def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
+    """The keys, ascending.
+
+    Raises:
+        SpecError: none, one that is empty or not printable, or one that stands twice.
+    """
     if not values:
         raise SpecError(at, "the key set is empty; name the groups to publish")
-    if isinstance(declared, KeyFile):
-        values = [_key_text(f"{at} (line {i + 2})", key, kind) for i, key in enumerate(values)]
     for position, key in enumerate(values):
         if not key or not key.isprintable():
             raise SpecError(f"{at}[{position}]", "a key is empty or has control characters")
@@ -333,7 +371,7 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
     return tuple(sorted(values))
 
 
-def _key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
+def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
     """The key as the column's values are written: integers without zeros in front, ISO dates."""
     if kind is ColumnType.STRING:
         if isinstance(key, str):
@@ -344,6 +382,8 @@ def _key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
             return datetime.date.fromisoformat(str(key)).isoformat()
         if isinstance(key, datetime.date):
             raise ValueError
+        if not abs(int(key)) < INTEGER_LIMIT:
+            raise SpecError(at, f"{key!s}: integer keys lie within ±(2^31 - 2), as columns do")
         return str(int(key))
     except ValueError as error:
         raise SpecError(at, f"{key!s} is not a {kind.value} as the column is") from error
@@ -356,7 +396,7 @@ def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
             if column not in (rows.fieldnames or []):
                 raise SpecError(f"{at}.file", f"{path.name} has no column {column!r} in its header")
             return [row[column] or "" for row in rows]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise SpecError(f"{at}.file", f"{path.name} cannot be read as UTF-8 CSV") from error
 
 

@@ -7,8 +7,10 @@ declared entries: nothing in the file can carry a value that was not released.
 from __future__ import annotations
 
 import io
+import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,9 @@ from release.answers import AnswerDomain, Codes
 from release.errors import VerificationError
 
 FORMAT = "dp-release/data/v1"
+
+_WRITER = r"parquet-cpp-arrow version [0-9]{1,3}(\.[0-9]{1,3}){2}"
+_BYTES_PER_CELL, _BYTES_PER_FILE = 20_000, 1_000_000
 
 
 def released_bytes(
@@ -71,8 +76,12 @@ def check_released(  # noqa: PLR0913 - what a table has to agree with
         VerificationError: the first check that fails.
     """
     try:
-        parquet = pq.ParquetFile(path)
+        data = path.read_bytes()
+        parquet = pq.ParquetFile(io.BytesIO(data))
+        _check_shape(file, parquet.metadata, cells)
         table = parquet.read()
+    except VerificationError:
+        raise
     except (OSError, pa.ArrowException, ValueError) as error:
         raise VerificationError(file, "format", "unreadable bytes", "a Parquet file") from error
 
@@ -106,4 +115,25 @@ def check_released(  # noqa: PLR0913 - what a table has to agree with
     labels = [domain.labels[code] for code in codes]
     if labels != table.column("answer").to_pylist():
         raise VerificationError(file, "answers", "a label", "the label of its code")
+    made = released_bytes(release_id, query, by, tuple(keys), domain, np.array(codes))
+    same_writer = pq.read_metadata(io.BytesIO(made)).created_by == parquet.metadata.created_by
+    if same_writer and made != data:
+        raise VerificationError(file, "bytes", "others", "those that these answers are written as")
     return table
+
+
+def _check_shape(file: str, metadata: Any, cells: int) -> None:
+    """Before anything is decompressed: as many rows as cells, one group, a known writer."""
+    size = sum(
+        metadata.row_group(g).column(c).total_uncompressed_size
+        for g in range(metadata.num_row_groups)
+        for c in range(metadata.num_columns)
+    )
+    for check, found, allowed in (
+        ("rows", metadata.num_rows, metadata.num_rows == cells),
+        ("row groups", metadata.num_row_groups, metadata.num_row_groups == 1),
+        ("size", size, size <= _BYTES_PER_CELL * cells + _BYTES_PER_FILE),
+        ("writer", metadata.created_by, re.fullmatch(_WRITER, str(metadata.created_by))),
+    ):
+        if not allowed:
+            raise VerificationError(file, check, str(found)[:200], f"what {cells} cells need")

@@ -169,8 +169,8 @@ class Cyclic(Model):
 class OrderedRange(Model):
     """``min`` and ``max`` of an ordered domain, both included."""
 
-    min: int
-    max: int
+    min: Annotated[int, Field(ge=-(2**53), le=2**53)]
+    max: Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 
 class Ordered(Model):

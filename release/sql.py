@@ -1,16 +1,18 @@
 """SQL that comes from a spec, made safe: quoting, and expressions that look at one row only.
 
-A condition or a derived column may use the columns of its own row, constants, and functions that
-always give the same result; no subquery, window, aggregate or function of the clock, the session or
-chance. So a row's part in an answer depends on that row alone, which is what the differences of a
-query are computed from. The expression is parsed by DuckDB, checked on the tree, and written out
-again from the tree, so that no comment or stray bracket reaches the query it is put into.
+A condition or a derived column may use the columns of its own row, constants, and a list of
+functions that depend on their arguments alone; no subquery, window, aggregate, nor any function of
+the clock, the session, the table or chance. So a row's part in an answer depends on that row alone,
+which is what the differences of a query are computed from. The expression is parsed by DuckDB,
+checked on the tree, and written out anew from the tree, so that no comment or bracket reaches
+the query it is put into.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from release.errors import SpecError
@@ -18,6 +20,37 @@ from release.errors import SpecError
 if TYPE_CHECKING:
     # The verifier reads the kinds of query, which quote names, and must not load the engine.
     import duckdb
+
+# What an expression may call. A list of what is allowed, because the engine also offers functions
+# that look at the whole table's statistics, the clock or the session and calls them consistent.
+FUNCTIONS = frozenset(
+    """
+    + - * / // % ** ^ & | ~ << >> || ~~ !~~ ~~* !~~* ~~~ abs ceil ceiling floor round trunc
+    sign sqrt cbrt ln log log2 log10 exp pow power mod greatest least isnan isinf isfinite
+    lower upper length strlen trim ltrim rtrim substring substr left right replace concat
+    starts_with ends_with prefix suffix contains instr strpos position lpad rpad reverse ascii
+    regexp_matches regexp_full_match regexp_extract regexp_replace like_escape not_like_escape
+    year month day hour minute second quarter week dayofweek isodow dayofyear date_part
+    datepart date_trunc datetrunc date_diff datediff make_date last_day to_days to_hours
+    to_minutes list_value list_contains list_has list_position list_indexof
+    """.split()  # noqa: SIM905 - fifty quoted words would say less
+)
+TYPES = frozenset(
+    """
+    boolean bool tinyint smallint integer int int1 int2 int4 int8 bigint long hugeint utinyint
+    usmallint uinteger ubigint double float real float4 float8 decimal numeric varchar text
+    string char date time timestamp datetime interval
+    """.split()  # noqa: SIM905 - fifty quoted words would say less
+)
+
+
+@dataclass(frozen=True)
+class RowExpression:
+    """A checked expression as SQL, and the columns it uses."""
+
+    sql: str
+    columns: frozenset[str]
+
 
 _REFUSED = {
     "SUBQUERY": "a subquery",
@@ -42,8 +75,8 @@ def literal(text: str) -> str:
 
 def row_expression(
     connection: duckdb.DuckDBPyConnection, field: str, text: str, columns: Collection[str]
-) -> str:
-    """The expression ``text``, checked and written out anew.
+) -> RowExpression:
+    """The expression ``text``, checked and written out anew, with the columns it uses.
 
     ``field`` is its place in the spec, for messages; ``columns`` are the names it may use.
 
@@ -68,7 +101,7 @@ def row_expression(
     )
     if not plain:
         raise SpecError(field, "write one expression over the columns of a row")
-    deterministic = _deterministic_functions(connection)
+    used: set[str] = set()
     for part in _parts(node["select_list"][0]):
         kind = part.get("class")
         if kind in _REFUSED:
@@ -80,29 +113,24 @@ def row_expression(
             if len(path) != 1 or path[0] not in columns:
                 known = ", ".join(sorted(columns))
                 raise SpecError(field, f"{'.'.join(path)!r} is not there; known are {known}")
-        if kind == "FUNCTION" and part["function_name"].lower() not in deterministic:
+            used.add(path[0])
+        if kind == "FUNCTION" and part["function_name"].lower() not in FUNCTIONS:
             raise SpecError(
                 field,
                 f"the function {part['function_name']} is not allowed; "
-                "use functions of one row that always give the same result",
+                "use arithmetic, text, date and list functions of one row",
             )
+        if kind == "TYPE" and part["type_name"].lower() not in TYPES:
+            raise SpecError(field, f"the type {part['type_name']} is not allowed in a cast")
     written = _one(
         connection, "SELECT json_deserialize_sql(json_serialize_sql(?::VARCHAR))", select
     )
-    return str(written).removeprefix("SELECT ")
+    return RowExpression(str(written).removeprefix("SELECT "), frozenset(used))
 
 
 def _one(connection: duckdb.DuckDBPyConnection, sql: str, *values: str) -> Any:
     row = connection.execute(sql, list(values)).fetchall()
     return row[0][0]
-
-
-def _deterministic_functions(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    rows = connection.execute(
-        "SELECT lower(function_name) FROM duckdb_functions() GROUP BY 1 "
-        "HAVING bool_and(function_type = 'scalar' AND stability = 'CONSISTENT')"
-    ).fetchall()
-    return frozenset(name for (name,) in rows)
 
 
 def _parts(tree: Any) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from release.errors import DataError, SpecError
 from release.reading import SpecFile
 from release.spec import INTEGER_LIMIT, ColumnType, Table
+from release.spec import Source as Differencing
 from release.sql import identifier, literal, row_expression
 
 _SQL_TYPES = {
@@ -99,11 +100,14 @@ class Tables:
     def _load(self, name: str, source: Source) -> None:
         table = self._spec_file.spec.tables[name]
         scan = _csv_scan(name, table, source) if source.is_csv else _parquet_scan(source)
+        unit_name = self._spec_file.spec.privacy.unit
         columns = ", ".join(
-            f"{_cast(identifier(column), kind)} AS {identifier(column)}"
+            # A clamped unit would be another unit's.
+            f"{identifier(column) if column == unit_name else _cast(identifier(column), kind)} "
+            f"AS {identifier(column)}"
             for column, kind in table.columns.items()
         )
-        unit = identifier(self._spec_file.spec.privacy.unit)
+        unit = identifier(unit_name)
         with _engine_errors(f"tables.{name}.path"):
             self.connection.execute(
                 f"CREATE TABLE {raw_table(name)} AS SELECT {columns} FROM {scan}"
@@ -145,7 +149,9 @@ class Tables:
         known = {c for c in spec.table_columns(name) if c not in table.derive}
         for column, derived in table.derive.items():
             field = f"tables.{name}.derive.{column}.sql"
-            expression = row_expression(self.connection, field, derived.sql, known)
+            parsed = row_expression(self.connection, field, derived.sql, known)
+            self._refuse_fixed(field, name, parsed.columns)
+            expression = parsed.sql
             # TRY: a row on which the expression fails has no value; failing would tell of the row.
             value = _cast(f"TRY(CAST({expression} AS {_SQL_TYPES[derived.type]}))", derived.type)
             columns.append(f"{value} AS {identifier(column)}")
@@ -154,7 +160,22 @@ class Tables:
                 f"CREATE VIEW {wide_table(name)} AS SELECT {', '.join(columns)} FROM {source}"
             )
 
-    def condition(self, field: str, table: str, text: str | None) -> str:
+    def _refuse_fixed(self, field: str, table: str, used: frozenset[str]) -> None:
+        """A neighbour takes over fixed columns; what is computed from them would have to follow."""
+        spec = self._spec_file.spec
+        empirical = any(
+            query.table == table and query.differences is Differencing.EMPIRICAL
+            for query in spec.queries
+        )
+        taken = sorted(used & set(spec.privacy.fixed))
+        if empirical and taken:
+            raise SpecError(
+                field,
+                f"{taken[0]!r} is fixed, and a query on the table has empirical differences; "
+                "make it a key instead",
+            )
+
+    def condition(self, field: str, table: str, text: str | None, *, empirical: bool) -> str:
         """A spec's condition over ``table``, checked; a row on which it fails does not meet it.
 
         Raises:
@@ -163,7 +184,10 @@ class Tables:
         if text is None:
             return "true"
         columns = self._spec_file.spec.table_columns(table)
-        expression = f"TRY({row_expression(self.connection, field, text, columns)})"
+        parsed = row_expression(self.connection, field, text, columns)
+        if empirical:
+            self._refuse_fixed(field, table, parsed.columns)
+        expression = f"TRY({parsed.sql})"
         with _spec_errors(field):
             kind = self.connection.execute(
                 f"SELECT typeof({expression}) FROM "
@@ -265,7 +289,7 @@ def _csv_scan(name: str, table: Table, source: Source) -> str:
 
 def _csv_type(table: Table, column: str) -> str:
     kind = table.columns.get(column, ColumnType.STRING)
-    # HUGEINT, so that a number too large is clamped as any other.
+    # HUGEINT, so that a number of up to 38 digits is clamped as any other.
     return "HUGEINT" if kind is ColumnType.INTEGER else _SQL_TYPES[kind]
 
 
@@ -276,11 +300,13 @@ def _header(name: str, table: Table, file: Path) -> tuple[str, ...]:
             header = tuple(next(csv.reader(lines), []))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
+    lowered = [title.casefold() for title in header]
     for column in table.columns:
-        if header.count(column) != 1:
+        if column not in header or lowered.count(column.casefold()) != 1:
             raise SpecError(
                 f"tables.{name}.columns.{column}",
-                f"{file.name} has {header.count(column) or 'no'} such column in its header",
+                f"{file.name} has {lowered.count(column.casefold()) or 'no'} such column in its "
+                "header (DuckDB ignores case)",
             )
     return header
 
@@ -296,6 +322,11 @@ def _check_parquet(name: str, table: Table, source: Source) -> None:
         for column, kind in table.columns.items():
             field = f"tables.{name}.columns.{column}"
             found = schema.get_all_field_indices(column)
+            alike = sum(other.casefold() == column.casefold() for other in schema.names)
+            if len(found) == 1 and alike > 1:
+                raise SpecError(
+                    field, f"{file.name} has {alike} columns of this name but for case; rename one"
+                )
             if len(found) != 1:
                 there = ", ".join(schema.names[:12])
                 raise SpecError(field, f"{file.name} has no such column; it has {there}")

@@ -7,6 +7,7 @@ finding stands in one of three lists (proved, tested, asserted). A check that fa
 
 from __future__ import annotations
 
+import datetime
 import hmac
 import re
 from dataclasses import dataclass, field
@@ -16,9 +17,20 @@ from typing import TypeVar
 
 from release.answers import AnswerDomain
 from release.charge import charges
-from release.errors import ReleaseError, VerificationError
+from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact import format_exact, format_up, parse_exact
-from release.folder_names import SUMS, adjacency_text, commit, epsilon_everywhere, sha256
+from release.folder_names import (
+    ENFORCED_BY,
+    SUMS,
+    accuracy_of,
+    adjacency_text,
+    commit,
+    epsilon_everywhere,
+    limits,
+    loss_of,
+    sha256,
+    withheld,
+)
 from release.guarantee import Definition, Differences, Guarantee, deltas
 from release.log import (
     DifferencesRecord,
@@ -32,13 +44,18 @@ from release.log import (
     parse,
 )
 from release.queries import kind_of
-from release.reading import SpecFile, declared_keys, parse_spec
+from release.reading import SpecFile, check_keys, declared_keys, key_text, parse_spec
 from release.released import check_released
 from release.spec import KeyFile, Query, Source, Spec, answer_domain, plain_domain
 
 R = TypeVar("R", bound=Record)
 
 MAX_FILE_BYTES = 2**30
+
+MAX_WORK = 10**9
+"""Elements times differences of a law; beyond it a check would take minutes."""
+
+MAX_TOTAL_DIGITS = 78
 
 
 @dataclass
@@ -49,6 +66,7 @@ class Verdict:
     proved: list[str] = field(default_factory=list)
     tested: list[str] = field(default_factory=list)
     asserted: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
     unopened: list[str] = field(default_factory=list)
 
     @property
@@ -82,10 +100,19 @@ def verify(public: Path, auditor: Path | None = None) -> Verdict:
         f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
         f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
     )
-    openings = _openings(release, auditor) if auditor is not None else None
+    committed = any(isinstance(query.law, LawCommitment) for query in release.queries)
+    # A release whose laws are all public has no auditor's half to open.
+    openings = _openings(release, auditor) if auditor is not None and committed else None
     for query, record in zip(spec.queries, release.queries, strict=True):
         _check_query_law(public, auditor, openings, spec, query, record, verdict)
-    verdict.asserted += [*release.limits, *(f"withheld: {item}" for item in release.withheld)]
+    verdict.asserted += release.limits
+    verdict.asserted.append("that report.html says in words and pictures what the files say")
+    verdict.asserted += [
+        f"that the keys of {column}, which the spec takes from a file, are public"
+        for column, declared in spec.keys.items()
+        if isinstance(declared, KeyFile)
+    ]
+    verdict.withheld += release.withheld
     return verdict
 
 
@@ -147,11 +174,24 @@ def _check_sums(public: Path) -> dict[str, str]:
         sums[match[2]] = match[1]
         position = match.end()
     _expect(SUMS, "order", list(sums), sorted(sums))
-    there = sorted(str(path.relative_to(public)) for path in public.rglob("*") if not path.is_dir())
-    _expect(SUMS, "file set", there, sorted([*sums, SUMS]))
+    _expect(SUMS, "file set", _files_in(public), sorted([*sums, SUMS]))
     for file, expected in sums.items():
         _expect(file, "SHA-256", sha256(_bytes(file, public / file)), expected)
     return sums
+
+
+def _files_in(folder: Path) -> list[str]:
+    """The plain files, sorted; anything else but a folder that holds some is refused."""
+    found: list[str] = []
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            raise VerificationError(name, "file set", "a link", "plain files and folders")
+        if not path.is_dir():
+            found.append(name)
+        elif not any(path.iterdir()) or path.parent != folder:
+            raise VerificationError(name, "file set", "a folder", "no empty or nested folders")
+    return sorted(found)
 
 
 def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
@@ -206,6 +246,19 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         _expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
         _expect(file, f"{at}.guarantee_kind", record.guarantee_kind, _kind(instance))
     instance = any(query.differences is Source.EMPIRICAL for query in spec.queries)
+    _expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
+    _expect(file, "withheld", release.withheld, withheld(instance=instance))
+    _expect(file, "limits", release.limits, limits(instance=instance))
+    _expect(file, "invariants", release.invariants, [])
+    _expect(file, "post_processing", release.post_processing, [])
+    _expect(file, "ledger.sequence", release.ledger.sequence, None)
+    try:
+        datetime.date.fromisoformat(release.published)
+    except ValueError as error:
+        raise VerificationError(file, "published", release.published, "a date") from error
+    for name, text in release.software:
+        if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
+            raise VerificationError(file, f"software.{name}", _short(text), "a version")
     _expect(file, "guarantee.kind", release.guarantee.kind, _kind(instance))
 
 
@@ -229,11 +282,26 @@ def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str,
         cells = 1
         for column in query.by:
             found = tuple(sorted(set(table.column(column).to_pylist())))
-            _expect(file, f"keys of {column}", found, keys.setdefault(column, found))
+            if column not in keys:
+                keys[column] = _plausible_keys(spec, query, column, list(found), file)
+            _expect(file, f"keys of {column}", found, keys[column])
             cells *= len(found)
         # Sorted and each once (checked), so the right number means every combination.
         _expect(file, "key combinations", table.num_rows, cells)
     return keys
+
+
+def _plausible_keys(
+    spec: Spec, query: Query, column: str, found: list[str], file: str
+) -> tuple[str, ...]:
+    """Keys that the spec takes from a file, as the table shows them: written as keys are."""
+    kind = spec.table_columns(query.table)[column]
+    try:
+        written = [key_text(column, key, kind) for key in found]
+        _expect(file, f"keys of {column}", found, written)
+        return check_keys(column, found)
+    except SpecError as error:
+        raise VerificationError(file, f"keys of {column}", str(error), "keys") from error
 
 
 def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
@@ -259,10 +327,7 @@ def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
     _expect("openings.json", "release_id", openings.release_id, release.release_id)
     committed = sorted(q.name for q in release.queries if isinstance(q.law, LawCommitment))
     expected = [f"{kind}/{n}.json" for kind in ("differences", "laws") for n in committed]
-    there = sorted(
-        str(path.relative_to(auditor)) for path in auditor.rglob("*") if not path.is_dir()
-    )
-    _expect(str(auditor), "file set", there, sorted([*expected, "openings.json"]))
+    _expect(str(auditor), "file set", _files_in(auditor), sorted([*expected, "openings.json"]))
     _expect(
         "openings.json",
         "openings",
@@ -328,6 +393,11 @@ def check_law(file: str, record: LawRecord, query: Query) -> Differences:
         VerificationError: not a law, not the promise of the spec, or a promise it does not keep.
     """
     domain: AnswerDomain = answer_domain(query.domain)
+    work = domain.size * max(1, len(record.differences))
+    if work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
+        raise VerificationError(
+            file, "size", f"{work} comparisons", f"at most {MAX_WORK}, totals below 2^256"
+        )
     _expect(file, "query", record.query, query.name)
     _expect(file, "group", tuple(record.group), domain.group.moduli)
     _expect(file, "directed", record.directed, False)
@@ -351,6 +421,15 @@ def check_law(file: str, record: LawRecord, query: Query) -> Differences:
     if not kept <= guarantee.delta:
         shown = format_up(kept, 12)
         raise VerificationError(file, "δ", shown, f"at most {format_exact(guarantee.delta)}")
+    if law.mass(0) == 1:
+        raise VerificationError(file, "weights", "no noise at all", "a law with noise")
+    loss = loss_of(query)
+    objective, bound = loss.of(law), Fraction(record.design.lower_bound)
+    _expect(file, "design.loss", record.design.loss, loss.name)
+    _expect(file, "design.objective", record.design.objective, format_up(objective, 18))
+    _expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.topology))
+    if bound > objective:
+        raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")
     said = record.recomputed
     _expect(file, "delta_probabilistic", Fraction(said.delta_probabilistic), found.probabilistic)
     _expect(file, "delta_approximate", said.delta_approximate, format_up(found.approximate, 60))

@@ -269,6 +269,10 @@ def test_a_release_over_its_budget(
         ("sum(wh) OVER () > 1", "a window function is not allowed"),
         ("max(wh) > 1", "the function max is not allowed"),
         ("random() < 0.5", "the function random is not allowed"),
+        ("age(TIMESTAMP '2020-01-01') > INTERVAL 1 YEAR", "the function age is not allowed"),
+        ("json_serialize_plan('select 1', optimize := true) LIKE '%'", "json_serialize_plan"),
+        ("hash(wh) > 0 AND version() = ''", "the function hash is not allowed"),
+        ("CAST('2020-01-01' AS TIMESTAMPTZ) IS NULL", "is not allowed in a cast"),
         ("current_setting('threads') = '1'", "the function current_setting is not allowed"),
         ("1 = 1) UNION SELECT (2", "one expression"),
         ("true); DROP TABLE x; SELECT (1", "not an SQL expression"),
@@ -388,3 +392,145 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PROJECT
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_two_runs_at_once_publish_one_release_whole(small: Path, tmp_path: Path) -> None:
+    from release.pipeline import auditor_half
+    from release.verify import verify
+
+    out = tmp_path / "out"
+    arguments = [sys.executable, "-m", "release", "run", str(small), "--out", str(out)]
+    runs = [
+        subprocess.Popen(arguments, cwd=PROJECT, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    told = [run.communicate()[1] for run in runs]
+    codes = sorted(run.returncode for run in runs)
+    assert codes.count(0) == 1, told
+    assert set(codes) <= {0, 1, 2}
+    public = out / "public" / "small"
+    assert verify(public, auditor_half(public)).complete
+    assert sorted(path.name for path in out.iterdir()) == ["auditor", "public"]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_an_interrupted_run_leaves_nothing(small: Path, tmp_path: Path, name: str) -> None:
+    import signal
+
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    arguments = [sys.executable, "-m", "release", "run", str(small), "--out", str(tmp_path / "out")]
+    run = subprocess.Popen(
+        arguments,
+        cwd=PROJECT,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    assert run.stderr is not None
+    while "answering" not in run.stderr.readline():
+        assert run.poll() is None
+    run.send_signal(getattr(signal, name))
+    rest = run.communicate()[1]
+    if run.returncode != 0:  # it may have been done already
+        assert run.returncode == 1
+        assert rest.splitlines()[-1].startswith("error: ")
+        assert left_behind(tmp_path / "out") == []
+    assert left_behind(scratch) == []
+
+
+def test_the_public_half_can_be_read_whatever_the_umask(small: Path, tmp_path: Path) -> None:
+    done = command(small, tmp_path / "out", umask=0o077)
+    assert done.returncode == 0, done.stderr
+    public = tmp_path / "out" / "public" / "small"
+    for path in (public, public / "data", public / "release.json"):
+        assert path.stat().st_mode & 0o444 == 0o444, path
+
+
+def test_columns_that_differ_in_case_only_are_refused(
+    capsys: pytest.CaptureFixture[str], small: Path, tmp_path: Path
+) -> None:
+    def add(plain: dict[str, Any]) -> None:
+        plain["tables"]["rows"]["columns"]["WH"] = "integer"
+
+    line = refused(capsys, 2, edited(small, add), tmp_path / "out")
+    assert "differs from 'WH' in case only" in line
+
+
+def test_large_unit_numbers_stay_apart(tmp_path: Path) -> None:
+    """Units beyond 2^31 are no measurements: clamping them would merge them into one."""
+    from release.pipeline import answer, load
+    from release.reading import read_spec
+
+    spec = Small([], [query("count", by=[], domain={"ordered": {"min": 0, "max": 20}})])
+    path = edited(
+        spec.write(tmp_path), lambda p: p["tables"]["rows"]["columns"].update(unit="integer")
+    )
+    units = pa.array([3_000_000_000 + i for i in range(9)], pa.int64())
+    table = table_of(ROWS).set_column(0, "unit", units)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    spec_file = read_spec(path)
+    with load(spec_file) as tables:
+        assert answer(tables, spec_file)[0].codes.tolist() == [9]
+
+
+def test_a_join_orders_rows_by_all_columns(tmp_path: Path) -> None:
+    """Rows that differ in joined columns only: what is kept may not depend on their order."""
+    from release.pipeline import answer, load
+    from release.reading import read_spec
+
+    small = Small(ROWS, [query("count", by=["size"], max_rows_per_unit=1)])
+    path = small.write(tmp_path)
+
+    def join(plain: dict[str, Any]) -> None:
+        plain["tables"]["rows"]["join"] = {"table": "homes"}
+        plain["tables"]["homes"] = {
+            "path": "homes.parquet",
+            "columns": {"unit": "string", "size": "integer"},
+        }
+        plain["keys"]["size"] = [0, 1]
+
+    edited(path, join)
+    homes = [(f"u{i}", size) for i in range(9) for size in (0, 1)]
+    found = []
+    for order in (homes, homes[::-1]):
+        table = pa.table({"unit": [u for u, _ in order], "size": [s for _, s in order]})
+        pq.write_table(table, tmp_path / "homes.parquet")
+        spec_file = read_spec(path)
+        with load(spec_file) as tables:
+            found.append(answer(tables, spec_file)[0].codes.tolist())
+    assert found[0] == found[1] == [5, 0]
+
+
+def test_units_of_two_types_are_refused(
+    capsys: pytest.CaptureFixture[str], small: Path, tmp_path: Path
+) -> None:
+    def add(plain: dict[str, Any]) -> None:
+        homes = {"path": "homes.parquet", "columns": {"unit": "integer"}}
+        plain["tables"]["homes"] = homes
+
+    line = refused(capsys, 2, edited(small, add), tmp_path / "out")
+    assert "privacy.unit: declare it string in every table, or integer in every table" in line
+
+
+def test_fixed_columns_may_not_decide_empirical_queries(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    spec = Small(ROWS, [query("count", where="place = 'a'")], fixed=["place"]).write(tmp_path)
+    assert "'place' is fixed" in refused(capsys, 2, spec, tmp_path / "out")
+
+
+def test_a_table_in_which_nothing_moves_still_gets_noise(tmp_path: Path) -> None:
+    from release.pipeline import auditor_half, run_release
+    from release.verify import verify
+
+    public = run_release(
+        Small([], [query("count"), query("mode")]).write(tmp_path), tmp_path
+    ).public
+    auditor = auditor_half(public)
+    assert auditor is not None
+    assert verify(public, auditor).complete
+    law = json.loads((auditor / "laws" / "the_count.json").read_bytes())
+    assert law["differences"] == [[1], [5]]
+    assert law["weights"][0] != law["total"]

@@ -113,19 +113,19 @@ def differences_of(spec: Small, plain: dict[str, Any], rows: list[Row]) -> set[i
         if spec.neighbours == "replace_one":
             for other in units:
                 neighbours.append(others + as_unit(spec, unit, own[unit][0], own[other]))
-        else:
-            neighbours.append(others)
-            places = ["a", "b"] if "place" in spec.fixed else [None]
-            for place in places:
-                home = {"place": place}
-                neighbours.append(rows + as_unit(spec, "new", home, own[unit]))
+        # A unit without rows replaces, or is replaced: the same two as removing and adding.
+        neighbours.append(others)
+        places = ["a", "b"] if "place" in spec.fixed else [None]
+        for place in places:
+            home = {"place": place}
+            neighbours.append(rows + as_unit(spec, "new", home, own[unit]))
     here = answers_of(spec, plain, rows)
     found = set()
     for neighbour in neighbours:
         there = answers_of(spec, plain, neighbour)
         for a, b in zip(here, there, strict=True):
             found |= {(a - b) % size, (b - a) % size}
-    return found - {0}
+    return (found - {0}) or {1, size - 1}
 
 
 QUERIES = [

@@ -1,7 +1,8 @@
 """Real tables, whole: releases that verify, and differences equal to a loop over neighbours.
 
-The loop takes each home's own numbers from the file by itself, replaces each home of a group by
-each home of the table, one at a time, and answers again; nothing of the package's queries is in it.
+The loop takes each home's own numbers from the file by itself, replaces each home of a group (and
+a home without readings) by each home of the table (and by none), one at a time, and answers again;
+nothing of the package's queries is in it.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ def test_daily_energy_of_1416_homes(lcl_daily: Path, tmp_path: Path) -> None:
 
     energy = [wh for _, wh, _ in rows]
     share = [100 * (tariff == "ToU") for _, _, tariff in rows]
-    kinds: dict[str, tuple[int, list[int], Callable[[int], int]]] = {
-        "mean_energy_11": (11, energy, lambda total: level(total, 118, 40000, 11)),
-        "mean_energy_17": (17, energy, lambda total: level(total, 118, 40000, 17)),
-        "above_15_kwh": (119, [int(wh > 15000) for wh in energy], lambda total: total),
-        "time_of_use_share": (20, share, lambda total: level(total, 118, 100, 20)),
+    kinds: dict[str, tuple[int, list[int], Callable[[int, int], int]]] = {
+        "mean_energy_11": (11, energy, lambda total, homes: level(total, homes, 40000, 11)),
+        "mean_energy_17": (17, energy, lambda total, homes: level(total, homes, 40000, 17)),
+        "above_15_kwh": (119, [int(wh > 15000) for wh in energy], lambda total, _: total),
+        "time_of_use_share": (20, share, lambda total, homes: level(total, homes, 100, 20)),
     }
     for name, (size, values, answer) in kinds.items():
         homes = defaultdict(list)
@@ -61,10 +62,14 @@ def test_daily_energy_of_1416_homes(lcl_daily: Path, tmp_path: Path) -> None:
             homes[circuit].append(value)
         found = set()
         for own in homes.values():
-            total = sum(own)
+            total, count = sum(own), len(own)
+            here = answer(total, count)
             for out in own:
+                found.add(here - answer(total - out, count - 1))
                 for into in values:
-                    found.add(answer(total) - answer(total - out + into))
+                    found.add(here - answer(total - out + into, count))
+            for into in values:
+                found.add(here - answer(total + into, count + 1))
         found.discard(0)
         assert differences_of(published, name) == both_ways(found, size), name
         released = pq.read_table(published.public / "data" / f"{name}.parquet")
@@ -98,9 +103,9 @@ def test_peak_hours_of_twelve_neighbourhoods_on_ten_days(
         own = [home for home in place if place[home] == where]
         totals = sum((used[home] for home in own), np.zeros((10, 24), dtype=np.int64))
         here = totals.argmax(axis=1)
-        for out in own:
-            rest = totals - used[out]
-            for into in place:
-                found.update((here - (rest + used[into]).argmax(axis=1)).tolist())
+        nothing = np.zeros((10, 24), dtype=np.int64)
+        for out in [nothing, *(used[home] for home in own)]:
+            for into in [nothing, *used.values()]:
+                found.update((here - (totals - out + into).argmax(axis=1)).tolist())
     found.discard(0)
     assert differences_of(published, "peak_hour") == both_ways(found, 24)

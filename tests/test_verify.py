@@ -66,9 +66,18 @@ def edit_law(public: Path, change: Callable[[dict[str, Any]], None]) -> None:
 def edit_data(public: Path, change: Callable[[pa.Table], pa.Table], **options: Any) -> None:
     """Change a released table, and all sums that depend on it."""
     path = public / "data" / "heavy_evenings.parquet"
-    metadata = pq.ParquetFile(path).metadata.metadata
+    stored = pq.ParquetFile(path).metadata.metadata
+    metadata = {name: stored[name.encode()] for name in ("release_id", "query", "format")}
     table = change(pq.read_table(path))
-    settings = {"use_dictionary": False, "store_schema": False, **options}
+    # Reading adds field numbers, which writing would keep.
+    plain = pa.schema([pa.field(f.name, f.type, nullable=f.nullable) for f in table.schema])
+    table = pa.Table.from_arrays([c.combine_chunks() for c in table.columns], schema=plain)
+    settings = {
+        "use_dictionary": False,
+        "store_schema": False,
+        "compression": "zstd",
+        **options,
+    }
     with pq.ParquetWriter(path, table.schema, **settings) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(metadata)
@@ -128,6 +137,23 @@ def test_every_byte_counts(release: Path) -> None:
     assert verify(release)
 
 
+def test_a_worst_case_release_ignores_an_auditors_half(tmp_path: Path) -> None:
+    spec = Small([], [query("count", differences="structural")])
+    public = run_release(spec.write(tmp_path), tmp_path).public
+    assert verify(public, tmp_path / "auditor" / "small").complete
+
+
+@pytest.mark.parametrize("name", ["raw", "data/raw", "raw/deep"])
+def test_no_folder_may_be_added(release: Path, name: str) -> None:
+    (release / name).mkdir(parents=True)
+    assert "file set" in refused(release)
+
+
+def test_no_folder_may_be_a_link(release: Path, tmp_path: Path) -> None:
+    (release / "raw").symlink_to(tmp_path)
+    assert "a link" in refused(release)
+
+
 @pytest.mark.parametrize("name", ["extra.txt", "data/.hidden", "laws/peak_hour.json"])
 def test_no_file_may_be_added(release: Path, name: str) -> None:
     (release / name).write_text("x", "utf-8")
@@ -147,7 +173,7 @@ def test_no_file_may_be_missing(release: Path, name: str) -> None:
 def test_links_are_not_followed(release: Path, tmp_path: Path) -> None:
     (release / "spec.yaml").rename(tmp_path / "spec.yaml")
     (release / "spec.yaml").symlink_to(tmp_path / "spec.yaml")
-    assert "no plain file" in refused(release)
+    assert "a link" in refused(release)
 
 
 def test_a_release_under_another_name_is_refused(release: Path) -> None:
@@ -176,6 +202,14 @@ def test_a_release_under_another_name_is_refused(release: Path) -> None:
         ("adjacency_text", lambda r: r["privacy"].update(adjacency_text="nothing changes")),
         ("domain", lambda r: r["queries"][0]["domain"].update(cyclic=12)),
         ("rows", lambda r: r["queries"][0].update(cells=11)),
+        ("invariants", lambda r: r["invariants"].append("the true count of c00 is 17")),
+        ("post_processing", lambda r: r["post_processing"].append("none")),
+        ("limits", lambda r: r["limits"].clear()),
+        ("withheld", lambda r: r["withheld"].clear()),
+        ("enforced_by", lambda r: r["privacy"].update(enforced_by="trust")),
+        ("published", lambda r: r.update(published="9999-99-99")),
+        ("sequence", lambda r: r["ledger"].update(sequence=999)),
+        ("software", lambda r: r["software"].update(python="household 17")),
         ("scope", lambda r: r["ledger"].update(scope="another")),
     ],
 )
@@ -232,6 +266,10 @@ def move_weight(law: dict[str, Any]) -> None:
         ("definition", lambda law: law["guarantee"].update(definition="approximate")),
         ("delta_approximate", lambda law: law["recomputed"].update(delta_approximate="0.5")),
         ("epsilon_all", lambda law: law["recomputed"].update(epsilon_all_differences="1")),
+        ("accuracy", lambda law: law["accuracy"].update(p_exact="1")),
+        ("objective", lambda law: law["design"].update(objective="0")),
+        ("lower_bound", lambda law: law["design"].update(lower_bound="900000")),
+        ("design.loss", lambda law: law["design"].update(loss="error_rate")),
         ("query", lambda law: law.update(query="peak_hour")),
     ],
 )
@@ -275,6 +313,18 @@ def test_a_released_table_of_another_shape_is_refused(
 def test_dictionaries_in_a_released_table_are_refused(release: Path) -> None:
     edit_data(release, lambda table: table, use_dictionary=True)
     assert "encoding" in refused(release)
+
+
+def test_bytes_hidden_in_a_released_table_are_refused(release: Path) -> None:
+    """Between the magic number and the pages, where no reader looks."""
+    path = release / "data" / "heavy_evenings.parquet"
+    data = path.read_bytes()
+    table = pq.read_table(path)
+    edit_data(release, lambda _: table, compression="gzip")
+    assert "bytes" in refused(release)
+    path.write_bytes(data)
+    edit_data(release, lambda _: table, write_statistics=False)
+    assert "bytes" in refused(release)
 
 
 def test_extra_metadata_in_a_released_table_is_refused(release: Path) -> None:

@@ -19,12 +19,12 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from release.answers import Codes
+from release.answers import Codes, Topology
 from release.guarantee import Differences
 from release.queries import kind_of
 from release.queries.kind import Kind, Profiles
 from release.reading import SpecFile
-from release.spec import Query, Relation, answer_domain
+from release.spec import Query, Relation, Source, answer_domain
 from release.sql import identifier
 from release.tables import Tables, wide_table
 
@@ -114,7 +114,12 @@ def contributions(tables: Tables, spec_file: SpecFile, index: int) -> Contributi
         f'SELECT {unit} AS "#unit", min({_key_list(fixed)}) FILTER (WHERE {present}) AS "#home" '
         f'FROM {table} GROUP BY ALL) LEFT JOIN "#fixed" ON "#key" = "#home"'
     )
-    condition = tables.condition(f"queries[{index}].where", query.table, query.where)
+    condition = tables.condition(
+        f"queries[{index}].where",
+        query.table,
+        query.where,
+        empirical=query.differences is Source.EMPIRICAL,
+    )
     tables.run(
         f'CREATE OR REPLACE TABLE "#kept" AS SELECT "#uid", "#number" AS "#free", '
         f'({kind.item_sql})::BIGINT AS "#item", ({kind.value_sql})::BIGINT AS "#value", '
@@ -135,8 +140,8 @@ def contributions(tables: Tables, spec_file: SpecFile, index: int) -> Contributi
 
 
 def _order_columns(spec_file: SpecFile, query: Query) -> str:
-    table = spec_file.spec.tables[query.table]
-    columns = [*table.columns, *table.derive]
+    # All columns, joined ones too: rows that still tie are alike in everything a query can read.
+    columns = spec_file.spec.table_columns(query.table)
     return ", ".join(
         f"{identifier(c)} AS {identifier(f'#order {i}')}" for i, c in enumerate(columns)
     )
@@ -200,8 +205,12 @@ def empirical_differences(
     """All differences that a neighbour of this very table makes, over all cells. Confidential.
 
     - ``replace_one``: any unit of a cell is replaced by a copy of any unit of the table, which
-      takes over the fixed keys: sums - p_u + p_v.
+      takes over the fixed keys: sums - p_u + p_v. A unit without rows is among both: it may stand
+      in another table, or nowhere.
     - ``add_remove``: any unit is removed, or a copy of any unit is added to any cell.
+
+    Where nothing that is seen would change an answer, ±1 (nominal: everything) stands in for the
+    unseen, because an answer without noise is a promise kept by luck.
 
     Cost: for each cell the distinct profiles of its units times the distinct profiles of all units
     (equal profiles give equal answers), in array operations.
@@ -212,14 +221,24 @@ def empirical_differences(
     found: set[int] = set()
     for free in range(len(cells.free_parts)):
         profiles = contributed.profiles(kind, free)
-        everyone = np.unique(profiles, axis=0)
+        nobody = np.zeros((1, kind.width), dtype=np.int64)
+        everyone = np.unique(np.concatenate([profiles, nobody]), axis=0)
         sums = _sums_by_home(profiles, contributed.home, len(cells.fixed_parts))
         for home in range(len(cells.fixed_parts)):
-            members = np.unique(profiles[contributed.home == home], axis=0)
+            here = np.concatenate([profiles[contributed.home == home], nobody])
+            members = np.unique(here, axis=0)
             answer = int(kind.decide(sums[home : home + 1])[0])
             for changed in _changed_sums(sums[home], members, everyone, spec.privacy.neighbours):
                 found.update(np.unique((answer - kind.decide(changed)) % size).tolist())
-    return Differences.of(answer_domain(query.domain).group, ((shift,) for shift in found))
+    domain = answer_domain(query.domain)
+    if not found - {0}:
+        nominal = domain.topology is Topology.NOMINAL
+        return (
+            Differences.everything(domain.group)
+            if nominal
+            else Differences.of(domain.group, [(1,)])
+        )
+    return Differences.of(domain.group, ((shift,) for shift in found))
 
 
 def _changed_sums(
