@@ -26,7 +26,6 @@ from release.mechanisms.closed_form import (
     mixture_law,
     pure_law,
 )
-from release.mechanisms.integer import find_pattern
 from release.mechanisms.levels import available as levels_available
 from release.mechanisms.levels import solve_levels
 from release.mechanisms.linear import (
@@ -35,9 +34,10 @@ from release.mechanisms.linear import (
     Suggestion,
     proved_bound,
     solve_linear,
-    solve_pattern,
 )
+from release.mechanisms.program import Floats
 from release.mechanisms.repair import raise_to_feasible, round_mixture
+from release.mechanisms.window import find_law
 
 TIME_LIMIT = 60.0
 """Seconds a mixed-integer program may take before its best law is used, with its honest gap."""
@@ -48,6 +48,8 @@ _TIME_LIMIT = "the time limit ended the search; the gap is what is left open"
 
 GAP = Fraction(1, 10**6)
 """The relative gap at which a law counts as optimal, unless a caller asks for less."""
+
+_SMALL = 20_000
 
 # How much of δ is kept free for the solver's tolerance and for rounding, in the order of trial.
 _TIGHTEN = (0.0, 1e-9, 1e-8, 1e-6, 1e-4)
@@ -170,7 +172,7 @@ def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     if definition is Definition.PROBABILISTIC:
         if problem.loss.is_error_rate and levels_available():
             return _by_levels(problem, time_limit, gap)
-        return _probabilistic_by_integer(problem, time_limit)
+        return _by_window(problem, time_limit, gap)
     return _by_linear(problem)
 
 
@@ -246,12 +248,11 @@ def _bits_for(problem: Problem) -> int:
     return DEFAULT_BITS if needed <= DEFAULT_BITS else -(-needed // 32) * 32
 
 
-def _probabilistic_by_integer(problem: Problem, time_limit: float) -> Design:
-    safe = _safe_law(problem)
-    found = find_pattern(problem, time_limit)
-    law = None if found is None else _law_of_pattern(problem, found.pattern)
-    if law is None or problem.loss.of(law) > problem.loss.of(safe):
-        law = safe
+def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+    found = find_law(problem, time_limit, float(gap))
+    law = None if found is None else _law_of_pattern(problem, found.pattern, found.masses)
+    if law is None or (problem.size <= _SMALL and problem.loss.of(law) > _safe_loss(problem)):
+        law = _safe_law(problem)
     bound = Fraction(0) if found is None else Fraction(max(0.0, found.bound))
     solver = "HiGHS" if found is None else found.solver
     result = _finish(problem, law, "integer-program", bound, proved=False, solver=solver)
@@ -261,18 +262,15 @@ def _probabilistic_by_integer(problem: Problem, time_limit: float) -> Design:
     return replace(result, notes=tuple(notes))
 
 
-def _law_of_pattern(problem: Problem, pattern: Pattern) -> Law | None:
+def _safe_loss(problem: Problem) -> Fraction:
+    return problem.loss.of(_safe_law(problem))
+
+
+def _law_of_pattern(problem: Problem, pattern: Pattern, masses: Floats) -> Law | None:
+    """The exact law near ``masses`` that gives up the constraints of ``pattern``."""
     ratio = exp_below_any_verifier(problem.guarantee.epsilon)
-    for tighten in _TIGHTEN:
-        suggestion = solve_pattern(problem, pattern, tighten)
-        if suggestion is None:
-            return None
-        try:
-            law = raise_to_feasible(
-                suggestion.masses, problem.differences, ratio, DEFAULT_BITS, pattern
-            )
-        except ValueError:
-            continue
-        if keeps(law, problem.differences, problem.guarantee, ratio):
-            return law
-    return None
+    try:
+        law = raise_to_feasible(masses, problem.differences, ratio, DEFAULT_BITS, pattern)
+    except ValueError:
+        return None
+    return law if keeps(law, problem.differences, problem.guarantee, ratio) else None

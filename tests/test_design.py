@@ -307,3 +307,94 @@ def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
     assert deltas(made.law, differences, Fraction(1)).probabilistic <= Fraction(1, 10)
     assert made.gap > 0
     assert any("time limit" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_programs_solve_alike_through_pulp_and_as_arrays(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Costs of zero, columns that stand nowhere and whole numbers: PuLP has an order of its own."""
+    from release.mechanisms import program
+
+    numbers = np.random.default_rng(seed)
+    found = []
+    made = program.Program()
+    made.add_columns(numbers.integers(0, 3, 6).astype(float), 5.0)
+    made.add_columns(numbers.integers(0, 3, 3).astype(float), 4.0, whole=True)
+    made.add_columns(np.ones(1))
+    for _ in range(4):
+        columns = numbers.choice(9, 4, replace=False)
+        made.add_row(columns, -numbers.uniform(0.5, 2, 4), -numbers.uniform(0.5, 3))
+    for rows in (0, 1000):
+        monkeypatch.setattr(program, "ARRAYS_FROM", rows)
+        solution = program.solve(made)
+        assert solution is not None
+        assert float(solution.values @ np.array(made.cost)) == pytest.approx(solution.objective)
+        for row, limit in zip(made.rows, made.limit, strict=True):
+            assert sum(v * solution.values[i] for i, v in row) <= limit + 1e-7
+        found.append(solution.objective)
+    assert found[0] == pytest.approx(found[1])
+
+
+@pytest.mark.parametrize(
+    ("shifts", "epsilon", "delta", "top"),
+    [
+        ([1, 2, 3], "0.5", "0.1", 0.1248494),
+        ([1, 2, 3, 4], "1", "0.1", 0.1974597),
+    ],
+)
+def test_error_rate_laws_proved_on_a_ring_of_49(
+    shifts: list[int], epsilon: str, delta: str, top: float
+) -> None:
+    """MATH.md, "Solving the probabilistic program", to proof."""
+    made = solve(49, shifts, epsilon, delta, Definition.PROBABILISTIC)
+    assert masses(made)[0] == pytest.approx(top, abs=5e-8)
+    assert made.bound_proved
+    assert made.gap < Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("loss", [LossName.ERROR_RATE, LossName.SQUARED])
+@pytest.mark.parametrize("delta", ["0.01", "0.1"])
+def test_the_window_proves_laws_of_large_rings(loss: LossName, delta: str) -> None:
+    """A ring of 2001 costs what one of 101 costs, and has the same optimum to the last digits."""
+    definition = Definition.PROBABILISTIC
+    small = solve(101, [1, 2, 3], "1", delta, definition, loss)
+    large = solve(2001, [1, 2, 3], "1", delta, definition, loss)
+    for made in (small, large):
+        assert made.gap <= made.objective / 10**6
+        found = deltas(made.law, made.differences, Fraction(1))
+        assert found.probabilistic <= Fraction(delta)
+    assert float(large.objective) == pytest.approx(float(small.objective), rel=1e-6)
+
+
+def test_levels_without_cp_sat_give_the_same_law_by_the_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The extra is a matter of speed, not of the answer."""
+    problem = (25, [1, 2], "1", "0.05", Definition.PROBABILISTIC)
+    fast = solve(*problem)
+    assert fast.method == "levels"
+    monkeypatch.setattr("release.design.levels_available", lambda: False)
+    slow = solve(*problem)
+    assert slow.method == "integer-program"
+    assert float(slow.objective) == pytest.approx(float(fast.objective), rel=1e-6)
+
+
+@settings(max_examples=40)
+@given(problems(most=9))
+def test_levels_and_window_agree(
+    problem: tuple[Differences, Fraction, Fraction, Loss],
+) -> None:
+    from release.design import _by_levels, _by_window
+    from release.mechanisms.closed_form import delta_buys_nothing
+    from release.mechanisms.linear import Problem
+
+    differences, epsilon, delta, _ = problem
+    loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, differences.group.size)
+    asked = Problem.of(differences, Guarantee(Definition.PROBABILISTIC, epsilon, delta), loss)
+    if delta_buys_nothing(asked.steps, epsilon, delta) or delta < Fraction(1, 1000):
+        return
+    gap = Fraction(1, 10**6)
+    one, two = _by_levels(asked, 20.0, gap), _by_window(asked, 20.0, gap)
+    assert float(one.objective) == pytest.approx(float(two.objective), rel=2e-6, abs=1e-6)
+    assert float(one.lower_bound) <= float(two.objective) + 1e-6

@@ -123,19 +123,6 @@ def solve_linear(problem: Problem, tighten: float = 0.0) -> Suggestion | None:
     return _suggestion(problem, solve(program), masses, rows)
 
 
-def solve_pattern(problem: Problem, pattern: Pattern, tighten: float = 0.0) -> Suggestion | None:
-    """The program in which the constraints of ``pattern`` are given up, their masses budgeted."""
-    program, masses, scale = start_program(problem, _TOTAL)
-    rows = []
-    for shift, given_up in zip(problem.differences.shifts, pattern, strict=True):
-        rows.append(_ratio_rows(program, problem, masses, scale, shift, None, ~given_up))
-        tails = np.flatnonzero(given_up)
-        if tails.size:
-            shares = scale[tails] / problem.delta
-            program.add_row(masses[tails], shares, _TOTAL * (1.0 - tighten))
-    return _suggestion(problem, solve(program), masses, rows)
-
-
 def start_program(problem: Problem, total: float) -> tuple[Program, NDArray[np.int64], Floats]:
     """A program with one column for each element and the row Σ f = total; columns and scale."""
     program, scale = Program(), problem.scale()

@@ -34,11 +34,16 @@ def raise_to_feasible(
     """
     total = 2**bits
     scale = Fraction(total)
-    shares = [Fraction(float(m)) for m in masses / masses.sum()]
+    shares = {int(e): Fraction(float(masses[e])) for e in np.flatnonzero(masses > 0)}
+    whole = sum(shares.values())
+    moved = [differences.group.moved(shift).tolist() for shift in differences.shifts]
+    given_up = None if pattern is None else pattern.tolist()
     weights: list[int] = []
     for _ in range(_ROUNDS):
-        start = [int(share * scale) for share in shares]
-        weights = _close(start, differences, ratio, pattern)
+        start = [0] * differences.group.size
+        for element, share in shares.items():
+            start[element] = int(share / whole * scale)
+        weights = _close(start, moved, ratio, given_up)
         surplus = sum(weights) - total
         if 0 <= surplus <= 4 * len(weights):
             break
@@ -52,17 +57,18 @@ def raise_to_feasible(
 
 
 def _close(
-    weights: list[int], differences: Differences, ratio: Fraction, pattern: Pattern | None
+    weights: list[int],
+    moved: list[list[int]],
+    ratio: Fraction,
+    given_up: list[list[bool]] | None,
 ) -> list[int]:
     """The least integers ≥ ``weights`` that keep the ratios: heaviest first, each settled once.
 
     An element can only be raised by a heavier one, so taking them in descending order is final,
     as in Dijkstra's search.
     """
-    weights = list(weights)
     numerator, denominator = ratio.numerator, ratio.denominator
-    moved = [differences.group.moved(shift).tolist() for shift in differences.shifts]
-    given_up = [[False] * len(weights)] * len(moved) if pattern is None else pattern.tolist()
+    loose_tails = given_up or [[False] * len(weights)] * len(moved)
     queue = [(-w, e) for e, w in enumerate(weights) if w]
     heapq.heapify(queue)
     settled = [False] * len(weights)
@@ -72,7 +78,7 @@ def _close(
             continue
         settled[element] = True
         least = -(-weights[element] * denominator // numerator)
-        for heads, loose in zip(moved, given_up, strict=True):
+        for heads, loose in zip(moved, loose_tails, strict=True):
             head = heads[element]
             if weights[head] < least and not loose[element]:
                 weights[head] = least
