@@ -398,3 +398,28 @@ def test_levels_and_window_agree(
     one, two = _by_levels(asked, 20.0, gap), _by_window(asked, 20.0, gap)
     assert float(one.objective) == pytest.approx(float(two.objective), rel=2e-6, abs=1e-6)
     assert float(one.lower_bound) <= float(two.objective) + 1e-6
+
+
+TABLE_ONE = {"0.1212": 0.5432, "0.1522": 0.5575}
+"""Kadam et al. 2024, Table I: f(0) by δ, as MATH.md quotes it."""
+
+
+@pytest.mark.parametrize("delta", ["0.1212", "0.1522"])
+@pytest.mark.parametrize("indicators", ["shared", "per difference"])
+def test_the_printed_program_in_both_readings(delta: str, indicators: str) -> None:
+    """(13) with one u for all differences gives Table I; with one each it gives our law."""
+    from release.mechanisms.linear import Problem
+    from release.mechanisms.verbatim import Indicators, solve_verbatim
+
+    differences = Differences.of(Group((9,)), [(1,), (2,), (3,)], directed=True)
+    guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(3, 2), Fraction(delta))
+    loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, 9)
+    problem = Problem.of(differences, guarantee, loss)
+    found = solve_verbatim(problem, Indicators(indicators), 30, with_13g=indicators == "shared")
+    assert found is not None
+    assert found.finished
+    if indicators == "shared":
+        assert found.masses[0] == pytest.approx(TABLE_ONE[delta], abs=2e-4)
+    else:
+        made = design(differences, guarantee, loss)
+        assert found.masses[0] == pytest.approx(float(made.law.mass(0)), abs=1e-6)
