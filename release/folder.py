@@ -21,12 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-from release.answers import Codes
-from release.charge import Charge, Charges
-from release.design import Design
-from release.errors import SpecError, StorageError
-from release.exact import format_down, format_exact, format_up
-from release.folder_names import (
+from release.agreement import (
     ENFORCED_BY,
     SUMS,
     accuracy_of,
@@ -37,6 +32,11 @@ from release.folder_names import (
     sha256,
     withheld,
 )
+from release.answers import Codes
+from release.charge import Charge, Charges
+from release.design import Design
+from release.errors import SpecError, StorageError
+from release.exact import format_down, format_exact, format_up
 from release.guarantee import deltas
 from release.log import (
     ChargeRecord,

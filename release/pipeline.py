@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from release.agreement import loss_of
 from release.charge import Charges, charges
 from release.design import Design, design
 from release.errors import ReleaseError
 from release.folder import Result, check_free, publish
-from release.folder_names import loss_of
 from release.guarantee import Differences
 from release.queries import kind_of
 from release.reading import SpecFile, read_spec

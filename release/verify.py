@@ -11,27 +11,22 @@ import datetime
 import hmac
 import re
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from release.answers import AnswerDomain
-from release.charge import charges
-from release.errors import ReleaseError, SpecError, VerificationError
-from release.exact import format_exact, format_up, parse_exact
-from release.folder_names import (
+from release.agreement import (
     ENFORCED_BY,
     SUMS,
-    accuracy_of,
     adjacency_text,
     commit,
-    epsilon_everywhere,
     limits,
-    loss_of,
     sha256,
     withheld,
 )
-from release.guarantee import Definition, Differences, Guarantee, deltas
+from release.charge import charges
+from release.errors import ReleaseError, SpecError, VerificationError
+from release.exact import format_exact
+from release.law_check import check_law, expect, shown
 from release.log import (
     DifferencesRecord,
     LawCommitment,
@@ -51,11 +46,6 @@ from release.spec import KeyFile, Query, Source, Spec, answer_domain, plain_doma
 R = TypeVar("R", bound=Record)
 
 MAX_FILE_BYTES = 2**30
-
-MAX_WORK = 10**9
-"""Elements times differences of a law; beyond it a check would take minutes."""
-
-MAX_TOTAL_DIGITS = 78
 
 
 @dataclass
@@ -87,9 +77,9 @@ def verify(public: Path, auditor: Path | None = None) -> Verdict:
     release = _read(ReleaseRecord, "release.json", public / "release.json")
     verdict = Verdict(release.release_id)
     _check_file_set(release, sums)
-    _expect("release.json", "kind", release.kind, "RELEASE")
-    _expect("release.json", "sampling.seeded", release.sampling.seeded, False)
-    _expect("release.json", "release_id", release.release_id, public.resolve().name)
+    expect("release.json", "kind", release.kind, "RELEASE")
+    expect("release.json", "sampling.seeded", release.sampling.seeded, False)
+    expect("release.json", "release_id", release.release_id, public.resolve().name)
     spec = _spec_of(public)
     _check_against_spec(release, spec)
     verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
@@ -114,16 +104,6 @@ def verify(public: Path, auditor: Path | None = None) -> Verdict:
     ]
     verdict.withheld += release.withheld
     return verdict
-
-
-def _expect(file: str, check: str, found: object, expected: object) -> None:
-    if found != expected:
-        raise VerificationError(file, check, _short(found), _short(expected))
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def _bytes(file: str, path: Path) -> bytes:
@@ -173,10 +153,10 @@ def _check_sums(public: Path) -> dict[str, str]:
             raise VerificationError(SUMS, "format", "another line", "one line a file, as sha256sum")
         sums[match[2]] = match[1]
         position = match.end()
-    _expect(SUMS, "order", list(sums), sorted(sums))
-    _expect(SUMS, "file set", _files_in(public), sorted([*sums, SUMS]))
+    expect(SUMS, "order", list(sums), sorted(sums))
+    expect(SUMS, "file set", _files_in(public), sorted([*sums, SUMS]))
     for file, expected in sums.items():
-        _expect(file, "SHA-256", sha256(_bytes(file, public / file)), expected)
+        expect(file, "SHA-256", sha256(_bytes(file, public / file)), expected)
     return sums
 
 
@@ -197,14 +177,14 @@ def _files_in(folder: Path) -> list[str]:
 def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
     expected = {"release.json", "report.html", "spec.yaml"}
     for query in release.queries:
-        _expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
+        expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
         expected.add(query.output.path)
-        _expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
+        expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
         if isinstance(query.law, LawFile):
-            _expect(query.name, "law path", query.law.path, f"laws/{query.name}.json")
+            expect(query.name, "law path", query.law.path, f"laws/{query.name}.json")
             expected.add(query.law.path)
-            _expect(query.law.path, "SHA-256", query.law.sha256, sums.get(query.law.path))
-    _expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
+            expect(query.law.path, "SHA-256", query.law.sha256, sums.get(query.law.path))
+    expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
 
 
 def _spec_of(public: Path) -> Spec:
@@ -220,46 +200,44 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     """What release.json says is what the spec says."""
     file, info, privacy = "release.json", spec.release, spec.privacy
     for name in ("title", "curator", "contact", "purpose", "period", "licence"):
-        _expect(file, name, getattr(release, name), getattr(info, name))
-    _expect(file, "release_id", release.release_id, info.id)
+        expect(file, name, getattr(release, name), getattr(info, name))
+    expect(file, "release_id", release.release_id, info.id)
     found = release.privacy
-    _expect(file, "privacy.unit", found.unit, privacy.unit)
-    _expect(file, "privacy.neighbours", found.neighbours, privacy.neighbours.value)
-    _expect(file, "privacy.max_rows_per_unit", found.max_rows_per_unit, privacy.max_rows_per_unit)
-    _expect(file, "privacy.fixed", found.fixed, privacy.fixed)
+    expect(file, "privacy.unit", found.unit, privacy.unit)
+    expect(file, "privacy.neighbours", found.neighbours, privacy.neighbours.value)
+    expect(file, "privacy.max_rows_per_unit", found.max_rows_per_unit, privacy.max_rows_per_unit)
+    expect(file, "privacy.fixed", found.fixed, privacy.fixed)
     text = adjacency_text(privacy.unit, privacy.neighbours, privacy.fixed)
-    _expect(file, "privacy.adjacency_text", found.adjacency_text, text)
-    _expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
-    _expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.queries])
+    expect(file, "privacy.adjacency_text", found.adjacency_text, text)
+    expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
+    expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.queries])
     for query, record in zip(spec.queries, release.queries, strict=True):
         at = f"queries.{query.name}"
         instance = query.differences is Source.EMPIRICAL
-        _expect(file, f"{at}.kind", record.kind, query.kind)
-        _expect(file, f"{at}.by", record.by, query.by)
-        _expect(file, f"{at}.domain", record.domain, plain_domain(query.domain))
-        _expect(file, f"{at}.definition", record.definition, query.guarantee.definition.value)
-        _expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.guarantee.epsilon))
-        _expect(file, f"{at}.delta", record.delta, format_exact(query.guarantee.delta))
-        _expect(
-            file, f"{at}.differences_source", record.differences_source, query.differences.value
-        )
-        _expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
-        _expect(file, f"{at}.guarantee_kind", record.guarantee_kind, _kind(instance))
+        expect(file, f"{at}.kind", record.kind, query.kind)
+        expect(file, f"{at}.by", record.by, query.by)
+        expect(file, f"{at}.domain", record.domain, plain_domain(query.domain))
+        expect(file, f"{at}.definition", record.definition, query.guarantee.definition.value)
+        expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.guarantee.epsilon))
+        expect(file, f"{at}.delta", record.delta, format_exact(query.guarantee.delta))
+        expect(file, f"{at}.differences_source", record.differences_source, query.differences.value)
+        expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
+        expect(file, f"{at}.guarantee_kind", record.guarantee_kind, _kind(instance))
     instance = any(query.differences is Source.EMPIRICAL for query in spec.queries)
-    _expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
-    _expect(file, "withheld", release.withheld, withheld(instance=instance))
-    _expect(file, "limits", release.limits, limits(instance=instance))
-    _expect(file, "invariants", release.invariants, [])
-    _expect(file, "post_processing", release.post_processing, [])
-    _expect(file, "ledger.sequence", release.ledger.sequence, None)
+    expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
+    expect(file, "withheld", release.withheld, withheld(instance=instance))
+    expect(file, "limits", release.limits, limits(instance=instance))
+    expect(file, "invariants", release.invariants, [])
+    expect(file, "post_processing", release.post_processing, [])
+    expect(file, "ledger.sequence", release.ledger.sequence, None)
     try:
         datetime.date.fromisoformat(release.published)
     except ValueError as error:
         raise VerificationError(file, "published", release.published, "a date") from error
     for name, text in release.software:
         if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
-            raise VerificationError(file, f"software.{name}", _short(text), "a version")
-    _expect(file, "guarantee.kind", release.guarantee.kind, _kind(instance))
+            raise VerificationError(file, f"software.{name}", shown(text), "a version")
+    expect(file, "guarantee.kind", release.guarantee.kind, _kind(instance))
 
 
 def _kind(instance: bool) -> str:
@@ -275,7 +253,7 @@ def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str,
     }
     for query, record in zip(spec.queries, release.queries, strict=True):
         file, domain = record.output.path, answer_domain(query.domain)
-        _expect(file, "rows", record.output.rows, record.cells)
+        expect(file, "rows", record.output.rows, record.cells)
         table = check_released(
             file, public / file, release.release_id, query.name, query.by, record.cells, domain
         )
@@ -284,10 +262,10 @@ def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str,
             found = tuple(sorted(set(table.column(column).to_pylist())))
             if column not in keys:
                 keys[column] = _plausible_keys(spec, query, column, list(found), file)
-            _expect(file, f"keys of {column}", found, keys[column])
+            expect(file, f"keys of {column}", found, keys[column])
             cells *= len(found)
         # Sorted and each once (checked), so the right number means every combination.
-        _expect(file, "key combinations", table.num_rows, cells)
+        expect(file, "key combinations", table.num_rows, cells)
     return keys
 
 
@@ -298,7 +276,7 @@ def _plausible_keys(
     kind = spec.table_columns(query.table)[column]
     try:
         written = [key_text(column, key, kind) for key in found]
-        _expect(file, f"keys of {column}", found, written)
+        expect(file, f"keys of {column}", found, written)
         return check_keys(column, found)
     except SpecError as error:
         raise VerificationError(file, f"keys of {column}", str(error), "keys") from error
@@ -312,23 +290,23 @@ def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
         raise VerificationError(file, "charges", str(error), "charges within the cap") from error
     for record, charge in zip(release.queries, charged.queries, strict=True):
         at = f"queries.{record.name}"
-        _expect(file, f"{at}.parallel", record.parallel, charge.parallel)
-        _expect(file, f"{at}.charge.epsilon", record.charge.epsilon, format_exact(charge.epsilon))
-        _expect(file, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
+        expect(file, f"{at}.parallel", record.parallel, charge.parallel)
+        expect(file, f"{at}.charge.epsilon", record.charge.epsilon, format_exact(charge.epsilon))
+        expect(file, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
     for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):
         for place in ("composition", "guarantee"):
             found = getattr(getattr(release, place), name)
-            _expect(file, f"{place}.{name}", found, format_exact(value))
-    _expect(file, "guarantee.definition", release.guarantee.definition, charged.definition.value)
+            expect(file, f"{place}.{name}", found, format_exact(value))
+    expect(file, "guarantee.definition", release.guarantee.definition, charged.definition.value)
 
 
 def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
     openings = _read(OpeningsRecord, "openings.json", auditor / "openings.json")
-    _expect("openings.json", "release_id", openings.release_id, release.release_id)
+    expect("openings.json", "release_id", openings.release_id, release.release_id)
     committed = sorted(q.name for q in release.queries if isinstance(q.law, LawCommitment))
     expected = [f"{kind}/{n}.json" for kind in ("differences", "laws") for n in committed]
-    _expect(str(auditor), "file set", _files_in(auditor), sorted([*expected, "openings.json"]))
-    _expect(
+    expect(str(auditor), "file set", _files_in(auditor), sorted([*expected, "openings.json"]))
+    expect(
         "openings.json",
         "openings",
         sorted(openings.openings),
@@ -370,11 +348,11 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     check_law(file, law, query)
     path = f"differences/{query.name}.json"
     seen = _read(DifferencesRecord, path, auditor / path)
-    _expect(path, "query", seen.query, query.name)
-    _expect(path, "source", seen.source, query.differences.value)
-    _expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
-    _expect(path, "group", seen.group, law.group)
-    _expect(path, "differences", seen.differences, law.differences)
+    expect(path, "query", seen.query, query.name)
+    expect(path, "source", seen.source, query.differences.value)
+    expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
+    expect(path, "group", seen.group, law.group)
+    expect(path, "differences", seen.differences, law.differences)
     verdict.proved.append(
         f"{query.name}: {_promise(law)} for its {len(law.differences)} committed differences"
     )
@@ -384,54 +362,3 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
 def _promise(law: LawRecord) -> str:
     promised = law.guarantee
     return f"the law keeps {promised.definition} ε = {promised.epsilon}, δ = {promised.delta}"
-
-
-def check_law(file: str, record: LawRecord, query: Query) -> Differences:
-    """Prove one law file against the query of the spec; its differences.
-
-    Raises:
-        VerificationError: not a law, not the promise of the spec, or a promise it does not keep.
-    """
-    domain: AnswerDomain = answer_domain(query.domain)
-    work = domain.size * max(1, len(record.differences))
-    if work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
-        raise VerificationError(
-            file, "size", f"{work} comparisons", f"at most {MAX_WORK}, totals below 2^256"
-        )
-    _expect(file, "query", record.query, query.name)
-    _expect(file, "group", tuple(record.group), domain.group.moduli)
-    _expect(file, "directed", record.directed, False)
-    try:
-        law, differences = record.to_law(), record.to_differences()
-        closed = Differences.of(domain.group, differences.shifts)
-    except (ValueError, OverflowError) as error:
-        raise VerificationError(file, "weights", str(error), "a law") from error
-    _expect(file, "differences (closed, sorted, without zero)", differences, closed)
-    promised = query.guarantee
-    _expect(file, "definition", record.guarantee.definition, promised.definition.value)
-    _expect(file, "epsilon", record.guarantee.epsilon, format_exact(promised.epsilon))
-    _expect(file, "delta", record.guarantee.delta, format_exact(promised.delta))
-    guarantee = Guarantee(
-        Definition(record.guarantee.definition),
-        parse_exact(record.guarantee.epsilon),
-        parse_exact(record.guarantee.delta),
-    )
-    found = deltas(law, differences, guarantee.epsilon)
-    kept = found.under(guarantee.definition)
-    if not kept <= guarantee.delta:
-        shown = format_up(kept, 12)
-        raise VerificationError(file, "δ", shown, f"at most {format_exact(guarantee.delta)}")
-    if law.mass(0) == 1:
-        raise VerificationError(file, "weights", "no noise at all", "a law with noise")
-    loss = loss_of(query)
-    objective, bound = loss.of(law), Fraction(record.design.lower_bound)
-    _expect(file, "design.loss", record.design.loss, loss.name)
-    _expect(file, "design.objective", record.design.objective, format_up(objective, 18))
-    _expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.topology))
-    if bound > objective:
-        raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")
-    said = record.recomputed
-    _expect(file, "delta_probabilistic", Fraction(said.delta_probabilistic), found.probabilistic)
-    _expect(file, "delta_approximate", said.delta_approximate, format_up(found.approximate, 60))
-    _expect(file, "epsilon_all_differences", said.epsilon_all_differences, epsilon_everywhere(law))
-    return differences

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 import rfc8785
 
+from release.agreement import SUMS, commit, sha256
 from release.answers import Group, Topology
 from release.design import design
 from release.errors import VerificationError
 from release.folder import law_record
-from release.folder_names import SUMS, commit, sha256
 from release.guarantee import Definition, Differences, Guarantee
 from release.log import canonical
 from release.losses import LossName, named_loss

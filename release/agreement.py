@@ -1,4 +1,4 @@
-"""What the writer and the verifier of a release folder both have to compute.
+"""What the writer and the verifier of a release folder have to agree on, computed once for both.
 
 Kept apart from :mod:`release.folder`, so that the verifier loads nothing that writes or solves.
 """
