@@ -1,0 +1,76 @@
+"""The least ε or δ that keeps a loss under a cap (Kadam et al. 2024, (15)).
+
+The least loss falls as ε or δ grows, so bisection on exact decimals finds the place; every trial is
+a proved design, and what is returned is the design at the found value, never an interpolation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from release.design import Design, design
+from release.errors import DesignError
+from release.guarantee import Definition, Differences, Guarantee
+from release.losses import Loss
+
+
+def least_epsilon(
+    differences: Differences,
+    definition: Definition,
+    delta: Fraction,
+    loss: Loss,
+    cap: Fraction,
+    resolution: Fraction = Fraction(1, 1000),
+) -> Design:
+    """The design with the least ε, a multiple of ``resolution``, whose loss is at most ``cap``.
+
+    Raises:
+        DesignError: not even ε = 100 loses so little.
+    """
+    return _least(
+        lambda steps: design(differences, Guarantee(definition, steps * resolution, delta), loss),
+        int(100 / resolution),
+        cap,
+        "epsilon",
+    )
+
+
+def least_delta(
+    differences: Differences,
+    definition: Definition,
+    epsilon: Fraction,
+    loss: Loss,
+    cap: Fraction,
+    resolution: Fraction = Fraction(1, 10_000),
+) -> Design:
+    """The design with the least δ, a multiple of ``resolution``, whose loss is at most ``cap``.
+
+    Raises:
+        DesignError: not even δ near 1 loses so little.
+    """
+
+    def at(steps: int) -> Design:
+        delta = steps * resolution
+        kind = definition if delta else Definition.PURE
+        return design(differences, Guarantee(kind, epsilon, delta), loss)
+
+    at_zero = at(0)
+    if at_zero.objective <= cap:
+        return at_zero
+    return _least(at, int(1 / resolution) - 1, cap, "delta")
+
+
+def _least(at: Callable[[int], Design], most: int, cap: Fraction, name: str) -> Design:
+    """Bisection: the invariant is that ``most`` steps are enough and ``low`` are not."""
+    low, enough = 0, at(most)
+    if enough.objective > cap:
+        raise DesignError(f"no {name} in range keeps the loss at or under the cap; raise the cap")
+    while low + 1 < most:
+        middle = (low + most) // 2
+        tried = at(middle)
+        if tried.objective <= cap:
+            most, enough = middle, tried
+        else:
+            low = middle
+    return enough
