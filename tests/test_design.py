@@ -423,3 +423,14 @@ def test_the_printed_program_in_both_readings(delta: str, indicators: str) -> No
     else:
         made = design(differences, guarantee, loss)
         assert found.masses[0] == pytest.approx(float(made.law.mass(0)), abs=1e-6)
+
+
+def test_a_delta_too_small_to_see_does_not_cost_more_than_none() -> None:
+    """A product group and a table of costs, δ = 10⁻³⁰: no worse than the pure law."""
+    differences = Differences.of(Group((3, 4)), [(0, 1), (1, 0)])
+    costs = tuple(Fraction(c, 7) for c in [3, 0, 9, 1, 4, 8, 2, 7, 5, 6, 1, 2])
+    tiny = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 10**30))
+    pure = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
+    made = design(differences, tiny, table_loss(costs))
+    best = design(differences, pure, table_loss(costs)).objective
+    assert made.objective <= best * (1 + Fraction(1, 10**6))
