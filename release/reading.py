@@ -168,6 +168,8 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
 def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of problem
     kind, context = error["type"], error.get("ctx", {})
     found = error["input"]
+    if isinstance(found, int) and abs(found) >= 10**40:
+        return "a number of more than 40 digits; no field takes one"
     if kind == "missing":
         return "missing; add it"
     if kind == "extra_forbidden":

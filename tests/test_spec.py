@@ -121,7 +121,16 @@ def test_repeated_yaml_keys_are_refused_with_their_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"[1, 2]", b"a: [", b"\xff\xfe", b"- !!python/object:os.x {}"]
+    "text",
+    [
+        b"",
+        b"[1, 2]",
+        b"a: [",
+        b"\xff\xfe",
+        b"- !!python/object:os.x {}",
+        b"spec: !!int ''",
+        b"spec: 0x" + b"f" * 5000,
+    ],
 )
 def test_what_is_no_spec_is_refused(text: bytes) -> None:
     assert refusal(text)
