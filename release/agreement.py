@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import Literal
 
 from release.answers import Topology
 from release.exact import format_down, format_up
 from release.law import Law
 from release.log import Accuracy
 from release.losses import Loss, LossName, named_loss, probability_within, table_loss
-from release.spec import Query, Relation, TableLoss, answer_domain
+from release.spec import Query, Relation, Source, TableLoss, answer_domain
 
 SUMS = "SHA256SUMS"
 
@@ -85,6 +87,13 @@ def epsilon_everywhere(law: Law) -> str:
     context = Context(prec=40)
     logarithm = context.divide(Decimal(largest), Decimal(least)).ln(context)
     return format_up(Fraction(logarithm), 12)
+
+
+def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-specific"]:
+    """Whether the guarantee holds for every table in the declared domain."""
+    if any(query.differences is Source.EMPIRICAL for query in queries):
+        return "instance-specific"
+    return "worst-case"
 
 
 def adjacency_text(unit: str, relation: Relation, fixed: list[str]) -> str:

@@ -4,7 +4,8 @@ A ladder; the first rung that applies (DESIGN.md §3.6):
 
 1. the closed forms, for the error rate;
 2. the linear program, for pure and approximate guarantees and any loss;
-3. the mixed-integer program, for probabilistic guarantees with δ > 0.
+3. for probabilistic guarantees with δ > 0, levels where the loss is the error rate and CP-SAT is
+   there, else the mixed-integer program in a window.
 
 Whatever a rung returns is a suggestion. It becomes a law of integers, the guarantee is proved on
 those integers, and a law that cannot be proved does not leave this module.
@@ -50,6 +51,7 @@ GAP = Fraction(1, 10**6)
 """The relative gap at which a law counts as optimal, unless a caller asks for less."""
 
 _SMALL = 20_000
+"""Up to this many answers the safe law is made beside another, to see which loses less."""
 
 # How much of δ is kept free for the solver's tolerance and for rounding, in the order of trial.
 _TIGHTEN = (0.0, 1e-9, 1e-8, 1e-6, 1e-4)
@@ -257,8 +259,9 @@ def _bits_for(problem: Problem) -> int:
 def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     found = find_law(problem, time_limit, float(gap))
     law = None if found is None else _law_of_pattern(problem, found.pattern, found.masses)
-    if law is None or (problem.size <= _SMALL and problem.loss.of(law) > _safe_loss(problem)):
-        law = _safe_law(problem)
+    if law is None or problem.size <= _SMALL:
+        safe = _safe_law(problem)
+        law = min((safe, law or safe), key=problem.loss.of)
     bound = Fraction(0) if found is None else Fraction(max(0.0, found.bound))
     solver = "HiGHS" if found is None else found.solver
     result = _finish(problem, law, "integer-program", bound, proved=False, solver=solver)
@@ -266,10 +269,6 @@ def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     if found is None or not found.finished:
         notes.append(_TIME_LIMIT)
     return replace(result, notes=tuple(notes))
-
-
-def _safe_loss(problem: Problem) -> Fraction:
-    return problem.loss.of(_safe_law(problem))
 
 
 def _law_of_pattern(problem: Problem, pattern: Pattern, masses: Floats) -> Law | None:

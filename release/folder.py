@@ -28,6 +28,7 @@ from release.agreement import (
     adjacency_text,
     commit,
     epsilon_everywhere,
+    guarantee_kind,
     limits,
     sha256,
     withheld,
@@ -289,13 +290,6 @@ def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFil
     )
 
 
-def guarantee_kind(queries: tuple[Query, ...]) -> Literal["worst-case", "instance-specific"]:
-    """Whether the guarantee holds for every table in the declared domain."""
-    if any(query.differences is Source.EMPIRICAL for query in queries):
-        return "instance-specific"
-    return "worst-case"
-
-
 def release_record(
     spec_file: SpecFile,
     results: tuple[Result, ...],
@@ -366,7 +360,7 @@ def _staging(out: Path) -> Iterator[Path]:
         problem = error.strerror or type(error).__name__
         raise StorageError(f"{out}: the release cannot be written ({problem})") from error
     finally:
-        _quietly(lambda: shutil.rmtree(staging, ignore_errors=True))
+        shutil.rmtree(staging, ignore_errors=True)
         if not done:
             for folder in (out / "auditor", out / "public", *created):
                 _quietly(folder.rmdir)

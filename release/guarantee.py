@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.answers import Codes, Group, Shift
+from release.answers import Group, Shift
 from release.exact import exp_bounds, format_exact
 from release.law import Law, Weights
 
@@ -141,9 +141,3 @@ def keeps(law: Law, differences: Differences, guarantee: Guarantee, ratio: Fract
     """Whether ``law`` keeps ``guarantee`` when e^ε is replaced by ``ratio``."""
     found = deltas_at_ratio(law, differences, ratio).under(guarantee.definition)
     return found <= guarantee.delta
-
-
-def violated_elements(law: Law, shift: Shift, ratio: Fraction) -> Codes:
-    """The elements η with f(η) > ratio·f(η+shift), ascending."""
-    ceilings = largest_kept(law, ratio)
-    return np.flatnonzero(law.weights > ceilings[law.group.moved(shift)])

@@ -19,6 +19,7 @@ from release.agreement import (
     SUMS,
     adjacency_text,
     commit,
+    guarantee_kind,
     limits,
     sha256,
     withheld,
@@ -222,7 +223,7 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         expect(file, f"{at}.delta", record.delta, format_exact(query.guarantee.delta))
         expect(file, f"{at}.differences_source", record.differences_source, query.differences.value)
         expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
-        expect(file, f"{at}.guarantee_kind", record.guarantee_kind, _kind(instance))
+        expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
     instance = any(query.differences is Source.EMPIRICAL for query in spec.queries)
     expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
     expect(file, "withheld", release.withheld, withheld(instance=instance))
@@ -237,11 +238,7 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     for name, text in release.software:
         if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
             raise VerificationError(file, f"software.{name}", shown(text), "a version")
-    expect(file, "guarantee.kind", release.guarantee.kind, _kind(instance))
-
-
-def _kind(instance: bool) -> str:
-    return "instance-specific" if instance else "worst-case"
+    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.queries))
 
 
 def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str, tuple[str, ...]]:

@@ -1,14 +1,13 @@
-"""Laws as linear programs: pure and approximate guarantees, and a fixed pattern of violations.
+"""Laws as linear programs: pure and approximate guarantees, any loss.
 
 Variables are masses relative to a scale s(η): f(η) = s(η)·x(η) with s(η) = max(E^{-d(η)}, δ/10⁴),
 so that a tail of 10⁻¹² is as visible to the solver as the mode. Slack is counted in units of δ.
 
-The masses add up to 10⁴ in the program, so that the solver's absolute tolerance of 10⁻⁹ is one of
-10⁻¹³. For each difference μ and element η one row, divided by its largest coefficient:
+The masses add up to 10⁴ in the program, so that the solver's absolute tolerance of 10⁻¹⁰ is one of
+10⁻¹⁴. For each difference μ and element η one row, divided by its largest coefficient:
 
 - hard:        f(η) - E·f(η+μ) ≤ 0                              pure (Kadam et al. 2024, (14c))
 - soft:        f(η) - E·f(η+μ) ≤ δ·t_μ(η),  Σ_η t_μ(η) ≤ 1      approximate (hockey-stick)
-- given up:    no row;  Σ of f(η) over these η ≤ δ              a violation pattern, probabilistic
 """
 
 from __future__ import annotations
@@ -131,19 +130,18 @@ def start_program(problem: Problem, total: float) -> tuple[Program, NDArray[np.i
     return program, masses, scale
 
 
-def _ratio_rows(  # noqa: PLR0913 - one row has all these parts
+def _ratio_rows(
     program: Program,
     problem: Problem,
     masses: NDArray[np.int64],
     scale: Floats,
     shift: tuple[int, ...],
     slack: NDArray[np.int64] | None,
-    wanted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Rows f(η) - E·f(η+μ) ≤ slack for one μ; their numbers, -1 where not wanted."""
+    """Rows f(η) - E·f(η+μ) ≤ slack for one μ; their numbers."""
     moved, factor = head_factors(problem, scale, shift)
-    numbers = np.full(problem.size, -1, dtype=np.int64)
-    for element in range(problem.size) if wanted is None else np.flatnonzero(wanted).tolist():
+    numbers = np.zeros(problem.size, dtype=np.int64)
+    for element in range(problem.size):
         columns = [masses[element], masses[moved[element]]]
         largest = max(1.0, factor[element])
         values = [1.0 / largest, -factor[element] / largest]
@@ -167,7 +165,7 @@ def _suggestion(
         return None
     scale = problem.scale()
     numbers = np.array(rows, dtype=np.int64).reshape(len(rows), masses.size)
-    multipliers = np.where(numbers >= 0, solution.multipliers[numbers], 0.0) / scale
+    multipliers = solution.multipliers[numbers] / scale
     for index, shift in enumerate(problem.differences.shifts):
         multipliers[index] /= np.maximum(1.0, head_factors(problem, scale, shift)[1])
     return Suggestion(

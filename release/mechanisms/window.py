@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -123,23 +123,16 @@ def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
             best = completed
         if best is None or not solution.finished or time.monotonic() > deadline:
             break
-        if _is_close(window, best.objective, bound, gap):
-            return _with_bound(best, bound, finished=True, solver=solution.solver)
-        if window.whole:
+        if window.whole or _is_close(window, best.objective, bound, gap):
             break
         radius += max(2, radius // 3)
     if best is None:
         return None
-    finished = _is_close(window, best.objective, bound, gap)
-    return _with_bound(best, bound, finished=finished, solver=best.solver)
+    return replace(best, bound=bound, finished=_is_close(window, best.objective, bound, gap))
 
 
 def _is_close(window: Window, objective: float, bound: float, gap: float) -> bool:
     return objective - bound <= max(gap * objective, 2 * window.nothing)
-
-
-def _with_bound(found: Found, bound: float, *, finished: bool, solver: str) -> Found:
-    return Found(found.masses, found.pattern, found.objective, bound, finished, solver)
 
 
 def _reach(problem: Problem, found: Found) -> int:

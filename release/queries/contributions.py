@@ -217,7 +217,7 @@ def empirical_differences(
     """
     spec, query = spec_file.spec, spec_file.spec.queries[index]
     cells, kind = cells_of(spec_file, query), kind_of(query)
-    size = answer_domain(query.domain).size
+    domain = answer_domain(query.domain)
     found: set[int] = set()
     for free in range(len(cells.free_parts)):
         profiles = contributed.profiles(kind, free)
@@ -229,15 +229,11 @@ def empirical_differences(
             members = np.unique(here, axis=0)
             answer = int(kind.decide(sums[home : home + 1])[0])
             for changed in _changed_sums(sums[home], members, everyone, spec.privacy.neighbours):
-                found.update(np.unique((answer - kind.decide(changed)) % size).tolist())
-    domain = answer_domain(query.domain)
+                found.update(np.unique((answer - kind.decide(changed)) % domain.size).tolist())
     if not found - {0}:
-        nominal = domain.topology is Topology.NOMINAL
-        return (
-            Differences.everything(domain.group)
-            if nominal
-            else Differences.of(domain.group, [(1,)])
-        )
+        if domain.topology is Topology.NOMINAL:
+            return Differences.everything(domain.group)
+        found = {1}
     return Differences.of(domain.group, ((shift,) for shift in found))
 
 
