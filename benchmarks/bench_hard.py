@@ -10,8 +10,8 @@ import time
 from fractions import Fraction
 
 from release.answers import Group, Topology
-from release.design import design
 from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import design
 from release.losses import LossName, named_loss
 
 CASES = [
@@ -30,7 +30,7 @@ def main() -> None:
         differences = Differences.of(Group((101,)), ((s,) for s in shifts))
         guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(epsilon), Fraction(delta))
         start = time.perf_counter()
-        made = design(differences, guarantee, loss, 60.0)
+        made = design(differences, guarantee, loss, time_limit=60.0)
         seconds = time.perf_counter() - start
         print(
             f"  ±{shifts} ε = {epsilon}, δ = {delta}: f(0) = {float(made.law.mass(0)):.7f}, "

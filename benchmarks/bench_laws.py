@@ -13,10 +13,10 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from release.answers import Group, Topology
-from release.design import design
 from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import design
 from release.losses import LossName, named_loss
-from release.mechanisms.linear import Problem
+from release.mechanisms.problem import Problem
 from release.mechanisms.verbatim import Indicators, solve_verbatim
 
 VERBATIM_UP_TO = 101
@@ -54,7 +54,7 @@ def row(loss: LossName, epsilon: str, delta: str, size: int, limit: float) -> No
     costs = named_loss(loss, Topology.CYCLIC, size)
 
     def ours() -> bool:
-        made = design(differences, guarantee, costs, limit)
+        made = design(differences, guarantee, costs, time_limit=limit)
         return made.gap <= made.objective / 10**6
 
     seconds, proved = timed(ours)

@@ -82,6 +82,12 @@ class Group:
         steps = tuple(-s for s in self.normal(shift))
         return np.roll(grid, steps, axis=tuple(range(len(self.moduli)))).reshape(-1)
 
+    def negatives(self) -> Codes:
+        """For each element η, in order, the number of -η; shape ``(size,)``."""
+        grid = np.arange(self.size, dtype=np.int64).reshape(self.moduli)
+        axes = tuple(range(len(self.moduli)))
+        return np.roll(np.flip(grid), (1,) * len(axes), axis=axes).reshape(-1)
+
     def steps_from_zero(self, shifts: tuple[Shift, ...]) -> Codes:
         """The least number of shifts whose sum is each element; -1 where there is none.
 
@@ -94,11 +100,17 @@ class Group:
         level = 0
         while front.size:
             level += 1
-            reached = np.zeros(self.size, dtype=bool)
-            for shift in shifts:
-                reached[self._plus(front, shift)] = True
-            reached &= distance < 0
-            front = np.flatnonzero(reached)
+            if front.size * len(shifts) * 16 < self.size:
+                # A thin front: sorting its neighbours is cheaper than looking at every element.
+                heads = [self._plus(front, shift) for shift in shifts]
+                around = np.unique(np.concatenate(heads)) if heads else front[:0]
+                front = around[distance[around] < 0]
+            else:
+                reached = np.zeros(self.size, dtype=bool)
+                for shift in shifts:
+                    reached[self._plus(front, shift)] = True
+                reached &= distance < 0
+                front = np.flatnonzero(reached)
             distance[front] = level
         return distance
 

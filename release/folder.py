@@ -35,10 +35,10 @@ from release.agreement import (
 )
 from release.answers import Codes
 from release.charge import Charge, Charges
-from release.design import Design
 from release.errors import SpecError, StorageError
 from release.exact import format_down, format_exact, format_up
 from release.guarantee import deltas
+from release.ladder import Design
 from release.log import (
     ChargeRecord,
     Composition,

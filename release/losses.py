@@ -16,6 +16,7 @@ from math import lcm
 from operator import mul
 
 import numpy as np
+from numpy.typing import NDArray
 
 from release.answers import Codes, Topology
 from release.law import Law
@@ -44,6 +45,15 @@ class Loss:
         cost = self.numerators
         return bool(cost[0] == 0 and cost.size > 1 and cost[1] > 0 and (cost[1:] == cost[1]).all())
 
+    def typical(self) -> NDArray[np.float64]:
+        """ρ in floats, for solvers."""
+        return self.numerators / float(self.denominator)
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest cost."""
+        return Fraction(int(self.numerators.max()), self.denominator)
+
     def of(self, law: Law) -> Fraction:
         """The expected loss of ``law``, exactly."""
         weighted = sum(map(mul, self.numerators.tolist(), law.weights.tolist()))
@@ -71,6 +81,76 @@ def named_loss(name: LossName, topology: Topology, size: int) -> Loss:
     if name is LossName.ABSOLUTE:
         return Loss(name.value, 2 * around, size)
     return Loss(name.value, around)
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCaseLoss:
+    """The largest of several expected losses, one for each true answer.
+
+    ``numerators`` has shape (answers, size): the cost of noise η when the true answer is q.
+    """
+
+    name: str
+    numerators: Codes
+    denominator: int = 1
+
+    @property
+    def is_error_rate(self) -> bool:
+        """Never: where all true answers cost the same, :func:`worst_case` gives a plain loss."""
+        return False
+
+    def typical(self) -> NDArray[np.float64]:
+        """The mean cost of each noise value, in floats."""
+        mean: NDArray[np.float64] = self.numerators.mean(axis=0) / self.denominator
+        return mean
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest cost."""
+        return Fraction(int(self.numerators.max()), self.denominator)
+
+    def of(self, law: Law) -> Fraction:
+        """The expected loss of ``law`` at its worst true answer, exactly."""
+        sums = self.numerators.astype(object) @ law.weights.astype(object)
+        return Fraction(max(sums.tolist()), self.denominator * law.total)
+
+
+def error_costs(name: LossName, topology: Topology, size: int) -> Codes:
+    """ℓ(q, (q+η) mod N), shape (N, N), row q: what an answer error costs, without any prior."""
+    answer = np.arange(size, dtype=np.int64)
+    error = np.abs(answer[:, None] - (answer[:, None] + answer[None, :]) % size)
+    if name is LossName.NOISE_SQUARED:
+        return np.broadcast_to(answer * answer, (size, size)).copy()
+    if topology is Topology.CYCLIC:
+        error = np.minimum(error, size - error)
+    if name is LossName.ERROR_RATE or topology is Topology.NOMINAL:
+        error = np.minimum(error, 1)
+    return error * error if name is LossName.SQUARED else error
+
+
+def prior_loss(name: LossName, topology: Topology, prior: tuple[Fraction, ...]) -> Loss:
+    """The costs ρ_η = Σ_q π(q)·ℓ(q, (q+η) mod N) under a given prior π (DESIGN.md §3.3).
+
+    Raises:
+        ValueError: a probability is negative, they do not add up to 1, or their common denominator
+            is too large for 64-bit integers.
+    """
+    if min(prior) < 0 or sum(prior) != 1:
+        raise ValueError("a prior needs probabilities of at least 0 that add up to 1")
+    denominator = lcm(*(p.denominator for p in prior))
+    shares = np.array([int(p * denominator) for p in prior], dtype=object)
+    costs = (shares @ error_costs(name, topology, len(prior)).astype(object)).tolist()
+    if max(costs) >= 2**62:
+        raise ValueError("the prior's common denominator is too large; round the probabilities")
+    return Loss(name.value, np.array(costs, dtype=np.int64), denominator)
+
+
+def worst_case(name: LossName, topology: Topology, size: int) -> Loss | WorstCaseLoss:
+    """The expected loss at the worst true answer; a plain loss where all answers fare alike."""
+    costs = error_costs(name, topology, size)
+    if (costs == costs[0]).all():
+        return Loss(name.value, costs[0])
+    return WorstCaseLoss(f"worst-case {name.value}", costs)
 
 
 def table_loss(costs: tuple[Fraction, ...]) -> Loss:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from release.agreement import loss_of
 from release.charge import Charges, charges
-from release.design import Design, design
 from release.errors import ReleaseError
 from release.folder import Result, check_free, publish
 from release.guarantee import Differences
+from release.ladder import Design, design
 from release.queries import kind_of
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise

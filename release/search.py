@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from release.design import Design, design
 from release.errors import DesignError
 from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import Design, design
 from release.losses import Loss
 
 

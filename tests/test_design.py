@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from release.answers import Group, Topology
-from release.design import Design, design
 from release.exact import exp_bounds
 from release.guarantee import Definition, Differences, Guarantee, deltas
+from release.ladder import Design, design
 from release.losses import Loss, LossName, named_loss, table_loss
 
 
@@ -303,7 +303,9 @@ def test_no_differences_need_no_noise() -> None:
 def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
     differences = Differences.of(Group((60,)), [(1,), (2,), (3,), (4,), (5,), (6,)])
     guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 10))
-    made = design(differences, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), 1.0)
+    made = design(
+        differences, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), time_limit=1.0
+    )
     assert deltas(made.law, differences, Fraction(1)).probabilistic <= Fraction(1, 10)
     assert made.gap > 0
     assert any("time limit" in note for note in made.notes)
@@ -318,20 +320,21 @@ def test_programs_solve_alike_through_pulp_and_as_arrays(
 
     numbers = np.random.default_rng(seed)
     found = []
-    made = program.Program()
-    made.add_columns(numbers.integers(0, 3, 6).astype(float), 5.0)
-    made.add_columns(numbers.integers(0, 3, 3).astype(float), 4.0, whole=True)
-    made.add_columns(np.ones(1))
+    builder = program.Builder()
+    builder.add_columns(numbers.integers(0, 3, 6).astype(float), 5.0)
+    builder.add_columns(numbers.integers(0, 3, 3).astype(float), 4.0, whole=True)
+    builder.add_columns(np.ones(1))
     for _ in range(4):
         columns = numbers.choice(9, 4, replace=False)
-        made.add_row(columns, -numbers.uniform(0.5, 2, 4), -numbers.uniform(0.5, 3))
+        builder.add_row(columns, -numbers.uniform(0.5, 2, 4), -numbers.uniform(0.5, 3))
+    made = builder.build()
     for rows in (0, 1000):
         monkeypatch.setattr(program, "ARRAYS_FROM", rows)
         solution = program.solve(made)
         assert solution is not None
-        assert float(solution.values @ np.array(made.cost)) == pytest.approx(solution.objective)
-        for row, limit in zip(made.rows, made.limit, strict=True):
-            assert sum(v * solution.values[i] for i, v in row) <= limit + 1e-7
+        assert float(solution.values @ made.cost) == pytest.approx(solution.objective)
+        sums = np.add.reduceat(made.values * solution.values[made.columns], made.starts[:-1])
+        assert (sums <= made.limit + 1e-7).all()
         found.append(solution.objective)
     assert found[0] == pytest.approx(found[1])
 
@@ -374,7 +377,7 @@ def test_levels_without_cp_sat_give_the_same_law_by_the_window(
     problem = (25, [1, 2], "1", "0.05", Definition.PROBABILISTIC)
     fast = solve(*problem)
     assert fast.method == "levels"
-    monkeypatch.setattr("release.design.levels_available", lambda: False)
+    monkeypatch.setattr("release.ladder.levels_available", lambda: False)
     slow = solve(*problem)
     assert slow.method == "integer-program"
     assert float(slow.objective) == pytest.approx(float(fast.objective), rel=1e-6)
@@ -385,9 +388,9 @@ def test_levels_without_cp_sat_give_the_same_law_by_the_window(
 def test_levels_and_window_agree(
     problem: tuple[Differences, Fraction, Fraction, Loss],
 ) -> None:
-    from release.design import _by_levels, _by_window
+    from release.ladder import _by_levels, _by_window
     from release.mechanisms.closed_form import delta_buys_nothing
-    from release.mechanisms.linear import Problem
+    from release.mechanisms.problem import Problem
 
     differences, epsilon, delta, _ = problem
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, differences.group.size)
@@ -408,7 +411,7 @@ TABLE_ONE = {"0.1212": 0.5432, "0.1522": 0.5575}
 @pytest.mark.parametrize("indicators", ["shared", "per difference"])
 def test_the_printed_program_in_both_readings(delta: str, indicators: str) -> None:
     """(13) with one u for all differences gives Table I; with one each it gives our law."""
-    from release.mechanisms.linear import Problem
+    from release.mechanisms.problem import Problem
     from release.mechanisms.verbatim import Indicators, solve_verbatim
 
     differences = Differences.of(Group((9,)), [(1,), (2,), (3,)], directed=True)

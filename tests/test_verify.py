@@ -18,10 +18,10 @@ import rfc8785
 
 from release.agreement import SUMS, commit, sha256
 from release.answers import Group, Topology
-from release.design import design
 from release.errors import VerificationError
 from release.folder import law_record
 from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import design
 from release.log import canonical
 from release.losses import LossName, named_loss
 from release.pipeline import auditor_half, run_release

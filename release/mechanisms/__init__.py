@@ -1,1 +1,1 @@
-"""How noise laws are made: one file a method, all behind :func:`release.design.design`."""
+"""How noise laws are made: one file a method, all behind :func:`release.ladder.design`."""

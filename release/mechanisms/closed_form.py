@@ -1,4 +1,4 @@
-"""Laws that need no solver: the error rate on any finite abelian group.
+"""Laws that need no solver: the error rate on any group, growing losses with full differences.
 
 Pure (DESIGN.md §3.4, MATH.md A). Let d(η) be the least number of differences that add up to η. The
 constraints f(η) ≤ E·f(η+μ) chain to f(η) ≥ E^{-d(η)}·f(0), so f(0) ≤ 1/S with S = Σ E^{-d(η)}; and
@@ -10,10 +10,14 @@ Approximate (MATH.md B): put δ on zero and 1-δ on the pure law. In words: with
 
 Probabilistic: while δ is smaller than every mass whose privacy loss could be given up, δ buys
 nothing and the pure law is optimal: the first flat stretch of Theorems 2 and 3, for any group.
+
+Staircase (MATH.md C): pure, all differences up to m on a ring, costs that grow with the distance.
+Masses fall by E after the first r - 1 steps and then after every m; the best r of 1..m is optimal.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
@@ -21,7 +25,9 @@ import numpy as np
 
 from release.answers import Codes, Group
 from release.exact import exp_bounds
+from release.guarantee import Differences
 from release.law import DEFAULT_BITS, Law
+from release.losses import Loss
 
 _PRECISION = 60
 
@@ -58,20 +64,20 @@ def _weights(steps: Codes, ratio: Fraction, total: int) -> list[int]:
     counts = [int(count) for count in np.bincount(steps[steps >= 0], minlength=depth + 1)]
 
     def sum_from(mode: int) -> int:
-        return sum(c * a for c, a in zip(counts, ladder(mode, depth, ratio), strict=True))
+        return sum(c * a for c, a in zip(counts, falling(mode, depth, ratio), strict=True))
 
     low, mode = 0, total
     while low + 1 < mode:
         middle = (low + mode) // 2
         low, mode = (middle, mode) if sum_from(middle) < total else (low, middle)
-    rungs = ladder(mode, depth, ratio)
+    rungs = falling(mode, depth, ratio)
     by_level = np.array([*rungs, 0], dtype=object)  # level -1, unreachable, takes the last: 0
     weights: list[int] = by_level[steps].tolist()
     weights[int(np.argmin(np.where(steps < 0, depth + 1, steps)))] -= sum_from(mode) - total
     return weights
 
 
-def ladder(mode: int, depth: int, ratio: Fraction) -> list[int]:
+def falling(mode: int, depth: int, ratio: Fraction) -> list[int]:
     """The least weights of levels 0 to ``depth`` below ``mode``: each at least the last / ratio."""
     numerator, denominator = ratio.numerator, ratio.denominator
     rungs = [mode]
@@ -128,3 +134,62 @@ def delta_buys_nothing(steps: Codes, epsilon: Fraction, delta: Fraction) -> bool
     decay = context.power(context.divide(Decimal(1), ratio), depth - 1)
     # Decimal powers are within one unit in the last place but not directed; give one unit away.
     return Fraction(context.next_minus(decay)) / high_sum > delta
+
+
+def staircase(differences: Differences, loss: Loss, epsilon: Fraction) -> Staircase | None:
+    """The optimal levels for pure guarantees, all differences up to m, and a growing loss.
+
+    Symmetric differences ±{1..m} with a loss that is even and grows with the circular distance, or
+    directed ones {1..m} with a loss that grows on 0..n. None for any other problem. O(size).
+    """
+    group, directed = differences.group, differences.directed
+    width = len(differences.shifts) if directed else (len(differences.shifts) + 1) // 2
+    first = tuple((i + 1,) for i in range(width))
+    if len(group.moduli) > 1 or not width:
+        return None
+    if Differences.of(group, first, directed=directed).shifts != differences.shifts:
+        return None
+    noise = np.arange(group.size, dtype=np.int64)
+    distance = noise if directed else np.minimum(noise, group.size - noise)
+    by_distance = np.zeros(int(distance.max()) + 1, dtype=np.int64)
+    by_distance[distance] = loss.numerators
+    grows = bool((np.diff(by_distance) >= 0).all())
+    if not grows or not np.array_equal(by_distance[distance], loss.numerators):
+        return None
+    counts = np.bincount(distance).tolist()
+    costs = [c * n for c, n in zip(by_distance.tolist(), counts, strict=True)]
+    low, high = _powers(epsilon, by_distance.size // width + 2)
+    losses = [
+        Fraction(_by_steps(costs, first, width, low), _by_steps(counts, first, width, high))
+        for first in range(1, width + 1)
+    ]
+    best = min(range(width), key=losses.__getitem__)
+    levels = np.maximum(0, -(-(distance - best) // width))
+    return Staircase(levels, losses[best] / loss.denominator)
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """Levels of all elements, and a lower bound of the loss of every pure law."""
+
+    levels: Codes
+    lower_bound: Fraction
+
+
+def _by_steps(values: list[int], first: int, width: int, powers: list[int]) -> int:
+    """Σ values·powers[level], the first ``first`` at level 0 and then ``width`` at each."""
+    total, start = 0, 0
+    for end, power in zip(range(first, len(values) + width, width), powers, strict=False):
+        total += sum(values[start:end]) * power
+        start = end
+    return total
+
+
+def _powers(epsilon: Fraction, count: int) -> tuple[list[int], list[int]]:
+    """Integers below and above 2^320·e^{-εk}, for k below ``count``."""
+    low_ratio, high_ratio = exp_bounds(epsilon)
+    low, high = [2**320], [2**320]
+    for _ in range(count):
+        low.append(low[-1] * high_ratio.denominator // high_ratio.numerator)
+        high.append(-(-high[-1] * low_ratio.denominator // low_ratio.numerator))
+    return low, high

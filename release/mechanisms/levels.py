@@ -30,8 +30,8 @@ import numpy as np
 from release.answers import Codes
 from release.exact import exp_below_any_verifier, exp_bounds
 from release.law import DEFAULT_BITS, Law
-from release.mechanisms.closed_form import ladder, level_sum_bounds
-from release.mechanisms.linear import Problem
+from release.mechanisms.closed_form import falling, level_sum_bounds
+from release.mechanisms.problem import Problem
 
 _SCALE = 2**42
 """Integer units of one: rounding down loses less than 10⁻⁹ of t for hundreds of elements."""
@@ -215,7 +215,7 @@ def law_of_levels(problem: Problem, levels: Codes, bits: int = DEFAULT_BITS) -> 
     tails = _tails_by_level(problem, levels, depth)
 
     def fits(mode: int) -> bool:
-        rungs = ladder(mode, depth, ratio)
+        rungs = falling(mode, depth, ratio)
         mass = sum(c * a for c, a in zip(counts, rungs, strict=True))
         return mass <= total and all(
             sum(c * a for c, a in zip(row, rungs, strict=True)) <= cap for row in tails
@@ -225,7 +225,7 @@ def law_of_levels(problem: Problem, levels: Codes, bits: int = DEFAULT_BITS) -> 
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    rungs = ladder(low, depth, ratio)
+    rungs = falling(low, depth, ratio)
     weights = np.array([*rungs, 0], dtype=object)[levels]
     return Law.of(problem.differences.group, _raise_floor(weights, total))
 

@@ -1,211 +1,247 @@
-"""Laws as linear programs: pure and approximate guarantees, any loss.
+"""Laws as linear programs: pure and approximate guarantees, any loss, further demands.
 
-Variables are masses relative to a scale s(η): f(η) = s(η)·x(η) with s(η) = max(E^{-d(η)}, δ/10⁴),
-so that a tail of 10⁻¹² is as visible to the solver as the mode. Slack is counted in units of δ.
-
-The masses add up to 10⁴ in the program, so that the solver's absolute tolerance of 10⁻¹⁰ is one of
-10⁻¹⁴. For each difference μ and element η one row, divided by its largest coefficient:
+Variables are masses relative to a scale s(η): f(η) = s(η)·x(η) with s(η) near E^{-d(η)}, so that
+the tail is as visible to the solver as the mode. For each difference μ and element η one row:
 
 - hard:        f(η) - E·f(η+μ) ≤ 0                              pure (Kadam et al. 2024, (14c))
-- soft:        f(η) - E·f(η+μ) ≤ δ·t_μ(η),  Σ_η t_μ(η) ≤ 1      approximate (hockey-stick)
+- soft:        f(η) - E·f(η+μ) ≤ t_μ(η),  Σ_η t_μ(η) ≤ δ        approximate (hockey-stick)
+
+A worst-case loss is one more variable above every expected loss. Only elements in a window have
+variables of their own (:mod:`release.mechanisms.window`). Where differences and costs are even, η
+and -η share one: by convexity some optimum is even (MATH.md F). The program is solved to hundreds
+of bits (:mod:`release.mechanisms.refine`), and all coefficients but costs and limits are exact.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from release.answers import Codes, Group
 from release.exact import exp_bounds
-from release.guarantee import Definition, Differences, Guarantee
-from release.losses import Loss
-from release.mechanisms.program import Floats, Program, Solution, solve
+from release.losses import Loss, WorstCaseLoss
+from release.mechanisms.problem import Problem
+from release.mechanisms.program import Builder, Floats, Numbers
+from release.mechanisms.refine import ONE, PLACES, Precise, refine
+from release.mechanisms.window import Window, keep_rows
 
-Pattern = NDArray[np.bool_]
-"""Shape (|M|, size): which constraints f(η) ≤ E·f(η+μ) are given up."""
+
+_SMALL = 2.0**-30
+"""The least coefficient of a slack."""
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is asked: a law for these differences, this guarantee and this loss."""
+class LinearLaw:
+    """A solution on the whole group, in units of 2^-PLACES; proved by nobody.
 
-    differences: Differences
-    guarantee: Guarantee
-    loss: Loss
-    steps: Codes
-    """Distances of the elements from the centre in the differences; -1 where unreachable.
-
-    The centre is zero, unless another translate of the closed form loses less: every translate of
-    a feasible law is feasible, and a table of costs need not be least at zero.
+    ``multipliers`` has shape (|M|, size): what giving up a little of f(η) ≤ E·f(η+μ) would save.
+    ``answers`` weighs the true answers of a worst-case loss, ``demands`` the further constraints.
+    ``outside`` is the mass left outside the window.
     """
-    scaled: bool = True
-    """Whether masses are solved for relative to the closed form, or as they are."""
 
-    @classmethod
-    def of(cls, differences: Differences, guarantee: Guarantee, loss: Loss) -> Problem:
-        """The problem with its distances."""
-        group = differences.group
-        steps = group.steps_from_zero(differences.shifts)
-        if not loss.is_error_rate:
-            decay = np.where(steps < 0, 0.0, np.exp(-float(guarantee.epsilon) * steps))
-            centre = best_translate(group, decay, loss.numerators.astype(np.float64))
-            steps = steps[group.moved(group.negative(group.shift(centre)))]
-        return cls(differences, guarantee, loss, steps)
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the group."""
-        return self.differences.group.size
-
-    @property
-    def ratio(self) -> float:
-        """e^ε, for the solver only."""
-        return float(exp_bounds(self.guarantee.epsilon)[0])
-
-    @property
-    def delta(self) -> float:
-        """δ, for the solver only."""
-        return float(self.guarantee.delta)
-
-    @property
-    def costs(self) -> Floats:
-        """ρ, for the solver only."""
-        return self.loss.numerators / float(self.loss.denominator)
-
-    def scale(self) -> Floats:
-        """s(η): about how large the mass of each element is; 1 where not ``scaled``."""
-        if not self.scaled:
-            return np.ones(self.size)
-        epsilon = float(self.guarantee.epsilon)
-        decay = np.exp(-epsilon * np.where(self.steps < 0, 0, self.steps))
-        # Below this a float solver sees nothing anyway; the exact repair takes care of the rest.
-        return np.maximum(decay, max(self.delta * 1e-4, 1e-200))
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """Masses from a solver (sum about 1), multipliers of the rows (|M|, size), and its bound."""
-
-    masses: Floats
-    multipliers: Floats
-    objective: float
-    bound: float
-    finished: bool
+    masses: Precise
+    multipliers: Precise
+    answers: Precise
+    demands: Precise
+    outside: int
     solver: str
 
 
-def best_translate(group: Group, masses: Floats, costs: Floats) -> int:
-    """The element c for which Σ_η costs(η)·masses(η-c) is least; the first of several."""
-    shape = group.moduli
-    spectrum = np.conj(np.fft.rfftn(masses.reshape(shape))) * np.fft.rfftn(costs.reshape(shape))
-    losses = np.fft.irfftn(spectrum, shape, axes=tuple(range(len(shape)))).reshape(-1)
-    near = losses.min() + 1e-9 * max(1e-300, float(np.abs(losses).max()))
-    return int(np.flatnonzero(losses <= near)[0])
+def solve_linear(window: Window, budget: Fraction) -> LinearLaw | None:
+    """The pure or, with a ``budget`` of δ > 0, the approximate program; None if none is found."""
+    return _Assembly(window, budget).solve()
 
 
-_TOTAL = 1e4
+class _Assembly:
+    """The program of a window, and how its columns and rows are read back."""
+
+    def __init__(self, window: Window, budget: Fraction) -> None:
+        self.window, self.problem, self.builder = window, window.problem, Builder()
+        self.orbit, self.kept = _fold(window)
+        self.folded = int(self.orbit.max()) + 1 < self.orbit.size
+        # In units of about the loss itself, so that the solver's tolerance is a relative one.
+        self.unit = _power_of_two(_loss_of_closed_form(window))
+        self.masses = self._mass_columns()
+        self.outside = self._sum_row()
+        self.rows = [self._privacy_rows(index, budget) for index in self.kept]
+        self.answers = self._answer_rows()
+        self.demands = [
+            self.builder.add_row(
+                self.masses[self.orbit],
+                c.coefficients * window.scale,
+                float(c.limit),
+                equal=c.equal,
+            )
+            for c in self.problem.constraints
+        ]
+
+    def solve(self) -> LinearLaw | None:
+        """Solve to hundreds of bits and read the solution."""
+        refined = refine(self.builder.build())
+        if refined is None:
+            return None
+        window, duals = self.window, refined.duals
+        masses = np.zeros(self.problem.size, dtype=object)
+        found = refined.values[self.masses[self.orbit]]
+        masses[window.near] = _times_power(found, np.log2(window.scale))
+        up = float(np.log2(self.unit))
+        return LinearLaw(
+            masses=masses,
+            multipliers=self._multipliers(duals, up),
+            answers=-duals[self.answers],
+            demands=_times_power(-duals[np.array(self.demands, dtype=np.int64)], up),
+            outside=int(refined.values[self.outside[0]]) if self.outside.size else 0,
+            solver=refined.solver,
+        )
+
+    def _mass_columns(self) -> Numbers:
+        costs = _sums(self.orbit, self.window.costs * self.window.scale / self.unit)
+        plain = isinstance(self.problem.loss, Loss)
+        return self.builder.add_columns(costs if plain else np.zeros_like(costs))
+
+    def _sum_row(self) -> Numbers:
+        """Σ f = 1, with a free mass outside where there is an outside; its column."""
+        columns, shares = self.masses, _sums(self.orbit, self.window.scale)
+        outside = np.zeros(0, dtype=np.int64)
+        if not self.window.whole:
+            outside = self.builder.add_columns(np.array([self.window.outside_cost / self.unit]))
+            columns, shares = np.append(columns, outside), np.append(shares, 1.0)
+        self.builder.add_row(columns, shares, 1.0, equal=True)
+        return outside
+
+    def _privacy_rows(self, index: int, budget: Fraction) -> tuple[Numbers, Numbers, Floats]:
+        """The rows of one difference: numbers, tails, and what each was divided by."""
+        heads, columns = self.window.heads[index], self.masses[self.orbit]
+        # Outside is free; and where head and tail are one variable there is nothing to keep.
+        there = (heads >= 0) & (columns != np.where(heads >= 0, columns[heads], -1))
+        tails, slack = np.flatnonzero(there), None
+        if budget > 0 and tails.size:
+            # Between δ and the mass: no coefficient so small that the solver drops it.
+            scale, limit = self.window.scale[tails], _power_of_two(float(budget))
+            unit = np.maximum(np.exp2(np.round(np.log2(limit * scale) / 2)), _SMALL * scale)
+            slack = self.builder.add_columns(np.zeros(tails.size)), unit
+            limit = max(limit, float(unit.max()) * _SMALL)
+            self.builder.add_row(slack[0], unit / limit, _down(budget / Fraction(limit)))
+        numbers, divisor = keep_rows(self.builder, self.window, columns, tails, heads[tails], slack)
+        return numbers, tails, divisor
+
+    def _answer_rows(self) -> Numbers:
+        """Each expected loss is at most the worst, which is what is minimised."""
+        loss = self.problem.loss
+        if isinstance(loss, Loss):
+            return np.zeros(0, dtype=np.int64)
+        worst = self.builder.add_columns(np.ones(1))
+        costs = loss.numerators / loss.denominator * self.window.scale / self.unit
+        columns = np.append(self.masses[self.orbit], worst)
+        values = np.hstack([costs, np.full((len(costs), 1), -1.0)])
+        rows = np.broadcast_to(columns, values.shape)
+        return self.builder.add_rows(rows, values, np.zeros(len(costs)))
+
+    def _multipliers(self, duals: Precise, up: float) -> Precise:
+        """The duals of the privacy rows in units of loss, for every difference and element."""
+        shifts, group = self.problem.differences.shifts, self.problem.group
+        found = np.zeros((len(shifts), self.problem.size), dtype=object)
+        negatives = group.negatives()
+        for index, (numbers, tails, divisor) in zip(self.kept, self.rows, strict=True):
+            elements = self.window.near[tails]
+            values = _times_power(-duals[numbers], up - np.log2(divisor))
+            if not self.folded:
+                found[index, elements] = values
+                continue
+            # An even optimum: each row speaks for its mirror image too.
+            mirror = shifts.index(group.negative(shifts[index]))
+            found[index, elements] += values >> 1
+            found[mirror, negatives[elements]] += values >> 1
+        return found
 
 
-def solve_linear(problem: Problem, tighten: float = 0.0) -> Suggestion | None:
-    """The pure or approximate program; δ is reduced by the factor 1 - ``tighten``."""
-    program, masses, scale = start_program(problem, _TOTAL)
-    soft = problem.guarantee.definition is Definition.APPROXIMATE and problem.delta > 0
-    rows = []
-    for shift in problem.differences.shifts:
-        slack = program.add_columns(np.zeros(problem.size), _TOTAL) if soft else None
-        rows.append(_ratio_rows(program, problem, masses, scale, shift, slack))
-        if slack is not None:
-            program.add_row(slack, np.ones(problem.size), _TOTAL * (1.0 - tighten))
-    return _suggestion(problem, solve(program), masses, rows)
-
-
-def start_program(problem: Problem, total: float) -> tuple[Program, NDArray[np.int64], Floats]:
-    """A program with one column for each element and the row Σ f = total; columns and scale."""
-    program, scale = Program(), problem.scale()
-    masses = program.add_columns(problem.costs * scale)
-    program.add_row(masses, scale, total, equal=True)
-    return program, masses, scale
-
-
-def _ratio_rows(
-    program: Program,
-    problem: Problem,
-    masses: NDArray[np.int64],
-    scale: Floats,
-    shift: tuple[int, ...],
-    slack: NDArray[np.int64] | None,
-) -> NDArray[np.int64]:
-    """Rows f(η) - E·f(η+μ) ≤ slack for one μ; their numbers."""
-    moved, factor = head_factors(problem, scale, shift)
-    numbers = np.zeros(problem.size, dtype=np.int64)
-    for element in range(problem.size):
-        columns = [masses[element], masses[moved[element]]]
-        largest = max(1.0, factor[element])
-        values = [1.0 / largest, -factor[element] / largest]
-        if slack is not None:
-            columns.append(slack[element])
-            values.append(-problem.delta / scale[element] / largest)
-        numbers[element] = program.add_row(np.array(columns), np.array(values), 0.0)
-    return numbers
-
-
-def head_factors(problem: Problem, scale: Floats, shift: tuple[int, ...]) -> tuple[Codes, Floats]:
-    """The heads η+μ of the constraints of one μ, and E·s(η+μ)/s(η)."""
-    moved = problem.differences.group.moved(shift)
-    return moved, problem.ratio * scale[moved] / scale
-
-
-def _suggestion(
-    problem: Problem, solution: Solution | None, masses: NDArray[np.int64], rows: list[Codes]
-) -> Suggestion | None:
-    if solution is None:
-        return None
-    scale = problem.scale()
-    numbers = np.array(rows, dtype=np.int64).reshape(len(rows), masses.size)
-    multipliers = solution.multipliers[numbers] / scale
-    for index, shift in enumerate(problem.differences.shifts):
-        multipliers[index] /= np.maximum(1.0, head_factors(problem, scale, shift)[1])
-    return Suggestion(
-        masses=np.maximum(0.0, solution.values[masses] * scale),
-        multipliers=multipliers,
-        objective=solution.objective / _TOTAL,
-        bound=solution.bound / _TOTAL,
-        finished=solution.finished,
-        solver=solution.solver,
+def _fold(window: Window) -> tuple[Numbers, list[int]]:
+    """For each element of the window the number of its variable, and the differences to write."""
+    problem = window.problem
+    shifts, group = problem.differences.shifts, problem.group
+    everything = list(range(len(shifts)))
+    negatives = group.negatives()
+    even = (
+        isinstance(problem.loss, Loss)
+        and problem.is_plain
+        and {group.negative(shift) for shift in shifts} == set(shifts)
+        and np.array_equal(problem.loss.numerators, problem.loss.numerators[negatives])
+        and np.array_equal(problem.steps, problem.steps[negatives])
     )
+    if not even:
+        return np.arange(window.near.size), everything
+    mirror = window.numbers[negatives[window.near]]
+    _, orbit = np.unique(np.minimum(np.arange(window.near.size), mirror), return_inverse=True)
+    return orbit, [i for i in everything if shifts[i] <= group.negative(shifts[i])]
 
 
-def proved_bound(problem: Problem, multipliers: Floats) -> Fraction:
+def _loss_of_closed_form(window: Window) -> float:
+    return float(window.costs @ window.scale / window.scale.sum())
+
+
+def _sums(groups: Numbers, values: Floats) -> Floats:
+    return np.bincount(groups, values).astype(np.float64)
+
+
+def _power_of_two(value: float) -> float:
+    return math.ldexp(1.0, round(math.log2(value))) if value > 0 else 1.0
+
+
+def _down(value: Fraction) -> float:
+    return float(np.nextafter(float(value), 0.0))
+
+
+def _times_power(numbers: Precise, exponents: Floats | float) -> Precise:
+    """numbers·2^exponents, rounded down."""
+    by = np.broadcast_to(np.round(exponents).astype(np.int64), numbers.shape).tolist()
+    found = np.empty(numbers.shape, dtype=object)
+    found[:] = [n << e if e >= 0 else n >> -e for n, e in zip(numbers.tolist(), by, strict=True)]
+    return found
+
+
+def proved_bound(problem: Problem, law: LinearLaw) -> Fraction:
     """An exact lower bound of the loss of any pure or approximate law, from multipliers a ≥ 0.
 
-    For every feasible f, Σ_μ Σ_η a_μ(η)·(f(η) - E·f(η+μ)) ≤ δ·Σ_μ max a_μ. Adding ρ·f and
-    collecting the factor of each f(η) gives (weak duality, MATH.md "Floats are not private")
+    For every feasible f, Σ_μ Σ_η a_μ(η)·(f(η) - E·f(η+μ)) ≤ δ·Σ_μ max a_μ, and for every demand
+    b·(c·f - limit) ≤ 0. Adding ρ·f and collecting the factor of each f(η) gives (weak duality,
+    MATH.md "Floats are not private")
 
-        loss ≥ min over η of [ρ(η) + Σ_μ a_μ(η) - E·Σ_μ a_μ(η-μ)] - δ·Σ_μ max a_μ.
+        loss ≥ min over η of [ρ(η) + Σ_μ a_μ(η) - E·Σ_μ a_μ(η-μ) + Σ b·c(η)]
+               - δ·Σ_μ max a_μ - Σ b·limit.
 
-    Any non-negative numbers will do for a, so the solver's are rounded to a grid; E is replaced by
-    a rational above it, which can only lower the bound.
+    Any non-negative a will do (and b of any sign for an equation), so nothing is asked of the
+    solver; E is replaced by a rational above it, which can only lower the bound. For a worst-case
+    loss ρ is the mixture of the losses of the true answers by their multipliers.
     """
-    grid = 2**60
     _, high = exp_bounds(problem.guarantee.epsilon)
-    sums_here: Codes = np.zeros(problem.size, dtype=object)
-    sums_behind: Codes = np.zeros(problem.size, dtype=object)
+    ratio = -(-high.numerator * ONE // high.denominator)
+    group, shifts = problem.group, problem.differences.shifts
+    multipliers = np.maximum(law.multipliers, 0)
+    reduced, weight = _costs(problem.loss, law.answers)
     largest = 0
-    for shift, row in zip(problem.differences.shifts, multipliers, strict=True):
-        exact = np.array([int(a * grid) for a in row.tolist()], dtype=object)
-        group = problem.differences.group
-        sums_here = sums_here + exact
-        sums_behind = sums_behind + exact[group.moved(group.negative(shift))]
-        largest += max(exact.tolist())
-    denominator = problem.loss.denominator
-    reduced = (
-        (Fraction(int(cost), denominator) * grid + here - high * behind)
-        for cost, here, behind in zip(
-            problem.loss.numerators.tolist(), sums_here, sums_behind, strict=True
-        )
-    )
-    bound: Fraction = (min(reduced) - problem.guarantee.delta * largest) / grid
+    for shift, row in zip(shifts, multipliers, strict=True):
+        tails = np.flatnonzero(row)
+        heads = group.moved(shift)[tails]
+        reduced[tails] += row[tails]
+        reduced[heads] -= (ratio * row[tails] >> PLACES) + 1
+        largest += max(row.tolist())
+    limits = Fraction(0)
+    for constraint, given in zip(problem.constraints, law.demands.tolist(), strict=True):
+        share = given if constraint.equal else max(0, given)
+        reduced = reduced + share * constraint.coefficients.astype(object)
+        limits += share * constraint.limit
+    bound: Fraction = (min(reduced.tolist()) - problem.guarantee.delta * largest - limits) / weight
     return max(Fraction(0), bound)
+
+
+def _costs(loss: Loss | WorstCaseLoss, answers: Precise) -> tuple[Precise, int]:
+    """ρ·weight rounded down, in integers, and the weight."""
+    if isinstance(loss, Loss):
+        return loss.numerators.astype(object) * ONE // loss.denominator, ONE
+    shares = np.maximum(answers, 0)
+    weight = int(sum(shares.tolist()))
+    if weight == 0:
+        return np.zeros(loss.numerators.shape[1], dtype=object), 1
+    return (shares @ loss.numerators.astype(object)) // loss.denominator, weight

@@ -14,62 +14,113 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.int64]
+"""Numbers of columns, rows or elements; -1 where there is none."""
 
 TOLERANCE = 1e-10
 """Feasibility and optimality tolerance asked of the solver, on rows scaled to about 1."""
 
-ARRAYS_FROM = 200
-"""Rows from which a program is handed over as arrays."""
+ARRAYS_FROM = 50
+"""Rows from which a program is handed over as arrays (measured by benchmarks/bench_programs.py)."""
+
+_ENDLESS = 1e30
+"""What HiGHS takes for infinite; PuLP refuses the real thing."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """minimise cost·x subject to rows·x ≤ limit (or = limit), lower ≤ x ≤ upper, some x whole.
+
+    Row r has the entries ``starts[r]`` to ``starts[r + 1]`` of ``columns`` and ``values``.
+    """
+
+    cost: Floats
+    lower: Floats
+    upper: Floats
+    whole: NDArray[np.bool_]
+    starts: Numbers
+    columns: Numbers
+    values: Floats
+    limit: Floats
+    equal: NDArray[np.bool_]
 
 
 @dataclass
-class Program:
-    """minimise cost·x subject to rows·x ≤ limit (or = limit), 0 ≤ x ≤ upper, some x whole numbers.
+class Builder:
+    """A program in the making; columns and rows are numbered in the order they are added."""
 
-    Rows are collected as sparse entries; columns and rows are numbered in the order they are added.
-    """
+    _costs: list[Floats] = field(default_factory=list)
+    _upper: list[Floats] = field(default_factory=list)
+    _whole: list[NDArray[np.bool_]] = field(default_factory=list)
+    _lengths: list[Numbers] = field(default_factory=list)
+    _columns: list[Numbers] = field(default_factory=list)
+    _values: list[Floats] = field(default_factory=list)
+    _limits: list[Floats] = field(default_factory=list)
+    _equal: list[NDArray[np.bool_]] = field(default_factory=list)
+    _width: int = 0
+    _height: int = 0
 
-    cost: list[float] = field(default_factory=list)
-    upper: list[float | None] = field(default_factory=list)
-    whole: list[bool] = field(default_factory=list)
-    rows: list[list[tuple[int, float]]] = field(default_factory=list)
-    limit: list[float] = field(default_factory=list)
-    equal: list[bool] = field(default_factory=list)
+    def add_columns(self, costs: Floats, upper: float = np.inf, *, whole: bool = False) -> Numbers:
+        """Add one variable, at least 0, for each cost; return their numbers."""
+        first, self._width = self._width, self._width + costs.size
+        self._costs.append(np.asarray(costs, dtype=np.float64))
+        self._upper.append(np.full(costs.size, upper))
+        self._whole.append(np.full(costs.size, whole))
+        return np.arange(first, self._width)
 
-    def add_columns(
-        self, costs: Floats, upper: float | None = None, *, whole: bool = False
-    ) -> NDArray[np.int64]:
-        """Add one variable for each cost; return their numbers."""
-        first = len(self.cost)
-        self.cost.extend(costs.tolist())
-        self.upper.extend([upper] * costs.size)
-        self.whole.extend([whole] * costs.size)
-        return np.arange(first, first + costs.size)
+    def add_rows(self, columns: Numbers, values: Floats, limits: Floats) -> Numbers:
+        """Add the rows Σ values·x[columns] ≤ limits, both of shape (rows, terms).
+
+        A term whose column is -1 is left out. Returns the numbers of the rows.
+        """
+        there = columns >= 0
+        self._lengths.append(there.sum(axis=1))
+        self._columns.append(columns[there])
+        self._values.append(np.broadcast_to(values, columns.shape)[there])
+        self._limits.append(np.asarray(limits, dtype=np.float64))
+        self._equal.append(np.zeros(len(columns), dtype=bool))
+        first, self._height = self._height, self._height + len(columns)
+        return np.arange(first, self._height)
 
     def add_row(
-        self, columns: NDArray[np.int64], values: Floats, limit: float, *, equal: bool = False
+        self, columns: Numbers, values: Floats, limit: float, *, equal: bool = False
     ) -> int:
-        """Add Σ values·x[columns] ≤ limit, or = limit; return the row's number."""
-        self.rows.append(list(zip(columns.tolist(), values.tolist(), strict=True)))
-        self.limit.append(limit)
-        self.equal.append(equal)
-        return len(self.rows) - 1
+        """Add one row Σ values·x[columns] ≤ limit, or = limit; return its number."""
+        number = int(self.add_rows(columns[None, :], values[None, :], np.array([limit]))[0])
+        self._equal[-1][:] = equal
+        return number
+
+    def build(self) -> Program:
+        """The program."""
+        return Program(
+            cost=np.concatenate(self._costs),
+            lower=np.zeros(self._width),
+            upper=np.concatenate(self._upper),
+            whole=np.concatenate(self._whole),
+            starts=np.concatenate([[0], np.cumsum(np.concatenate(self._lengths))]),
+            columns=np.concatenate(self._columns),
+            values=np.concatenate(self._values),
+            limit=np.concatenate(self._limits),
+            equal=np.concatenate(self._equal),
+        )
 
 
 @dataclass(frozen=True)
 class Solution:
     """What the solver says, unproved.
 
-    ``multipliers[row]`` is at least 0: what a unit more of the row's limit would save. ``bound`` is
-    the solver's lower bound of the objective. ``finished`` tells a proved end from a time limit.
+    ``duals[row]`` is what a unit more of the row's limit would add to the objective: at most 0 for
+    an inequality. ``bound`` is the solver's lower bound of the objective. ``finished`` tells a
+    proved end from a time limit. ``basis`` is the solver's own, to start a like program from.
     """
 
     values: Floats
-    multipliers: Floats
+    duals: Floats
     objective: float
     bound: float
     finished: bool
     solver: str
+    basis: Any = None
 
 
 def solve(
@@ -78,13 +129,14 @@ def solve(
     *,
     tolerance: float = TOLERANCE,
     gaps: tuple[float, float] = (1e-9, 1e-12),
+    basis: Any = None,
 ) -> Solution | None:
     """Solve with HiGHS; ``None`` when there is no feasible point (found).
 
     ``time_limit`` is in seconds; a solve that it stops is marked ``finished=False``. A search ends
     when the bound is within the relative or the absolute of the ``gaps``. Small programs
     go through PuLP, larger ones as arrays: PuLP builds row by row in Python, which from about
-    ``ARRAYS_FROM`` rows on costs more than solving (benchmarks/bench_programs.py).
+    ``ARRAYS_FROM`` rows on costs more than solving. With a ``basis`` arrays are used at any size.
     """
     options = {
         "threads": 1,
@@ -92,13 +144,16 @@ def solve(
         "dual_feasibility_tolerance": tolerance,
         "mip_rel_gap": gaps[0],
         "mip_abs_gap": gaps[1],
+        # HiGHS drops smaller coefficients, and a tail has many elements.
+        "small_matrix_value": 1e-12,
     }
     if time_limit is not None:
         options["time_limit"] = float(time_limit)
-    if len(program.rows) >= ARRAYS_FROM:
-        return _read(_run_as_arrays(program, options), None, has_whole=any(program.whole))
+    has_whole = bool(program.whole.any())
+    if program.limit.size >= ARRAYS_FROM or basis is not None:
+        return _read(_run_as_arrays(program, options, basis), None, has_whole=has_whole)
     ran = _run_through_pulp(program, options)
-    return None if ran is None else _read(*ran, has_whole=any(program.whole))
+    return None if ran is None else _read(*ran, has_whole=has_whole)
 
 
 def _run_through_pulp(
@@ -108,18 +163,29 @@ def _run_through_pulp(
     import pulp
 
     problem = pulp.LpProblem("noise_law", pulp.LpMinimize)
-    columns = [
-        problem.add_variable(f"x{i}", 0, upper, pulp.LpInteger if whole else pulp.LpContinuous)
-        for i, (upper, whole) in enumerate(zip(program.upper, program.whole, strict=True))
-    ]
-    problem += pulp.LpAffineExpression(
-        {column: cost for column, cost in zip(columns, program.cost, strict=True) if cost}
+    bounds = zip(
+        program.lower.tolist(), program.upper.tolist(), program.whole.tolist(), strict=True
     )
-    for entries, limit, equal in zip(program.rows, program.limit, program.equal, strict=True):
+    columns = [
+        problem.add_variable(
+            f"x{i}",
+            lower if np.isfinite(lower) else None,
+            upper if np.isfinite(upper) else None,
+            pulp.LpInteger if whole else pulp.LpContinuous,
+        )
+        for i, (lower, upper, whole) in enumerate(bounds)
+    ]
+    costs = zip(columns, program.cost.tolist(), strict=True)
+    problem += pulp.LpAffineExpression({column: cost for column, cost in costs if cost})
+    for row, limit in enumerate(program.limit.tolist()):
+        entries = slice(program.starts[row], program.starts[row + 1])
+        terms = zip(
+            program.columns[entries].tolist(), program.values[entries].tolist(), strict=True
+        )
         problem += pulp.LpConstraint(
-            pulp.LpAffineExpression({columns[i]: value for i, value in entries}),
-            pulp.LpConstraintEQ if equal else pulp.LpConstraintLE,
-            rhs=limit,
+            pulp.LpAffineExpression({columns[i]: value for i, value in terms}),
+            pulp.LpConstraintEQ if program.equal[row] else pulp.LpConstraintLE,
+            rhs=min(limit, _ENDLESS),
         )
     try:
         problem.solve(pulp.HiGHS(msg=False, **options))
@@ -131,29 +197,29 @@ def _run_through_pulp(
     return highs, order
 
 
-def _run_as_arrays(program: Program, options: dict[str, float]) -> Any:
+def _run_as_arrays(program: Program, options: dict[str, float], basis: Any) -> Any:
     import highspy
 
     model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(program.cost), len(program.rows)
-    model.col_cost_ = np.array(program.cost)
-    model.col_lower_ = np.zeros(len(program.cost))
-    model.col_upper_ = np.array([np.inf if u is None else u for u in program.upper])
-    limit = np.array(program.limit)
-    model.row_upper_ = limit
-    model.row_lower_ = np.where(program.equal, limit, -np.inf)
-    lengths = [len(row) for row in program.rows]
+    model.num_col_, model.num_row_ = program.cost.size, program.limit.size
+    model.col_cost_ = program.cost
+    model.col_lower_, model.col_upper_ = program.lower, program.upper
+    model.row_upper_ = program.limit
+    model.row_lower_ = np.where(program.equal, program.limit, -np.inf)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    model.a_matrix_.index_ = np.array([i for row in program.rows for i, _ in row], dtype=np.int32)
-    model.a_matrix_.value_ = np.array([value for row in program.rows for _, value in row])
-    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-    model.integrality_ = [kinds[whole] for whole in program.whole]
+    model.a_matrix_.start_ = program.starts.astype(np.int32)
+    model.a_matrix_.index_ = program.columns.astype(np.int32)
+    model.a_matrix_.value_ = program.values
+    if program.whole.any():
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model.integrality_ = [kinds[whole] for whole in program.whole.tolist()]
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     for name, value in options.items():
         highs.setOptionValue(name, value)
     highs.passModel(model)
+    if basis is not None:
+        highs.setBasis(basis)
     highs.run()
     return highs
 
@@ -170,9 +236,10 @@ def _read(highs: Any, order: list[int | None] | None, *, has_whole: bool) -> Sol
         values = np.array([0.0 if i is None else values[i] for i in order])
     return Solution(
         values=values,
-        multipliers=np.maximum(0.0, -np.array(solution.row_dual, dtype=np.float64)),
+        duals=np.array(solution.row_dual, dtype=np.float64),
         objective=float(info.objective_function_value),
         bound=float(info.mip_dual_bound if has_whole else info.objective_function_value),
         finished=status == highspy.HighsModelStatus.kOptimal,
         solver=f"HiGHS {highs.version()}",
+        basis=None if has_whole or order is not None else highs.getBasis(),
     )

@@ -3,26 +3,30 @@
 Only the shape of the solver's answer is used. Where constraints are hard, integers are rounded up
 from the heaviest element outwards until every ratio holds; where δ may be spent, the program was
 solved with a slightly smaller δ, and rounding uses what was left free. Nothing here is trusted:
-:func:`release.design.design` proves each law again before anyone sees it.
+:func:`release.ladder.design` proves each law again before anyone sees it.
 """
 
 from __future__ import annotations
 
 import heapq
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from release.guarantee import Differences
 from release.law import Law
-from release.mechanisms.linear import Pattern
-from release.mechanisms.program import Floats
+from release.mechanisms.refine import PLACES, Precise
+
+Pattern: TypeAlias = NDArray[np.bool_]
+"""Shape (|M|, size): which constraints f(η) ≤ E·f(η+μ) are given up."""
 
 _ROUNDS = 6
 
 
 def raise_to_feasible(
-    masses: Floats, differences: Differences, ratio: Fraction, bits: int, pattern: Pattern | None
+    masses: Precise, differences: Differences, ratio: Fraction, bits: int, pattern: Pattern | None
 ) -> Law:
     """Integers near ``masses`` with w(η) ≤ ratio·w(η+μ) for every constraint not given up.
 
@@ -34,7 +38,7 @@ def raise_to_feasible(
     """
     total = 2**bits
     scale = Fraction(total)
-    shares = {int(e): Fraction(float(masses[e])) for e in np.flatnonzero(masses > 0)}
+    shares = {int(e): int(masses[e]) for e in np.flatnonzero(masses > 0)}
     whole = sum(shares.values())
     moved = [differences.group.moved(shift).tolist() for shift in differences.shifts]
     given_up = None if pattern is None else pattern.tolist()
@@ -42,7 +46,7 @@ def raise_to_feasible(
     for _ in range(_ROUNDS):
         start = [0] * differences.group.size
         for element, share in shares.items():
-            start[element] = int(share / whole * scale)
+            start[element] = share * scale.numerator // (whole * scale.denominator)
         weights = _close(start, moved, ratio, given_up)
         surplus = sum(weights) - total
         if 0 <= surplus <= 4 * len(weights):
@@ -86,17 +90,26 @@ def _close(
     return weights
 
 
-def round_mixture(masses: Floats, safe: Law, share: Fraction) -> Law:
-    """Integers near share·masses + (1-share)·safe, with the total of ``safe``.
+def round_down(masses: Precise, differences: Differences, bits: int) -> Law:
+    """Integers just below ``masses``; what is missing to the total goes to the heaviest.
+
+    Raises:
+        ValueError: the masses add up to much more than one.
+    """
+    weights = [(int(mass) << bits) >> PLACES for mass in masses.tolist()]
+    weights[int(np.argmax(masses))] += 2**bits - sum(weights)
+    return Law.of(differences.group, weights)
+
+
+def mix(law: Law, safe: Law, share: Fraction) -> Law:
+    """Integers near share·law + (1-share)·safe, two laws of the same total.
 
     The hockey-stick δ is convex, so mixing towards a law with δ = 0 lowers it in proportion.
     Rounding down loses less than two units an element; they go to the heaviest.
     """
-    total = safe.total
-    shares = [Fraction(float(m)) for m in masses / masses.sum()]
     weights = [
-        int(share * total * mass) + int((1 - share) * weight)
-        for mass, weight in zip(shares, safe.weights.tolist(), strict=True)
+        int(share * one) + int((1 - share) * other)
+        for one, other in zip(law.weights.tolist(), safe.weights.tolist(), strict=True)
     ]
-    weights[int(np.argmax(masses))] += total - sum(weights)
-    return Law.of(safe.group, weights)
+    weights[weights.index(max(weights))] += law.total - sum(weights)
+    return Law.of(law.group, weights)

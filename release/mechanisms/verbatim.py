@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from release.mechanisms.linear import Problem
+from release.mechanisms.problem import Problem
 from release.mechanisms.program import Floats
 
 

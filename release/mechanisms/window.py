@@ -1,56 +1,20 @@
-"""Probabilistic guarantees with δ > 0 and any loss: the mixed-integer program in a window.
+"""The elements near the centre, which are all that a program needs to know (MATH.md E).
 
-Which constraints to give up is what the integers say. The split form (DESIGN.md §3.6): f = y + g
-with a binary u_μ(η) for each difference and element,
-
-    f - y ≤ E·f(η+μ),   y ≤ f,   y ≤ δ·u,   f - y ≤ 1-u,   Σ_η y_μ(η) ≤ δ.
-
-u = 1 gives the constraint up and puts the whole mass into the budget, as definition (3) of
-Kadam et al. 2024 counts it; u = 0 keeps it. The relaxation is the approximate program. The paper's
-(13g) is not needed: no optimum gives up a constraint that holds (MATH.md G).
-
-Window (MATH.md E). Only elements within a radius of the centre have variables of their own. The
-others are one free mass at the cheapest of their costs, and constraints into them cost nothing:
-that relaxes the program, so its optimum bounds the loss from below for the whole group, however
-large. The pattern it finds, completed with zeros outside, is solved again as a linear program; its
-law bounds the loss from above. When the two differ, the window grows.
-
-Incumbent. Cutting the mass off at a radius gives patterns at once; the best of them caps the loss.
-With the cap, linear programs give least masses near the centre, and an element that must weigh more
-than δ cannot give a constraint up, so its binaries go.
+Outside, mass is one free variable at the cheapest cost found there, and constraints into the
+outside cost nothing. That relaxes a program, so its optimum bounds the loss from below for the
+whole group, however large.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from release.answers import Codes
-from release.mechanisms.linear import Pattern, Problem
-from release.mechanisms.program import Floats, Program, Solution, solve
-
-_LOOSE = 1e-7
-"""Tolerance of the searches: only a pattern is taken from them."""
-
-_NOTHING = 1e-8
-"""Losses below this share of the largest cost count as none, or a search for 0 would not end."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """Masses on the whole group with the pattern they keep to, and the solver's lower bound."""
-
-    masses: Floats
-    pattern: Pattern
-    objective: float
-    bound: float
-    finished: bool
-    solver: str
+from release.mechanisms.problem import Problem
+from release.mechanisms.program import Builder, Floats, Numbers
 
 
 @dataclass(frozen=True)
@@ -60,6 +24,11 @@ class Window:
     problem: Problem
     radius: int
 
+    @classmethod
+    def all_of(cls, problem: Problem) -> Window:
+        """The window with nothing outside."""
+        return cls(problem, int(problem.steps.max()))
+
     @cached_property
     def near(self) -> Codes:
         """The elements, ascending; those no difference leads to join once all others are there."""
@@ -68,12 +37,17 @@ class Window:
         return np.flatnonzero(within if self.radius >= steps.max() else within & (steps >= 0))
 
     @cached_property
-    def heads(self) -> list[Codes]:
-        """For each difference, the number of η+μ in the window for each η in it; -1 outside."""
+    def numbers(self) -> Numbers:
+        """For each element of the group its number in the window; -1 outside."""
         numbers = np.full(self.problem.size, -1, dtype=np.int64)
         numbers[self.near] = np.arange(self.near.size)
-        group = self.problem.differences.group
-        return [numbers[group.moved(s)[self.near]] for s in self.problem.differences.shifts]
+        return numbers
+
+    @cached_property
+    def heads(self) -> list[Numbers]:
+        """For each difference, the number of η+μ in the window for each η in it; -1 outside."""
+        group = self.problem.group
+        return [self.numbers[group.moved(s)[self.near]] for s in self.problem.differences.shifts]
 
     @property
     def whole(self) -> bool:
@@ -90,11 +64,6 @@ class Window:
         """ρ of the elements."""
         return self.problem.costs[self.near]
 
-    @property
-    def nothing(self) -> float:
-        """A loss that counts as none, at the size of the costs in the window."""
-        return _NOTHING * float(self.costs.max())
-
     @cached_property
     def outside_cost(self) -> float:
         """The cheapest ρ outside."""
@@ -103,193 +72,26 @@ class Window:
         return float(self.problem.costs[outside].min())
 
 
-def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
-    """The best masses found within ``time_limit`` seconds, up to a relative ``gap``."""
-    deadline = time.monotonic() + time_limit
-    best = best_cut(problem)
-    bound = 0.0
-    radius = (_reach(problem, best) if best is not None else 4) + 3
-    while True:
-        window = Window(problem, radius)
-        cap = math.inf if best is None else best.objective
-        kept = kept_tails(window, cap, deadline)
-        solution, chosen = _search(window, kept, deadline)
-        if solution is None:
-            # Nothing is as good as the incumbent (or there was no time to find it).
-            break
-        bound = max(bound, min(solution.bound, cap))
-        completed = solve_pattern(window, chosen, solution.values)
-        if completed is not None and (best is None or completed.objective < best.objective):
-            best = completed
-        if best is None or not solution.finished or time.monotonic() > deadline:
-            break
-        if window.whole or _is_close(window, best.objective, bound, gap):
-            break
-        radius += max(2, radius // 3)
-    if best is None:
-        return None
-    return replace(best, bound=bound, finished=_is_close(window, best.objective, bound, gap))
-
-
-def _is_close(window: Window, objective: float, bound: float, gap: float) -> bool:
-    return objective - bound <= max(gap * objective, 2 * window.nothing)
-
-
-def _reach(problem: Problem, found: Found) -> int:
-    return int(problem.steps[found.masses > 0].max())
-
-
-def best_cut(problem: Problem) -> Found | None:
-    """The best law without mass beyond a radius, over all radii; None if no radius will do."""
-    depth = int(problem.steps.max())
-    epsilon, delta = float(problem.guarantee.epsilon), problem.delta
-    # A boundary lighter than δ needs about this many steps; start where it is surely heavier.
-    radius = min(depth, max(0, int(math.log(1 / (delta * problem.size)) / epsilon) - 2))
-    best: Found | None = None
-    worse = 0
-    while radius <= depth and worse < 3:
-        window = Window(problem, radius)
-        boundary = np.array([heads < 0 for heads in window.heads])
-        found = solve_pattern(window, boundary, None)
-        if found is not None and (best is None or found.objective < best.objective):
-            best, worse = found, 0
-        elif best is not None:
-            worse += 1
-        radius += 1
-    return best
-
-
-def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> Found | None:
-    """The least loss in the window with these constraints given up and no mass outside.
-
-    ``given_up`` has shape (|M|, elements of the window). With ``values``, masses of a relaxed
-    solution, constraints that lead out of the window are given up where there was mass.
-    """
-    problem = window.problem
-    if values is not None:
-        with_mass = values[: window.near.size] > _LOOSE
-        leaving = np.array([heads < 0 for heads in window.heads])
-        given_up = given_up | (leaving & with_mass)
-    total = 1e4
-    program, masses = _start(window, total, outside=False)
-    for heads, loose in zip(window.heads, given_up, strict=True):
-        for tail in np.flatnonzero(~loose).tolist():
-            _keep(program, window, masses, tail, int(heads[tail]), None)
-        tails = np.flatnonzero(loose)
-        if tails.size:
-            shares = window.scale[tails] / problem.delta
-            program.add_row(masses[tails], shares, total * (1 - 1e-9))
-    solution = solve(program)
-    if solution is None or not solution.finished:
-        return None
-    everywhere = np.zeros(problem.size)
-    everywhere[window.near] = np.maximum(0.0, solution.values[masses] * window.scale) / total
-    pattern = np.zeros((len(given_up), problem.size), dtype=bool)
-    pattern[:, window.near] = given_up
-    objective = solution.objective / total
-    return Found(everywhere, pattern, objective, 0.0, True, solution.solver)
-
-
-def kept_tails(window: Window, cap: float, deadline: float) -> NDArray[np.bool_]:
-    """The elements that weigh more than δ in every law that loses at most ``cap``."""
-    kept = np.zeros(window.near.size, dtype=bool)
-    if not math.isfinite(cap):
-        return kept
-    order = np.argsort(window.problem.steps[window.near], kind="stable")
-    for tail in order.tolist():
-        at_centre = window.problem.steps[window.near[tail]] == 0
-        behind = any(bool((heads[kept] == tail).any()) for heads in window.heads)
-        if not (at_centre or behind) or time.monotonic() > deadline:
-            continue
-        least = _least_mass(window, tail, kept, cap)
-        if least > window.problem.delta * (1 + 1e-6):
-            kept[tail] = True
-        elif at_centre:
-            break
-    return kept
-
-
-def _least_mass(window: Window, tail: int, kept: NDArray[np.bool_], cap: float) -> float:
-    """A lower bound of one mass: the approximate relaxation with the loss capped."""
-    program, masses = _start(window, 1.0, outside=True)
-    losses = np.array(program.cost)
-    columns = np.arange(losses.size)
-    program.add_row(columns, losses, cap * (1 + 1e-9))
-    program.cost = [0.0] * len(program.cost)
-    program.cost[int(masses[tail])] = float(window.scale[tail])
-    for heads in window.heads:
-        slack = program.add_columns(np.zeros(window.near.size), 1.0)
-        for at in range(window.near.size):
-            if heads[at] >= 0:
-                loose = None if kept[at] else int(slack[at])
-                _keep(program, window, masses, at, int(heads[at]), loose)
-        program.add_row(slack, np.ones(slack.size), 1.0)
-    solution = solve(program, tolerance=_LOOSE)
-    return solution.bound if solution is not None and solution.finished else 0.0
-
-
-def _search(
-    window: Window, kept: NDArray[np.bool_], deadline: float
-) -> tuple[Solution | None, Pattern]:
-    """The mixed-integer program of the module's docstring; its solution and the pattern u."""
-    program, masses = _start(window, 1.0, outside=True)
-    delta, scale = window.problem.delta, window.scale
-    chosen = np.full((len(window.heads), window.near.size), -1, dtype=np.int64)
-    for index, heads in enumerate(window.heads):
-        loose = np.flatnonzero((heads >= 0) & ~kept)
-        for tail in np.flatnonzero((heads >= 0) & kept).tolist():
-            _keep(program, window, masses, tail, int(heads[tail]), None)
-        if not loose.size:
-            continue
-        given = program.add_columns(np.zeros(loose.size), 1.0)  # y/δ
-        chosen[index, loose] = program.add_columns(np.zeros(loose.size), 1.0, whole=True)  # u
-        for tail, y in zip(loose.tolist(), given.tolist(), strict=True):
-            f, u = int(masses[tail]), int(chosen[index, tail])
-            share = delta / scale[tail]
-            _keep(program, window, masses, tail, int(heads[tail]), y)
-            program.add_row(np.array([y, f]), np.array([share, -1.0]), 0.0)
-            program.add_row(np.array([y, u]), np.array([1.0, -1.0]), 0.0)
-            program.add_row(np.array([f, y, u]), np.array([scale[tail], -delta, 1.0]), 1.0)
-        program.add_row(given, np.ones(loose.size), 1.0)
-    left = max(0.05, deadline - time.monotonic())
-    # Tighter than the budget, or the tolerance would be spent as one.
-    tolerance = max(1e-10, min(_LOOSE, delta * 1e-3))
-    solution = solve(program, left, tolerance=tolerance, gaps=(_LOOSE, window.nothing))
-    if solution is None:
-        return None, np.zeros(chosen.shape, dtype=bool)
-    pattern = np.where(chosen >= 0, solution.values[chosen] > 0.5, False)
-    return solution, pattern
-
-
-def _start(window: Window, total: float, *, outside: bool) -> tuple[Program, NDArray[np.int64]]:
-    """Columns for the masses (and the free mass outside) and the row of their sum."""
-    program = Program()
-    masses = program.add_columns(window.costs * window.scale)
-    columns, weights = masses, window.scale
-    if outside and not window.whole:
-        free = program.add_columns(np.array([window.outside_cost]))
-        columns, weights = np.append(masses, free), np.append(window.scale, 1.0)
-    program.add_row(columns, weights, total, equal=True)
-    return program, masses
-
-
-def _keep(
-    program: Program,
+def keep_rows(
+    builder: Builder,
     window: Window,
-    masses: NDArray[np.int64],
-    tail: int,
-    head: int,
-    slack: int | None,
-) -> None:
-    """The row f(tail) - E·f(head) ≤ δ·slack, scaled; a head outside (-1) has no mass."""
-    scale, ratio = window.scale, window.problem.ratio
-    factor = ratio * scale[head] / scale[tail] if head >= 0 else 0.0
-    largest = max(1.0, factor)
-    columns, values = [int(masses[tail])], [1.0 / largest]
-    if head >= 0:
-        columns.append(int(masses[head]))
-        values.append(-factor / largest)
+    masses: Numbers,
+    tails: Numbers,
+    heads: Numbers,
+    slack: tuple[Numbers, Floats | float] | None = None,
+) -> tuple[Numbers, Floats]:
+    """Rows f(tail) - E·f(head) ≤ unit·slack, each divided by a power of two; a head of -1 is empty.
+
+    ``masses`` are the columns of the elements of the window, ``slack`` the columns for each tail
+    and their units. Returns the numbers of the rows and what each was divided by in units of f.
+    """
+    scale = window.scale
+    factor = np.where(heads >= 0, window.problem.ratio * scale[heads] / scale[tails], 0.0)
+    largest = np.exp2(np.maximum(0.0, np.ceil(np.log2(np.maximum(factor, 1.0)))))
+    columns = [masses[tails], np.where(heads >= 0, masses[heads], -1)]
+    values = [1.0 / largest, -factor / largest]
     if slack is not None:
-        columns.append(slack)
-        values.append(-window.problem.delta / scale[tail] / largest)
-    program.add_row(np.array(columns), np.array(values), 0.0)
+        columns.append(slack[0])
+        values.append(-slack[1] / scale[tails] / largest)
+    rows = builder.add_rows(np.stack(columns, 1), np.stack(values, 1), np.zeros(tails.size))
+    return rows, largest * scale[tails]

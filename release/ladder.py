@@ -1,0 +1,354 @@
+"""The front door: the law that loses least under a promised guarantee, proved.
+
+A ladder; the first rung that applies (DESIGN.md §3.6):
+
+1. the closed forms: the error rate, and growing losses with all differences up to a width;
+2. the linear program, for pure and approximate guarantees, any loss and further demands;
+3. for probabilistic guarantees with δ > 0, levels where the loss is the error rate and CP-SAT is
+   there, else the mixed-integer program in a window.
+
+Whatever a rung returns is a suggestion. It becomes a law of integers, the guarantee is proved on
+those integers, and a law that cannot be proved does not leave this module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from release.constraints import Constraint
+from release.errors import DesignError
+from release.exact import exp_below_any_verifier
+from release.guarantee import Definition, Differences, Guarantee, keeps
+from release.law import DEFAULT_BITS, Law
+from release.losses import Loss, WorstCaseLoss
+from release.mechanisms.closed_form import (
+    delta_buys_nothing,
+    highest_mode,
+    mixture_law,
+    pure_law,
+    staircase,
+)
+from release.mechanisms.integer import find_law
+from release.mechanisms.levels import available as levels_available
+from release.mechanisms.levels import solve_levels
+from release.mechanisms.linear import LinearLaw, proved_bound, solve_linear
+from release.mechanisms.problem import Problem
+from release.mechanisms.program import Floats
+from release.mechanisms.refine import precise
+from release.mechanisms.repair import Pattern, mix, raise_to_feasible, round_down
+from release.mechanisms.window import Window
+
+TIME_LIMIT = 60.0
+"""Seconds a mixed-integer program may take before its best law is used, with its honest gap."""
+
+_SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
+
+_TIME_LIMIT = "the time limit ended the search; the gap is what is left open"
+
+GAP = Fraction(1, 10**6)
+"""The relative gap at which a law counts as optimal, unless a caller asks for less."""
+
+_SMALL = 20_000
+"""Up to this many answers the safe law is made beside another, to see which loses less."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A proved law with what is known about its optimality.
+
+    ``lower_bound`` is a bound of the loss of every law with this guarantee; ``bound_proved`` tells
+    whether it was proved exactly or is the solver's word. Losses are in the units of the loss.
+    """
+
+    law: Law
+    differences: Differences
+    guarantee: Guarantee
+    loss: Loss | WorstCaseLoss
+    method: str
+    objective: Fraction
+    lower_bound: Fraction
+    bound_proved: bool
+    solver: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> Fraction:
+        """How much better any law could be at most."""
+        return max(Fraction(0), self.objective - self.lower_bound)
+
+    def is_within(self, gap: Fraction = GAP) -> bool:
+        """Whether no law can lose less by more than the share ``gap``."""
+        return self.gap <= gap * self.objective
+
+
+def design(
+    differences: Differences,
+    guarantee: Guarantee,
+    loss: Loss | WorstCaseLoss,
+    constraints: Sequence[Constraint] = (),
+    *,
+    time_limit: float = TIME_LIMIT,
+    gap: Fraction = GAP,
+) -> Design:
+    """The law of least expected ``loss`` that keeps ``guarantee`` under ``differences``.
+
+    ``constraints`` are further linear demands on the law (:mod:`release.constraints`).
+    ``time_limit`` (seconds) bounds a mixed-integer program, which ends earlier once it is proved to
+    be within the relative ``gap``; when the time strikes, the design says so in its notes and its
+    gap, and whether that is good enough is for the caller to decide
+    (:meth:`Design.is_within`).
+
+    Raises:
+        DesignError: no law could be proved, or none keeps the constraints.
+        ValueError: the loss or a constraint does not have one number for each element.
+    """
+    size = differences.group.size
+    if loss.numerators.shape[-1] != size:
+        raise ValueError("the loss needs one cost for each element of the group")
+    if any(constraint.coefficients.shape != (size,) for constraint in constraints):
+        raise ValueError("a constraint needs one coefficient for each element of the group")
+    problem = Problem.of(differences, _in_effect(guarantee), loss, tuple(constraints))
+    found = _closed_form(problem) or _by_solver(problem, time_limit, gap)
+    found = replace(found, guarantee=guarantee)
+    # Proved with a ratio below every verifier's, so that the law passes with any of them.
+    if not keeps(found.law, differences, guarantee, exp_below_any_verifier(guarantee.epsilon)):
+        raise DesignError(f"the law found does not keep the {guarantee}")
+    return found
+
+
+def _in_effect(guarantee: Guarantee) -> Guarantee:
+    """With δ = 0 all three definitions are the pure one."""
+    if guarantee.delta == 0:
+        return Guarantee(Definition.PURE, guarantee.epsilon, guarantee.delta)
+    return guarantee
+
+
+def _finish(
+    problem: Problem,
+    law: Law,
+    method: str,
+    bound: Fraction,
+    *,
+    proved: bool = True,
+    solver: str = "none",
+) -> Design:
+    objective = problem.loss.of(law)
+    return Design(
+        law=law,
+        differences=problem.differences,
+        guarantee=problem.guarantee,
+        loss=problem.loss,
+        method=method,
+        objective=objective,
+        lower_bound=min(bound, objective) if not proved else bound,
+        bound_proved=proved,
+        solver=solver,
+    )
+
+
+def _safe_law(problem: Problem, bits: int = DEFAULT_BITS) -> Law:
+    """The closed form for pure guarantees: feasible under every definition, whatever the loss."""
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    return pure_law(problem.group, problem.steps, ratio, bits)
+
+
+def _closed_form(problem: Problem) -> Design | None:
+    loss = problem.loss
+    if problem.constraints or isinstance(loss, WorstCaseLoss):
+        return None
+    if not problem.differences.shifts:
+        # Nothing moves an answer: the cheapest noise value, for certain.
+        cheapest = loss.cost(int(loss.numerators.argmin()))
+        return _finish(problem, _safe_law(problem), "closed-form", cheapest)
+    if loss.is_error_rate:
+        return _error_rate_law(problem, loss.cost(1))
+    if problem.guarantee.definition is not Definition.PURE:
+        return None
+    steps = staircase(problem.differences, loss, problem.guarantee.epsilon)
+    if steps is None:
+        return None
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    law = pure_law(problem.group, steps.levels, ratio, _bits_for(problem))
+    return _finish(problem, law, "closed-form", steps.lower_bound)
+
+
+def _error_rate_law(problem: Problem, cost: Fraction) -> Design | None:
+    epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta
+    definition = problem.guarantee.definition
+    if definition is Definition.PROBABILISTIC:
+        if not delta_buys_nothing(problem.steps, epsilon, delta):
+            return None
+        delta = Fraction(0)
+    if delta == 0:
+        law = _safe_law(problem)
+    else:
+        ratio = exp_below_any_verifier(epsilon)
+        law = mixture_law(problem.group, problem.steps, ratio, delta)
+    bound = cost * (1 - highest_mode(problem.steps, epsilon, delta))
+    return _finish(problem, law, "closed-form", max(Fraction(0), bound))
+
+
+def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+    definition = problem.guarantee.definition
+    if definition is Definition.PROBABILISTIC:
+        if problem.loss.is_error_rate and not problem.constraints and levels_available():
+            return _by_levels(problem, time_limit, gap)
+        return _by_window(problem, time_limit, gap)
+    return _by_linear(problem)
+
+
+def _by_linear(problem: Problem) -> Design:
+    """The linear program in a window that grows until law and bound meet."""
+    soft = problem.guarantee.definition is Definition.APPROXIMATE
+    bits = _bits_for(problem)
+    safe, bound, solver = _safe_law(problem, bits), Fraction(0), "none"
+    best = safe if _keeps_constraints(problem, safe) else None
+    for window in _windows(problem):
+        found = solve_linear(window, _budget(problem, window, bits) if soft else Fraction(0))
+        if found is None:
+            continue
+        solver = found.solver
+        bound = max(bound, proved_bound(problem, found))
+        made = _law_of(problem, window, found, bits)
+        if made is not None and (best is None or problem.loss.of(made) < problem.loss.of(best)):
+            best = made
+        if best is not None and _is_sharp(problem, problem.loss.of(best), bound):
+            break
+    else:
+        if soft:
+            # A δ that the solver cannot see: the pure law may be the better one.
+            pure = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))
+            other = _by_linear(replace(problem, guarantee=pure))
+            best = min((made for made in (best, other.law) if made), key=problem.loss.of)
+    if best is None:
+        raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
+    return _finish(problem, best, "linear-program", bound, solver=solver)
+
+
+def _windows(problem: Problem) -> Iterator[Window]:
+    """Windows of growing radius; the last is the whole group."""
+    depth = int(problem.steps.max())
+    if problem.is_plain:
+        radius = _first_radius(problem)
+        while Window(problem, radius).near.size * 2 < problem.size:
+            yield Window(problem, radius)
+            radius += radius // 2 + 1
+    yield Window(problem, depth)
+
+
+def _first_radius(problem: Problem) -> int:
+    """Beyond it pure laws have next to no loss, and approximate ones next to no mass."""
+    epsilon, delta = float(problem.guarantee.epsilon), problem.delta
+    decay = np.exp(-epsilon * np.where(problem.steps < 0, np.inf, problem.steps))
+    loss = float(problem.costs @ decay / decay.sum())
+    far = 1e12 * problem.size * float(problem.loss.largest) / max(loss, 1e-300)
+    if problem.guarantee.definition is Definition.APPROXIMATE:
+        far = min(far, 100 / delta)
+    return math.ceil(math.log(max(far, 1.0)) / epsilon) + 2
+
+
+def _is_sharp(problem: Problem, loss: Fraction, bound: Fraction) -> bool:
+    """Whether the bound is within 10⁻¹⁰ of the loss, or of nothing at the size of the costs."""
+    return bool(loss - bound <= loss / 10**10 + problem.loss.largest / 10**18)
+
+
+def _budget(problem: Problem, window: Window, bits: int) -> Fraction:
+    """What of δ is left when every element of the window is rounded (:func:`round_down`)."""
+    rounding = window.near.size * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
+    return max(problem.guarantee.delta - rounding / 2**bits, problem.guarantee.delta / 2)
+
+
+def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> Law | None:
+    """The exact law near a solution, or None where there is none that keeps everything."""
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    differences, guarantee = problem.differences, problem.guarantee
+    try:
+        if guarantee.definition is Definition.APPROXIMATE:
+            law = round_down(found.masses, differences, bits)
+            law = _mixed_until_kept(problem, law, ratio) if window.whole else law
+        else:
+            law = raise_to_feasible(found.masses, differences, ratio, bits, None)
+    except ValueError:
+        return None
+    kept = keeps(law, differences, guarantee, ratio) and _keeps_constraints(problem, law)
+    return law if kept else None
+
+
+def _mixed_until_kept(problem: Problem, law: Law, ratio: Fraction) -> Law:
+    """The law, mixed with as little of the safe law as the exact proof asks for."""
+    safe = _safe_law(problem, law.bits)
+    for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 0, -1))):
+        mixed = mix(law, safe, 1 - give)
+        if keeps(mixed, problem.differences, problem.guarantee, ratio):
+            return mixed
+    return safe
+
+
+def _keeps_constraints(problem: Problem, law: Law) -> bool:
+    return all(constraint.is_kept(law) for constraint in problem.constraints)
+
+
+def _bits_for(problem: Problem) -> int:
+    """Enough bits that rounding every element costs next to nothing of the loss and of δ."""
+    loss = problem.loss.of(_safe_law(problem))
+    needed = problem.size * problem.loss.largest * 10**13 / loss if loss else Fraction(1)
+    delta = problem.guarantee.delta
+    if delta:
+        roundings = problem.size * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
+        needed = max(needed, roundings * 10**13 / delta)
+    bits = math.ceil(needed).bit_length()
+    return DEFAULT_BITS if bits <= DEFAULT_BITS else -(-bits // 32) * 32
+
+
+def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+    found = solve_levels(problem, time_limit, gap)
+    bound = problem.loss.largest * (1 - found.highest_mode)
+    result = _finish(problem, found.law, "levels", max(Fraction(0), bound), solver="CP-SAT")
+    return result if found.finished else replace(result, notes=(_TIME_LIMIT,))
+
+
+def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+    found = find_law(problem, time_limit, float(gap))
+    law = None if found is None else _law_of_pattern(problem, found.pattern, found.masses)
+    if law is None or problem.size <= _SMALL:
+        safe = _safe_law(problem)
+        laws = [made for made in (safe, law) if made is not None]
+        law = min(
+            (made for made in laws if _keeps_constraints(problem, made)),
+            key=problem.loss.of,
+            default=None,
+        )
+    if law is None:
+        raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
+    bound = Fraction(0) if found is None else Fraction(max(0.0, found.bound))
+    solver = "HiGHS" if found is None else found.solver
+    result = _finish(problem, law, "integer-program", bound, proved=False, solver=solver)
+    notes = [_SOLVERS_BOUND]
+    if not result.is_within(gap):
+        # Every such law is an approximate one too, and of those the best is known.
+        approximate = Guarantee(Definition.APPROXIMATE, *_numbers(problem.guarantee))
+        relaxed = _by_linear(replace(problem, guarantee=approximate)).lower_bound
+        if relaxed >= result.lower_bound:
+            result, notes = replace(result, lower_bound=relaxed, bound_proved=True), []
+    if found is None or not found.finished:
+        notes.append(_TIME_LIMIT)
+    return replace(result, notes=tuple(notes))
+
+
+def _numbers(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
+    return guarantee.epsilon, guarantee.delta
+
+
+def _law_of_pattern(problem: Problem, pattern: Pattern, masses: Floats) -> Law | None:
+    """The exact law near ``masses`` that gives up the constraints of ``pattern``."""
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    try:
+        law = raise_to_feasible(precise(masses), problem.differences, ratio, DEFAULT_BITS, pattern)
+    except ValueError:
+        return None
+    return law if keeps(law, problem.differences, problem.guarantee, ratio) else None

@@ -1,0 +1,244 @@
+"""Probabilistic guarantees with δ > 0 and any loss: the mixed-integer program in a window.
+
+Which constraints to give up is what the integers say. The split form (DESIGN.md §3.6): f = y + g
+with a binary u_μ(η) for each difference and element,
+
+    f - y ≤ E·f(η+μ),   y ≤ f,   y ≤ δ·u,   f - y ≤ 1-u,   Σ_η y_μ(η) ≤ δ.
+
+u = 1 gives the constraint up and puts the whole mass into the budget, as definition (3) of
+Kadam et al. 2024 counts it; u = 0 keeps it. The relaxation is the approximate program. The paper's
+(13g) is not needed: no optimum gives up a constraint that holds (MATH.md G).
+
+Window (MATH.md E). Only elements within a radius of the centre have variables of their own. The
+others are one free mass at the cheapest of their costs, and constraints into them cost nothing:
+that relaxes the program, so its optimum bounds the loss from below for the whole group, however
+large. The pattern it finds, completed with zeros outside, is solved again as a linear program; its
+law bounds the loss from above. When the two differ, the window grows.
+
+Incumbent. Cutting the mass off at a radius gives patterns at once; the best of them caps the loss.
+With the cap, linear programs give least masses near the centre, and an element that must weigh more
+than δ cannot give a constraint up, so its binaries go.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.losses import Loss
+from release.mechanisms.problem import Problem
+from release.mechanisms.program import Builder, Floats, Numbers, Solution, solve
+from release.mechanisms.repair import Pattern
+from release.mechanisms.window import Window, keep_rows
+
+_LOOSE = 1e-7
+"""Tolerance of the searches: only a pattern is taken from them."""
+
+_NOTHING = 1e-8
+"""Losses below this share of the largest cost count as none, or a search for 0 would not end."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Masses on the whole group with the pattern they keep to, and the solver's lower bound."""
+
+    masses: Floats
+    pattern: Pattern
+    objective: float
+    bound: float
+    finished: bool
+    solver: str
+
+
+def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
+    """The best masses found within ``time_limit`` seconds, up to a relative ``gap``."""
+    deadline = time.monotonic() + time_limit
+    best = best_cut(problem)
+    bound = 0.0
+    radius = (_reach(problem, best) if best is not None else 4) + 3
+    if not problem.is_plain:
+        radius = int(problem.steps.max())
+    while True:
+        window = Window(problem, radius)
+        cap = math.inf if best is None else best.objective
+        kept = kept_tails(window, cap, deadline)
+        solution, chosen = _search(window, kept, deadline)
+        if solution is None:
+            # Nothing is as good as the incumbent (or there was no time to find it).
+            break
+        bound = max(bound, min(solution.bound, cap))
+        completed = solve_pattern(window, chosen, solution.values)
+        if completed is not None and (best is None or completed.objective < best.objective):
+            best = completed
+        if best is None or not solution.finished or time.monotonic() > deadline:
+            break
+        if window.whole or _is_close(window, best.objective, bound, gap):
+            break
+        radius += max(2, radius // 3)
+    if best is None:
+        return None
+    return replace(best, bound=bound, finished=_is_close(window, best.objective, bound, gap))
+
+
+def _is_close(window: Window, objective: float, bound: float, gap: float) -> bool:
+    return objective - bound <= max(gap * objective, 2 * _nothing(window))
+
+
+def _reach(problem: Problem, found: Found) -> int:
+    return int(problem.steps[found.masses > 0].max())
+
+
+def best_cut(problem: Problem) -> Found | None:
+    """The best law without mass beyond a radius, over all radii; None if no radius will do."""
+    depth = int(problem.steps.max())
+    epsilon, delta = float(problem.guarantee.epsilon), problem.delta
+    # A boundary lighter than δ needs about this many steps; start where it is surely heavier.
+    radius = min(depth, max(0, int(math.log(1 / (delta * problem.size)) / epsilon) - 2))
+    best: Found | None = None
+    worse = 0
+    while radius <= depth and worse < 3:
+        window = Window(problem, radius)
+        boundary = np.array([heads < 0 for heads in window.heads])
+        found = solve_pattern(window, boundary, None)
+        if found is not None and (best is None or found.objective < best.objective):
+            best, worse = found, 0
+        elif best is not None:
+            worse += 1
+        radius += 1
+    return best
+
+
+def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> Found | None:
+    """The least loss in the window with these constraints given up and no mass outside.
+
+    ``given_up`` has shape (|M|, elements of the window). With ``values``, masses of a relaxed
+    solution, constraints that lead out of the window are given up where there was mass.
+    """
+    problem = window.problem
+    if values is not None:
+        with_mass = values[: window.near.size] > _LOOSE
+        leaving = np.array([heads < 0 for heads in window.heads])
+        given_up = given_up | (leaving & with_mass)
+    total = 1e4
+    builder, masses = _start(window, total, outside=False)
+    for heads, loose in zip(window.heads, given_up, strict=True):
+        kept, tails = np.flatnonzero(~loose), np.flatnonzero(loose)
+        keep_rows(builder, window, masses, kept, heads[kept])
+        if tails.size:
+            shares = window.scale[tails] / problem.delta
+            builder.add_row(masses[tails], shares, total * (1 - 1e-9))
+    solution = solve(builder.build())
+    if solution is None or not solution.finished:
+        return None
+    everywhere = np.zeros(problem.size)
+    everywhere[window.near] = np.maximum(0.0, solution.values[masses] * window.scale) / total
+    pattern = np.zeros((len(given_up), problem.size), dtype=bool)
+    pattern[:, window.near] = given_up
+    objective = solution.objective / total
+    return Found(everywhere, pattern, objective, 0.0, True, solution.solver)
+
+
+def kept_tails(window: Window, cap: float, deadline: float) -> NDArray[np.bool_]:
+    """The elements that weigh more than δ in every law that loses at most ``cap``."""
+    kept = np.zeros(window.near.size, dtype=bool)
+    if not math.isfinite(cap):
+        return kept
+    order = np.argsort(window.problem.steps[window.near], kind="stable")
+    for tail in order.tolist():
+        at_centre = window.problem.steps[window.near[tail]] == 0
+        behind = any(bool((heads[kept] == tail).any()) for heads in window.heads)
+        if not (at_centre or behind) or time.monotonic() > deadline:
+            continue
+        least = _least_mass(window, tail, kept, cap)
+        if least > window.problem.delta * (1 + 1e-6):
+            kept[tail] = True
+        elif at_centre:
+            break
+    return kept
+
+
+def _least_mass(window: Window, tail: int, kept: NDArray[np.bool_], cap: float) -> float:
+    """A lower bound of one mass: the approximate relaxation with the loss capped."""
+    builder, masses = _start(window, 1.0, outside=True)
+    losses = builder.build().cost
+    builder.add_row(np.arange(losses.size), losses, cap * (1 + 1e-9))
+    for heads in window.heads:
+        hard, loose = np.flatnonzero((heads >= 0) & kept), np.flatnonzero((heads >= 0) & ~kept)
+        keep_rows(builder, window, masses, hard, heads[hard])
+        if loose.size:
+            slack = builder.add_columns(np.zeros(loose.size), 1.0)
+            unit = window.problem.delta
+            keep_rows(builder, window, masses, loose, heads[loose], (slack, unit))
+            builder.add_row(slack, np.ones(slack.size), 1.0)
+    program = builder.build()
+    program.cost[:] = 0.0
+    program.cost[masses[tail]] = window.scale[tail]
+    solution = solve(program, tolerance=_LOOSE)
+    return solution.bound if solution is not None and solution.finished else 0.0
+
+
+def _search(
+    window: Window, kept: NDArray[np.bool_], deadline: float
+) -> tuple[Solution | None, Pattern]:
+    """The mixed-integer program of the module's docstring; its solution and the pattern u."""
+    builder, masses = _start(window, 1.0, outside=True)
+    delta, scale = window.problem.delta, window.scale
+    chosen = np.full((len(window.heads), window.near.size), -1, dtype=np.int64)
+    for index, heads in enumerate(window.heads):
+        hard, loose = np.flatnonzero((heads >= 0) & kept), np.flatnonzero((heads >= 0) & ~kept)
+        keep_rows(builder, window, masses, hard, heads[hard])
+        if not loose.size:
+            continue
+        y = builder.add_columns(np.zeros(loose.size), 1.0)  # the mass given up, in units of δ
+        u = builder.add_columns(np.zeros(loose.size), 1.0, whole=True)
+        chosen[index, loose] = u
+        keep_rows(builder, window, masses, loose, heads[loose], (y, delta))
+        f, none, one = masses[loose], np.zeros(loose.size), np.ones(loose.size)
+        builder.add_rows(np.stack([y, f], 1), np.stack([delta / scale[loose], -one], 1), none)
+        builder.add_rows(np.stack([y, u], 1), np.array([1.0, -1.0]), none)
+        split = np.stack([scale[loose], -delta * one, one], 1)
+        builder.add_rows(np.stack([f, y, u], 1), split, one)
+        builder.add_row(y, one, 1.0)
+    left = max(0.05, deadline - time.monotonic())
+    # Tighter than the budget, or the tolerance would be spent as one.
+    tolerance = max(1e-10, min(_LOOSE, delta * 1e-3))
+    solution = solve(builder.build(), left, tolerance=tolerance, gaps=(_LOOSE, _nothing(window)))
+    if solution is None:
+        return None, np.zeros(chosen.shape, dtype=bool)
+    pattern = np.where(chosen >= 0, solution.values[chosen] > 0.5, False)
+    return solution, pattern
+
+
+def _start(window: Window, total: float, *, outside: bool) -> tuple[Builder, Numbers]:
+    """Columns for the masses (and the free mass outside), the row of their sum, the demands.
+
+    With a worst-case loss the costs stand in rows, below one more variable, and the cost is its.
+    """
+    builder, problem = Builder(), window.problem
+    plain = isinstance(problem.loss, Loss)
+    costs = window.costs * window.scale
+    masses = builder.add_columns(costs if plain else np.zeros_like(costs))
+    columns, weights = masses, window.scale
+    if outside and not window.whole:
+        free = builder.add_columns(np.array([window.outside_cost]))
+        columns, weights = np.append(masses, free), np.append(window.scale, 1.0)
+    builder.add_row(columns, weights, total, equal=True)
+    for demand in problem.constraints:
+        values = demand.coefficients[window.near] * window.scale
+        builder.add_row(masses, values, float(demand.limit) * total, equal=demand.equal)
+    if not isinstance(problem.loss, Loss):
+        worst = builder.add_columns(np.ones(1))
+        rows = problem.loss.numerators[:, window.near] / problem.loss.denominator * window.scale
+        rows = np.hstack([rows, np.full((len(rows), 1), -1.0)])
+        columns = np.broadcast_to(np.append(masses, worst), rows.shape)
+        builder.add_rows(columns, rows, np.zeros(len(rows)))
+    return builder, masses
+
+
+def _nothing(window: Window) -> float:
+    """A loss that counts as none, at the size of the costs in the window."""
+    return _NOTHING * float(window.costs.max())

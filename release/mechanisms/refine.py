@@ -1,0 +1,218 @@
+"""A linear program solved to hundreds of bits by a solver that has fifty-three.
+
+Iterative refinement (Gleixner, Steffy and Wolter 2016, "Iterative refinement for linear
+programming"): solve in floats, compute what is missing in exact arithmetic, scale it up until the
+solver can see it, solve for that, and add. Each round wins some ten digits. The coefficients of a
+program are floats, hence exact numbers; nothing is approximated but the answer.
+
+Numbers of high precision are Python integers in units of 2^-PLACES, in arrays of objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.mechanisms.program import Floats, Numbers, Program, Solution, solve
+
+Precise: TypeAlias = NDArray[Any]
+"""Python integers in units of 2^-PLACES."""
+
+PLACES = 320
+ONE = 1 << PLACES
+
+_TARGET = 160
+"""Violations below 2^-_TARGET end the search."""
+
+_ROUNDS = 14
+_GROWTH = 40
+"""By how many bits a scale may grow in a round."""
+
+_TOLERANCES = (1e-10, 1e-9)
+"""Of the first round and, where that finds nothing and in corrections, of the others."""
+
+_INFINITE = 1e15
+"""A scaled bound this far away cannot bind in a correction."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Values (at least 0) and duals of a program, and the largest violation that is left."""
+
+    values: Precise
+    duals: Precise
+    violation: int
+    solver: str
+
+
+def precise(numbers: Floats, scale: int = 0) -> Precise:
+    """``numbers``·2^-``scale`` in units of 2^-PLACES, rounded towards minus infinity."""
+    mantissa, exponent = np.frexp(numbers)
+    digits = (mantissa * 2.0**53).astype(np.int64).tolist()
+    shifts = (exponent.astype(np.int64) - 53 + PLACES - scale).tolist()
+    return _objects([d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)])
+
+
+def _objects(values: list[int]) -> Precise:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def _floats(numbers: Precise, scale: int) -> Floats:
+    """``numbers``·2^``scale`` as floats."""
+    return np.array([number / ONE for number in (numbers << scale).tolist()], dtype=np.float64)
+
+
+class _Matrix:
+    """The coefficients of a program, for products in high precision."""
+
+    def __init__(self, program: Program) -> None:
+        self.rows = np.repeat(np.arange(program.limit.size), np.diff(program.starts))
+        self.columns, self.values = program.columns, precise(program.values)
+        self.height, self.width = program.limit.size, program.cost.size
+        self.by_column = np.argsort(program.columns, kind="stable")
+
+    def times(self, x: Precise) -> Precise:
+        """Rows · x."""
+        return _sums(self.values * x[self.columns], self.rows, self.height)
+
+    def transposed_times(self, y: Precise) -> Precise:
+        """Y · rows."""
+        terms = (self.values * y[self.rows])[self.by_column]
+        return _sums(terms, self.columns[self.by_column], self.width)
+
+
+def _sums(terms: Precise, groups: Numbers, count: int) -> Precise:
+    """Sums of the terms of each group (ascending), back in units of 2^-PLACES."""
+    sums = _objects([0] * count)
+    if terms.size:
+        first = np.flatnonzero(np.diff(groups, prepend=-1))
+        sums[groups[first]] = np.add.reduceat(terms, first) >> PLACES
+    return sums
+
+
+def refine(program: Program) -> Refined | None:
+    """Solve a program of columns ≥ 0 without upper bounds; None if the solver finds no solution.
+
+    What is returned is as good as the last round was; nothing depends on its being optimal but the
+    loss of the law and the bound that are made of it.
+    """
+    program = _with_slack(program)
+    start = _State.of(program, _Matrix(program))
+    state, best, basis, solver = start, start, None, None
+    primal = dual = 0
+    growth = _GROWTH
+    for number in range(_ROUNDS):
+        found = solve(state.asked(primal, dual), basis=basis, tolerance=_TOLERANCES[number > 0])
+        if found is None and number == 0:
+            found = solve(state.asked(primal, dual), tolerance=_TOLERANCES[1])
+        next_state = None if found is None else state.corrected(found, primal, dual)
+        if (
+            found is not None
+            and next_state is not None
+            and (number == 0 or next_state.violation < best.violation)
+        ):
+            state = best = next_state
+            basis, solver = found.basis, found.solver
+        elif number == 0:
+            return None
+        else:
+            # The correction was asked for at a scale at which the solver lost its way.
+            growth //= 2
+            if not growth:
+                break
+            primal, dual = max(0, primal - growth), max(0, dual - growth)
+            continue
+        if best.violation < 1 << (PLACES - _TARGET):
+            break
+        primal = min(primal + growth, PLACES - best.infeasible.bit_length())
+        dual = min(dual + growth, PLACES - best.improvable.bit_length())
+    return (
+        None
+        if solver is None
+        else Refined(np.maximum(best.values, 0), best.duals, best.violation, solver)
+    )
+
+
+@dataclass(frozen=True)
+class _State:
+    """A point, its prices, and what is missing to a solution, exactly."""
+
+    program: Program
+    matrix: _Matrix
+    values: Precise
+    duals: Precise
+
+    @classmethod
+    def of(cls, program: Program, matrix: _Matrix) -> _State:
+        """Nothing yet."""
+        return cls(program, matrix, _objects([0] * matrix.width), _objects([0] * matrix.height))
+
+    @cached_property
+    def missing(self) -> Precise:
+        """What each row lacks to its limit."""
+        return precise(self.program.limit) - self.matrix.times(self.values)
+
+    @cached_property
+    def reduced(self) -> Precise:
+        """The reduced costs: negative where a value should grow."""
+        return precise(self.program.cost) - self.matrix.transposed_times(self.duals)
+
+    @cached_property
+    def infeasible(self) -> int:
+        """The largest violation of a row or of a column's lower bound 0."""
+        return int(max(0, abs(self.missing).max(), -self.values.min()))
+
+    @cached_property
+    def improvable(self) -> int:
+        """The most negative reduced cost, as a positive number."""
+        return int(max(0, -self.reduced.min()))
+
+    @property
+    def violation(self) -> int:
+        """The larger of both."""
+        return max(self.infeasible, self.improvable)
+
+    def asked(self, primal: int, dual: int) -> Program:
+        """The program of the correction, scaled by 2^primal and 2^dual."""
+        return replace(
+            self.program,
+            cost=_floats(self.reduced, dual),
+            lower=_far(_floats(-self.values, primal)),
+            limit=_floats(self.missing, primal),
+        )
+
+    def corrected(self, found: Solution, primal: int, dual: int) -> _State:
+        """With the correction added."""
+        return replace(
+            self,
+            values=self.values + precise(found.values, primal),
+            duals=self.duals + precise(found.duals, dual),
+        )
+
+
+def _with_slack(program: Program) -> Program:
+    """The same program with equations only: corrections need the price of every slack."""
+    loose = np.flatnonzero(~program.equal)
+    width, count = program.cost.size, loose.size
+    ends = program.starts[loose + 1]
+    return replace(
+        program,
+        cost=np.append(program.cost, np.zeros(count)),
+        lower=np.zeros(width + count),
+        upper=np.full(width + count, np.inf),
+        whole=np.zeros(width + count, dtype=bool),
+        starts=program.starts + np.concatenate([[0], np.cumsum(~program.equal)]),
+        columns=np.insert(program.columns, ends, np.arange(width, width + count)),
+        values=np.insert(program.values, ends, 1.0),
+        equal=np.ones(program.equal.size, dtype=bool),
+    )
+
+
+def _far(bounds: Floats) -> Floats:
+    return np.where(np.abs(bounds) > _INFINITE, np.copysign(np.inf, bounds), bounds)
