@@ -16,9 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from release.cli import STAGES, guarded, print_verdict
+from release.cache import default_cache
+from release.cli import STAGES, guarded, parse_gap, print_verdict
 from release.errors import ReleaseError
-from release.pipeline import Published, run_release
+from release.pipeline import LawOptions, Published, run_release
 
 # Read by Prefect when it is imported. Its telemetry would leave the machine, and its start-up
 # collides with its own database; its log may not hold tracebacks, whose messages quote values.
@@ -93,9 +94,10 @@ def as_task(name: str, function: Callable[..., T], *arguments: Any) -> T:
 
 
 @flow(name="dp-release", persist_result=False, retries=0, log_prints=False)
-def release_flow(spec: str, out: str) -> Sealed:
+def release_flow(spec: str, out: str, accept_gap: str = "0.000001") -> Sealed:
     """Run the release that ``spec`` describes into the folder ``out``."""
-    return Sealed(run_release(Path(spec), Path(out), as_task))
+    laws = LawOptions(parse_gap(accept_gap), default_cache())
+    return Sealed(run_release(Path(spec), Path(out), as_task, laws=laws))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -103,11 +105,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m flows.release", description=__doc__)
     parser.add_argument("spec", help="the release spec, a YAML file")
     parser.add_argument("--out", required=True, help="the folder that holds the releases")
+    parser.add_argument("--accept-gap", default="0.000001", help="as of dp-release run")
     given = parser.parse_args(arguments)
 
     def action() -> int:
         print(f"Running {given.spec} as a Prefect flow, one task a stage:")  # noqa: T201 - for people
-        published = cast("Published", release_flow(given.spec, given.out).content)
+        published = cast("Published", release_flow(given.spec, given.out, given.accept_gap).content)
         if published.verdict is not None:
             print_verdict(published.verdict)
         print(f"report: {published.public / 'report.html'}")  # noqa: T201 - for people

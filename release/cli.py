@@ -11,12 +11,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from release.errors import ReleaseError
+from release.errors import ReleaseError, SpecError
+from release.exact import parse_exact
 from release.version import VERSION
 
 if TYPE_CHECKING:
@@ -73,16 +75,21 @@ def _root(
 def run(
     spec: Annotated[Path, typer.Argument(help="The release spec, a YAML file.")],
     out: Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")],
+    accept_gap: Annotated[
+        str, typer.Option(help="How much of its loss a better law might save: a share.")
+    ] = "0.000001",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run a release: load, answer, design the noise, draw, publish, verify.
 
     Example: dp-release run data/ami.yaml --out out
     """
-    from release.pipeline import run_release
+    from release.cache import default_cache
+    from release.pipeline import LawOptions, run_release
 
+    laws = LawOptions(parse_gap(accept_gap), default_cache())
     with _stages() as step:
-        published = run_release(spec, out, step)
+        published = run_release(spec, out, step, laws=laws)
     if as_json:
         typer.echo(
             json.dumps(
@@ -98,6 +105,18 @@ def run(
     if published.auditor:
         typer.echo(f"auditor    {published.auditor}  (confidential)")
     typer.echo(f"report     {published.public / 'report.html'}")
+
+
+def parse_gap(text: str) -> Fraction:
+    """The share that ``--accept-gap`` names.
+
+    Raises:
+        SpecError: it is no exact number.
+    """
+    try:
+        return parse_exact(text)
+    except ValueError as error:
+        raise SpecError("--accept-gap", str(error)) from None
 
 
 @app.command()

@@ -260,7 +260,8 @@ def _is_sharp(problem: Problem, loss: Fraction, bound: Fraction) -> bool:
 def _budget(problem: Problem, window: Window, bits: int) -> Fraction:
     """What of δ is left when every element of the window is rounded (:func:`round_down`)."""
     rounding = window.near.size * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
-    return max(problem.guarantee.delta - rounding / 2**bits, problem.guarantee.delta / 2)
+    delta = problem.guarantee.delta
+    return max(delta - rounding / (1 << bits), delta / 2)
 
 
 def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> Law | None:

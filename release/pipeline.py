@@ -11,15 +11,18 @@ import datetime
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from release.agreement import loss_of
+from release.cache import DesignCache
 from release.charge import Charges, charges
-from release.errors import ReleaseError
+from release.errors import DesignError, ReleaseError
+from release.exact import format_up
 from release.folder import Result, check_free, publish
 from release.guarantee import Differences
-from release.ladder import Design, design
+from release.ladder import GAP, Design, design
 from release.queries import kind_of
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise
@@ -65,6 +68,18 @@ class Noisy:
     codes: tuple[Codes, ...]
 
 
+@dataclass(frozen=True)
+class LawOptions:
+    """How laws are come by.
+
+    A law that some other could beat by more than the share ``accept_gap`` is refused. Laws that
+    follow from the spec alone are kept in the ``cache``.
+    """
+
+    accept_gap: Fraction = GAP
+    cache: DesignCache | None = None
+
+
 def run_release(
     spec_path: Path,
     out: Path,
@@ -72,6 +87,7 @@ def run_release(
     *,
     published: datetime.date | None = None,
     test_source: RandomBytes | None = None,
+    laws: LawOptions | None = None,
 ) -> Published:
     """Run a release from its spec; where it lies, and what the verifier says of it.
 
@@ -88,7 +104,7 @@ def run_release(
     with step("load", load, spec_file) as tables:
         answered = step("answer", answer, tables, spec_file)
     differences = step("differences", find_differences, answered, spec_file)
-    designs = step("design", design_all, differences, spec_file)
+    designs = step("design", design_all, differences, spec_file, laws or LawOptions())
     charged = step("charge", charges, spec_file)
     noisy = step("draw", draw, answered, designs, test_source or os.urandom)
     del answered
@@ -164,8 +180,17 @@ def find_differences(
     )
 
 
-def design_all(differences: tuple[Differences, ...], spec_file: SpecFile) -> tuple[Design, ...]:
-    """A proved law for each query; equal problems are solved once."""
+def design_all(
+    differences: tuple[Differences, ...],
+    spec_file: SpecFile,
+    laws: LawOptions,
+) -> tuple[Design, ...]:
+    """A proved law for each query; equal problems are solved once.
+
+    Raises:
+        DesignError: a law could not be proved, or not to be within the gap that is accepted.
+    """
+    cache = laws.cache
     solved: dict[object, Design] = {}
     designs = []
     for query, found in zip(spec_file.spec.queries, differences, strict=True):
@@ -173,8 +198,18 @@ def design_all(differences: tuple[Differences, ...], spec_file: SpecFile) -> tup
         domain = answer_domain(query.domain)
         problem = (found, guarantee, domain.topology, repr(query.loss))
         if problem not in solved:
-            solved[problem] = design(found, guarantee, loss_of(query))
-        designs.append(solved[problem])
+            # Differences seen in a table are confidential, and so is a law that shows them.
+            public = cache is not None and query.differences is not Source.EMPIRICAL
+            solve = cache.design if cache is not None and public else design
+            solved[problem] = solve(found, guarantee, loss_of(query), gap=laws.accept_gap)
+        made = solved[problem]
+        if not made.is_within(laws.accept_gap):
+            share = format_up(made.gap / made.objective, 9)
+            raise DesignError(
+                f"query {query.name}: the law is proved to be within {share} of the best only; "
+                f"accept that with --accept-gap, or choose another delta, loss or domain"
+            )
+        designs.append(made)
     return tuple(designs)
 
 

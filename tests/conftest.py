@@ -17,6 +17,12 @@ settings.register_profile(
 settings.load_profile("dp-release")
 
 
+@pytest.fixture(autouse=True)
+def _no_cache_of_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests solve; the laws in the home of whoever runs them are neither read nor added to."""
+    monkeypatch.setenv("DP_RELEASE_CACHE", "")
+
+
 @pytest.fixture(scope="session")
 def ami_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The public folder of one run of the sample spec; tests copy it before they change it."""

@@ -27,7 +27,6 @@ from release.mechanisms.program import Builder, Floats, Numbers
 from release.mechanisms.refine import ONE, PLACES, Precise, refine
 from release.mechanisms.window import Window, keep_rows
 
-
 _SMALL = 2.0**-30
 """The least coefficient of a slack."""
 

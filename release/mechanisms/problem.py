@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -61,8 +62,15 @@ class Problem:
 
     @property
     def ratio(self) -> float:
-        """A float below e^ε: what programs are written with, so that their laws keep e^ε too."""
-        return float(np.nextafter(float(exp_below_any_verifier(self.guarantee.epsilon)), 0.0))
+        """e^ε for a solver."""
+        return float(exp_below_any_verifier(self.guarantee.epsilon))
+
+    @property
+    def ratio_residue(self) -> float:
+        """What :attr:`ratio` lacks of e^ε, for its next fifty bits; a little less."""
+        exact = exp_below_any_verifier(self.guarantee.epsilon)
+        rest = float(exact - Fraction(self.ratio))
+        return float(np.nextafter(rest, -np.inf))
 
     @property
     def delta(self) -> float:

@@ -31,7 +31,8 @@ _ENDLESS = 1e30
 class Program:
     """minimise cost·x subject to rows·x ≤ limit (or = limit), lower ≤ x ≤ upper, some x whole.
 
-    Row r has the entries ``starts[r]`` to ``starts[r + 1]`` of ``columns`` and ``values``.
+    Row r has the entries ``starts[r]`` to ``starts[r + 1]`` of ``columns`` and ``values``. A solver
+    sees ``values``; the coefficients meant are ``values + residues``, with twice the digits.
     """
 
     cost: Floats
@@ -41,6 +42,7 @@ class Program:
     starts: Numbers
     columns: Numbers
     values: Floats
+    residues: Floats
     limit: Floats
     equal: NDArray[np.bool_]
 
@@ -55,6 +57,7 @@ class Builder:
     _lengths: list[Numbers] = field(default_factory=list)
     _columns: list[Numbers] = field(default_factory=list)
     _values: list[Floats] = field(default_factory=list)
+    _residues: list[Floats] = field(default_factory=list)
     _limits: list[Floats] = field(default_factory=list)
     _equal: list[NDArray[np.bool_]] = field(default_factory=list)
     _width: int = 0
@@ -68,7 +71,9 @@ class Builder:
         self._whole.append(np.full(costs.size, whole))
         return np.arange(first, self._width)
 
-    def add_rows(self, columns: Numbers, values: Floats, limits: Floats) -> Numbers:
+    def add_rows(
+        self, columns: Numbers, values: Floats, limits: Floats, residues: Floats | None = None
+    ) -> Numbers:
         """Add the rows Σ values·x[columns] ≤ limits, both of shape (rows, terms).
 
         A term whose column is -1 is left out. Returns the numbers of the rows.
@@ -77,6 +82,8 @@ class Builder:
         self._lengths.append(there.sum(axis=1))
         self._columns.append(columns[there])
         self._values.append(np.broadcast_to(values, columns.shape)[there])
+        low = np.zeros(columns.shape) if residues is None else residues
+        self._residues.append(low[there])
         self._limits.append(np.asarray(limits, dtype=np.float64))
         self._equal.append(np.zeros(len(columns), dtype=bool))
         first, self._height = self._height, self._height + len(columns)
@@ -100,6 +107,7 @@ class Builder:
             starts=np.concatenate([[0], np.cumsum(np.concatenate(self._lengths))]),
             columns=np.concatenate(self._columns),
             values=np.concatenate(self._values),
+            residues=np.concatenate(self._residues),
             limit=np.concatenate(self._limits),
             equal=np.concatenate(self._equal),
         )

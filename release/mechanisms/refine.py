@@ -3,7 +3,7 @@
 Iterative refinement (Gleixner, Steffy and Wolter 2016, "Iterative refinement for linear
 programming"): solve in floats, compute what is missing in exact arithmetic, scale it up until the
 solver can see it, solve for that, and add. Each round wins some ten digits. The coefficients of a
-program are floats, hence exact numbers; nothing is approximated but the answer.
+program are sums of two floats, hence exact numbers; nothing is approximated but the answer.
 
 Numbers of high precision are Python integers in units of 2^-PLACES, in arrays of objects.
 """
@@ -73,7 +73,8 @@ class _Matrix:
 
     def __init__(self, program: Program) -> None:
         self.rows = np.repeat(np.arange(program.limit.size), np.diff(program.starts))
-        self.columns, self.values = program.columns, precise(program.values)
+        self.columns = program.columns
+        self.values = precise(program.values) + precise(program.residues)
         self.height, self.width = program.limit.size, program.cost.size
         self.by_column = np.argsort(program.columns, kind="stable")
 
@@ -210,6 +211,7 @@ def _with_slack(program: Program) -> Program:
         starts=program.starts + np.concatenate([[0], np.cumsum(~program.equal)]),
         columns=np.insert(program.columns, ends, np.arange(width, width + count)),
         values=np.insert(program.values, ends, 1.0),
+        residues=np.insert(program.residues, ends, 0.0),
         equal=np.ones(program.equal.size, dtype=bool),
     )
 

@@ -93,5 +93,8 @@ def keep_rows(
     if slack is not None:
         columns.append(slack[0])
         values.append(-slack[1] / scale[tails] / largest)
-    rows = builder.add_rows(np.stack(columns, 1), np.stack(values, 1), np.zeros(tails.size))
+    residues = np.zeros((tails.size, len(columns)))
+    residues[:, 1] = values[1] * (window.problem.ratio_residue / window.problem.ratio)
+    none = np.zeros(tails.size)
+    rows = builder.add_rows(np.stack(columns, 1), np.stack(values, 1), none, residues)
     return rows, largest * scale[tails]
