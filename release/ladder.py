@@ -308,9 +308,10 @@ def _bits_for(problem: Problem) -> int:
 
 def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     found = solve_levels(problem, time_limit, gap)
-    bound = problem.loss.largest * (1 - found.highest_mode)
-    result = _finish(problem, found.law, "levels", max(Fraction(0), bound), solver="CP-SAT")
-    return result if found.finished else replace(result, notes=(_TIME_LIMIT,))
+    bound = max(Fraction(0), problem.loss.largest * (1 - found.highest_mode))
+    result = _finish(problem, found.law, "levels", bound, proved=False, solver="CP-SAT")
+    notes = (_SOLVERS_BOUND,) if found.finished else (_SOLVERS_BOUND, _TIME_LIMIT)
+    return replace(result, notes=notes)
 
 
 def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:

@@ -16,8 +16,8 @@ large. The pattern it finds, completed with zeros outside, is solved again as a 
 law bounds the loss from above. When the two differ, the window grows.
 
 Incumbent. Cutting the mass off at a radius gives patterns at once; the best of them caps the loss.
-With the cap, linear programs give least masses near the centre, and an element that must weigh more
-than δ cannot give a constraint up, so its binaries go.
+With the cap, linear programs bound the masses: an element that must weigh more than δ cannot give
+a constraint up, so its binaries go; and the 1 of f - y ≤ 1-u becomes the most f can weigh.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from release.mechanisms.window import Window, keep_rows
 _LOOSE = 1e-7
 """Tolerance of the searches: only a pattern is taken from them."""
 
-_NOTHING = 1e-8
+_NOTHING = 1e-11
 """Losses below this share of the largest cost count as none, or a search for 0 would not end."""
 
 
@@ -65,8 +65,8 @@ def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
     while True:
         window = Window(problem, radius)
         cap = math.inf if best is None else best.objective
-        kept = kept_tails(window, cap, deadline)
-        solution, chosen = _search(window, kept, deadline)
+        masses = bound_masses(window, cap, deadline)
+        solution, chosen = _search(window, masses, deadline)
         if solution is None:
             # Nothing is as good as the incumbent (or there was no time to find it).
             break
@@ -85,7 +85,7 @@ def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
 
 
 def _is_close(window: Window, objective: float, bound: float, gap: float) -> bool:
-    return objective - bound <= max(gap * objective, 2 * _nothing(window))
+    return objective - bound <= max(gap * objective, 2 * _nothing(window, objective))
 
 
 def _reach(problem: Problem, found: Found) -> int:
@@ -142,30 +142,62 @@ def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> F
     return Found(everywhere, pattern, objective, 0.0, True, solution.solver)
 
 
-def kept_tails(window: Window, cap: float, deadline: float) -> NDArray[np.bool_]:
-    """The elements that weigh more than δ in every law that loses at most ``cap``."""
+@dataclass(frozen=True)
+class Masses:
+    """What every law that loses at most the cap must look like, element by element of a window."""
+
+    kept: NDArray[np.bool_]
+    """Whether an element weighs more than δ, so that it can give no constraint up."""
+    most: Floats
+    """An upper bound of each mass."""
+
+
+def bound_masses(window: Window, cap: float, deadline: float) -> Masses:
+    """Bounds of the masses near the centre, from linear programs with the loss capped."""
     kept = np.zeros(window.near.size, dtype=bool)
-    if not math.isfinite(cap):
-        return kept
-    order = np.argsort(window.problem.steps[window.near], kind="stable")
-    for tail in order.tolist():
+    most = np.ones(window.near.size)
+    if not 0 < cap < math.inf:
+        return Masses(kept, most)
+    delta, ratio = window.problem.delta * (1 + 1e-6), window.problem.ratio
+    least = np.zeros(window.near.size)
+    mirror = _mirror(window)
+    for tail in np.argsort(window.problem.steps[window.near], kind="stable").tolist():
         at_centre = window.problem.steps[window.near[tail]] == 0
-        behind = any(bool((heads[kept] == tail).any()) for heads in window.heads)
-        if not (at_centre or behind) or time.monotonic() > deadline:
-            continue
-        least = _least_mass(window, tail, kept, cap)
-        if least > window.problem.delta * (1 + 1e-6):
-            kept[tail] = True
-        elif at_centre:
-            break
-    return kept
+        # What the kept constraints that end here carry over; a program only where it is too little.
+        behind = [least[heads == tail].max(initial=0.0) / ratio for heads in window.heads]
+        least[tail] = max(behind, default=0.0)
+        reached = at_centre or least[tail] > 0
+        if reached and least[tail] <= delta and time.monotonic() < deadline:
+            twin = mirror[tail] if mirror is not None and mirror[tail] < tail else tail
+            least[tail] = least[twin] if kept[twin] else _extreme(window, tail, kept, cap, 1.0)
+        kept[tail] = least[tail] > delta
+        if not kept[tail]:
+            # Only from elements that keep all their constraints is anything carried over.
+            least[tail] = 0.0
+            if at_centre:
+                break
+    for tail in np.flatnonzero(~kept).tolist():
+        if mirror is not None and mirror[tail] < tail:
+            most[tail] = most[mirror[tail]]
+        elif time.monotonic() < deadline:
+            most[tail] = min(1.0, -_extreme(window, tail, kept, cap, -1.0))
+    return Masses(kept, most)
 
 
-def _least_mass(window: Window, tail: int, kept: NDArray[np.bool_], cap: float) -> float:
-    """A lower bound of one mass: the approximate relaxation with the loss capped."""
+def _mirror(window: Window) -> Numbers | None:
+    """For each element of the window the number of its negative; None if they are not alike."""
+    problem = window.problem
+    if not problem.is_even:
+        return None
+    mirror = window.numbers[problem.group.negatives()[window.near]]
+    return mirror if (mirror >= 0).all() else None
+
+
+def _extreme(window: Window, tail: int, kept: NDArray[np.bool_], cap: float, sign: float) -> float:
+    """A lower bound of sign·f(tail): the approximate relaxation with the loss capped."""
     builder, masses = _start(window, 1.0, outside=True)
     losses = builder.build().cost
-    builder.add_row(np.arange(losses.size), losses, cap * (1 + 1e-9))
+    builder.add_row(np.arange(losses.size), losses / cap, 1 + 1e-9)
     for heads in window.heads:
         hard, loose = np.flatnonzero((heads >= 0) & kept), np.flatnonzero((heads >= 0) & ~kept)
         keep_rows(builder, window, masses, hard, heads[hard])
@@ -176,17 +208,18 @@ def _least_mass(window: Window, tail: int, kept: NDArray[np.bool_], cap: float) 
             builder.add_row(slack, np.ones(slack.size), 1.0)
     program = builder.build()
     program.cost[:] = 0.0
-    program.cost[masses[tail]] = window.scale[tail]
+    program.cost[masses[tail]] = sign
     solution = solve(program, tolerance=_LOOSE)
-    return solution.bound if solution is not None and solution.finished else 0.0
+    if solution is None or not solution.finished:
+        return 0.0 if sign > 0 else -1.0
+    slip = 1e-5 * abs(solution.bound)
+    return (solution.bound - slip) * float(window.scale[tail])
 
 
-def _search(
-    window: Window, kept: NDArray[np.bool_], deadline: float
-) -> tuple[Solution | None, Pattern]:
+def _search(window: Window, bounds: Masses, deadline: float) -> tuple[Solution | None, Pattern]:
     """The mixed-integer program of the module's docstring; its solution and the pattern u."""
     builder, masses = _start(window, 1.0, outside=True)
-    delta, scale = window.problem.delta, window.scale
+    delta, scale, kept = window.problem.delta, window.scale, bounds.kept
     chosen = np.full((len(window.heads), window.near.size), -1, dtype=np.int64)
     for index, heads in enumerate(window.heads):
         hard, loose = np.flatnonzero((heads >= 0) & kept), np.flatnonzero((heads >= 0) & ~kept)
@@ -200,13 +233,16 @@ def _search(
         f, none, one = masses[loose], np.zeros(loose.size), np.ones(loose.size)
         builder.add_rows(np.stack([y, f], 1), np.stack([delta / scale[loose], -one], 1), none)
         builder.add_rows(np.stack([y, u], 1), np.array([1.0, -1.0]), none)
-        split = np.stack([scale[loose], -delta * one, one], 1)
+        most = np.maximum(bounds.most[loose], delta * 1e-3)
+        split = np.stack([scale[loose] / most, -delta / most, one], 1)
         builder.add_rows(np.stack([f, y, u], 1), split, one)
         builder.add_row(y, one, 1.0)
     left = max(0.05, deadline - time.monotonic())
     # Tighter than the budget, or the tolerance would be spent as one.
     tolerance = max(1e-10, min(_LOOSE, delta * 1e-3))
-    solution = solve(builder.build(), left, tolerance=tolerance, gaps=(_LOOSE, _nothing(window)))
+    solution = solve(
+        builder.build(), left, tolerance=tolerance, gaps=(_LOOSE, _nothing(window, 0.0))
+    )
     if solution is None:
         return None, np.zeros(chosen.shape, dtype=bool)
     pattern = np.where(chosen >= 0, solution.values[chosen] > 0.5, False)
@@ -239,6 +275,6 @@ def _start(window: Window, total: float, *, outside: bool) -> tuple[Builder, Num
     return builder, masses
 
 
-def _nothing(window: Window) -> float:
-    """A loss that counts as none, at the size of the costs in the window."""
-    return _NOTHING * float(window.costs.max())
+def _nothing(window: Window, loss: float) -> float:
+    """A difference of losses that counts as none: tiny beside ``loss`` or beside any cost."""
+    return max(_NOTHING * float(window.costs.max()), _LOOSE * loss)

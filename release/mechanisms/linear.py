@@ -160,20 +160,12 @@ def _fold(window: Window) -> tuple[Numbers, list[int]]:
     """For each element of the window the number of its variable, and the differences to write."""
     problem = window.problem
     shifts, group = problem.differences.shifts, problem.group
-    everything = list(range(len(shifts)))
+    if not problem.is_even:
+        return np.arange(window.near.size), list(range(len(shifts)))
     negatives = group.negatives()
-    even = (
-        isinstance(problem.loss, Loss)
-        and problem.is_plain
-        and {group.negative(shift) for shift in shifts} == set(shifts)
-        and np.array_equal(problem.loss.numerators, problem.loss.numerators[negatives])
-        and np.array_equal(problem.steps, problem.steps[negatives])
-    )
-    if not even:
-        return np.arange(window.near.size), everything
     mirror = window.numbers[negatives[window.near]]
     _, orbit = np.unique(np.minimum(np.arange(window.near.size), mirror), return_inverse=True)
-    return orbit, [i for i in everything if shifts[i] <= group.negative(shifts[i])]
+    return orbit, [i for i, shift in enumerate(shifts) if shift <= group.negative(shift)]
 
 
 def _loss_of_closed_form(window: Window) -> float:

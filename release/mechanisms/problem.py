@@ -87,6 +87,19 @@ class Problem:
         """Whether one cost for each element says it all, so that far elements may be left out."""
         return isinstance(self.loss, Loss) and not self.constraints
 
+    @property
+    def is_even(self) -> bool:
+        """Whether η and -η are alike in differences, costs and distances."""
+        group, shifts = self.group, self.differences.shifts
+        negatives = group.negatives()
+        return (
+            isinstance(self.loss, Loss)
+            and not self.constraints
+            and {group.negative(shift) for shift in shifts} == set(shifts)
+            and np.array_equal(self.loss.numerators, self.loss.numerators[negatives])
+            and np.array_equal(self.steps, self.steps[negatives])
+        )
+
     def scale(self) -> Floats:
         """s(η), a power of two about as large as the mass of each element, as far as floats go."""
         epsilon = float(self.guarantee.epsilon)

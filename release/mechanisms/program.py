@@ -146,7 +146,7 @@ def solve(
     go through PuLP, larger ones as arrays: PuLP builds row by row in Python, which from about
     ``ARRAYS_FROM`` rows on costs more than solving. With a ``basis`` arrays are used at any size.
     """
-    options = {
+    options: dict[str, float | bool] = {
         "threads": 1,
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
@@ -154,6 +154,9 @@ def solve(
         "mip_abs_gap": gaps[1],
         # HiGHS drops smaller coefficients, and a tail has many elements.
         "small_matrix_value": 1e-12,
+        # Searches start from an incumbent; without heuristics and restarts they ended sooner.
+        "mip_heuristic_effort": 0.0,
+        "mip_allow_restart": False,
     }
     if time_limit is not None:
         options["time_limit"] = float(time_limit)
@@ -165,7 +168,7 @@ def solve(
 
 
 def _run_through_pulp(
-    program: Program, options: dict[str, float]
+    program: Program, options: dict[str, float | bool]
 ) -> tuple[Any, list[int | None]] | None:
     """HiGHS after the solve, and where PuLP has put each of our columns."""
     import pulp
@@ -205,7 +208,7 @@ def _run_through_pulp(
     return highs, order
 
 
-def _run_as_arrays(program: Program, options: dict[str, float], basis: Any) -> Any:
+def _run_as_arrays(program: Program, options: dict[str, float | bool], basis: Any) -> Any:
     import highspy
 
     model = highspy.HighsLp()
