@@ -26,6 +26,7 @@ types: .venv/ready
 check: lint types test
 
 bench: .venv/ready
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:

@@ -93,7 +93,13 @@ class Group:
 
         Breadth-first search by levels on arrays, O(size · |shifts|). This is the distance d of
         MATH.md A; with the differences of a query as shifts, it is how fast noise may fall off.
+        All shifts up to a width need no search.
         """
+        width, signed = self.interval(shifts)
+        if width:
+            element = np.arange(self.size, dtype=np.int64)
+            nearest = np.minimum(element, self.size - element) if signed else element
+            return -(-nearest // width)
         distance = np.full(self.size, -1, dtype=np.int64)
         distance[0] = 0
         front = np.zeros(1, dtype=np.int64)
@@ -113,6 +119,21 @@ class Group:
                 front = np.flatnonzero(reached)
             distance[front] = level
         return distance
+
+    def interval(self, shifts: tuple[Shift, ...]) -> tuple[int, bool]:
+        """``(m, False)`` where the shifts of a ring are 1..m, ``(m, True)`` where ±1..±m, or 0.
+
+        Where both descriptions fit, the signed one is given.
+        """
+        if len(self.moduli) != 1 or not shifts:
+            return 0, False
+        numbers = {self.element(shift) for shift in shifts} - {0}
+        signed = numbers == {self.size - number for number in numbers}
+        width = (len(numbers) + 1) // 2 if signed else len(numbers)
+        wanted = set(range(1, width + 1))
+        if signed:
+            wanted |= {self.size - number for number in wanted}
+        return (width if numbers == wanted else 0), signed
 
     def _plus(self, elements: Codes, shift: Shift) -> Codes:
         if len(self.moduli) == 1:

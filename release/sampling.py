@@ -41,18 +41,24 @@ def draw_noise(law: Law, count: int, source: RandomBytes = os.urandom) -> Codes:
         cumulative = np.cumsum(law.weights.astype(np.uint64))
         uniform = random_below_power(law.bits, count, source)
         return np.searchsorted(cumulative, uniform, side="right").astype(np.int64)
+    return _draw_wide(law, count, source)
+
+
+def _draw_wide(law: Law, count: int, source: RandomBytes) -> Codes:
+    """As :func:`draw_noise`, for laws of more than 62 bits: the rest decides ties of the first."""
+    first = _WORD_BITS - 2
+    rest = law.bits - first
     bounds = list(accumulate(law.weights.tolist()))
-    width = -(-law.bits // 8)
-    spare = 8 * width - law.bits
-    raw = source(width * count)
-    starts = range(0, width * count, width)
-    return np.array(
-        [
-            bisect_right(bounds, int.from_bytes(raw[start : start + width], "little") >> spare)
-            for start in starts
-        ],
-        dtype=np.int64,
-    )
+    heads = np.array([bound >> rest for bound in bounds], dtype=np.uint64)
+    uniform = random_below_power(first, count, source)
+    found = np.searchsorted(heads, uniform, side="left").astype(np.int64)
+    ends = np.searchsorted(heads, uniform, side="right")
+    width = -(-rest // 8)
+    for index in np.flatnonzero(found < ends).tolist():
+        tail = int.from_bytes(source(width), "little") >> (8 * width - rest)
+        draw = (int(uniform[index]) << rest) | tail
+        found[index] = bisect_right(bounds, draw, int(found[index]), int(ends[index]))
+    return found
 
 
 def add_noise(answers: Codes, law: Law, source: RandomBytes = os.urandom) -> Codes:

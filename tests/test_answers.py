@@ -81,3 +81,27 @@ def test_the_edge_of_a_level_is_rounded_up() -> None:
 def test_a_group_needs_factors_of_two_or_more(factors: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="at least 2"):
         Group(factors)
+
+
+@given(st.integers(2, 60), st.integers(1, 59), st.booleans())
+def test_steps_of_intervals_need_no_search(size: int, width: int, signed: bool) -> None:
+    """And wide rings are searched by thin fronts: both against a plain queue."""
+    width = min(width, size - 1)
+    group = Group((size,))
+    numbers = {s for i in range(1, width + 1) for s in ((i, size - i) if signed else (i,))}
+    for shifts in (numbers, numbers - {1}):
+        distance, front, step = {0: 0}, [0], 0
+        while front:
+            step += 1
+            ahead = {(e + s) % size for e in front for s in shifts} - set(distance)
+            distance |= dict.fromkeys(ahead, step)
+            front = list(ahead)
+        found = group.steps_from_zero(tuple((s,) for s in sorted(shifts)))
+        assert found.tolist() == [distance.get(e, -1) for e in range(size)]
+
+
+@given(moduli)
+def test_negatives_add_up_to_zero(factors: tuple[int, ...]) -> None:
+    group = Group(factors)
+    for element, negative in enumerate(group.negatives().tolist()):
+        assert group.element(group.negative(group.shift(element))) == negative

@@ -142,15 +142,15 @@ def staircase(differences: Differences, loss: Loss, epsilon: Fraction) -> Stairc
     Symmetric differences ±{1..m} with a loss that is even and grows with the circular distance, or
     directed ones {1..m} with a loss that grows on 0..n. None for any other problem. O(size).
     """
-    group, directed = differences.group, differences.directed
-    width = len(differences.shifts) if directed else (len(differences.shifts) + 1) // 2
-    first = tuple((i + 1,) for i in range(width))
-    if len(group.moduli) > 1 or not width:
+    group = differences.group
+    width, signed = group.interval(differences.shifts)
+    if not width:
         return None
-    if Differences.of(group, first, directed=directed).shifts != differences.shifts:
-        return None
+    if len(differences.shifts) == group.size - 1 and loss.numerators[1] != loss.numerators[-1]:
+        # All differences are an interval both ways; the loss says which.
+        width, signed = group.size - 1, False
     noise = np.arange(group.size, dtype=np.int64)
-    distance = noise if directed else np.minimum(noise, group.size - noise)
+    distance = np.minimum(noise, group.size - noise) if signed else noise
     by_distance = np.zeros(int(distance.max()) + 1, dtype=np.int64)
     by_distance[distance] = loss.numerators
     grows = bool((np.diff(by_distance) >= 0).all())

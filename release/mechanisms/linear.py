@@ -23,7 +23,7 @@ import numpy as np
 from release.exact import exp_bounds
 from release.losses import Loss, WorstCaseLoss
 from release.mechanisms.problem import Problem
-from release.mechanisms.program import Builder, Floats, Numbers
+from release.mechanisms.program import Builder, Floats, Numbers, Program
 from release.mechanisms.refine import ONE, PLACES, Precise, refine
 from release.mechanisms.window import Window, keep_rows
 
@@ -51,6 +51,11 @@ class LinearLaw:
 def solve_linear(window: Window, budget: Fraction) -> LinearLaw | None:
     """The pure or, with a ``budget`` of δ > 0, the approximate program; None if none is found."""
     return _Assembly(window, budget).solve()
+
+
+def assemble(window: Window, budget: Fraction) -> Program:
+    """The program that :func:`solve_linear` refines, as a solver sees it first."""
+    return _Assembly(window, budget).builder.build()
 
 
 class _Assembly:

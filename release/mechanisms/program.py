@@ -138,13 +138,15 @@ def solve(
     tolerance: float = TOLERANCE,
     gaps: tuple[float, float] = (1e-9, 1e-12),
     basis: Any = None,
+    arrays: bool | None = None,
 ) -> Solution | None:
     """Solve with HiGHS; ``None`` when there is no feasible point (found).
 
     ``time_limit`` is in seconds; a solve that it stops is marked ``finished=False``. A search ends
     when the bound is within the relative or the absolute of the ``gaps``. Small programs
     go through PuLP, larger ones as arrays: PuLP builds row by row in Python, which from about
-    ``ARRAYS_FROM`` rows on costs more than solving. With a ``basis`` arrays are used at any size.
+    ``ARRAYS_FROM`` rows on costs more than solving; ``arrays`` says otherwise. With a ``basis``
+    arrays are used at any size.
     """
     options: dict[str, float | bool] = {
         "threads": 1,
@@ -161,7 +163,8 @@ def solve(
     if time_limit is not None:
         options["time_limit"] = float(time_limit)
     has_whole = bool(program.whole.any())
-    if program.limit.size >= ARRAYS_FROM or basis is not None:
+    large = program.limit.size >= ARRAYS_FROM or basis is not None
+    if large if arrays is None else arrays:
         return _read(_run_as_arrays(program, options, basis), None, has_whole=has_whole)
     ran = _run_through_pulp(program, options)
     return None if ran is None else _read(*ran, has_whole=has_whole)

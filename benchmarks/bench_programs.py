@@ -1,0 +1,61 @@
+"""Where PuLP's model building costs more than the solve: the same programs by PuLP and as arrays.
+
+Approximate laws, circular squared loss, differences ±{1,2,3}, on rings of growing size. Seconds for
+building and solving once, median of the repetitions; the ratio is PuLP over arrays.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+from release.answers import Group, Topology
+from release.guarantee import Definition, Differences, Guarantee
+from release.losses import LossName, named_loss
+from release.mechanisms import program
+from release.mechanisms.linear import assemble
+from release.mechanisms.problem import Problem
+from release.mechanisms.window import Window
+
+REPETITIONS = 5
+
+
+def median(action: Callable[[], object]) -> float:
+    """Median seconds of the repetitions."""
+    seconds = []
+    for _ in range(REPETITIONS):
+        start = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def main() -> None:
+    """Print the table."""
+    print(
+        f"approximate laws, one solve, median of {REPETITIONS}; arrays from {program.ARRAYS_FROM}"
+    )
+    print(f"{'N':>5} {'rows':>6} {'PuLP':>9} {'arrays':>9}  ratio")
+    program.solve(made(5), arrays=True)
+    for size in (5, 8, 12, 25, 49, 101, 301, 1001):
+        asked = made(size)
+        slow = median(lambda asked=asked: program.solve(asked, arrays=False))  # type: ignore[misc] # a default binds the loop variable
+        fast = median(lambda asked=asked: program.solve(asked, arrays=True))  # type: ignore[misc] # as above
+        print(
+            f"{size:5} {asked.limit.size:6} {1e3 * slow:6.1f} ms {1e3 * fast:6.1f} ms "
+            f"{slow / fast:5.1f}x"
+        )
+
+
+def made(size: int) -> program.Program:
+    """The program of one law."""
+    differences = Differences.of(Group((size,)), [(1,), (2,), (3,)])
+    guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 100))
+    loss = named_loss(LossName.SQUARED, Topology.CYCLIC, size)
+    return assemble(Window.all_of(Problem.of(differences, guarantee, loss)), guarantee.delta)
+
+
+if __name__ == "__main__":
+    main()
