@@ -44,7 +44,6 @@ def main() -> None:
         print(
             f"{COUNT:,} answers, {SIZE} outcomes, a law of {law.bits} bits: {ours[law.bits]:.3f} s"
         )
-        del bits
     try:
         import opendp.prelude as dp
     except ImportError:

@@ -51,3 +51,13 @@ def test_every_dependency_has_a_reason() -> None:
         name = re.split(r"[<>=]", requirement)[0].lower()
         assert name in reasons or name.startswith("types-"), name
         assert re.search(rf"^{re.escape(name)}==", pins, re.MULTILINE), name
+
+
+def test_the_python_of_the_documentation_runs(tmp_path: Path) -> None:
+    text = (PROJECT / "docs" / "laws.md").read_text("utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("linear-program")
