@@ -163,6 +163,7 @@ def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
     for index in range(len(spec_file.spec.queries)):
         contributed = contributions(tables, spec_file, index)
         found.append(Answered(contributed, true_answers(contributed, spec_file, index)))
+    tables.check_unchanged()
     return tuple(found)
 
 
@@ -170,7 +171,7 @@ def find_differences(
     answered: tuple[Answered, ...], spec_file: SpecFile
 ) -> tuple[Differences, ...]:
     """The differences of each query: seen in the tables, or from the declaration alone."""
-    from release.queries.contributions import empirical_differences
+    from release.queries.differences import empirical_differences
 
     return tuple(
         empirical_differences(one.contributed, spec_file, index)

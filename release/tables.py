@@ -62,10 +62,14 @@ class Tables:
 
     def __init__(self, spec_file: SpecFile) -> None:
         self._spec_file = spec_file
+        self._put: dict[str, pa.Table] = {}
+        self._answers: dict[str, pa.Table] = {}
         sources = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
         for name, source in sources.items():
             if not source.is_csv:
                 _check_parquet(name, spec_file.spec.tables[name], source)
+        self._sources = sources
+        self._stamps = {name: _stamps(source) for name, source in sources.items()}
         self._scratch = Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
             self.connection = _open(sources, self._scratch)
@@ -108,13 +112,27 @@ class Tables:
             for column, kind in table.columns.items()
         )
         unit = identifier(unit_name)
+        selected = f"SELECT {columns} FROM {scan} WHERE {unit} IS NOT NULL"
         with _engine_errors(f"tables.{name}.path"):
-            self.connection.execute(
-                f"CREATE TABLE {raw_table(name)} AS SELECT {columns} FROM {scan}"
-            )
             if source.is_csv:
+                # Read once, for its rejected rows are known only then.
+                self.connection.execute(f"CREATE TABLE {raw_table(name)} AS {selected}")
                 self._refuse_rejected_rows(name, source)
-            self.connection.execute(f"DELETE FROM {raw_table(name)} WHERE {unit} IS NULL")
+            else:
+                # Read where it lies, as often as it is asked for: a copy could fill the memory.
+                self.connection.execute(f"CREATE VIEW {raw_table(name)} AS {selected}")
+
+    def check_unchanged(self) -> None:
+        """See to it that all answers are of the same files.
+
+        Raises:
+            DataError: a file was changed or replaced since it was opened.
+        """
+        for name, source in self._sources.items():
+            if _stamps(source) != self._stamps[name]:
+                raise DataError(
+                    f"tables.{name}.path: a file was changed while it was read; run again"
+                )
 
     def _refuse_rejected_rows(self, name: str, source: Source) -> None:
         rows = self.connection.execute(
@@ -197,10 +215,16 @@ class Tables:
             raise SpecError(field, f"the condition is {kind}, not true or false; compare something")
         return expression
 
-    def rows(self, sql: str) -> pa.Table:
-        """The result of one of our own queries, as Arrow."""
-        with _engine_errors("tables"):
+    def rows(self, sql: str, table: str) -> pa.Table:
+        """The result of one of our own queries on ``table``, as Arrow."""
+        with _engine_errors(f"tables.{table}"):
             return self.connection.sql(sql).to_arrow_table()
+
+    def rows_once(self, sql: str, table: str) -> pa.Table:
+        """As :meth:`rows`, for a question that several queries ask: answered once a run."""
+        if sql not in self._answers:
+            self._answers[sql] = self.rows(sql, table)
+        return self._answers[sql]
 
     def run(self, sql: str) -> None:
         """Execute one of our own statements."""
@@ -208,7 +232,10 @@ class Tables:
             self.connection.execute(sql)
 
     def put(self, name: str, table: pa.Table) -> None:
-        """Store a public table (key sets) beside the confidential ones."""
+        """Store a public table (key sets) beside the confidential ones; the last is kept."""
+        if self._put.get(name) == table:
+            return
+        self._put[name] = table
         self.connection.register("#incoming", table)
         self.connection.execute(f'CREATE OR REPLACE TABLE {identifier(name)} AS FROM "#incoming"')
         self.connection.unregister("#incoming")
@@ -242,6 +269,15 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
     if kinds not in ({".parquet"}, {".csv"}):
         raise SpecError(field, "the files must all be .parquet or all .csv")
     return Source(tuple(file.resolve() for file in files), kinds == {".csv"})
+
+
+def _stamps(source: Source) -> list[tuple[int, int, int]]:
+    """What changes when a file is written or replaced."""
+    try:
+        found = [file.stat() for file in source.files]
+    except OSError:
+        return []
+    return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
 
 
 def _glob(path: Path) -> Iterator[Path]:

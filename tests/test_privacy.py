@@ -109,7 +109,7 @@ def test_twin_runs_catch_planted_leaks(tmp_path: Path) -> None:
 
     def row_count(name: str, function: Callable[..., T], *arguments: Any) -> T:
         if name == "answer":
-            rows = arguments[0].rows('SELECT count(*) AS n FROM "wide rows"').column("n")[0]
+            rows = arguments[0].rows('SELECT count(*) AS n FROM "wide rows"', "rows").column("n")[0]
             sys.stdout.write(f"read {rows} rows\n")
         return frozen(name, function, *arguments)
 

@@ -1,4 +1,4 @@
-"""Answers and empirical differences of a query, from what each unit contributes to each cell.
+"""What each unit contributes to each cell of a query, read from the tables with all bounds kept.
 
 The cells come from the public key sets, never from the data: a group without rows is answered too,
 and rows of groups outside the key sets are left out. A cell is a pair of a *fixed* part (key
@@ -7,28 +7,28 @@ such as the day).
 
 Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,
 the first ``max_rows_per_unit`` by the declared columns, in their order, are kept. A unit has one
-fixed part, the least that its rows name; its rows elsewhere are left out.
+fixed part, the least that its rows name; its rows elsewhere are left out. Both cost a pass of their
+own only where some unit breaks the bound.
+
+Nothing is ever made for each unit outside the engine: what leaves it is the sums of each cell and
+the *distinct* profiles of each cell's units, for equal profiles make equal neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
 
-from release.answers import Codes, Topology
-from release.guarantee import Differences
+from release.answers import Codes
 from release.queries import kind_of
 from release.queries.kind import Kind, Profiles
 from release.reading import SpecFile
-from release.spec import Query, Relation, Source, answer_domain
+from release.spec import Query, Source
 from release.sql import identifier
 from release.tables import Tables, wide_table
-
-_PAIRS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
@@ -67,111 +67,241 @@ def cells_of(spec_file: SpecFile, query: Query) -> Cells:
 
 
 @dataclass(frozen=True, repr=False)
-class Contributions:
-    """Confidential: what each unit adds to each cell of one query.
+class Parts:
+    """Confidential: sparse profiles. Entry e says what profile ``of[e]`` has at ``item[e]``."""
 
-    ``home[u]`` is the fixed part of unit u, -1 outside the key sets. The other arrays are one entry
-    a unit, free part and item, sorted by free part. The representation shows nothing.
-    """
-
-    home: Codes
-    unit: Codes
-    free: Codes
+    of: Codes
     item: Codes
     total: Codes
     rows: Codes
 
     def __repr__(self) -> str:
-        return "Contributions(confidential)"
+        return "Parts(confidential)"
 
-    def profiles(self, kind: Kind, free: int) -> Profiles:
-        """The profile of every unit in one free part; zero for units without rows there."""
-        start, stop = np.searchsorted(self.free, [free, free + 1])
-        here = slice(start, stop)
-        profiles = np.zeros((self.home.size, kind.width), dtype=np.int64)
-        kind.fill(profiles, self.unit[here], self.item[here], self.total[here], self.rows[here])
-        return profiles
+    def dense(self, kind: Kind, start: int, stop: int) -> Profiles:
+        """The profiles ``start`` to ``stop`` (without), one a row."""
+        first, last = np.searchsorted(self.of, [start, stop])
+        here = slice(first, last)
+        found = np.zeros((stop - start, kind.width), dtype=np.int64)
+        kind.fill(found, self.of[here] - start, self.item[here], self.total[here], self.rows[here])
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class Contributions:
+    """Confidential: the sums of every cell and the distinct profiles of its units.
+
+    Profile p belongs to the units of the fixed part ``home[p]`` (-1: outside the key sets) in the
+    free part ``free[p]``; profiles are sorted by free part, then home. ``sums`` has one profile a
+    cell, in the order of publication. The representation shows nothing.
+    """
+
+    home: Codes
+    free: Codes
+    profiles: Parts
+    sums: Parts
+    cells: Cells
+
+    def __repr__(self) -> str:
+        return "Contributions(confidential)"
 
 
 def contributions(tables: Tables, spec_file: SpecFile, index: int) -> Contributions:
-    """Read what the units contribute to query ``index``, with all bounds enforced, in two scans.
+    """Read what the units contribute to query ``index``, with all bounds enforced.
 
-    Cost: one aggregation over the table for the units, one over the rows that meet the condition;
-    a window over those rows only if some unit has more of them than it may.
+    Cost: one aggregation by unit over the table (shared by all queries on it) to see whether the
+    bounds bind; one by unit and cell over the rows that meet the condition, which falls away where
+    a unit has one row; one more of each only where a bound binds.
     """
-    spec, query = spec_file.spec, spec_file.spec.queries[index]
+    query = spec_file.spec.queries[index]
     cells, kind = cells_of(spec_file, query), kind_of(query)
-    table, unit = wide_table(query.table), identifier(spec.privacy.unit)
-    fixed = [identifier(c) for c in query.by if c in spec.privacy.fixed]
-    free = [identifier(c) for c in query.by if c not in spec.privacy.fixed]
-    tables.put("#fixed", _part_table(cells.fixed_parts))
-    tables.put("#free", _part_table(cells.free_parts))
-    present = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
-    # Our own columns start with #, which no declared column may.
-    tables.run(
-        'CREATE OR REPLACE TABLE "#units" AS SELECT row_number() OVER (ORDER BY "#unit") - 1 '
-        'AS "#uid", "#unit", "#home", coalesce("#number", -1) AS "#home number" FROM ('
-        f'SELECT {unit} AS "#unit", min({_key_list(fixed)}) FILTER (WHERE {present}) AS "#home" '
-        f'FROM {table} GROUP BY ALL) LEFT JOIN "#fixed" ON "#key" = "#home"'
+    found = _Reader(tables, spec_file, index, cells, kind).read()
+    number, home, free, item, total, rows, units = (
+        _integers(found, name)
+        for name in ("number", "home", "free", "item", "total", "rows", "units")
     )
-    condition = tables.condition(
-        f"queries[{index}].where",
-        query.table,
-        query.where,
-        empirical=query.differences is Source.EMPIRICAL,
-    )
-    tables.run(
-        f'CREATE OR REPLACE TABLE "#kept" AS SELECT "#uid", "#number" AS "#free", '
-        f'({kind.item_sql})::BIGINT AS "#item", ({kind.value_sql})::BIGINT AS "#value", '
-        f"{_order_columns(spec_file, query)} FROM {table} "
-        f'JOIN "#units" ON {unit} = "#unit" AND {_key_list(fixed)} = "#home" '
-        f'JOIN "#free" ON "#key" = {_key_list(free)} '
-        f"WHERE {condition} AND {kind.eligible_sql}"
-    )
-    _keep_first_rows(tables, spec.rows_per_unit(query))
-    found = tables.rows(
-        'SELECT "#uid" AS uid, "#free" AS free, "#item" AS item, '
-        'sum("#value")::BIGINT AS total, count(*) AS rows FROM "#kept" GROUP BY ALL ORDER BY ALL'
-    )
-    units = tables.rows('SELECT "#home number" AS home FROM "#units" ORDER BY "#uid"')
-    by_free = np.argsort(_integers(found, "free"), kind="stable")
-    columns = [_integers(found, name)[by_free] for name in ("uid", "free", "item", "total", "rows")]
-    return Contributions(_integers(units, "home"), *columns)
-
-
-def _order_columns(spec_file: SpecFile, query: Query) -> str:
-    # All columns, joined ones too: rows that still tie are alike in everything a query can read.
-    columns = spec_file.spec.table_columns(query.table)
-    return ", ".join(
-        f"{identifier(c)} AS {identifier(f'#order {i}')}" for i, c in enumerate(columns)
+    first = np.flatnonzero(np.diff(number, prepend=-1))
+    return Contributions(
+        home[first],
+        free[first],
+        Parts(number, item, total, rows),
+        _sums(cells, home, free, Parts(units, item, total, rows)),
+        cells,
     )
 
 
-def _keep_first_rows(tables: Tables, most: int) -> None:
-    """Drop a unit's rows beyond the first ``most``; rows that tie on every column are alike."""
-    found = tables.rows(
-        'SELECT coalesce(max(n), 0) AS n FROM (SELECT count(*) AS n FROM "#kept" GROUP BY "#uid")'
-    )
-    if found.column("n")[0].as_py() > most:
-        names = tables.rows('SELECT * FROM "#kept" LIMIT 0').schema.names
-        order = ", ".join(identifier(name) for name in names if name.startswith("#order "))
-        tables.run(
-            'CREATE OR REPLACE TABLE "#kept" AS SELECT * FROM "#kept" '
-            f'QUALIFY row_number() OVER (PARTITION BY "#uid" ORDER BY {order}) <= {most}'
+def _sums(cells: Cells, home: Codes, free: Codes, parts: Parts) -> Parts:
+    """The sums of each cell by item; ``parts.of`` says how many units have each profile."""
+    cell_at = np.full((len(cells.fixed_parts), len(cells.free_parts)), -1, dtype=np.int64)
+    cell_at[cells.fixed, cells.free] = np.arange(len(cells.keys))
+    inside = home >= 0
+    keys = np.stack([cell_at[home[inside], free[inside]], parts.item[inside]])
+    (cell, item), place = np.unique(keys, axis=1, return_inverse=True)
+    total, rows = np.zeros(cell.size, dtype=np.int64), np.zeros(cell.size, dtype=np.int64)
+    np.add.at(total, place, (parts.total * parts.of)[inside])
+    np.add.at(rows, place, (parts.rows * parts.of)[inside])
+    return Parts(cell, item, total, rows)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """The statements that lead from the rows to the distinct profiles. Our names start with #."""
+
+    tables: Tables
+    spec_file: SpecFile
+    index: int
+    cells: Cells
+    kind: Kind
+
+    @property
+    def query(self) -> Query:
+        return self.spec_file.spec.queries[self.index]
+
+    @property
+    def unit(self) -> str:
+        return identifier(self.spec_file.spec.privacy.unit)
+
+    def _keys(self, fixed: bool) -> list[str]:
+        """The key columns of a part, as text."""
+        columns = self.spec_file.spec.privacy.fixed
+        return [
+            f"CAST({identifier(column)} AS VARCHAR)"
+            for column in self.query.by
+            if (column in columns) is fixed
+        ]
+
+    def read(self) -> pa.Table:
+        """Profiles by number, with their parts, their items and how many units have them."""
+        self.tables.put("#fixed", _part_table(self.cells.fixed_parts))
+        self.tables.put("#free", _part_table(self.cells.free_parts))
+        most = self.spec_file.spec.rows_per_unit(self.query)
+        rows, homes = self._bounds()
+        source = wide_table(self.query.table)
+        if homes > 1:
+            self._settle_homes()
+            source = (
+                f'(SELECT * FROM {source} JOIN "#homes" ON {self.unit} = "#unit" '
+                f'AND {_tuple(self._keys(True))} = "#home")'
+            )
+        eligible = self._eligible(source)
+        if rows > most:
+            rows = self._most_rows(eligible)
+        if rows > most:
+            order = self._order()
+            eligible = (
+                f"(SELECT * FROM {eligible} QUALIFY row_number() "
+                f'OVER (PARTITION BY "#unit" ORDER BY {order}) <= {most})'
+            )
+            rows = most
+        return self.tables.rows(self._profiles(eligible, one_row=rows <= 1), self.query.table)
+
+    def _bounds(self) -> tuple[int, int]:
+        """How many rows and fixed parts a unit has at most, anywhere in the table."""
+        fixed = self._keys(True)
+        homes = "1"
+        if fixed:
+            present = " AND ".join(f"{column} IS NOT NULL" for column in fixed)
+            key = _tuple(fixed)
+            homes = (
+                f"CASE WHEN min({key}) FILTER (WHERE {present}) = max({key}) "
+                f"FILTER (WHERE {present}) THEN 1 ELSE 2 END"
+            )
+        found = self.tables.rows_once(
+            f"SELECT coalesce(max(n), 0) AS n, coalesce(max(h), 1) AS h FROM ("
+            f"SELECT count(*) AS n, {homes} AS h FROM {wide_table(self.query.table)} "
+            f"GROUP BY {self.unit})",
+            self.query.table,
+        )
+        return int(_integers(found, "n")[0]), int(_integers(found, "h")[0])
+
+    def _settle_homes(self) -> None:
+        """One fixed part a unit: the least that its rows name."""
+        fixed = self._keys(True)
+        present = " AND ".join(f"{column} IS NOT NULL" for column in fixed)
+        self.tables.run(
+            f'CREATE OR REPLACE TABLE "#homes" AS SELECT {self.unit} AS "#unit", '
+            f'min({_tuple(fixed)}) FILTER (WHERE {present}) AS "#home" '
+            f"FROM {wide_table(self.query.table)} GROUP BY ALL"
+        )
+
+    def _eligible(self, source: str) -> str:
+        """The rows that count, with the numbers of their parts."""
+        query, kind = self.query, self.kind
+        condition = self.tables.condition(
+            f"queries[{self.index}].where",
+            query.table,
+            query.where,
+            empirical=query.differences is Source.EMPIRICAL,
+        )
+        fixed, free = self._keys(True), self._keys(False)
+        named = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
+        return (
+            f'(SELECT rows.{self.unit} AS "#unit", coalesce(home."#number", -1) AS "#at", '
+            f'free."#number" AS "#free", ({kind.item_sql})::BIGINT AS "#item", '
+            f'({kind.value_sql})::BIGINT AS "#value", {self._order_columns()} '
+            f'FROM {source} AS rows LEFT JOIN "#fixed" AS home ON {_equal("home", fixed)} '
+            f'JOIN "#free" AS free ON {_equal("free", free)} '
+            f"WHERE {named} AND {condition} AND {kind.eligible_sql})"
+        )
+
+    def _order_columns(self) -> str:
+        # All columns, joined ones too: rows that still tie are alike in all a query can read.
+        columns = self.spec_file.spec.table_columns(self.query.table)
+        return ", ".join(
+            f"rows.{identifier(c)} AS {identifier(f'#order {i}')}" for i, c in enumerate(columns)
+        )
+
+    def _order(self) -> str:
+        columns = self.spec_file.spec.table_columns(self.query.table)
+        return ", ".join(identifier(f"#order {i}") for i in range(len(columns)))
+
+    def _most_rows(self, eligible: str) -> int:
+        found = self.tables.rows(
+            "SELECT coalesce(max(n), 0) AS n FROM "
+            f'(SELECT count(*) AS n FROM {eligible} GROUP BY "#unit")',
+            self.query.table,
+        )
+        return int(_integers(found, "n")[0])
+
+    def _profiles(self, eligible: str, *, one_row: bool) -> str:
+        parts = '"#at" AS home, "#free" AS free, "#item" AS item'
+        by_unit = (
+            f'SELECT "#unit", {parts}, sum("#value")::BIGINT AS total, count(*) AS rows '
+            f"FROM {eligible} GROUP BY ALL"
+        )
+        if self.kind.has_items and not one_row:
+            return (
+                "SELECT number, home, free, units, part[1] AS item, part[2] AS total, "
+                "part[3] AS rows FROM (SELECT *, unnest(profile) AS part FROM (SELECT *, "
+                "row_number() OVER (ORDER BY free, home, profile) - 1 AS number FROM ("
+                "SELECT home, free, profile, count(*) AS units FROM (SELECT home, free, "
+                f"list((item, total, rows) ORDER BY item) AS profile FROM ({by_unit}) "
+                'GROUP BY "#unit", home, free) GROUP BY ALL))) ORDER BY number, item'
+            )
+        # Where a unit has one row, equal rows are equal profiles, and no unit has to be named.
+        source = f'SELECT {parts}, "#value" AS total, 1 AS rows FROM {eligible}'
+        return (
+            "SELECT row_number() OVER () - 1 AS number, * FROM (SELECT home, free, item, total, "
+            f"rows, count(*) AS units FROM ({source if one_row else by_unit}) "
+            "GROUP BY home, free, item, total, rows ORDER BY free, home, item, total, rows)"
         )
 
 
-def _key_list(columns: list[str]) -> str:
-    return "[" + ", ".join(f"CAST({column} AS VARCHAR)" for column in columns) + "]::VARCHAR[]"
+def _tuple(columns: list[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"[{', '.join(columns)}]"
+
+
+def _equal(table: str, columns: list[str]) -> str:
+    pairs = (f"{column} = {table}.{identifier(f'#key {i}')}" for i, column in enumerate(columns))
+    return " AND ".join(pairs) or "true"
 
 
 def _part_table(parts: tuple[tuple[str, ...], ...]) -> pa.Table:
-    return pa.table(
-        {
-            "#key": pa.array([list(part) for part in parts], pa.list_(pa.string())),
-            "#number": pa.array(range(len(parts)), pa.int64()),
-        }
-    )
+    columns = {
+        f"#key {i}": pa.array(column, pa.string())
+        for i, column in enumerate(zip(*parts, strict=True))
+    }
+    return pa.table({**columns, "#number": pa.array(range(len(parts)), pa.int64())})
 
 
 def _integers(table: pa.Table, column: str) -> Codes:
@@ -181,71 +311,11 @@ def _integers(table: pa.Table, column: str) -> Codes:
 
 def true_answers(contributed: Contributions, spec_file: SpecFile, index: int) -> Codes:
     """The true answer code of each cell, in the order of publication. Confidential."""
-    query = spec_file.spec.queries[index]
-    cells, kind = cells_of(spec_file, query), kind_of(query)
-    codes = np.zeros(len(cells.keys), dtype=np.int64)
-    for free in range(len(cells.free_parts)):
-        profiles = contributed.profiles(kind, free)
-        sums = _sums_by_home(profiles, contributed.home, len(cells.fixed_parts))
-        here = np.flatnonzero(cells.free == free)
-        codes[here] = kind.decide(sums[cells.fixed[here]])
+    kind = kind_of(spec_file.spec.queries[index])
+    count = len(contributed.cells.keys)
+    codes = np.zeros(count, dtype=np.int64)
+    step = max(1, 2**22 // kind.width)
+    for start in range(0, count, step):
+        stop = min(count, start + step)
+        codes[start:stop] = kind.decide(contributed.sums.dense(kind, start, stop))
     return codes
-
-
-def _sums_by_home(profiles: Profiles, home: Codes, homes: int) -> Profiles:
-    sums = np.zeros((homes, profiles.shape[1]), dtype=np.int64)
-    inside = home >= 0
-    np.add.at(sums, home[inside], profiles[inside])
-    return sums
-
-
-def empirical_differences(
-    contributed: Contributions, spec_file: SpecFile, index: int
-) -> Differences:
-    """All differences that a neighbour of this very table makes, over all cells. Confidential.
-
-    - ``replace_one``: any unit of a cell is replaced by a copy of any unit of the table, which
-      takes over the fixed keys: sums - p_u + p_v. A unit without rows is among both: it may stand
-      in another table, or nowhere.
-    - ``add_remove``: any unit is removed, or a copy of any unit is added to any cell.
-
-    Where nothing that is seen would change an answer, ±1 (nominal: everything) stands in for the
-    unseen, because an answer without noise is a promise kept by luck.
-
-    Cost: for each cell the distinct profiles of its units times the distinct profiles of all units
-    (equal profiles give equal answers), in array operations.
-    """
-    spec, query = spec_file.spec, spec_file.spec.queries[index]
-    cells, kind = cells_of(spec_file, query), kind_of(query)
-    domain = answer_domain(query.domain)
-    found: set[int] = set()
-    for free in range(len(cells.free_parts)):
-        profiles = contributed.profiles(kind, free)
-        nobody = np.zeros((1, kind.width), dtype=np.int64)
-        everyone = np.unique(np.concatenate([profiles, nobody]), axis=0)
-        sums = _sums_by_home(profiles, contributed.home, len(cells.fixed_parts))
-        for home in range(len(cells.fixed_parts)):
-            here = np.concatenate([profiles[contributed.home == home], nobody])
-            members = np.unique(here, axis=0)
-            answer = int(kind.decide(sums[home : home + 1])[0])
-            for changed in _changed_sums(sums[home], members, everyone, spec.privacy.neighbours):
-                found.update(np.unique((answer - kind.decide(changed)) % domain.size).tolist())
-    if not found - {0}:
-        if domain.topology is Topology.NOMINAL:
-            return Differences.everything(domain.group)
-        found = {1}
-    return Differences.of(domain.group, ((shift,) for shift in found))
-
-
-def _changed_sums(
-    sums: Codes, members: Profiles, everyone: Profiles, relation: Relation
-) -> Iterator[Profiles]:
-    """The sums of a cell over its neighbours, in blocks of bounded size."""
-    if relation is Relation.ADD_REMOVE:
-        yield sums - members
-        yield sums + everyone
-        return
-    step = max(1, _PAIRS_AT_ONCE // everyone.size) if everyone.size else 1
-    for start in range(0, len(members), step):
-        block = sums - members[start : start + step]
-        yield (block[:, None, :] + everyone[None, :, :]).reshape(-1, everyone.shape[1])

@@ -9,12 +9,13 @@ Structural differences: replacing, adding or removing a unit changes the count b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from release.answers import Codes
 from release.guarantee import Differences
-from release.queries.kind import Profiles
+from release.queries.kind import Profiles, reached_by_order
 from release.spec import CountQuery, Ordered, answer_domain
 
 
@@ -40,6 +41,11 @@ class Count:
         return "1"
 
     @property
+    def has_items(self) -> bool:
+        """No: there is one sum."""
+        return False
+
+    @property
     def width(self) -> int:
         """The number of rows."""
         return 1
@@ -55,6 +61,17 @@ class Count:
             raise TypeError("a count without an ordered domain")
         bounds = domain.ordered
         return np.clip(sums[:, 0], bounds.min, bounds.max) - bounds.min
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+        """By order: every integer between is an edge."""
+        return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering[:, 0])
+
+    @cached_property
+    def _edges(self) -> Codes:
+        domain = self.query.domain
+        if not isinstance(domain, Ordered):
+            raise TypeError("a count without an ordered domain")
+        return np.arange(domain.ordered.min + 1, domain.ordered.max + 1, dtype=np.int64)
 
     def structural(self, rows_per_unit: int) -> Differences:
         """±1 .. ±max_rows_per_unit."""

@@ -39,6 +39,11 @@ class Kind(Protocol):
         ...
 
     @property
+    def has_items(self) -> bool:
+        """Whether a unit can have more than one item in a cell."""
+        ...
+
+    @property
     def width(self) -> int:
         """The number of integers in a profile."""
         ...
@@ -54,6 +59,48 @@ class Kind(Protocol):
         """The answer code for each row of sums; shape (n, width) to (n,)."""
         ...
 
+    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+        """The codes of sums - a + b for all a of ``leaving`` and b of ``entering``, each once."""
+        ...
+
     def structural(self, rows_per_unit: int) -> Differences:
         """All differences that the declared domain and bounds allow, whatever the table."""
         ...
+
+
+_PAIRS_AT_ONCE = 2**22
+
+
+def reached_by_pairs(kind: Kind, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+    """:meth:`Kind.reached` by trying all pairs, in blocks. Cost: |leaving|·|entering|·width."""
+    found: set[int] = set()
+    step = max(1, _PAIRS_AT_ONCE // entering.size)
+    for start in range(0, len(leaving), step):
+        block = sums - leaving[start : start + step]
+        changed = (block[:, None, :] + entering[None, :, :]).reshape(-1, entering.shape[1])
+        found.update(np.unique(kind.decide(changed)).tolist())
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def reached_by_order(edges: Codes, total: int, leaving: Codes, entering: Codes) -> Codes:
+    """The codes of total - a + b, where code ≥ k exactly when the sum is at least ``edges[k-1]``.
+
+    For one a, some b lands in level k exactly if the number of b below the next edge is larger than
+    that below this one: a search among the sorted b for each edge within reach. No pair is made.
+    Cost: |leaving|·(edges within reach)·log|entering|.
+    """
+    entering = np.unique(entering)
+    leaving = np.unique(leaving)
+    least = int(np.searchsorted(edges, total - leaving[-1] + entering[0], side="right"))
+    most = int(np.searchsorted(edges, total - leaving[0] + entering[-1], side="right"))
+    found = np.zeros(most - least + 1, dtype=bool)
+    step = max(1, _PAIRS_AT_ONCE // (most - least + 2))
+    for start in range(0, leaving.size, step):
+        rest = total - leaving[start : start + step, None]
+        below = np.searchsorted(entering, edges[None, least:most] - rest)
+        padded = np.pad(below, ((0, 0), (1, 1)))
+        padded[:, -1] = entering.size
+        found |= (np.diff(padded, axis=1) > 0).any(axis=0)
+        if found.all():
+            break
+    return np.flatnonzero(found) + least

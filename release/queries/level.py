@@ -17,6 +17,7 @@ may hold this one unit only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from release.answers import Codes, level_edge
 from release.guarantee import Differences
-from release.queries.kind import Profiles
+from release.queries.kind import Profiles, reached_by_order, reached_by_pairs
 from release.spec import LevelQuery, Measure, answer_domain
 from release.sql import identifier
 
@@ -64,6 +65,11 @@ class Level:
         return f"greatest(least({identifier(self.query.of)}, {high}), {low})"
 
     @property
+    def has_items(self) -> bool:
+        """Whether rows are counted by level."""
+        return self.query.measure in _BY_ROWS
+
+    @property
     def width(self) -> int:
         """One sum; a sum and a number of rows; or rows at or above each level (0: all rows)."""
         return {Measure.SUM: 1, Measure.MEAN: 2}.get(self.query.measure, self.query.levels.count)
@@ -82,7 +88,7 @@ class Level:
         """The level of each row of sums."""
         measure = self.query.measure
         if measure is Measure.SUM:
-            return _as_codes(np.searchsorted(self._edges(), sums[:, 0], side="right"))
+            return _as_codes(np.searchsorted(self._edges, sums[:, 0], side="right"))
         if measure is Measure.MEAN:
             return self._mean_codes(sums)
         rows = sums[:, 0]
@@ -94,6 +100,7 @@ class Level:
         }[measure]
         return _as_codes((sums[:, 1:] >= enough[:, None]).sum(axis=1))
 
+    @cached_property
     def _edges(self) -> Codes:
         """The least integer of each level but the first."""
         r = self.query.levels
@@ -101,19 +108,46 @@ class Level:
         return np.array(edges, dtype=np.int64)
 
     def _mean_codes(self, sums: Profiles) -> Codes:
-        r = self.query.levels
         codes = np.zeros(len(sums), dtype=np.int64)
         for rows in np.unique(sums[:, 1]).tolist():
             if rows == 0:
                 continue
-            # sum ≥ rows·(low + k·(high-low)/L), as the least integer sum; Python integers, exact.
-            edges = [
-                -(-rows * (r.low * r.count + code * (r.high - r.low)) // r.count)
-                for code in range(1, r.count)
-            ]
             here = sums[:, 1] == rows
-            codes[here] = np.searchsorted(np.array(edges), sums[here, 0], side="right")
+            codes[here] = np.searchsorted(self._mean_edges(rows), sums[here, 0], side="right")
         return codes
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+        """By order for a sum; for a mean by order within each number of rows; else by pairs.
+
+        The cost of a mean is that of a sum for each pair of row numbers: what is compared is the
+        sum, with the edges of the new number of rows.
+        """
+        if self.query.measure is Measure.SUM:
+            return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering[:, 0])
+        if self.query.measure is not Measure.MEAN:
+            return reached_by_pairs(self, sums, leaving, entering)
+        found: set[int] = set()
+        total, rows = sums.tolist()
+        for fewer in np.unique(leaving[:, 1]).tolist():
+            for more in np.unique(entering[:, 1]).tolist():
+                left = rows - fewer + more
+                if left == 0:
+                    found.add(0)
+                    continue
+                out = leaving[leaving[:, 1] == fewer, 0]
+                into = entering[entering[:, 1] == more, 0]
+                found.update(reached_by_order(self._mean_edges(left), total, out, into).tolist())
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _mean_edges(self, rows: int) -> Codes:
+        """For each level but the first the least sum of ``rows`` rows whose mean reaches it."""
+        r = self.query.levels
+        # sum ≥ rows·(low + k·(high-low)/L), as the least integer sum; Python integers, exact.
+        edges = [
+            -(-rows * (r.low * r.count + code * (r.high - r.low)) // r.count)
+            for code in range(1, r.count)
+        ]
+        return np.array(edges, dtype=np.int64)
 
     def structural(self, rows_per_unit: int) -> Differences:
         """For a sum the levels that a unit's range can span; everything for the others."""

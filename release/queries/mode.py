@@ -15,7 +15,7 @@ import numpy as np
 
 from release.answers import Codes
 from release.guarantee import Differences
-from release.queries.kind import Profiles
+from release.queries.kind import Profiles, reached_by_pairs
 from release.spec import ModeQuery, Nominal, Ordered, answer_domain
 from release.sql import identifier, literal
 
@@ -51,6 +51,11 @@ class Mode:
         return "1" if self.query.weight is None else identifier(self.query.weight)
 
     @property
+    def has_items(self) -> bool:
+        """Yes: a unit can have rows in several categories."""
+        return True
+
+    @property
     def width(self) -> int:
         """The number of categories."""
         return answer_domain(self.query.domain).size
@@ -62,6 +67,21 @@ class Mode:
     def decide(self, sums: Profiles) -> Codes:
         """The first of the largest sums."""
         return np.asarray(np.argmax(sums, axis=1), dtype=np.int64)
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+        """By pairs, among the categories that a unit can bring within reach of the leader.
+
+        A pair moves the distance between two categories by at most the largest |a| plus the
+        largest |b| of each; a category further behind the leader can neither win nor matter.
+        Cost: nothing where no category is near, else |leaving|·|entering|·(categories near).
+        """
+        swing = np.abs(leaving).max(axis=0) + np.abs(entering).max(axis=0)
+        leader = int(np.argmax(sums))
+        near = np.flatnonzero(sums + swing >= sums[leader] - swing[leader])
+        if near.size == 1:
+            return near
+        within = reached_by_pairs(self, sums[near], leaving[:, near], entering[:, near])
+        return near[within]
 
     def structural(self, rows_per_unit: int) -> Differences:
         """Everything."""
