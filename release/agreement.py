@@ -17,7 +17,7 @@ from release.exact import format_down, format_up
 from release.law import Law
 from release.log import Accuracy
 from release.losses import Loss, LossName, named_loss, probability_within, table_loss
-from release.spec import Query, Relation, Source, TableLoss, answer_domain
+from release.spec import Query, Relation, TableLoss, answer_domain
 
 SUMS = "SHA256SUMS"
 
@@ -43,7 +43,8 @@ INSTANCE_LIMITS = (
 
 ENFORCED_BY = (
     "of the rows of a unit that a query reads, the first max_rows_per_unit by the declared columns "
-    "are kept; integers are clamped; a unit has one fixed part"
+    "are kept, within its first max_cells_per_unit cells where that is declared; integers are "
+    "clamped; a unit has one fixed part; declared differences are kept by reading fewer rows"
 )
 
 
@@ -91,7 +92,7 @@ def epsilon_everywhere(law: Law) -> str:
 
 def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-specific"]:
     """Whether the guarantee holds for every table in the declared domain."""
-    if any(query.differences is Source.EMPIRICAL for query in queries):
+    if any(query.is_empirical for query in queries):
         return "instance-specific"
     return "worst-case"
 

@@ -5,9 +5,9 @@ one unit add up. It holds for pure and approximate guarantees, and for probabili
 sum of two privacy losses exceeds ε₁+ε₂ only if one of them exceeds its own ε.
 
 A unit lies in the cells that its rows name. It has one fixed part, so it can touch at most as many
-cells as there are free parts, and at most as many as it has rows. A replaced unit can leave that
-many cells and enter as many others, though never more than there are free parts: its fixed part
-stays (DESIGN.md §6, rule 3).
+cells as there are free parts, as it has rows, and as ``max_cells_per_unit`` says. A replaced unit
+can leave that many cells and enter as many others, though never more than there are free parts: its
+fixed part stays (DESIGN.md §6, rule 3).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from math import prod
 from release.errors import BudgetError
 from release.exact import format_exact
 from release.guarantee import Definition
+from release.queries import rows_read
 from release.reading import SpecFile
 from release.spec import Query, Relation
 
@@ -51,7 +52,7 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """How many cells of ``query`` can differ between neighbours, at most."""
     privacy = spec_file.spec.privacy
     free = prod(len(spec_file.keys[c]) for c in query.by if c not in privacy.fixed)
-    at_once = min(free, spec_file.spec.rows_per_unit(query))
+    at_once = min(free, rows_read(spec_file.spec, query), privacy.max_cells_per_unit or free)
     if privacy.neighbours is Relation.REPLACE_ONE:
         return min(free, 2 * at_once)
     return at_once

@@ -65,7 +65,7 @@ from release.log import (
 from release.reading import SpecFile
 from release.released import released_bytes
 from release.report import PublicQuery, report_html
-from release.spec import Query, Source, answer_domain, plain_domain
+from release.spec import Query, answer_domain, plain_domain
 from release.version import VERSION
 
 _PUBLIC_FILE = 0o644
@@ -213,7 +213,7 @@ class _Writer:
         law_json = law_record(query, result.design)
         law_bytes = canonical(law_json)
         law_path, data_path = f"laws/{query.name}.json", f"data/{query.name}.parquet"
-        instance = query.differences is Source.EMPIRICAL
+        instance = query.is_empirical
         law: LawFile | LawCommitment
         if instance:
             key = secrets.token_bytes(32)
@@ -225,7 +225,7 @@ class _Writer:
             differences = DifferencesRecord(
                 schema="dp-release/differences/v1",
                 query=query.name,
-                source=query.differences.value,
+                source=query.source,
                 neighbours=spec.privacy.neighbours.value,
                 group=list(domain.group.moduli),
                 differences=shifts,
@@ -283,7 +283,7 @@ def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFil
             epsilon=format_exact(result.charge.epsilon), delta=format_exact(result.charge.delta)
         ),
         guarantee_kind=guarantee_kind((query,)),
-        differences_source=query.differences.value,
+        differences_source=query.source,
         mechanism="modular",
         law=law,
         output=output,

@@ -114,7 +114,7 @@ class DifferencesRecord(Record):
 
     schema_: Literal["dp-release/differences/v1"] = Field(alias="schema")
     query: str
-    source: Literal["empirical", "structural"]
+    source: Literal["empirical", "structural", "declared"]
     neighbours: Literal["replace_one", "add_remove"]
     group: list[int]
     differences: list[list[int]]
@@ -194,7 +194,7 @@ class QueryRecord(Record):
     parallel: bool
     charge: ChargeRecord
     guarantee_kind: Literal["worst-case", "instance-specific"]
-    differences_source: Literal["empirical", "structural"]
+    differences_source: Literal["empirical", "structural", "declared"]
     mechanism: Literal["modular"]
     law: LawFile | LawCommitment
     output: OutputFile

@@ -23,10 +23,10 @@ from release.exact import format_up
 from release.folder import Result, check_free, publish
 from release.guarantee import Differences
 from release.ladder import GAP, Design, design
-from release.queries import kind_of
+from release.queries import differences_without_data
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise
-from release.spec import Source, answer_domain
+from release.spec import answer_domain
 from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def find_differences(
 
     return tuple(
         empirical_differences(one.contributed, spec_file, index)
-        if query.differences is Source.EMPIRICAL
-        else kind_of(query).structural(spec_file.spec.rows_per_unit(query))
+        if query.is_empirical
+        else differences_without_data(spec_file.spec, query)
         for index, (query, one) in enumerate(zip(spec_file.spec.queries, answered, strict=True))
     )
 
@@ -200,7 +200,7 @@ def design_all(
         problem = (found, guarantee, domain.topology, repr(query.loss))
         if problem not in solved:
             # Differences seen in a table are confidential, and so is a law that shows them.
-            public = cache is not None and query.differences is not Source.EMPIRICAL
+            public = cache is not None and not query.is_empirical
             solve = cache.design if cache is not None and public else design
             solved[problem] = solve(found, guarantee, loss_of(query), gap=laws.accept_gap)
         made = solved[problem]

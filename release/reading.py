@@ -19,10 +19,12 @@ from pydantic import ValidationError
 
 from release.errors import SpecError
 from release.losses import table_loss
+from release.queries import check_declared
 from release.spec import (
     INTEGER_LIMIT,
     MAX_ANSWERS,
     ColumnType,
+    CountQuery,
     KeyFile,
     KeyRange,
     LevelQuery,
@@ -141,7 +143,7 @@ def _validated(plain: object) -> Spec:
 
 
 _TAGS = {"count", "mode", "level", "cyclic", "ordered", "nominal", "levels", "list", "range"}
-_TAGS |= {"file", "name", "table", "str", "int", "date", "[key]"}
+_TAGS |= {"declared", "file", "name", "table", "str", "int", "date", "[key]"}
 
 
 def _field_path(location: tuple[int | str, ...]) -> str:
@@ -160,7 +162,7 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
     is_kind = isinstance(previous, int) and location[0] == "queries"
     return (
         is_kind
-        or previous in {"domain", "loss"}
+        or previous in {"domain", "loss", "differences"}
         or location[position - 2 : position - 1] == ("keys",)
     )
 
@@ -295,7 +297,8 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             f"{at}.max_rows_per_unit",
             f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it",
         )
-    _check_kind(at, query, columns)
+    _check_kind(spec, at, query, columns)
+    check_declared(spec, at, query)
     if isinstance(query.loss, TableLoss):
         size = answer_domain(query.domain).size
         try:
@@ -308,7 +311,10 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             )
 
 
-def _check_kind(at: str, query: Query, columns: dict[str, ColumnType]) -> None:
+def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
+    unit = spec.privacy.unit
+    if isinstance(query, CountQuery) and query.of not in (None, unit):
+        raise SpecError(f"{at}.of", f"a count counts rows, or units: leave it out or write {unit}")
     wanted: dict[str, tuple[str, ColumnType]] = {}
     if isinstance(query, ModeQuery):
         nominal = isinstance(query.domain, Nominal)

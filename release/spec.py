@@ -4,10 +4,11 @@ One YAML file (FORMAT.md §1). Unknown fields, wrong types, unknown columns, dup
 numbers out of range are refused in one line with the field's path and the remedy. Exact numbers are
 strings: a YAML float has already lost the digits that were written.
 
-Three optional fields are added to FORMAT.md, because real releases need them. A table's ``join``
+Some optional fields are added to FORMAT.md, because real releases need them. A table's ``join``
 brings in the columns of another table of the same units, and its ``derive`` adds columns computed
 from the same row, so every row still belongs to one privacy unit. A query's ``max_rows_per_unit``
-lowers the bound of the release for that query.
+lowers the bound of the release for that query; ``max_cells_per_unit`` bounds in how many cells of
+a query a unit counts. A count with ``of`` the privacy unit counts units.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ class Privacy(Model):
     unit: str
     neighbours: Annotated[Relation, Field(strict=False)]
     max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)]
+    max_cells_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
     fixed: list[str] = []
 
 
@@ -305,6 +307,19 @@ class Source(StrEnum):
     STRUCTURAL = "structural"  # the worst case of the declared domain and bounds
 
 
+class DeclaredDifferences(Model):
+    """Differences told by the spec: codes, closed under negation by the tool."""
+
+    declared: Annotated[list[int], Field(min_length=1, max_length=MAX_ANSWERS)]
+
+
+DifferencesSpec: TypeAlias = Annotated[
+    Annotated[Source, Field(strict=False), Tag("name")]
+    | Annotated[DeclaredDifferences, Tag("declared")],
+    _one_of(name="empirical, structural", declared="{declared: [1, 2]}"),
+]
+
+
 class Mechanism(StrEnum):
     """How the noisy answer is made."""
 
@@ -321,16 +336,29 @@ class QueryBase(Model):
     domain: Domain
     where: str | None = None
     max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    differences: Annotated[Source, Field(strict=False)]
+    differences: DifferencesSpec
     guarantee: GuaranteeSpec
     loss: LossSpec = LossName.ERROR_RATE
     mechanism: Annotated[Mechanism, Field(strict=False)] = Mechanism.BEST
 
+    @property
+    def source(self) -> Literal["empirical", "structural", "declared"]:
+        """Where the differences come from: seen, the worst case, or told by the spec."""
+        if isinstance(self.differences, DeclaredDifferences):
+            return "declared"
+        return self.differences.value
+
+    @property
+    def is_empirical(self) -> bool:
+        """Whether the differences, and so the law, depend on the confidential table."""
+        return self.differences is Source.EMPIRICAL
+
 
 class CountQuery(QueryBase):
-    """Rows that meet ``where``, clamped to the domain."""
+    """Rows that meet ``where``, clamped to the domain; units, if ``of`` names the privacy unit."""
 
     kind: Literal["count"]
+    of: str | None = None
 
     @model_validator(mode="after")
     def _check(self) -> CountQuery:

@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 from release.errors import DataError, SpecError
 from release.reading import SpecFile
 from release.spec import INTEGER_LIMIT, ColumnType, Table
-from release.spec import Source as Differencing
 from release.sql import identifier, literal, row_expression
 
 _SQL_TYPES = {
@@ -181,10 +180,7 @@ class Tables:
     def _refuse_fixed(self, field: str, table: str, used: frozenset[str]) -> None:
         """A neighbour takes over fixed columns; what is computed from them would have to follow."""
         spec = self._spec_file.spec
-        empirical = any(
-            query.table == table and query.differences is Differencing.EMPIRICAL
-            for query in spec.queries
-        )
+        empirical = any(query.table == table and query.is_empirical for query in spec.queries)
         taken = sorted(used & set(spec.privacy.fixed))
         if empirical and taken:
             raise SpecError(

@@ -39,10 +39,10 @@ from release.log import (
     ReleaseRecord,
     parse,
 )
-from release.queries import kind_of
+from release.queries import kind_of, rows_read
 from release.reading import SpecFile, check_keys, declared_keys, key_text, parse_spec
 from release.released import check_released
-from release.spec import KeyFile, Query, Source, Spec, answer_domain, plain_domain
+from release.spec import KeyFile, Query, Spec, answer_domain, plain_domain
 
 R = TypeVar("R", bound=Record)
 
@@ -214,17 +214,17 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.queries])
     for query, record in zip(spec.queries, release.queries, strict=True):
         at = f"queries.{query.name}"
-        instance = query.differences is Source.EMPIRICAL
+        instance = query.is_empirical
         expect(file, f"{at}.kind", record.kind, query.kind)
         expect(file, f"{at}.by", record.by, query.by)
         expect(file, f"{at}.domain", record.domain, plain_domain(query.domain))
         expect(file, f"{at}.definition", record.definition, query.guarantee.definition.value)
         expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.guarantee.epsilon))
         expect(file, f"{at}.delta", record.delta, format_exact(query.guarantee.delta))
-        expect(file, f"{at}.differences_source", record.differences_source, query.differences.value)
+        expect(file, f"{at}.differences_source", record.differences_source, query.source)
         expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
         expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
-    instance = any(query.differences is Source.EMPIRICAL for query in spec.queries)
+    instance = any(query.is_empirical for query in spec.queries)
     expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
     expect(file, "withheld", release.withheld, withheld(instance=instance))
     expect(file, "limits", release.limits, limits(instance=instance))
@@ -325,7 +325,7 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     if isinstance(record.law, LawFile):
         law = _read(LawRecord, file, public / file)
         differences = check_law(file, law, query)
-        structural = kind_of(query).structural(spec.rows_per_unit(query))
+        structural = kind_of(query).structural(rows_read(spec, query))
         missing = set(structural.shifts) - set(differences.shifts)
         if missing:
             raise VerificationError(
@@ -346,7 +346,7 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     path = f"differences/{query.name}.json"
     seen = _read(DifferencesRecord, path, auditor / path)
     expect(path, "query", seen.query, query.name)
-    expect(path, "source", seen.source, query.differences.value)
+    expect(path, "source", seen.source, query.source)
     expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
     expect(path, "group", seen.group, law.group)
     expect(path, "differences", seen.differences, law.differences)

@@ -25,6 +25,7 @@ class Small:
     neighbours: str = "replace_one"
     max_rows_per_unit: int = 3
     fixed: list[str] = field(default_factory=list)
+    max_cells_per_unit: int | None = None
     budget: tuple[str, str] = ("1000", "0.9")
 
     def plain(self, path: str = "rows.parquet") -> dict[str, Any]:
@@ -57,6 +58,7 @@ class Small:
                 "neighbours": self.neighbours,
                 "max_rows_per_unit": self.max_rows_per_unit,
                 "fixed": self.fixed,
+                "max_cells_per_unit": self.max_cells_per_unit,
             },
             "budget": {"scope": "tests", "epsilon": self.budget[0], "delta": self.budget[1]},
             "keys": {"place": ["a", "b"], "day": {"range": [1, 2]}},

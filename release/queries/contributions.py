@@ -6,9 +6,10 @@ columns that neighbours share, such as a home's circuit) and a *free* part (the 
 such as the day).
 
 Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,
-the first ``max_rows_per_unit`` by the declared columns, in their order, are kept. A unit has one
-fixed part, the least that its rows name; its rows elsewhere are left out. Both cost a pass of their
-own only where some unit breaks the bound.
+those in its first ``max_cells_per_unit`` free parts are kept, where that is declared, and of these
+the first ``max_rows_per_unit`` by the declared columns, in their order. A unit has one fixed part,
+the least that its rows name; its rows elsewhere are left out. Each costs a pass of its own only
+where some unit breaks the bound.
 
 Nothing is ever made for each unit outside the engine: what leaves it is the sums of each cell and
 the *distinct* profiles of each cell's units, for equal profiles make equal neighbours.
@@ -23,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 
 from release.answers import Codes
-from release.queries import kind_of
+from release.queries import kind_of, rows_read
 from release.queries.kind import Kind, Profiles
 from release.reading import SpecFile
-from release.spec import Query, Source
+from release.spec import Query
 from release.sql import identifier
 from release.tables import Tables, wide_table
 
@@ -174,7 +175,7 @@ class _Reader:
         """Profiles by number, with their parts, their items and how many units have them."""
         self.tables.put("#fixed", _part_table(self.cells.fixed_parts))
         self.tables.put("#free", _part_table(self.cells.free_parts))
-        most = self.spec_file.spec.rows_per_unit(self.query)
+        most = rows_read(self.spec_file.spec, self.query)
         rows, homes = self._bounds()
         source = wide_table(self.query.table)
         if homes > 1:
@@ -186,6 +187,7 @@ class _Reader:
         eligible = self._eligible(source)
         if rows > most:
             rows = self._most_rows(eligible)
+        eligible = self._first_cells(eligible)
         if rows > most:
             order = self._order()
             eligible = (
@@ -231,7 +233,7 @@ class _Reader:
             f"queries[{self.index}].where",
             query.table,
             query.where,
-            empirical=query.differences is Source.EMPIRICAL,
+            empirical=query.is_empirical,
         )
         fixed, free = self._keys(True), self._keys(False)
         named = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
@@ -242,6 +244,16 @@ class _Reader:
             f'FROM {source} AS rows LEFT JOIN "#fixed" AS home ON {_equal("home", fixed)} '
             f'JOIN "#free" AS free ON {_equal("free", free)} '
             f"WHERE {named} AND {condition} AND {kind.eligible_sql})"
+        )
+
+    def _first_cells(self, eligible: str) -> str:
+        """Without the rows of a unit beyond its first cells, in the order of their keys."""
+        most = self.spec_file.spec.privacy.max_cells_per_unit
+        if most is None or most >= len(self.cells.free_parts):
+            return eligible
+        return (
+            f"(SELECT * FROM {eligible} QUALIFY dense_rank() "
+            f'OVER (PARTITION BY "#unit" ORDER BY "#free") <= {most})'
         )
 
     def _order_columns(self) -> str:
@@ -266,7 +278,7 @@ class _Reader:
     def _profiles(self, eligible: str, *, one_row: bool) -> str:
         parts = '"#at" AS home, "#free" AS free, "#item" AS item'
         by_unit = (
-            f'SELECT "#unit", {parts}, sum("#value")::BIGINT AS total, count(*) AS rows '
+            f'SELECT "#unit", {parts}, ({self.kind.unit_sql})::BIGINT AS total, count(*) AS rows '
             f"FROM {eligible} GROUP BY ALL"
         )
         if self.kind.has_items and not one_row:

@@ -1,9 +1,11 @@
-"""count: how many rows meet the condition, clamped to the domain.
+"""count: how many rows, or units, meet the condition, clamped to the domain.
 
-A unit's profile is its number of rows in the cell, at most ``max_rows_per_unit``.
+A unit's profile is its number of rows in the cell, at most ``max_rows_per_unit``; where units are
+counted, 1 if it has a row there.
 
 Structural differences: replacing, adding or removing a unit changes the count by at most
 ``max_rows_per_unit``, and clamping to the domain never widens a change: ±1 .. ±max_rows_per_unit.
+Units: ±1.
 """
 
 from __future__ import annotations
@@ -41,6 +43,11 @@ class Count:
         return "1"
 
     @property
+    def unit_sql(self) -> str:
+        """All rows of a unit count, or the unit itself."""
+        return 'sum("#value")' if self.query.of is None else 'max("#value")'
+
+    @property
     def has_items(self) -> bool:
         """No: there is one sum."""
         return False
@@ -51,8 +58,8 @@ class Count:
         return 1
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
-        """A profile is the unit's number of rows."""
-        profiles[unit, 0] = rows
+        """A profile is the unit's number of rows, or that it has one."""
+        profiles[unit, 0] = total
 
     def decide(self, sums: Profiles) -> Codes:
         """The clamped count, as a code."""
@@ -74,7 +81,8 @@ class Count:
         return np.arange(domain.ordered.min + 1, domain.ordered.max + 1, dtype=np.int64)
 
     def structural(self, rows_per_unit: int) -> Differences:
-        """±1 .. ±max_rows_per_unit."""
+        """±1 .. ±max_rows_per_unit; ±1 for units."""
         group = answer_domain(self.query.domain).group
-        reach = min(rows_per_unit, group.size - 1)
+        most = rows_per_unit if self.query.of is None else 1
+        reach = min(most, group.size - 1)
         return Differences.of(group, ((step,) for step in range(1, reach + 1)))

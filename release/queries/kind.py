@@ -39,6 +39,11 @@ class Kind(Protocol):
         ...
 
     @property
+    def unit_sql(self) -> str:
+        """How the values ``"#value"`` of one unit, cell and item become one integer."""
+        ...
+
+    @property
     def has_items(self) -> bool:
         """Whether a unit can have more than one item in a cell."""
         ...
@@ -51,7 +56,7 @@ class Kind(Protocol):
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """Write one cell's contributions into zeroed ``profiles``.
 
-        ``total`` is the sum of the values and ``rows`` the number of rows, by unit and item.
+        ``total`` is what :attr:`unit_sql` makes of the values, ``rows`` the number of rows.
         """
         ...
 

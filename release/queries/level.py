@@ -65,6 +65,11 @@ class Level:
         return f"greatest(least({identifier(self.query.of)}, {high}), {low})"
 
     @property
+    def unit_sql(self) -> str:
+        """Their sum."""
+        return 'sum("#value")'
+
+    @property
     def has_items(self) -> bool:
         """Whether rows are counted by level."""
         return self.query.measure in _BY_ROWS

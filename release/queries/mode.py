@@ -51,6 +51,11 @@ class Mode:
         return "1" if self.query.weight is None else identifier(self.query.weight)
 
     @property
+    def unit_sql(self) -> str:
+        """Their sum."""
+        return 'sum("#value")'
+
+    @property
     def has_items(self) -> bool:
         """Yes: a unit can have rows in several categories."""
         return True
