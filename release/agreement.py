@@ -17,7 +17,7 @@ from release.exact import format_down, format_up
 from release.law import Law
 from release.log import Accuracy
 from release.losses import Loss, LossName, named_loss, probability_within, table_loss
-from release.spec import Query, Relation, TableLoss, answer_domain
+from release.spec import Privacy, Query, Relation, TableLoss, answer_domain
 
 SUMS = "SHA256SUMS"
 
@@ -97,8 +97,14 @@ def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-
     return "worst-case"
 
 
-def adjacency_text(unit: str, relation: Relation, fixed: list[str]) -> str:
+def adjacency_text(privacy: Privacy) -> str:
     """The neighbouring relation in words."""
+    unit, relation, fixed = privacy.unit, privacy.neighbours, privacy.fixed
+    if relation is Relation.ATTRIBUTE:
+        return (
+            f"the {privacy.attribute} of one {unit} takes other values; all other columns, and who "
+            "is in the table, are held to be public"
+        )
     keeps = f", which keeps its {' and '.join(fixed)}" if fixed else ""
     if relation is Relation.REPLACE_ONE:
         return f"all rows of one {unit} are replaced by those of another{keeps}"

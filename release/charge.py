@@ -7,7 +7,8 @@ sum of two privacy losses exceeds ε₁+ε₂ only if one of them exceeds its ow
 A unit lies in the cells that its rows name. It has one fixed part, so it can touch at most as many
 cells as there are free parts, as it has rows, and as ``max_cells_per_unit`` says. A replaced unit
 can leave that many cells and enter as many others, though never more than there are free parts: its
-fixed part stays (DESIGN.md §6, rule 3).
+fixed part stays (DESIGN.md §6, rule 3). A changed attribute can lead to other rows being read, so
+it counts as a replacement. A unit's own value is one cell, whatever the others are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from release.exact import format_exact
 from release.guarantee import Definition
 from release.queries import rows_read
 from release.reading import SpecFile
-from release.spec import Query, Relation
+from release.spec import Query, Relation, ValueQuery
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,13 @@ class Charges:
 def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """How many cells of ``query`` can differ between neighbours, at most."""
     privacy = spec_file.spec.privacy
+    if isinstance(query, ValueQuery):
+        return 1
     free = prod(len(spec_file.keys[c]) for c in query.by if c not in privacy.fixed)
     at_once = min(free, rows_read(spec_file.spec, query), privacy.max_cells_per_unit or free)
-    if privacy.neighbours is Relation.REPLACE_ONE:
-        return min(free, 2 * at_once)
-    return at_once
+    if privacy.neighbours is Relation.ADD_REMOVE:
+        return at_once
+    return min(free, 2 * at_once)
 
 
 def charges(spec_file: SpecFile) -> Charges:

@@ -318,7 +318,7 @@ def release_record(
         privacy=PrivacyRecord(
             unit=privacy.unit,
             neighbours=privacy.neighbours.value,
-            adjacency_text=adjacency_text(privacy.unit, privacy.neighbours, privacy.fixed),
+            adjacency_text=adjacency_text(privacy),
             max_rows_per_unit=privacy.max_rows_per_unit,
             fixed=privacy.fixed,
             enforced_by=ENFORCED_BY,

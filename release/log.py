@@ -115,7 +115,7 @@ class DifferencesRecord(Record):
     schema_: Literal["dp-release/differences/v1"] = Field(alias="schema")
     query: str
     source: Literal["empirical", "structural", "declared"]
-    neighbours: Literal["replace_one", "add_remove"]
+    neighbours: Literal["replace_one", "add_remove", "attribute"]
     group: list[int]
     differences: list[list[int]]
 
@@ -139,7 +139,7 @@ class PrivacyRecord(Record):
     """What is protected and against which change."""
 
     unit: str
-    neighbours: Literal["replace_one", "add_remove"]
+    neighbours: Literal["replace_one", "add_remove", "attribute"]
     adjacency_text: str
     max_rows_per_unit: int
     fixed: list[str]
@@ -184,7 +184,7 @@ class QueryRecord(Record):
     """One query of the release."""
 
     name: str
-    kind: Literal["count", "mode", "level"]
+    kind: Literal["count", "mode", "level", "value"]
     by: list[str]
     cells: int
     domain: dict[str, Any]

@@ -34,6 +34,7 @@ from release.spec import (
     Query,
     Spec,
     TableLoss,
+    ValueQuery,
     answer_domain,
 )
 
@@ -142,7 +143,18 @@ def _validated(plain: object) -> Spec:
         raise SpecError(place, _problem(first) + more) from error
 
 
-_TAGS = {"count", "mode", "level", "cyclic", "ordered", "nominal", "levels", "list", "range"}
+_TAGS = {
+    "count",
+    "mode",
+    "level",
+    "value",
+    "cyclic",
+    "ordered",
+    "nominal",
+    "levels",
+    "list",
+    "range",
+}
 _TAGS |= {"declared", "file", "name", "table", "str", "int", "date", "[key]"}
 
 
@@ -183,7 +195,7 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "union_tag_invalid":
         return f"found {context['tag']!r}; write one of {context['expected_tags']}"
     if kind == "union_tag_not_found":
-        return "missing; write count, mode or level"
+        return "missing; write count, mode, level or value"
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
@@ -235,6 +247,16 @@ def _check_names(spec: Spec) -> None:
                 f"declared are {_listed(table.columns)}",
             )
     every = {column for name in spec.tables for column in spec.table_columns(name)}
+    attribute = spec.privacy.attribute
+    if attribute is not None and (
+        attribute not in every or attribute in {spec.privacy.unit, *spec.privacy.fixed}
+    ):
+        raise SpecError(
+            "privacy.attribute",
+            _unknown(attribute, every)
+            if attribute not in every
+            else f"{attribute!r} is the unit or fixed; name the sensitive column",
+        )
     for index, column in enumerate(spec.privacy.fixed):
         if column not in every:
             raise SpecError(f"privacy.fixed[{index}]", _unknown(column, every))
@@ -284,7 +306,7 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             raise SpecError(place, _unknown(column, columns))
         if column in query.by[:position]:
             raise SpecError(place, f"{column!r} stands twice; keep one")
-        if column == spec.privacy.unit:
+        if column == spec.privacy.unit and not isinstance(query, ValueQuery):
             raise SpecError(place, "the privacy unit cannot be a key; its values are confidential")
         if column in _ANSWER_COLUMNS:
             raise SpecError(place, f"{column!r} is a column of the released table; derive another")
@@ -298,6 +320,7 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it",
         )
     _check_kind(spec, at, query, columns)
+    _check_relation(spec, at, query)
     check_declared(spec, at, query)
     if isinstance(query.loss, TableLoss):
         size = answer_domain(query.domain).size
@@ -311,12 +334,33 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             )
 
 
+def _check_relation(spec: Spec, at: str, query: Query) -> None:
+    attribute = spec.privacy.attribute
+    if attribute is None:
+        if isinstance(query, ValueQuery):
+            raise SpecError(
+                f"{at}.kind", "a value shows who is listed; it needs neighbours: attribute"
+            )
+        return
+    if query.is_empirical:
+        raise SpecError(
+            f"{at}.differences", "attribute neighbours take any value; write structural or declare"
+        )
+    reads = {getattr(query, "of", None), getattr(query, "weight", None), *query.by}
+    if attribute not in reads and not query.where and not spec.tables[query.table].derive:
+        raise SpecError(
+            at, f"does not read {attribute!r}, so attribute neighbours would promise nothing"
+        )
+
+
 def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
     unit = spec.privacy.unit
     if isinstance(query, CountQuery) and query.of not in (None, unit):
         raise SpecError(f"{at}.of", f"a count counts rows, or units: leave it out or write {unit}")
     wanted: dict[str, tuple[str, ColumnType]] = {}
-    if isinstance(query, ModeQuery):
+    if isinstance(query, ValueQuery) and (query.by != [unit] or unit not in spec.keys):
+        raise SpecError(f"{at}.by", f"a value is one answer a unit: write [{unit}], and its keys")
+    if isinstance(query, ModeQuery | ValueQuery):
         nominal = isinstance(query.domain, Nominal)
         wanted["of"] = (query.of, ColumnType.STRING if nominal else ColumnType.INTEGER)
         if query.weight is not None:

@@ -8,7 +8,8 @@ Some optional fields are added to FORMAT.md, because real releases need them. A 
 brings in the columns of another table of the same units, and its ``derive`` adds columns computed
 from the same row, so every row still belongs to one privacy unit. A query's ``max_rows_per_unit``
 lowers the bound of the release for that query; ``max_cells_per_unit`` bounds in how many cells of
-a query a unit counts. A count with ``of`` the privacy unit counts units.
+a query a unit counts. A count with ``of`` the privacy unit counts units. ``attribute`` names the
+sensitive column of attribute neighbours.
 """
 
 from __future__ import annotations
@@ -130,6 +131,7 @@ class Relation(StrEnum):
 
     REPLACE_ONE = "replace_one"
     ADD_REMOVE = "add_remove"
+    ATTRIBUTE = "attribute"
 
 
 class Privacy(Model):
@@ -140,6 +142,15 @@ class Privacy(Model):
     max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)]
     max_cells_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
     fixed: list[str] = []
+    attribute: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Privacy:
+        if (self.attribute is not None) != (self.neighbours is Relation.ATTRIBUTE):
+            raise ValueError(
+                "attribute neighbours, and only they, need attribute: the sensitive column"
+            )
+        return self
 
 
 class Budget(Model):
@@ -383,6 +394,26 @@ class ModeQuery(QueryBase):
         return self
 
 
+class ValueQuery(QueryBase):
+    """Each unit's own category; the keys are the public list of units."""
+
+    kind: Literal["value"]
+    of: str
+
+    @property
+    def weight(self) -> str | None:
+        """Each row counts one."""
+        return None
+
+    @model_validator(mode="after")
+    def _check(self) -> ValueQuery:
+        if isinstance(self.domain, Levels):
+            raise ValueError("a value needs a domain that is cyclic, nominal or ordered")
+        if self.max_rows_per_unit not in (None, 1):
+            raise ValueError("a value reads one row of a unit; leave max_rows_per_unit out")
+        return self
+
+
 class Measure(StrEnum):
     """What of the rows is quantised."""
 
@@ -427,7 +458,9 @@ class LevelQuery(QueryBase):
         return self.domain.levels
 
 
-Query: TypeAlias = Annotated[CountQuery | ModeQuery | LevelQuery, Field(discriminator="kind")]
+Query: TypeAlias = Annotated[
+    CountQuery | ModeQuery | ValueQuery | LevelQuery, Field(discriminator="kind")
+]
 
 
 class Spec(Model):
@@ -443,6 +476,8 @@ class Spec(Model):
 
     def rows_per_unit(self, query: QueryBase) -> int:
         """How many rows of a unit ``query`` reads at most."""
+        if isinstance(query, ValueQuery):
+            return 1
         return query.max_rows_per_unit or self.privacy.max_rows_per_unit
 
     def table_columns(self, name: str) -> dict[str, ColumnType]:

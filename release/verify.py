@@ -208,7 +208,7 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     expect(file, "privacy.neighbours", found.neighbours, privacy.neighbours.value)
     expect(file, "privacy.max_rows_per_unit", found.max_rows_per_unit, privacy.max_rows_per_unit)
     expect(file, "privacy.fixed", found.fixed, privacy.fixed)
-    text = adjacency_text(privacy.unit, privacy.neighbours, privacy.fixed)
+    text = adjacency_text(privacy)
     expect(file, "privacy.adjacency_text", found.adjacency_text, text)
     expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
     expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.queries])

@@ -8,7 +8,16 @@ from release.queries.count import Count
 from release.queries.kind import Kind
 from release.queries.level import Level
 from release.queries.mode import Mode
-from release.spec import CountQuery, DeclaredDifferences, ModeQuery, Query, Spec, answer_domain
+from release.queries.value import Value
+from release.spec import (
+    CountQuery,
+    DeclaredDifferences,
+    ModeQuery,
+    Query,
+    Spec,
+    ValueQuery,
+    answer_domain,
+)
 
 
 def kind_of(query: Query) -> Kind:
@@ -17,6 +26,8 @@ def kind_of(query: Query) -> Kind:
         return Count(query)
     if isinstance(query, ModeQuery):
         return Mode(query)
+    if isinstance(query, ValueQuery):
+        return Value(query)
     return Level(query)
 
 

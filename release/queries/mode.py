@@ -16,7 +16,7 @@ import numpy as np
 from release.answers import Codes
 from release.guarantee import Differences
 from release.queries.kind import Profiles, reached_by_pairs
-from release.spec import ModeQuery, Nominal, Ordered, answer_domain
+from release.spec import ModeQuery, Nominal, Ordered, ValueQuery, answer_domain
 from release.sql import identifier, literal
 
 
@@ -24,7 +24,7 @@ from release.sql import identifier, literal
 class Mode:
     """The commonest category of one query."""
 
-    query: ModeQuery
+    query: ModeQuery | ValueQuery
 
     @property
     def eligible_sql(self) -> str:
