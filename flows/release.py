@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from release.cache import default_cache
 from release.cli import STAGES, guarded, parse_gap, print_verdict
 from release.errors import ReleaseError
-from release.pipeline import LawOptions, Published, run_release
+from release.pipeline import Options, Published, run_release
 
 # Read by Prefect when it is imported. Its telemetry would leave the machine, and its start-up
 # collides with its own database; its log may not hold tracebacks, whose messages quote values.
@@ -96,8 +96,8 @@ def as_task(name: str, function: Callable[..., T], *arguments: Any) -> T:
 @flow(name="dp-release", persist_result=False, retries=0, log_prints=False)
 def release_flow(spec: str, out: str, accept_gap: str = "0.000001") -> Sealed:
     """Run the release that ``spec`` describes into the folder ``out``."""
-    laws = LawOptions(parse_gap(accept_gap), default_cache())
-    return Sealed(run_release(Path(spec), Path(out), as_task, laws=laws))
+    options = Options(parse_gap(accept_gap), default_cache())
+    return Sealed(run_release(Path(spec), Path(out), as_task, options=options))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -78,6 +78,9 @@ def run(
     accept_gap: Annotated[
         str, typer.Option(help="How much of its loss a better law might save: a share.")
     ] = "0.000001",
+    memory_limit: Annotated[
+        str | None, typer.Option(help="What the engine may hold in memory, such as 2GB.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run a release: load, answer, design the noise, draw, publish, verify.
@@ -85,11 +88,12 @@ def run(
     Example: dp-release run data/ami.yaml --out out
     """
     from release.cache import default_cache
-    from release.pipeline import LawOptions, run_release
+    from release.pipeline import Options, run_release
+    from release.tables import Engine
 
-    laws = LawOptions(parse_gap(accept_gap), default_cache())
+    options = Options(parse_gap(accept_gap), default_cache(), Engine(memory_limit))
     with _stages() as step:
-        published = run_release(spec, out, step, laws=laws)
+        published = run_release(spec, out, step, options=options)
     if as_json:
         typer.echo(
             json.dumps(

@@ -32,7 +32,7 @@ from release.verify import Verdict, verify
 if TYPE_CHECKING:
     from release.answers import Codes
     from release.queries.contributions import Contributions
-    from release.tables import Tables
+    from release.tables import Engine, Tables
 
 T = TypeVar("T")
 
@@ -69,15 +69,16 @@ class Noisy:
 
 
 @dataclass(frozen=True)
-class LawOptions:
-    """How laws are come by.
+class Options:
+    """How a release is run; nothing here changes what it promises.
 
     A law that some other could beat by more than the share ``accept_gap`` is refused. Laws that
-    follow from the spec alone are kept in the ``cache``.
+    follow from the spec alone are kept in the ``cache``. ``engine`` bounds what DuckDB may use.
     """
 
     accept_gap: Fraction = GAP
     cache: DesignCache | None = None
+    engine: Engine | None = None
 
 
 def run_release(
@@ -87,7 +88,7 @@ def run_release(
     *,
     published: datetime.date | None = None,
     test_source: RandomBytes | None = None,
-    laws: LawOptions | None = None,
+    options: Options | None = None,
 ) -> Published:
     """Run a release from its spec; where it lies, and what the verifier says of it.
 
@@ -97,14 +98,15 @@ def run_release(
     Raises:
         ReleaseError: refused; nothing was published and nothing is left behind.
     """
+    chosen = options or Options()
     spec_file = step("spec", read_spec, spec_path)
     step("check", check_free, out, spec_file.spec.release.id)
     # Refused before any confidential value is read, and charged again before any is drawn upon.
     charges(spec_file)
-    with step("load", load, spec_file) as tables:
+    with step("load", load, spec_file, chosen.engine) as tables:
         answered = step("answer", answer, tables, spec_file)
     differences = step("differences", find_differences, answered, spec_file)
-    designs = step("design", design_all, differences, spec_file, laws or LawOptions())
+    designs = step("design", design_all, differences, spec_file, chosen)
     charged = step("charge", charges, spec_file)
     noisy = step("draw", draw, answered, designs, test_source or os.urandom)
     del answered
@@ -145,11 +147,11 @@ def auditor_half(public: Path) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def load(spec_file: SpecFile) -> Tables:
+def load(spec_file: SpecFile, engine: Engine | None = None) -> Tables:
     """Open the confidential tables; to be closed by the caller."""
     from release.tables import Tables
 
-    return Tables(spec_file)
+    return Tables(spec_file, engine)
 
 
 def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
@@ -184,14 +186,14 @@ def find_differences(
 def design_all(
     differences: tuple[Differences, ...],
     spec_file: SpecFile,
-    laws: LawOptions,
+    options: Options,
 ) -> tuple[Design, ...]:
     """A proved law for each query; equal problems are solved once.
 
     Raises:
         DesignError: a law could not be proved, or not to be within the gap that is accepted.
     """
-    cache = laws.cache
+    cache = options.cache
     solved: dict[object, Design] = {}
     designs = []
     for query, found in zip(spec_file.spec.queries, differences, strict=True):
@@ -202,9 +204,9 @@ def design_all(
             # Differences seen in a table are confidential, and so is a law that shows them.
             public = cache is not None and not query.is_empirical
             solve = cache.design if cache is not None and public else design
-            solved[problem] = solve(found, guarantee, loss_of(query), gap=laws.accept_gap)
+            solved[problem] = solve(found, guarantee, loss_of(query), gap=options.accept_gap)
         made = solved[problem]
-        if not made.is_within(laws.accept_gap):
+        if not made.is_within(options.accept_gap):
             share = format_up(made.gap / made.objective, 9)
             raise DesignError(
                 f"query {query.name}: the law is proved to be within {share} of the best only; "

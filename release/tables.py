@@ -41,6 +41,8 @@ _SETTINGS = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
+    # Every answer is ordered where it is read; keeping the order of rows would cost memory.
+    "preserve_insertion_order": "false",
 }
 
 
@@ -52,6 +54,14 @@ class Source:
     is_csv: bool
 
 
+@dataclass(frozen=True)
+class Engine:
+    """What the engine may use: memory such as ``2GB`` (beyond it, the scratch folder), threads."""
+
+    memory_limit: str | None = None
+    threads: int | None = None
+
+
 class Tables:
     """The confidential tables of one run, open in a locked DuckDB with a private scratch folder.
 
@@ -59,7 +69,7 @@ class Tables:
     representation shows nothing of the tables.
     """
 
-    def __init__(self, spec_file: SpecFile) -> None:
+    def __init__(self, spec_file: SpecFile, engine: Engine | None = None) -> None:
         self._spec_file = spec_file
         self._put: dict[str, pa.Table] = {}
         self._answers: dict[str, pa.Table] = {}
@@ -71,7 +81,7 @@ class Tables:
         self._stamps = {name: _stamps(source) for name, source in sources.items()}
         self._scratch = Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
-            self.connection = _open(sources, self._scratch)
+            self.connection = _open(sources, self._scratch, engine or Engine())
             for name, source in sources.items():
                 self._load(name, source)
             for name in sources:
@@ -281,8 +291,17 @@ def _glob(path: Path) -> Iterator[Path]:
     return anchor.glob(str(path.relative_to(anchor) if path.is_absolute() else path))
 
 
-def _open(sources: dict[str, Source], scratch: Path) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config={**_SETTINGS, "temp_directory": str(scratch)})
+def _open(sources: dict[str, Source], scratch: Path, engine: Engine) -> duckdb.DuckDBPyConnection:
+    given = {"memory_limit": engine.memory_limit, "threads": engine.threads}
+    settings = {name: str(value) for name, value in given.items() if value is not None}
+    try:
+        connection = duckdb.connect(
+            ":memory:", config={**_SETTINGS, "temp_directory": str(scratch), **settings}
+        )
+    except duckdb.Error as error:
+        raise SpecError(
+            "--memory-limit", f"{engine.memory_limit!r} is no size; write one such as 2GB"
+        ) from error
     folders = {file.parent for source in sources.values() for file in source.files}
     allowed = ", ".join(literal(f"{folder}/") for folder in sorted({*folders, scratch}))
     connection.execute(f"SET allowed_directories = [{allowed}]")

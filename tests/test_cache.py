@@ -27,7 +27,7 @@ from release import (
     named_loss,
 )
 from release.cache import default_cache, key_of
-from release.pipeline import LawOptions, run_release
+from release.pipeline import Options, run_release
 from tests.conftest import PROJECT
 from tests.small import Small, query
 
@@ -154,7 +154,7 @@ def test_laws_of_differences_seen_in_a_table_are_never_kept(tmp_path: Path) -> N
         folder.mkdir()
         spec = Small(rows, [query("mode", differences=source)]).write(folder)
         kept = folder / "laws"
-        run_release(spec, folder / "out", laws=LawOptions(cache=DesignCache(kept)))
+        run_release(spec, folder / "out", options=Options(cache=DesignCache(kept)))
         assert len(list(kept.glob("*"))) == files
 
 

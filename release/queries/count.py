@@ -17,7 +17,7 @@ import numpy as np
 
 from release.answers import Codes
 from release.guarantee import Differences
-from release.queries.kind import Profiles, reached_by_order
+from release.queries.kind import Prepared, Profiles, reached_by_order
 from release.spec import CountQuery, Ordered, answer_domain
 
 
@@ -69,9 +69,13 @@ class Count:
         bounds = domain.ordered
         return np.clip(sums[:, 0], bounds.min, bounds.max) - bounds.min
 
-    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+    def prepared(self, entering: Profiles) -> Prepared:
+        """The numbers of rows, ascending."""
+        return np.unique(entering[:, 0])
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """By order: every integer between is an edge."""
-        return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering[:, 0])
+        return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering)
 
     @cached_property
     def _edges(self) -> Codes:

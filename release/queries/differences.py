@@ -14,7 +14,7 @@ from release.answers import Topology
 from release.guarantee import Differences
 from release.queries import kind_of
 from release.queries.contributions import Contributions
-from release.queries.kind import Profiles
+from release.queries.kind import Prepared, Profiles
 from release.reading import SpecFile
 from release.spec import Relation, answer_domain
 
@@ -40,6 +40,7 @@ def empirical_differences(
     domain = answer_domain(query.domain)
     add_remove = spec.privacy.neighbours is Relation.ADD_REMOVE
     nobody = np.zeros((1, kind.width), dtype=np.int64)
+    nothing = kind.prepared(nobody)
     found: set[int] = set()
     places = np.argsort(cells.free, kind="stable")
     bounds = np.searchsorted(cells.free[places], np.arange(len(cells.free_parts) + 1))
@@ -47,14 +48,14 @@ def empirical_differences(
         start, stop = np.searchsorted(contributed.free, [free, free + 1]).tolist()
         profiles = contributed.profiles.dense(kind, start, stop)
         homes = contributed.home[start:stop]
-        everyone = np.unique(np.concatenate([profiles, nobody]), axis=0)
+        everyone = kind.prepared(np.unique(np.concatenate([profiles, nobody]), axis=0))
         for cell in places[bounds[free] : bounds[free + 1]].tolist():
             sums = contributed.sums.dense(kind, cell, cell + 1)[0]
             first, last = np.searchsorted(homes, [cells.fixed[cell], cells.fixed[cell] + 1])
             members = np.concatenate([profiles[first:last], nobody])
             answer = int(kind.decide(sums[None, :])[0])
-            pairs: list[tuple[Profiles, Profiles]] = (
-                [(members, nobody), (nobody, everyone)] if add_remove else [(members, everyone)]
+            pairs: list[tuple[Profiles, Prepared]] = (
+                [(members, nothing), (nobody, everyone)] if add_remove else [(members, everyone)]
             )
             for leaving, entering in pairs:
                 reached = kind.reached(sums, leaving, entering)

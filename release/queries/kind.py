@@ -8,7 +8,7 @@ putting one in adds its profile.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from release.guarantee import Differences
 
 Profiles = NDArray[np.int64]
 """Shape (units, width): what each unit adds to the sums of a cell."""
+
+
+Prepared: TypeAlias = Any
+"""What a kind has made of the profiles that can enter, once for all cells; nobody else looks."""
 
 
 class Kind(Protocol):
@@ -64,7 +68,11 @@ class Kind(Protocol):
         """The answer code for each row of sums; shape (n, width) to (n,)."""
         ...
 
-    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+    def prepared(self, entering: Profiles) -> Prepared:
+        """What :meth:`reached` wants to know of the profiles that can enter any of many cells."""
+        ...
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """The codes of sums - a + b for all a of ``leaving`` and b of ``entering``, each once."""
         ...
 
@@ -90,11 +98,12 @@ def reached_by_pairs(kind: Kind, sums: Codes, leaving: Profiles, entering: Profi
 def reached_by_order(edges: Codes, total: int, leaving: Codes, entering: Codes) -> Codes:
     """The codes of total - a + b, where code ≥ k exactly when the sum is at least ``edges[k-1]``.
 
+    ``entering`` is ascending.
+
     For one a, some b lands in level k exactly if the number of b below the next edge is larger than
     that below this one: a search among the sorted b for each edge within reach. No pair is made.
     Cost: |leaving|·(edges within reach)·log|entering|.
     """
-    entering = np.unique(entering)
     leaving = np.unique(leaving)
     least = int(np.searchsorted(edges, total - leaving[-1] + entering[0], side="right"))
     most = int(np.searchsorted(edges, total - leaving[0] + entering[-1], side="right"))

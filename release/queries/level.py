@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from release.answers import Codes, level_edge
 from release.guarantee import Differences
-from release.queries.kind import Profiles, reached_by_order, reached_by_pairs
+from release.queries.kind import Prepared, Profiles, reached_by_order, reached_by_pairs
 from release.spec import LevelQuery, Measure, answer_domain
 from release.sql import identifier
 
@@ -121,26 +121,34 @@ class Level:
             codes[here] = np.searchsorted(self._mean_edges(rows), sums[here, 0], side="right")
         return codes
 
-    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+    def prepared(self, entering: Profiles) -> Prepared:
+        """The sums, ascending; for a mean by number of rows; else the profiles."""
+        if self.query.measure is Measure.SUM:
+            return np.unique(entering[:, 0])
+        if self.query.measure is not Measure.MEAN:
+            return entering
+        rows = np.unique(entering[:, 1]).tolist()
+        return [(n, np.unique(entering[entering[:, 1] == n, 0])) for n in rows]
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """By order for a sum; for a mean by order within each number of rows; else by pairs.
 
         The cost of a mean is that of a sum for each pair of row numbers: what is compared is the
         sum, with the edges of the new number of rows.
         """
         if self.query.measure is Measure.SUM:
-            return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering[:, 0])
+            return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering)
         if self.query.measure is not Measure.MEAN:
             return reached_by_pairs(self, sums, leaving, entering)
         found: set[int] = set()
         total, rows = sums.tolist()
         for fewer in np.unique(leaving[:, 1]).tolist():
-            for more in np.unique(entering[:, 1]).tolist():
+            out = leaving[leaving[:, 1] == fewer, 0]
+            for more, into in entering:
                 left = rows - fewer + more
                 if left == 0:
                     found.add(0)
                     continue
-                out = leaving[leaving[:, 1] == fewer, 0]
-                into = entering[entering[:, 1] == more, 0]
                 found.update(reached_by_order(self._mean_edges(left), total, out, into).tolist())
         return np.array(sorted(found), dtype=np.int64)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from release.answers import Codes
 from release.guarantee import Differences
-from release.queries.kind import Profiles, reached_by_pairs
+from release.queries.kind import Prepared, Profiles, reached_by_pairs
 from release.spec import ModeQuery, Nominal, Ordered, ValueQuery, answer_domain
 from release.sql import identifier, literal
 
@@ -73,19 +73,24 @@ class Mode:
         """The first of the largest sums."""
         return np.asarray(np.argmax(sums, axis=1), dtype=np.int64)
 
-    def reached(self, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+    def prepared(self, entering: Profiles) -> Prepared:
+        """The profiles, and the most of each category."""
+        return entering, np.abs(entering).max(axis=0)
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """By pairs, among the categories that a unit can bring within reach of the leader.
 
         A pair moves the distance between two categories by at most the largest |a| plus the
         largest |b| of each; a category further behind the leader can neither win nor matter.
         Cost: nothing where no category is near, else |leaving|·|entering|·(categories near).
         """
-        swing = np.abs(leaving).max(axis=0) + np.abs(entering).max(axis=0)
+        profiles, most = entering
+        swing = np.abs(leaving).max(axis=0) + most
         leader = int(np.argmax(sums))
         near = np.flatnonzero(sums + swing >= sums[leader] - swing[leader])
         if near.size == 1:
             return near
-        within = reached_by_pairs(self, sums[near], leaving[:, near], entering[:, near])
+        within = reached_by_pairs(self, sums[near], leaving[:, near], profiles[:, near])
         return near[within]
 
     def structural(self, rows_per_unit: int) -> Differences:
