@@ -1,11 +1,16 @@
-"""Draws the picture of the README: ``python docs/pictures.py``.
+"""Draws the pictures of the documents: ``python docs/pictures.py``.
 
-Runs the sample release and shows its published answers beside the true ones, which may be shown
-because the sample homes are invented, and the public noise law beside its copy shifted by one.
+``docs/release.png``: runs the sample release and shows its published answers beside the true ones,
+which may be shown because the sample homes are invented, and the public noise law beside its copy
+shifted by one.
+
+``docs/laws.png`` and ``docs/scale.png``: the figures of ``benchmarks/bench_laws.py --full`` and
+``bench_scale.py --full``, kept in ``docs/*.csv``.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
 from pathlib import Path
@@ -63,5 +68,69 @@ def main() -> None:
     figure.savefig(PROJECT / "docs" / "release.png", dpi=110)
 
 
+def draw_laws() -> None:
+    """Seconds to a proved optimum by the number of answers: ours, CBC, HiGHS."""
+    with (PROJECT / "docs" / "laws.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    titles = {"error_rate": "Error rate", "squared": "Circular squared loss"}
+    for axes, (loss, title) in zip(figure.subplots(1, 2, sharey=True), titles.items(), strict=True):
+        for program, colour, shift in (
+            ("CBC", GREY, 0.94),
+            ("HiGHS", RED, 1.06),
+            ("ours", BLUE, 1),
+        ):
+            here = [r for r in rows if (r["loss"], r["program"]) == (loss, program)]
+            for proved, fill in (("True", colour), ("False", "white")):
+                points = [r for r in here if r["proved"] == proved]
+                axes.plot(
+                    [int(r["size"]) * shift for r in points],
+                    [max(0.01, float(r["seconds"])) for r in points],
+                    "o",
+                    ms=5,
+                    color=colour,
+                    markerfacecolor=fill,
+                    label={"ours": "dp-release", "CBC": "program (13), CBC"}.get(
+                        program, "program (13), HiGHS"
+                    )
+                    if proved == "True"
+                    else None,
+                )
+        axes.axhline(60, color="black", lw=0.6, ls=":")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("answers, N")
+        axes.set_title(title, loc="left")
+    figure.axes[0].set_ylabel("seconds to proof (0.01 or less at the foot)")
+    figure.axes[1].legend(frameon=False, fontsize=8, loc="lower right")
+    figure.savefig(PROJECT / "docs" / "laws.png", dpi=110)
+
+
+def draw_scale() -> None:
+    """Seconds for the answers and differences of two queries by the number of rows."""
+    with (PROJECT / "docs" / "scale.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for table, colour, label in (
+        ("persons", BLUE, "persons: count and mode by 14,000 areas"),
+        ("meters", RED, "meters: count and mean by 1,000 circuits, 2 GB"),
+    ):
+        here = [r for r in rows if r["table"] == table]
+        axes.loglog(
+            [int(r["rows"]) for r in here],
+            [float(r["seconds"]) for r in here],
+            "o-",
+            color=colour,
+            label=label,
+        )
+    axes.set_xlabel("rows")
+    axes.set_ylabel("seconds, differences included")
+    axes.legend(frameon=False, fontsize=8)
+    figure.savefig(PROJECT / "docs" / "scale.png", dpi=110)
+
+
 if __name__ == "__main__":
     main()
+    draw_laws()
+    draw_scale()

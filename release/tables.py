@@ -8,7 +8,6 @@ folders and nothing else: no network, no extensions, no other file, and its sett
 
 from __future__ import annotations
 
-import csv
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,21 +19,21 @@ from typing import Self
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from release.errors import DataError, SpecError
 from release.reading import SpecFile
-from release.spec import INTEGER_LIMIT, ColumnType, Table
+from release.sources import (
+    SQL_TYPES,
+    Format,
+    Source,
+    check_relation,
+    check_source,
+    database,
+    find_source,
+    scan_sql,
+)
+from release.spec import INTEGER_LIMIT, ColumnType
 from release.sql import identifier, literal, row_expression
-
-_SQL_TYPES = {
-    ColumnType.STRING: "VARCHAR",
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.BOOLEAN: "BOOLEAN",
-}
 
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
@@ -44,14 +43,6 @@ _SETTINGS = {
     # Every answer is ordered where it is read; keeping the order of rows would cost memory.
     "preserve_insertion_order": "false",
 }
-
-
-@dataclass(frozen=True)
-class Source:
-    """The files of one table, all of one format, in the order of their names."""
-
-    files: tuple[Path, ...]
-    is_csv: bool
 
 
 @dataclass(frozen=True)
@@ -75,10 +66,9 @@ class Tables:
         self._answers: dict[str, pa.Table] = {}
         sources = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
         for name, source in sources.items():
-            if not source.is_csv:
-                _check_parquet(name, spec_file.spec.tables[name], source)
+            check_source(name, spec_file.spec.tables[name], source)
         self._sources = sources
-        self._stamps = {name: _stamps(source) for name, source in sources.items()}
+        self._stamps = {name: source.stamps() for name, source in sources.items()}
         self._scratch = Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
             self.connection = _open(sources, self._scratch, engine or Engine())
@@ -112,7 +102,9 @@ class Tables:
 
     def _load(self, name: str, source: Source) -> None:
         table = self._spec_file.spec.tables[name]
-        scan = _csv_scan(name, table, source) if source.is_csv else _parquet_scan(source)
+        if source.format is Format.DUCKDB:
+            check_relation(name, table, self.connection)
+        scan = scan_sql(name, table, source)
         unit_name = self._spec_file.spec.privacy.unit
         columns = ", ".join(
             # A clamped unit would be another unit's.
@@ -123,7 +115,7 @@ class Tables:
         unit = identifier(unit_name)
         selected = f"SELECT {columns} FROM {scan} WHERE {unit} IS NOT NULL"
         with _engine_errors(f"tables.{name}.path"):
-            if source.is_csv:
+            if source.format is Format.CSV:
                 # Read once, for its rejected rows are known only then.
                 self.connection.execute(f"CREATE TABLE {raw_table(name)} AS {selected}")
                 self._refuse_rejected_rows(name, source)
@@ -138,7 +130,7 @@ class Tables:
             DataError: a file was changed or replaced since it was opened.
         """
         for name, source in self._sources.items():
-            if _stamps(source) != self._stamps[name]:
+            if source.stamps() != self._stamps[name]:
                 raise DataError(
                     f"tables.{name}.path: a file was changed while it was read; run again"
                 )
@@ -180,7 +172,7 @@ class Tables:
             self._refuse_fixed(field, name, parsed.columns)
             expression = parsed.sql
             # TRY: a row on which the expression fails has no value; failing would tell of the row.
-            value = _cast(f"TRY(CAST({expression} AS {_SQL_TYPES[derived.type]}))", derived.type)
+            value = _cast(f"TRY(CAST({expression} AS {SQL_TYPES[derived.type]}))", derived.type)
             columns.append(f"{value} AS {identifier(column)}")
         with _spec_errors(f"tables.{name}"):
             self.connection.execute(
@@ -257,40 +249,6 @@ def wide_table(name: str) -> str:
     return identifier(f"wide {name}")
 
 
-def find_source(spec_file: SpecFile, name: str) -> Source:
-    """The files that a table's path names.
-
-    Raises:
-        SpecError: none, or both Parquet and CSV.
-    """
-    field, pattern = f"tables.{name}.path", spec_file.spec.tables[name].path
-    path = spec_file.folder / pattern
-    if any(mark in pattern for mark in "*?["):
-        files = sorted(f for f in _glob(path) if f.is_file())
-    else:
-        files = [path] if path.is_file() else []
-    if not files:
-        raise SpecError(field, f"no file {pattern!r} beside the spec; correct the path")
-    kinds = {file.suffix.lower() for file in files}
-    if kinds not in ({".parquet"}, {".csv"}):
-        raise SpecError(field, "the files must all be .parquet or all .csv")
-    return Source(tuple(file.resolve() for file in files), kinds == {".csv"})
-
-
-def _stamps(source: Source) -> list[tuple[int, int, int]]:
-    """What changes when a file is written or replaced."""
-    try:
-        found = [file.stat() for file in source.files]
-    except OSError:
-        return []
-    return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
-
-
-def _glob(path: Path) -> Iterator[Path]:
-    anchor = Path(path.anchor) if path.is_absolute() else Path()
-    return anchor.glob(str(path.relative_to(anchor) if path.is_absolute() else path))
-
-
 def _open(sources: dict[str, Source], scratch: Path, engine: Engine) -> duckdb.DuckDBPyConnection:
     given = {"memory_limit": engine.memory_limit, "threads": engine.threads}
     settings = {name: str(value) for name, value in given.items() if value is not None}
@@ -302,10 +260,17 @@ def _open(sources: dict[str, Source], scratch: Path, engine: Engine) -> duckdb.D
         raise SpecError(
             "--memory-limit", f"{engine.memory_limit!r} is no size; write one such as 2GB"
         ) from error
-    folders = {file.parent for source in sources.values() for file in source.files}
+    for name, source in sources.items():
+        if source.format is Format.DUCKDB:
+            path = literal(str(source.files[0]))
+            with _engine_errors(f"tables.{name}.path"):
+                connection.execute(f"ATTACH {path} AS {database(name)} (READ_ONLY)")
+    folders = {folder for source in sources.values() for folder in source.folders}
     allowed = ", ".join(literal(f"{folder}/") for folder in sorted({*folders, scratch}))
     connection.execute(f"SET allowed_directories = [{allowed}]")
     connection.execute("SET enable_external_access = false")
+    # Its bar would tell how long a query took on whatever screen or log is there.
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET lock_configuration = true")
     return connection
 
@@ -315,91 +280,7 @@ def _cast(expression: str, kind: ColumnType) -> str:
         clamped = f"greatest(least({expression}, {INTEGER_LIMIT}), {-INTEGER_LIMIT})"
         # greatest and least skip NULL, but a missing value must stay missing.
         return f"CASE WHEN {expression} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
-    return f"CAST({expression} AS {_SQL_TYPES[kind]})"
-
-
-def _parquet_scan(source: Source) -> str:
-    return f"read_parquet([{', '.join(literal(str(file)) for file in source.files)}])"
-
-
-def _csv_scan(name: str, table: Table, source: Source) -> str:
-    headers = {_header(name, table, file) for file in source.files}
-    if len(headers) != 1:
-        raise SpecError(f"tables.{name}.path", "the files have different headers; make them equal")
-    # DuckDB takes the columns by position, so they are given in the order of the header.
-    types = ", ".join(
-        f"{literal(column)}: {literal(_csv_type(table, column))}" for column in headers.pop()
-    )
-    files = ", ".join(literal(str(file)) for file in source.files)
-    return (
-        f"read_csv([{files}], columns = {{{types}}}, header = true, auto_detect = false, "
-        "delim = ',', quote = '\"', escape = '\"', strict_mode = true, store_rejects = true, "
-        "rejects_limit = 0)"
-    )
-
-
-def _csv_type(table: Table, column: str) -> str:
-    kind = table.columns.get(column, ColumnType.STRING)
-    # HUGEINT, so that a number of up to 38 digits is clamped as any other.
-    return "HUGEINT" if kind is ColumnType.INTEGER else _SQL_TYPES[kind]
-
-
-def _header(name: str, table: Table, file: Path) -> tuple[str, ...]:
-    field = f"tables.{name}.path"
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            header = tuple(next(csv.reader(lines), []))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
-    lowered = [title.casefold() for title in header]
-    for column in table.columns:
-        if column not in header or lowered.count(column.casefold()) != 1:
-            raise SpecError(
-                f"tables.{name}.columns.{column}",
-                f"{file.name} has {lowered.count(column.casefold()) or 'no'} such column in its "
-                "header (DuckDB ignores case)",
-            )
-    return header
-
-
-def _check_parquet(name: str, table: Table, source: Source) -> None:
-    for file in source.files:
-        try:
-            schema = pq.read_schema(file)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(
-                f"tables.{name}.path: {file.name} is not a readable Parquet file"
-            ) from error
-        for column, kind in table.columns.items():
-            field = f"tables.{name}.columns.{column}"
-            found = schema.get_all_field_indices(column)
-            alike = sum(other.casefold() == column.casefold() for other in schema.names)
-            if len(found) == 1 and alike > 1:
-                raise SpecError(
-                    field, f"{file.name} has {alike} columns of this name but for case; rename one"
-                )
-            if len(found) != 1:
-                there = ", ".join(schema.names[:12])
-                raise SpecError(field, f"{file.name} has no such column; it has {there}")
-            stored = schema.field(found[0]).type
-            if not _fits(stored, kind):
-                raise SpecError(
-                    field, f"declared {kind.value}, but {file.name} has {stored}; correct the type"
-                )
-
-
-def _fits(stored: pa.DataType, kind: ColumnType) -> bool:
-    if pa.types.is_dictionary(stored):
-        stored = stored.value_type
-    numeric = pa.types.is_integer(stored) or pa.types.is_floating(stored)
-    return {
-        ColumnType.STRING: pa.types.is_string(stored) or pa.types.is_large_string(stored),
-        ColumnType.INTEGER: pa.types.is_integer(stored),
-        ColumnType.DATE: pa.types.is_date(stored),
-        ColumnType.TIMESTAMP: pa.types.is_timestamp(stored) and stored.tz is None,
-        ColumnType.NUMBER: numeric or pa.types.is_decimal(stored),
-        ColumnType.BOOLEAN: pa.types.is_boolean(stored),
-    }[kind] is True
+    return f"CAST({expression} AS {SQL_TYPES[kind]})"
 
 
 @contextmanager

@@ -1,0 +1,278 @@
+"""The files behind a declared table: finding them, checking them, reading them in SQL.
+
+A path names Parquet files or CSV files (one, or several by a glob), a folder of Parquet files whose
+subfolders may be partitions (``day=2024-01-05/part-0.parquet``), or a DuckDB database file, of
+which ``relation`` names the table or view. The declaration rules, never the file: columns are taken
+by name, and a file that does not have them in a fitting type is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from release.errors import DataError, SpecError
+from release.reading import SpecFile
+from release.spec import ColumnType, Table
+from release.sql import identifier, literal
+
+SQL_TYPES = {
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.BOOLEAN: "BOOLEAN",
+}
+
+
+class Format(Enum):
+    """How a table is stored."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    DUCKDB = "duckdb"
+
+
+_ENDINGS = {".parquet": Format.PARQUET, ".csv": Format.CSV}
+_DATABASES = {".duckdb", ".db", ".ddb"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of one table, all of one format, in the order of their names.
+
+    ``partitions`` are the columns that stand in the names of folders below ``root``.
+    """
+
+    files: tuple[Path, ...]
+    format: Format
+    root: Path
+    partitions: tuple[str, ...] = ()
+
+    @property
+    def folders(self) -> set[Path]:
+        """The folders that have to be readable."""
+        return {self.root} if self.partitions else {file.parent for file in self.files}
+
+    def stamps(self) -> list[tuple[int, int, int]]:
+        """What changes when a file is written or replaced."""
+        try:
+            found = [file.stat() for file in self.files]
+        except OSError:
+            return []
+        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
+
+
+def find_source(spec_file: SpecFile, name: str) -> Source:
+    """The files that a table's path names.
+
+    Raises:
+        SpecError: none, or both Parquet and CSV.
+    """
+    table, field = spec_file.spec.tables[name], f"tables.{name}.path"
+    path = spec_file.folder / table.path
+    if any(mark in table.path for mark in "*?["):
+        files = sorted(f for f in _glob(path) if f.is_file())
+    elif path.is_dir():
+        files = sorted(f for f in path.rglob("*.parquet") if f.is_file())
+    else:
+        files = [path] if path.is_file() else []
+    if not files:
+        raise SpecError(field, f"no file {table.path!r} beside the spec; correct the path")
+    is_database = files == [path] and path.suffix.lower() in _DATABASES
+    if is_database != (table.relation is not None):
+        raise SpecError(
+            f"tables.{name}.relation",
+            "a database file, and only one, needs relation: the name of its table or view",
+        )
+    kinds = {_ENDINGS.get(file.suffix.lower()) for file in files}
+    if is_database:
+        return Source((path.resolve(),), Format.DUCKDB, path.parent.resolve())
+    if len(kinds) != 1 or None in kinds:
+        raise SpecError(field, "the files must all be .parquet or all .csv")
+    found = tuple(file.resolve() for file in files)
+    root = path.resolve() if path.is_dir() else path.parent
+    kind = kinds.pop() or Format.PARQUET
+    partitions = _partitions(field, root, found) if path.is_dir() else ()
+    return Source(found, kind, root, partitions)
+
+
+def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
+    """The names in ``name=value`` folders between the root and the files, all alike."""
+    named = {
+        tuple(p.partition("=")[0] for p in file.relative_to(root).parent.parts if "=" in p)
+        for file in files
+        if file.is_relative_to(root)
+    }
+    if len(named) != 1:
+        raise SpecError(field, "the files lie in folders of different partitions; make them alike")
+    return named.pop()
+
+
+def _glob(path: Path) -> Iterator[Path]:
+    anchor = Path(path.anchor) if path.is_absolute() else Path()
+    return anchor.glob(str(path.relative_to(anchor) if path.is_absolute() else path))
+
+
+def scan_sql(name: str, table: Table, source: Source) -> str:
+    """What a SELECT reads the declared columns from."""
+    if source.format is Format.CSV:
+        return _csv_scan(name, table, source)
+    if source.format is Format.DUCKDB:
+        return f"{database(name)}.{identifier(table.relation or '')}"
+    files = ", ".join(literal(str(file)) for file in source.files)
+    if not source.partitions:
+        return f"read_parquet([{files}])"
+    types = ", ".join(
+        f"{literal(column)}: {SQL_TYPES[table.columns[column]]}"
+        for column in source.partitions
+        if column in table.columns
+    )
+    given = f", hive_types = {{{types}}}" if types else ""
+    return f"read_parquet([{files}], hive_partitioning = true{given})"
+
+
+def database(name: str) -> str:
+    """The SQL name under which the database file of a table is attached."""
+    return identifier(f"file {name}")
+
+
+def check_source(name: str, table: Table, source: Source) -> None:
+    """Look at the schemas of the files, without the engine.
+
+    Raises:
+        SpecError: a declared column is missing, ambiguous or of another type.
+        DataError: a file is not readable.
+    """
+    if source.format is Format.PARQUET:
+        _check_partitions(name, table, source)
+        _check_parquet(name, table, source)
+
+
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_ANYTHING = re.compile(r".+")
+
+
+def _check_partitions(name: str, table: Table, source: Source) -> None:
+    """The engine would round 1.5 to an integer and take an empty name for a missing value."""
+    if not source.partitions:
+        return
+    forms = {ColumnType.INTEGER: _INTEGER, ColumnType.DATE: _DATE}
+    parts = {part for file in source.files for part in file.relative_to(source.root).parts[:-1]}
+    for column, _, value in (part.partition("=") for part in sorted(parts)):
+        kind = table.columns.get(column) if column in source.partitions else None
+        if kind is None or value == _MISSING:
+            continue
+        if not forms.get(kind, _ANYTHING).fullmatch(value):
+            raise DataError(
+                f"tables.{name}.columns.{column}: declared {kind.value}, but a folder is named for "
+                "something else; rename it"
+            )
+
+
+def check_relation(name: str, table: Table, connection: duckdb.DuckDBPyConnection) -> None:
+    """As :func:`check_source` for a table of an attached database file."""
+    relation = f"{database(name)}.{identifier(table.relation or '')}"
+    try:
+        schema = connection.sql(f"SELECT * FROM {relation} LIMIT 0").to_arrow_table().schema
+    except duckdb.Error as error:
+        raise SpecError(
+            f"tables.{name}.relation", f"{table.relation!r} is no table or view of the file"
+        ) from error
+    _check_schema(name, table.columns, schema, "the relation")
+
+
+def _csv_scan(name: str, table: Table, source: Source) -> str:
+    headers = {_header(name, table, file) for file in source.files}
+    if len(headers) != 1:
+        raise SpecError(f"tables.{name}.path", "the files have different headers; make them equal")
+    # DuckDB takes the columns by position, so they are given in the order of the header.
+    types = ", ".join(
+        f"{literal(column)}: {literal(_csv_type(table, column))}" for column in headers.pop()
+    )
+    files = ", ".join(literal(str(file)) for file in source.files)
+    return (
+        f"read_csv([{files}], columns = {{{types}}}, header = true, auto_detect = false, "
+        "delim = ',', quote = '\"', escape = '\"', strict_mode = true, store_rejects = true, "
+        "rejects_limit = 0)"
+    )
+
+
+def _csv_type(table: Table, column: str) -> str:
+    kind = table.columns.get(column, ColumnType.STRING)
+    # HUGEINT, so that a number of up to 38 digits is clamped as any other.
+    return "HUGEINT" if kind is ColumnType.INTEGER else SQL_TYPES[kind]
+
+
+def _header(name: str, table: Table, file: Path) -> tuple[str, ...]:
+    field = f"tables.{name}.path"
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            header = tuple(next(csv.reader(lines), []))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
+    lowered = [title.casefold() for title in header]
+    for column in table.columns:
+        if column not in header or lowered.count(column.casefold()) != 1:
+            raise SpecError(
+                f"tables.{name}.columns.{column}",
+                f"{file.name} has {lowered.count(column.casefold()) or 'no'} such column in its "
+                "header (DuckDB ignores case)",
+            )
+    return header
+
+
+def _check_parquet(name: str, table: Table, source: Source) -> None:
+    for file in source.files:
+        try:
+            schema = pq.read_schema(file)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(
+                f"tables.{name}.path: {file.name} is not a readable Parquet file"
+            ) from error
+        stored = {c: k for c, k in table.columns.items() if c not in source.partitions}
+        _check_schema(name, stored, schema, file.name)
+
+
+def _check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, where: str) -> None:
+    for column, kind in columns.items():
+        field = f"tables.{name}.columns.{column}"
+        found = schema.get_all_field_indices(column)
+        alike = sum(other.casefold() == column.casefold() for other in schema.names)
+        if len(found) == 1 and alike > 1:
+            raise SpecError(
+                field, f"{where} has {alike} columns of this name but for case; rename one"
+            )
+        if len(found) != 1:
+            there = ", ".join(schema.names[:12])
+            raise SpecError(field, f"{where} has no such column; it has {there}")
+        stored = schema.field(found[0]).type
+        if not _fits(stored, kind):
+            raise SpecError(
+                field, f"declared {kind.value}, but {where} has {stored}; correct the type"
+            )
+
+
+def _fits(stored: pa.DataType, kind: ColumnType) -> bool:
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    numeric = pa.types.is_integer(stored) or pa.types.is_floating(stored)
+    return {
+        ColumnType.STRING: pa.types.is_string(stored) or pa.types.is_large_string(stored),
+        ColumnType.INTEGER: pa.types.is_integer(stored),
+        ColumnType.DATE: pa.types.is_date(stored),
+        ColumnType.TIMESTAMP: pa.types.is_timestamp(stored) and stored.tz is None,
+        ColumnType.NUMBER: numeric or pa.types.is_decimal(stored),
+        ColumnType.BOOLEAN: pa.types.is_boolean(stored),
+    }[kind] is True
