@@ -47,3 +47,15 @@ def _real(name: str) -> Path:
     if not (SHARED / name).is_dir():
         pytest.skip(f"the real table {name} is not beside the project")
     return SHARED / name
+
+
+@pytest.fixture
+def census() -> Path:
+    """The real persons of Hawaii, expanded from published counts."""
+    return _real("census_pl94")
+
+
+@pytest.fixture
+def acs() -> Path:
+    """The real records of the American Community Survey."""
+    return _real("nist_acs_national2019")

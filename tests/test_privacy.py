@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import pytest
+import yaml
 
 from release.errors import DataError
 from release.pipeline import Answered, Noisy, load, run_release
@@ -32,9 +33,26 @@ STRUCTURAL = [
     for i, q in enumerate(
         [
             query("count"),
+            query("count", of="unit", by=["day"]),
+            query("count", by=["place", "day"], where="wh > 4"),
             query("mode", weight="wh", by=[]),
+            query("mode", by=["place", "day"], domain={"ordered": {"min": 1, "max": 3}}),
             query("level", measure="sum", by=["place", "day"]),
-            query("level", measure="mean"),
+            *(query("level", measure=m) for m in ("mean", "min", "max", "median")),
+        ]
+    )
+] + [query("count", name="declared", differences={"declared": [1, 2]})]
+
+ATTRIBUTE = [
+    {**q, "name": f"q{i}", "differences": "structural"}
+    for i, q in enumerate(
+        [
+            query("count", where="kind = 2"),
+            query("count", of="unit", where="kind < 2", by=["place", "day"]),
+            query("mode"),
+            query("level", measure="sum", of="kind", clamp=[0, 3]),
+            query("level", measure="median", of="kind", clamp=[0, 3]),
+            query("mode", by=["unit"], of="kind") | {"kind": "value"},
         ]
     )
 ]
@@ -63,6 +81,18 @@ def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
     return function(*arguments)
 
 
+def write_spec(rows: list[Row], relation: str, folder: Path) -> Path:
+    """A worst-case spec with every kind of query that the relation allows."""
+    if relation != "attribute":
+        return Small(rows, STRUCTURAL, neighbours=relation, fixed=["place"]).write(folder)
+    path = Small(rows, ATTRIBUTE, max_rows_per_unit=2).write(folder)
+    plain = yaml.safe_load(path.read_text("utf-8"))
+    plain["privacy"] |= {"neighbours": "attribute", "attribute": "kind"}
+    plain["keys"]["unit"] = [f"u{i}" for i in range(6)]
+    path.write_text(yaml.safe_dump(plain), "utf-8")
+    return path
+
+
 def everything(
     rows: list[Row], relation: str, folder: Path, step: Callable[..., Any] = frozen
 ) -> dict[str, bytes]:
@@ -70,7 +100,7 @@ def everything(
     inputs, out, scratch = folder / "in", folder / "out", folder / "scratch"
     for made in (inputs, scratch):
         made.mkdir(parents=True)
-    spec = Small(rows, STRUCTURAL, neighbours=relation, fixed=["place"]).write(inputs)
+    spec = write_spec(rows, relation, inputs)
     before = {path: path.read_bytes() for path in inputs.iterdir()}
     printed, complained = io.StringIO(), io.StringIO()
     with (
@@ -93,7 +123,14 @@ def everything(
 
 
 @pytest.mark.parametrize(
-    ("relation", "neighbour"), [("replace_one", REPLACED), ("add_remove", HOMES[1:])]
+    ("relation", "neighbour"),
+    [
+        ("replace_one", REPLACED),
+        ("add_remove", HOMES[1:]),
+        ("attribute", [{**HOMES[0], "kind": 3}, *HOMES[1:]]),
+        ("attribute", [{**HOMES[0], "kind": None}, *HOMES[1:]]),
+        ("attribute", [{**HOMES[0], "kind": -(10**9)}, *HOMES[1:]]),
+    ],
 )
 def test_twin_runs_are_equal_byte_for_byte(
     relation: str, neighbour: list[Row], tmp_path: Path
