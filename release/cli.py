@@ -111,6 +111,51 @@ def run(
     typer.echo(f"report     {published.public / 'report.html'}")
 
 
+@app.command()
+def check(
+    spec: Annotated[Path, typer.Argument(help="The release spec, a YAML file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Look at the tables of a spec: what is missing or breaks a contract. For the curator only.
+
+    Nothing is published, charged or written; what is printed is confidential.
+
+    Example: dp-release check data/ami.yaml
+    """
+    from release.pipeline import load
+    from release.reading import read_spec
+
+    spec_file = read_spec(spec)
+    with load(spec_file) as tables:
+        found = [tables.quality(name) for name in spec_file.spec.tables]
+    if as_json:
+        plain = [
+            {
+                "table": one.table,
+                "rows": one.rows,
+                "units": one.units,
+                "repeated": one.repeated,
+                "faults": [
+                    {"column": column, "rule": rule, "rows": count}
+                    for (rule, column), count in one.faults.items()
+                ],
+            }
+            for one in found
+        ]
+        typer.echo(json.dumps({"confidential": True, "tables": plain}, ensure_ascii=False))
+        return
+    typer.echo("confidential: for the curator only")
+    for one in found:
+        typer.echo(f"{one.table}: {one.rows:,} rows of {one.units:,} units")
+        if one.repeated:
+            typer.echo(f"  {one.repeated:,} rows repeat another")
+        for (rule, column), count in one.faults.items():
+            typer.echo(f"  {column}: {count:,} rows {_FAULTS.get(rule, 'break ' + rule)}")
+
+
+_FAULTS = {"missing": "have no value", "nullable": "have no value and need one"}
+
+
 def parse_gap(text: str) -> Fraction:
     """The share that ``--accept-gap`` names.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import datetime
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from release.contract import Contract, OnViolation, read_contract
 from release.errors import SpecError
 from release.losses import table_loss
 from release.queries import check_declared
@@ -55,6 +56,7 @@ class SpecFile:
     text: bytes
     folder: Path
     keys: dict[str, tuple[str, ...]]
+    contracts: dict[str, Contract] = field(default_factory=dict)
 
 
 def read_spec(path: Path) -> SpecFile:
@@ -77,7 +79,39 @@ def read_spec(path: Path) -> SpecFile:
         cells = prod(len(keys[column]) for column in query.by)
         if cells > MAX_ANSWERS:
             raise SpecError(f"queries[{index}].by", f"{cells} cells; at most {MAX_ANSWERS}")
-    return SpecFile(spec, text, path.parent, keys)
+    contracts = {
+        name: _contract(spec, name, path.parent / table.contract)
+        for name, table in spec.tables.items()
+        if table.contract is not None
+    }
+    return SpecFile(spec, text, path.parent, keys, contracts)
+
+
+def _contract(spec: Spec, name: str, path: Path) -> Contract:
+    at = f"tables.{name}.contract"
+    contract, declared = read_contract(at, path), spec.tables[name].columns
+    for column, rule in contract.columns.items():
+        if column in declared and declared[column] is not rule.type:
+            raise SpecError(
+                at, f"says {column!r} is {rule.type.value}, declared is {declared[column].value}"
+            )
+        told = [
+            query.name
+            for query in spec.queries
+            if not query.is_empirical and name in {query.table, _joined(spec, query.table)}
+        ]
+        if column in declared and rule.on_violation is OnViolation.REFUSE and told:
+            raise SpecError(
+                at,
+                f"{column!r} is on_violation: refuse, which would tell of the table in the "
+                f"worst-case query {told[0]!r}; write drop or clamp",
+            )
+    return contract
+
+
+def _joined(spec: Spec, name: str) -> str | None:
+    join = spec.tables[name].join
+    return None if join is None else join.table
 
 
 def parse_spec(text: bytes) -> Spec:
@@ -367,12 +401,12 @@ def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType
             wanted["weight"] = (query.weight, ColumnType.INTEGER)
     elif isinstance(query, LevelQuery):
         wanted["of"] = (query.of, ColumnType.INTEGER)
-    for field, (column, kind) in wanted.items():
+    for part, (column, kind) in wanted.items():
         if column not in columns:
-            raise SpecError(f"{at}.{field}", _unknown(column, columns))
+            raise SpecError(f"{at}.{part}", _unknown(column, columns))
         if columns[column] is not kind:
             raise SpecError(
-                f"{at}.{field}",
+                f"{at}.{part}",
                 f"{column!r} is declared {columns[column].value}; needed is {kind.value}",
             )
 

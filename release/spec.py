@@ -9,7 +9,8 @@ brings in the columns of another table of the same units, and its ``derive`` add
 from the same row, so every row still belongs to one privacy unit. A query's ``max_rows_per_unit``
 lowers the bound of the release for that query; ``max_cells_per_unit`` bounds in how many cells of
 a query a unit counts. A count with ``of`` the privacy unit counts units. ``attribute`` names the
-sensitive column of attribute neighbours, and ``relation`` the table of a database file.
+sensitive column of attribute neighbours, ``relation`` the table of a database file, and
+``contract`` the rules of a table's values.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ class DerivedColumn(Model):
 class Table(Model):
     """A confidential table: where it lies (relative to the spec) and its declared columns.
 
-    Of a database file ``relation`` names the table or view.
+    Of a database file ``relation`` names the table or view. ``contract`` names a file of rules for
+    its values (:mod:`release.contract`).
     """
 
     path: Annotated[str, StringConstraints(min_length=1)]
@@ -126,6 +128,7 @@ class Table(Model):
         dict[Column, Annotated[ColumnType, Field(strict=False)]], Field(min_length=1)
     ]
     relation: Label | None = None
+    contract: Annotated[str, StringConstraints(min_length=1)] | None = None
     join: Join | None = None
     derive: dict[Column, DerivedColumn] = {}
 

@@ -20,6 +20,7 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
+from release.contract import OnViolation
 from release.errors import DataError, SpecError
 from release.reading import SpecFile
 from release.sources import (
@@ -51,6 +52,23 @@ class Engine:
 
     memory_limit: str | None = None
     threads: int | None = None
+
+
+_CLAMPED = {"minimum", "maximum"}
+
+
+@dataclass(frozen=True, repr=False)
+class Quality:
+    """Confidential: rows with a unit, units, repeated rows, and faults by rule and column."""
+
+    table: str
+    rows: int
+    units: int
+    repeated: int
+    faults: dict[tuple[str, str], int]
+
+    def __repr__(self) -> str:
+        return "Quality(confidential)"
 
 
 class Tables:
@@ -117,11 +135,69 @@ class Tables:
         with _engine_errors(f"tables.{name}.path"):
             if source.format is Format.CSV:
                 # Read once, for its rejected rows are known only then.
-                self.connection.execute(f"CREATE TABLE {raw_table(name)} AS {selected}")
+                self.connection.execute(f"CREATE TABLE {given_table(name)} AS {selected}")
                 self._refuse_rejected_rows(name, source)
             else:
                 # Read where it lies, as often as it is asked for: a copy could fill the memory.
-                self.connection.execute(f"CREATE VIEW {raw_table(name)} AS {selected}")
+                self.connection.execute(f"CREATE VIEW {given_table(name)} AS {selected}")
+            self._enforce(name)
+
+    def _enforce(self, name: str) -> None:
+        """The view with the contract kept: values clamped, rows dropped, or the table refused."""
+        spec, contract = self._spec_file.spec, self._spec_file.contracts.get(name)
+        columns, kept = [], []
+        for column in spec.tables[name].columns:
+            rule = None if contract is None else contract.columns.get(column)
+            if rule is None or column in spec.privacy.fixed:
+                columns.append(identifier(column))
+                continue
+            rules = rule.kept_sql(column)
+            clamps = rule.on_violation is OnViolation.CLAMP and column != spec.privacy.unit
+            value = rule.clamped_sql(column) if clamps else identifier(column)
+            columns.append(f"{value} AS {identifier(column)}")
+            kept += [sql for r, sql in rules.items() if not clamps or r not in _CLAMPED]
+            if (
+                rule.on_violation is OnViolation.REFUSE
+                and self.connection.execute(
+                    f"SELECT 1 FROM {given_table(name)} WHERE NOT ({' AND '.join(rules.values())}) "
+                    "LIMIT 1"
+                ).fetchall()
+            ):
+                raise DataError(
+                    f"tables.{name}.contract: values of {column!r} break their contract, which "
+                    "says refuse; correct the table"
+                )
+        self.connection.execute(
+            f"CREATE VIEW {raw_table(name)} AS SELECT {', '.join(columns)} "
+            f"FROM {given_table(name)} WHERE {' AND '.join(kept) or 'true'}"
+        )
+
+    def quality(self, name: str) -> Quality:
+        """What is wrong with a table as it was given. Confidential: for the curator only."""
+        spec, contract = self._spec_file.spec, self._spec_file.contracts.get(name)
+        given, unit = given_table(name), identifier(spec.privacy.unit)
+        counted = {("rows", ""): "count(*)", ("units", ""): f"count(DISTINCT {unit})"}
+        for column in spec.tables[name].columns:
+            counted["missing", column] = f"count(*) - count({identifier(column)})"
+            rule = None if contract is None else contract.columns.get(column)
+            for broken, sql in {} if rule is None else rule.kept_sql(column).items():
+                counted[broken, column] = f"count(*) FILTER (WHERE NOT ({sql}))"
+        figures = ", ".join(
+            f"{sql} AS {identifier(f'#{i}')}" for i, sql in enumerate(counted.values())
+        )
+        found = self.rows(f"SELECT {figures} FROM {given}", name).to_pylist()[0]
+        numbers = dict(zip(counted, map(int, found.values()), strict=True))
+        unique = [] if contract is None else [identifier(c) for c in contract.unique]
+        repeated = 0
+        if unique:
+            repeats = self.rows(
+                "SELECT coalesce(sum(n - 1), 0)::BIGINT AS n FROM (SELECT count(*) AS n "
+                f"FROM {given} GROUP BY {', '.join(unique)})",
+                name,
+            )
+            repeated = int(repeats.column("n")[0].as_py())
+        faults = {key: n for key, n in numbers.items() if key[1] and n}
+        return Quality(name, numbers["rows", ""], numbers["units", ""], repeated, faults)
 
     def check_unchanged(self) -> None:
         """See to it that all answers are of the same files.
@@ -239,8 +315,13 @@ class Tables:
         self.connection.unregister("#incoming")
 
 
+def given_table(name: str) -> str:
+    """The SQL name of a table as it was given, under its declared types."""
+    return identifier(f"given {name}")
+
+
 def raw_table(name: str) -> str:
-    """The SQL name of a table as loaded."""
+    """The SQL name of a table with its contract kept."""
     return identifier(f"raw {name}")
 
 
