@@ -8,7 +8,8 @@ A unit lies in the cells that its rows name. It has one fixed part, so it can to
 cells as there are free parts, as it has rows, and as ``max_cells_per_unit`` says. A replaced unit
 can leave that many cells and enter as many others, though never more than there are free parts: its
 fixed part stays (DESIGN.md §6, rule 3). A changed attribute can lead to other rows being read, so
-it counts as a replacement. A unit's own value is one cell, whatever the others are.
+it counts as a replacement. A unit's own value is one cell, whatever the others are;
+a statement of the curator's own may let a unit touch every cell.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from release.exact import format_exact
 from release.guarantee import Definition
 from release.queries import rows_read
 from release.reading import SpecFile
-from release.spec import Query, Relation, ValueQuery
+from release.spec import Query, Relation, SqlQuery, ValueQuery
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
     privacy = spec_file.spec.privacy
     if isinstance(query, ValueQuery):
         return 1
+    if isinstance(query, SqlQuery):
+        return prod(len(spec_file.keys[column]) for column in query.by)
     free = prod(len(spec_file.keys[c]) for c in query.by if c not in privacy.fixed)
     at_once = min(free, rows_read(spec_file.spec, query), privacy.max_cells_per_unit or free)
     if privacy.neighbours is Relation.ADD_REMOVE:

@@ -26,12 +26,13 @@ from release.ladder import GAP, Design, design
 from release.queries import differences_without_data
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise
-from release.spec import answer_domain
+from release.spec import SqlQuery, answer_domain
 from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
     from release.answers import Codes
     from release.queries.contributions import Contributions
+    from release.queries.statement import Rerun
     from release.tables import Engine, Tables
 
 T = TypeVar("T")
@@ -54,7 +55,7 @@ def call(name: str, function: Callable[..., T], *arguments: Any) -> T:
 class Answered:
     """Confidential: what the units contribute to one query, and its true answer codes."""
 
-    contributed: Contributions
+    contributed: Contributions | Rerun
     codes: Codes
 
     def __repr__(self) -> str:
@@ -160,9 +161,14 @@ def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
         contributions,
         true_answers,
     )
+    from release.queries.statement import rerun
 
     found = []
-    for index in range(len(spec_file.spec.queries)):
+    for index, query in enumerate(spec_file.spec.queries):
+        if isinstance(query, SqlQuery):
+            run_again = rerun(tables, spec_file, index)
+            found.append(Answered(run_again, run_again.codes))
+            continue
         contributed = contributions(tables, spec_file, index)
         found.append(Answered(contributed, true_answers(contributed, spec_file, index)))
     tables.check_unchanged()
@@ -174,13 +180,17 @@ def find_differences(
 ) -> tuple[Differences, ...]:
     """The differences of each query: seen in the tables, or from the declaration alone."""
     from release.queries.differences import empirical_differences
+    from release.queries.statement import Rerun, differences_of_rerun
 
-    return tuple(
-        empirical_differences(one.contributed, spec_file, index)
-        if query.is_empirical
-        else differences_without_data(spec_file.spec, query)
-        for index, (query, one) in enumerate(zip(spec_file.spec.queries, answered, strict=True))
-    )
+    found = []
+    for index, (query, one) in enumerate(zip(spec_file.spec.queries, answered, strict=True)):
+        if isinstance(one.contributed, Rerun):
+            found.append(differences_of_rerun(one.contributed, query))
+        elif query.is_empirical:
+            found.append(empirical_differences(one.contributed, spec_file, index))
+        else:
+            found.append(differences_without_data(spec_file.spec, query))
+    return tuple(found)
 
 
 def design_all(

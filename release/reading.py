@@ -34,6 +34,7 @@ from release.spec import (
     Nominal,
     Query,
     Spec,
+    SqlQuery,
     TableLoss,
     ValueQuery,
     answer_domain,
@@ -189,7 +190,7 @@ _TAGS = {
     "list",
     "range",
 }
-_TAGS |= {"declared", "file", "name", "table", "str", "int", "date", "[key]"}
+_TAGS |= {"sql", "declared", "file", "name", "table", "str", "int", "date", "[key]"}
 
 
 def _field_path(location: tuple[int | str, ...]) -> str:
@@ -229,7 +230,7 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "union_tag_invalid":
         return f"found {context['tag']!r}; write one of {context['expected_tags']}"
     if kind == "union_tag_not_found":
-        return "missing; write count, mode, level or value"
+        return "missing; write count, mode, level, value or sql"
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
@@ -369,6 +370,10 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
 
 
 def _check_relation(spec: Spec, at: str, query: Query) -> None:
+    if isinstance(query, SqlQuery) and spec.privacy.fixed:
+        raise SpecError(
+            f"{at}.kind", "a statement cannot be told what neighbours share; leave fixed out"
+        )
     attribute = spec.privacy.attribute
     if attribute is None:
         if isinstance(query, ValueQuery):

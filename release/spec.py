@@ -465,8 +465,23 @@ class LevelQuery(QueryBase):
         return self.domain.levels
 
 
+class SqlQuery(QueryBase):
+    """A SELECT giving the key columns and an integer ``answer``, run anew for every neighbour."""
+
+    kind: Literal["sql"]
+    sql: Annotated[str, StringConstraints(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check(self) -> SqlQuery:
+        if isinstance(self.domain, Nominal):
+            raise ValueError("a statement answers with integers; write ordered, cyclic or levels")
+        if not self.is_empirical:
+            raise ValueError("nothing is known of a statement; write differences: empirical")
+        return self
+
+
 Query: TypeAlias = Annotated[
-    CountQuery | ModeQuery | ValueQuery | LevelQuery, Field(discriminator="kind")
+    CountQuery | ModeQuery | ValueQuery | LevelQuery | SqlQuery, Field(discriminator="kind")
 ]
 
 

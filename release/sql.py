@@ -102,7 +102,7 @@ def row_expression(
     if not plain:
         raise SpecError(field, "write one expression over the columns of a row")
     used: set[str] = set()
-    for part in _parts(node["select_list"][0]):
+    for part in parts_of(node["select_list"][0]):
         kind = part.get("class")
         if kind in _REFUSED:
             raise SpecError(
@@ -133,11 +133,12 @@ def _one(connection: duckdb.DuckDBPyConnection, sql: str, *values: str) -> Any:
     return row[0][0]
 
 
-def _parts(tree: Any) -> Iterator[dict[str, Any]]:
+def parts_of(tree: Any) -> Iterator[dict[str, Any]]:
+    """All mappings of a parsed statement, at any depth."""
     if isinstance(tree, dict):
         yield tree
         for value in tree.values():
-            yield from _parts(value)
+            yield from parts_of(value)
     elif isinstance(tree, list):
         for value in tree:
-            yield from _parts(value)
+            yield from parts_of(value)

@@ -49,7 +49,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
     [
         ("colour", "red", "colour", "unknown field"),
         ("queries.0.wieght", "wh", "queries[0].wieght", "did you mean 'weight'"),
-        ("queries.0.kind", "tuple", "queries[0].kind", "'count', 'mode', 'value', 'level'"),
+        ("queries.0.kind", "tuple", "queries[0].kind", "'count', 'mode', 'value', 'level', 'sql'"),
         ("queries.0.of", 7, "queries[0].of", "should be a valid string"),
         ("queries.0.of", "kid", "queries[0].of", "did you mean 'kind'"),
         ("queries.0.of", "place", "queries[0].of", "declared string; needed is integer"),

@@ -12,6 +12,7 @@ from release.queries.value import Value
 from release.spec import (
     CountQuery,
     DeclaredDifferences,
+    LevelQuery,
     ModeQuery,
     Query,
     Spec,
@@ -21,14 +22,16 @@ from release.spec import (
 
 
 def kind_of(query: Query) -> Kind:
-    """The kind that answers ``query``."""
+    """The kind that answers ``query``, unless that is a statement of the curator's own."""
     if isinstance(query, CountQuery):
         return Count(query)
     if isinstance(query, ModeQuery):
         return Mode(query)
     if isinstance(query, ValueQuery):
         return Value(query)
-    return Level(query)
+    if isinstance(query, LevelQuery):
+        return Level(query)
+    raise TypeError("a statement of the curator's own is no kind that sums of profiles decide")
 
 
 def differences_without_data(spec: Spec, query: Query) -> Differences:

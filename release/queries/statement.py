@@ -1,0 +1,224 @@
+"""sql: a SELECT of the curator's own that gives the key columns and an integer ``answer``.
+
+Nothing is known of what it does, so its differences are found by running it again for every
+neighbour of this very table: every unit is taken out or put in, or replaced by a copy of every
+other. Cost: one run for each pair of units, which is why a table may have ``MOST_UNITS`` only, and
+why a unit is charged for every cell. The guarantee is instance-specific.
+
+The statement reads one table, under its name in the spec: the rows that meet ``where``, of each
+unit the first ``max_rows_per_unit``. It may use whatever the engine computes consistently. A cell
+that it gives no row, or NULL, has the smallest code; an answer outside the domain is clamped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from release.answers import Codes, Topology
+from release.errors import DataError, SpecError
+from release.guarantee import Differences
+from release.queries.contributions import cells_of
+from release.reading import SpecFile
+from release.spec import Levels, Ordered, Query, Relation, SqlQuery, answer_domain
+from release.sql import identifier, parts_of
+from release.tables import Tables, wide_table
+
+MOST_UNITS = 150
+"""More would be more than twenty thousand runs."""
+
+
+@dataclass(frozen=True, repr=False)
+class Rerun:
+    """Confidential: the true codes, and all differences to the neighbours of this table."""
+
+    codes: Codes
+    found: frozenset[int]
+
+    def __repr__(self) -> str:
+        return "Rerun(confidential)"
+
+
+def rerun(tables: Tables, spec_file: SpecFile, index: int) -> Rerun:
+    """Answer query ``index`` on the table and on every neighbour.
+
+    Raises:
+        SpecError: the statement is not one consistent SELECT over its table with the right columns.
+        DataError: too many units, or the statement fails on the table or a neighbour.
+    """
+    return _Statement(tables, spec_file, index).rerun()
+
+
+def differences_of_rerun(found: Rerun, query: Query) -> Differences:
+    """The differences that were found; ±1 (nominal: everything) where there is none."""
+    domain = answer_domain(query.domain)
+    if found.found - {0}:
+        return Differences.of(domain.group, ((shift,) for shift in found.found))
+    if domain.topology is Topology.NOMINAL:
+        return Differences.everything(domain.group)
+    return Differences.of(domain.group, [(1,)])
+
+
+class _Statement:
+    def __init__(self, tables: Tables, spec_file: SpecFile, index: int) -> None:
+        spec = spec_file.spec
+        query = spec.queries[index]
+        if not isinstance(query, SqlQuery):
+            raise TypeError("not a query of kind sql")
+        self.tables, self.query, self.field = tables, query, f"queries[{index}].sql"
+        self.size = answer_domain(query.domain).size
+        self.unit = identifier(spec.privacy.unit)
+        self.relation = spec.privacy.neighbours
+        self.keys = cells_of(spec_file, query).keys
+        self.place = {key: number for number, key in enumerate(self.keys)}
+        self._check()
+        condition = tables.condition(
+            f"queries[{index}].where", query.table, query.where, empirical=True
+        )
+        order = ", ".join(identifier(c) for c in spec.table_columns(query.table))
+        tables.run(
+            f'CREATE OR REPLACE TABLE "#base" AS SELECT * FROM {wide_table(query.table)} '
+            f"WHERE {condition} QUALIFY row_number() OVER (PARTITION BY {self.unit} "
+            f"ORDER BY {order}) <= {spec.rows_per_unit(query)}"
+        )
+
+    def rerun(self) -> Rerun:
+        distinct = f'SELECT DISTINCT {self.unit} AS u FROM "#base" ORDER BY 1'
+        found = self.tables.rows(distinct, self.query.table)
+        units = found.column("u").to_pylist()
+        if len(units) > MOST_UNITS:
+            raise DataError(
+                f"{self.field}: the table has more than {MOST_UNITS} units, and the statement runs "
+                "once for each pair of them; use another kind of query"
+            )
+        self._check_columns()
+        here = self._codes('SELECT * FROM "#base"')
+        reached = {0}
+        for neighbour in self._neighbours(units):
+            reached.update(((here - self._codes(neighbour)) % self.size).tolist())
+        return Rerun(here, frozenset(reached))
+
+    def _neighbours(self, units: list[str | int]) -> Iterator[str]:
+        """The rows of every neighbour."""
+        new = "NULL" if not units else f"max({self.unit})"
+        fresh = f'(SELECT {new} FROM "#base")' + (
+            " || '~'" if units and isinstance(units[0], str) else " + 1"
+        )
+        for one in units:
+            yield self._rows(out=one)
+            yield self._rows(into=one, name=fresh)
+            if self.relation is Relation.REPLACE_ONE:
+                for other in units:
+                    if other != one:
+                        yield self._rows(out=one, into=other, name=_value(one))
+
+    def _rows(
+        self,
+        out: str | int | None = None,
+        into: str | int | None = None,
+        name: str = "",
+    ) -> str:
+        kept = 'SELECT * FROM "#base"'
+        if out is not None:
+            kept += f" WHERE {self.unit} <> {_value(out)}"
+        if into is None:
+            return kept
+        copy = f'SELECT * REPLACE ({name} AS {self.unit}) FROM "#base"'
+        return f"{kept} UNION ALL {copy} WHERE {self.unit} = {_value(into)}"
+
+    def _codes(self, rows: str) -> Codes:
+        columns = ", ".join(
+            f"CAST({identifier(column)} AS VARCHAR) AS {identifier(f'#key {i}')}"
+            for i, column in enumerate(self.query.by)
+        )
+        selected = f"{columns}, " if columns else ""
+        try:
+            found: pa.Table = self.tables.connection.sql(
+                f"WITH {identifier(self.query.table)} AS ({rows}) "
+                f'SELECT {selected}CAST(answer AS BIGINT) AS "#answer" FROM ({self.query.sql}\n)'
+            ).to_arrow_table()
+        except duckdb.Error as error:
+            raise DataError(
+                f"{self.field}: the statement fails on the table or on a neighbour of it"
+            ) from error
+        codes = np.zeros(len(self.keys), dtype=np.int64)
+        seen: set[int] = set()
+        *keys, answers = [column.to_pylist() for column in found.columns]
+        named = list(zip(*keys, strict=True)) if keys else [()] * len(answers)
+        for key, answer in zip(named, answers, strict=True):
+            cell = self.place.get(key)
+            if cell is None:
+                continue
+            if cell in seen:
+                raise DataError(f"{self.field}: a cell has two answers; group by the keys")
+            seen.add(cell)
+            if answer is not None:
+                codes[cell] = self._code(answer)
+        return codes
+
+    def _code(self, answer: int) -> int:
+        domain, low = self.query.domain, 0
+        if isinstance(domain, Levels):
+            r = domain.levels
+            answer = (answer - r.low) * r.count // (r.high - r.low)
+        elif isinstance(domain, Ordered):
+            low = domain.ordered.min
+        return min(max(answer - low, 0), self.size - 1)
+
+    def _check(self) -> None:
+        """One SELECT, over its own table, of functions that are consistent."""
+        connection = self.tables.connection
+        text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [self.query.sql])
+        tree: dict[str, Any] = json.loads(text.fetchall()[0][0])
+        if tree.get("error") or len(tree["statements"]) != 1:
+            told = tree.get("error_message", "more than one statement")
+            raise SpecError(self.field, f"write one SELECT: {told}")
+        parts = list(parts_of(tree))
+        own = {name["key"] for part in parts if "map" in part for name in part["map"]}
+        for part in parts:
+            kind = part.get("type")
+            if kind == "TABLE_FUNCTION":
+                raise SpecError(self.field, "table functions are not allowed; read the table")
+            if kind == "BASE_TABLE" and part["table_name"] not in {self.query.table, *own}:
+                raise SpecError(
+                    self.field,
+                    f"{part['table_name']!r} is not there; read {self.query.table!r}",
+                )
+        used = {part["function_name"].lower() for part in parts if "function_name" in part}
+        inconsistent = connection.execute(
+            "SELECT min(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' "
+            "AND list_contains(?::VARCHAR[], function_name)",
+            [sorted(used)],
+        ).fetchall()[0][0]
+        if inconsistent is not None:
+            raise SpecError(
+                self.field, f"the function {inconsistent} gives no two runs the same answer"
+            )
+
+    def _check_columns(self) -> None:
+        try:
+            shape = self.tables.connection.sql(
+                f'WITH {identifier(self.query.table)} AS (SELECT * FROM "#base" LIMIT 0) '
+                f"SELECT * FROM ({self.query.sql}\n)"
+            )
+        except duckdb.Error as error:
+            first = str(error).splitlines()[0]
+            raise SpecError(self.field, f"does not fit the columns: {first}") from error
+        types = dict(zip(shape.columns, map(str, shape.types), strict=True))
+        for column in [*self.query.by, "answer"]:
+            if column not in types:
+                raise SpecError(self.field, f"gives no column {column!r}; select it")
+        if "INT" not in types["answer"]:
+            raise SpecError(
+                self.field, f"answer is {types['answer']}, not an integer; cast it with floor"
+            )
+
+
+def _value(unit: str | int) -> str:
+    return str(unit) if isinstance(unit, int) else "'" + unit.replace("'", "''") + "'"
