@@ -220,14 +220,21 @@ def _by_linear(problem: Problem) -> Design:
         if best is not None and _is_sharp(problem, problem.loss.of(best), bound):
             break
     else:
-        if soft:
-            # A δ that the solver cannot see: the pure law may be the better one.
-            pure = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))
-            other = _by_linear(replace(problem, guarantee=pure))
-            best = min((made for made in (best, other.law) if made), key=problem.loss.of)
+        # A δ that the solver cannot see: the pure law may be the better one.
+        laws = [made for made in (best, _pure_law(problem) if soft else None) if made is not None]
+        best = min(laws, key=problem.loss.of, default=None)
     if best is None:
         raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
     return _finish(problem, best, "linear-program", bound, solver=solver)
+
+
+def _pure_law(problem: Problem) -> Law | None:
+    """The best law with δ = 0; None where the constraints leave none."""
+    pure = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))
+    try:
+        return _by_linear(replace(problem, guarantee=pure)).law
+    except DesignError:
+        return None
 
 
 def _windows(problem: Problem) -> Iterator[Window]:
