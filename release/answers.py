@@ -55,7 +55,7 @@ class Group:
         Raises:
             ValueError: the number of coordinates is not the number of factors.
         """
-        return tuple(s % m for s, m in zip(shift, self.moduli, strict=True))
+        return tuple(int(s) % m for s, m in zip(shift, self.moduli, strict=True))
 
     def negative(self, shift: Shift) -> Shift:
         """The inverse of ``shift``."""

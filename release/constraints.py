@@ -48,7 +48,7 @@ def zero_mean(group: Group, factor: int = 0) -> Constraint:
 
 def equal_masses(group: Group, elements: Iterable[Shift]) -> tuple[Constraint, ...]:
     """All these noise values are equally likely."""
-    numbers = [group.element(element) for element in elements]
+    numbers = list(dict.fromkeys(group.element(element) for element in elements))
     return tuple(
         Constraint("equal masses", _difference(group, a, b), Fraction(0), True)
         for a, b in pairwise(numbers)

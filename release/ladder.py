@@ -14,11 +14,10 @@ those integers, and a law that cannot be proved does not leave this module.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-
-import numpy as np
 
 from release.constraints import Constraint
 from release.errors import DesignError
@@ -49,6 +48,8 @@ TIME_LIMIT = 60.0
 _SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
 
 _TIME_LIMIT = "the time limit ended the search; the gap is what is left open"
+
+_TOLERANCE = "the search ended within the solver's tolerance; the gap is what is left open"
 
 GAP = Fraction(1, 10**6)
 """The relative gap at which a law counts as optimal, unless a caller asks for less."""
@@ -82,8 +83,11 @@ class Design:
         return max(Fraction(0), self.objective - self.lower_bound)
 
     def is_within(self, gap: Fraction = GAP) -> bool:
-        """Whether no law can lose less by more than the share ``gap``."""
-        return self.gap <= gap * self.objective
+        """Whether no law can lose less by more than the share ``gap``.
+
+        A difference of a billionth of the cheapest error counts as none, whatever the loss is.
+        """
+        return self.gap <= max(gap * self.objective, self.loss.least / 10**9)
 
 
 def design(
@@ -122,9 +126,9 @@ def design(
 
 
 def _in_effect(guarantee: Guarantee) -> Guarantee:
-    """With δ = 0 all three definitions are the pure one."""
-    if guarantee.delta == 0:
-        return Guarantee(Definition.PURE, guarantee.epsilon, guarantee.delta)
+    """With δ = 0, or less than a float can say, all three definitions are the pure one."""
+    if float(guarantee.delta) == 0:
+        return Guarantee(Definition.PURE, guarantee.epsilon, Fraction(0))
     return guarantee
 
 
@@ -163,8 +167,11 @@ def _closed_form(problem: Problem) -> Design | None:
         return None
     if not problem.differences.shifts:
         # Nothing moves an answer: the cheapest noise value, for certain.
-        cheapest = loss.cost(int(loss.numerators.argmin()))
-        return _finish(problem, _safe_law(problem), "closed-form", cheapest)
+        cheapest = int(loss.numerators.argmin())
+        weights = [0] * problem.size
+        weights[cheapest] = 1 << DEFAULT_BITS
+        law = Law.of(problem.group, weights)
+        return _finish(problem, law, "closed-form", loss.cost(cheapest))
     if loss.is_error_rate:
         return _error_rate_law(problem, loss.cost(1))
     if problem.guarantee.definition is not Definition.PURE:
@@ -184,11 +191,12 @@ def _error_rate_law(problem: Problem, cost: Fraction) -> Design | None:
         if not delta_buys_nothing(problem.steps, epsilon, delta):
             return None
         delta = Fraction(0)
+    bits = _bits_for(problem)
     if delta == 0:
-        law = _safe_law(problem)
+        law = _safe_law(problem, bits)
     else:
         ratio = exp_below_any_verifier(epsilon)
-        law = mixture_law(problem.group, problem.steps, ratio, delta)
+        law = mixture_law(problem.group, problem.steps, ratio, delta, bits)
     bound = cost * (1 - highest_mode(problem.steps, epsilon, delta))
     return _finish(problem, law, "closed-form", max(Fraction(0), bound))
 
@@ -197,7 +205,15 @@ def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     definition = problem.guarantee.definition
     if definition is Definition.PROBABILISTIC:
         if problem.loss.is_error_rate and not problem.constraints and levels_available():
-            return _by_levels(problem, time_limit, gap)
+            start = time.monotonic()
+            found = _by_levels(problem, time_limit, gap)
+            left = time_limit - (time.monotonic() - start)
+            if found.is_within(gap) or left <= 0:
+                return found
+            # Integer levels cannot tell masses apart that are as small as their unit.
+            other = _by_window(problem, left, gap)
+            better = min(found, other, key=lambda made: made.objective)
+            return replace(better, lower_bound=max(found.lower_bound, other.lower_bound))
         return _by_window(problem, time_limit, gap)
     return _by_linear(problem)
 
@@ -210,6 +226,10 @@ def _by_linear(problem: Problem) -> Design:
     best = safe if _keeps_constraints(problem, safe) else None
     for window in _windows(problem):
         found = solve_linear(window, _budget(problem, window, bits) if soft else Fraction(0))
+        if found is None and problem.constraints:
+            # Demands can move the mass to where the closed form has none.
+            plain = Window(replace(problem, scaled=False), window.radius)
+            found = solve_linear(plain, _budget(problem, window, bits) if soft else Fraction(0))
         if found is None:
             continue
         solver = found.solver
@@ -225,6 +245,8 @@ def _by_linear(problem: Problem) -> Design:
         best = min(laws, key=problem.loss.of, default=None)
     if best is None:
         raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
+    # The bound is of laws that keep the constraints to the letter; ours does up to the rounding.
+    bound = min(bound, problem.loss.of(best)) if problem.constraints else bound
     return _finish(problem, best, "linear-program", bound, solver=solver)
 
 
@@ -251,11 +273,14 @@ def _windows(problem: Problem) -> Iterator[Window]:
 def _first_radius(problem: Problem) -> int:
     """Beyond it pure laws have next to no loss, and approximate ones next to no mass."""
     epsilon, delta = float(problem.guarantee.epsilon), problem.delta
-    decay = np.exp(-epsilon * np.where(problem.steps < 0, np.inf, problem.steps))
-    loss = float(problem.costs @ decay / decay.sum())
-    far = 1e12 * problem.size * float(problem.loss.largest) / max(loss, 1e-300)
+    loss = problem.loss_of_closed_form()
+    if loss <= 0:
+        return int(problem.steps.max())
+    far = 1e12 * problem.size * float(problem.loss.largest) / loss
     if problem.guarantee.definition is Definition.APPROXIMATE:
         far = min(far, 100 / delta)
+    if far == math.inf:
+        return int(problem.steps.max())
     return math.ceil(math.log(max(far, 1.0)) / epsilon) + 2
 
 
@@ -303,12 +328,12 @@ def _keeps_constraints(problem: Problem, law: Law) -> bool:
 
 def _bits_for(problem: Problem) -> int:
     """Enough bits that rounding every element costs next to nothing of the loss and of δ."""
-    loss = problem.loss.of(_safe_law(problem))
-    needed = problem.size * problem.loss.largest * 10**13 / loss if loss else Fraction(1)
+    loss = Fraction(problem.loss_of_closed_form())
+    needed = problem.size * problem.loss.largest * 10**12 / loss if loss else Fraction(1)
     delta = problem.guarantee.delta
     if delta:
         roundings = problem.size * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
-        needed = max(needed, roundings * 10**13 / delta)
+        needed = max(needed, roundings * 10**12 / delta)
     bits = math.ceil(needed).bit_length()
     return DEFAULT_BITS if bits <= DEFAULT_BITS else -(-bits // 32) * 32
 
@@ -322,6 +347,7 @@ def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design:
 
 
 def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+    start = time.monotonic()
     found = find_law(problem, time_limit, float(gap))
     law = None if found is None else _law_of_pattern(problem, found.pattern, found.masses)
     if law is None or problem.size <= _SMALL:
@@ -345,7 +371,8 @@ def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
         if relaxed >= result.lower_bound:
             result, notes = replace(result, lower_bound=relaxed, bound_proved=True), []
     if found is None or not found.finished:
-        notes.append(_TIME_LIMIT)
+        ended = time.monotonic() - start >= time_limit
+        notes.append(_TIME_LIMIT if ended else _TOLERANCE)
     return replace(result, notes=tuple(notes))
 
 

@@ -54,6 +54,12 @@ class Loss:
         """The largest cost."""
         return Fraction(int(self.numerators.max()), self.denominator)
 
+    @property
+    def least(self) -> Fraction:
+        """The least cost above 0, or 0 where there is none."""
+        positive = self.numerators[self.numerators > 0]
+        return Fraction(int(positive.min()), self.denominator) if positive.size else Fraction(0)
+
     def of(self, law: Law) -> Fraction:
         """The expected loss of ``law``, exactly."""
         weighted = sum(map(mul, self.numerators.tolist(), law.weights.tolist()))
@@ -108,6 +114,12 @@ class WorstCaseLoss:
     def largest(self) -> Fraction:
         """The largest cost."""
         return Fraction(int(self.numerators.max()), self.denominator)
+
+    @property
+    def least(self) -> Fraction:
+        """The least cost above 0, or 0 where there is none."""
+        positive = self.numerators[self.numerators > 0]
+        return Fraction(int(positive.min()), self.denominator) if positive.size else Fraction(0)
 
     def of(self, law: Law) -> Fraction:
         """The expected loss of ``law`` at its worst true answer, exactly."""

@@ -66,14 +66,22 @@ def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
         window = Window(problem, radius)
         cap = math.inf if best is None else best.objective
         masses = bound_masses(window, cap, deadline)
-        solution, chosen = _search(window, masses, deadline)
+        solution = None
+        for tolerance in _tolerances(problem):
+            solution, chosen = _search(window, masses, deadline, tolerance)
+            if solution is None:
+                break
+            bound = max(bound, min(solution.bound, cap))
+            completed = solve_pattern(window, chosen, solution.values)
+            if completed is not None and (best is None or completed.objective < best.objective):
+                best = completed
+            reached = best is not None and _is_close(window, best.objective, bound, gap)
+            # A pattern that only the tolerance makes feasible is looked for again with less of it.
+            if reached or not window.whole:
+                break
         if solution is None:
             # Nothing is as good as the incumbent (or there was no time to find it).
             break
-        bound = max(bound, min(solution.bound, cap))
-        completed = solve_pattern(window, chosen, solution.values)
-        if completed is not None and (best is None or completed.objective < best.objective):
-            best = completed
         if best is None or not solution.finished or time.monotonic() > deadline:
             break
         if window.whole or _is_close(window, best.objective, bound, gap):
@@ -92,6 +100,11 @@ def _reach(problem: Problem, found: Found) -> int:
     return int(problem.steps[found.masses > 0].max())
 
 
+def _tolerances(problem: Problem) -> tuple[float, float]:
+    """Tighter than the budget, or the tolerance would be spent as one; then as tight as can be."""
+    return max(1e-10, min(_LOOSE, problem.delta * 1e-3)), 1e-10
+
+
 def best_cut(problem: Problem) -> Found | None:
     """The best law without mass beyond a radius, over all radii; None if no radius will do."""
     depth = int(problem.steps.max())
@@ -102,7 +115,7 @@ def best_cut(problem: Problem) -> Found | None:
     worse = 0
     while radius <= depth and worse < 3:
         window = Window(problem, radius)
-        boundary = np.array([heads < 0 for heads in window.heads])
+        boundary = _boundary(window)
         found = solve_pattern(window, boundary, None)
         if found is not None and (best is None or found.objective < best.objective):
             best, worse = found, 0
@@ -110,6 +123,11 @@ def best_cut(problem: Problem) -> Found | None:
             worse += 1
         radius += 1
     return best
+
+
+def _boundary(window: Window) -> Pattern:
+    """The constraints that lead out of the window."""
+    return np.array([heads < 0 for heads in window.heads], dtype=bool).reshape(-1, window.near.size)
 
 
 def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> Found | None:
@@ -121,7 +139,7 @@ def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> F
     problem = window.problem
     if values is not None:
         with_mass = values[: window.near.size] > _LOOSE
-        leaving = np.array([heads < 0 for heads in window.heads])
+        leaving = _boundary(window)
         given_up = given_up | (leaving & with_mass)
     total = 1e4
     builder, masses = _start(window, total, outside=False)
@@ -130,7 +148,7 @@ def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> F
         keep_rows(builder, window, masses, kept, heads[kept])
         if tails.size:
             shares = window.scale[tails] / problem.delta
-            builder.add_row(masses[tails], shares, total * (1 - 1e-9))
+            builder.add_row(masses[tails], shares, total * (1 - 1e-12))
     solution = solve(builder.build())
     if solution is None or not solution.finished:
         return None
@@ -216,7 +234,9 @@ def _extreme(window: Window, tail: int, kept: NDArray[np.bool_], cap: float, sig
     return (solution.bound - slip) * float(window.scale[tail])
 
 
-def _search(window: Window, bounds: Masses, deadline: float) -> tuple[Solution | None, Pattern]:
+def _search(
+    window: Window, bounds: Masses, deadline: float, tolerance: float
+) -> tuple[Solution | None, Pattern]:
     """The mixed-integer program of the module's docstring; its solution and the pattern u."""
     builder, masses = _start(window, 1.0, outside=True)
     delta, scale, kept = window.problem.delta, window.scale, bounds.kept
@@ -238,8 +258,6 @@ def _search(window: Window, bounds: Masses, deadline: float) -> tuple[Solution |
         builder.add_rows(np.stack([f, y, u], 1), split, one)
         builder.add_row(y, one, 1.0)
     left = max(0.05, deadline - time.monotonic())
-    # Tighter than the budget, or the tolerance would be spent as one.
-    tolerance = max(1e-10, min(_LOOSE, delta * 1e-3))
     solution = solve(
         builder.build(), left, tolerance=tolerance, gaps=(_LOOSE, _nothing(window, 0.0))
     )

@@ -38,6 +38,9 @@ from release.mechanisms.problem import Problem
 _SCALE = 2**38
 """Integer units of one: rounding down loses less than 10⁻⁹ of t for hundreds of elements."""
 
+_NOTHING = Fraction(1, 10**9)
+"""A difference of f(0) that counts as none."""
+
 ZERO = -1
 """The level of an element without mass."""
 
@@ -62,7 +65,7 @@ def available() -> bool:
 
 
 def solve_levels(problem: Problem, time_limit: float, gap: Fraction) -> LevelLaw:
-    """The best law found within ``time_limit`` seconds, up to a relative ``gap`` in f(0).
+    """The best law found within ``time_limit`` seconds, up to a relative ``gap`` in 1 - f(0).
 
     The problem is one of the error rate, centred at zero, with a probabilistic guarantee, δ > 0.
     """
@@ -76,6 +79,7 @@ def solve_levels(problem: Problem, time_limit: float, gap: Fraction) -> LevelLaw
     # Levels whose mass is above δ·t cannot be given up (t ≤ S of the pure law).
     kept = next((k for k, mass in enumerate(masses) if mass <= delta * longest), len(masses))
     depth = kept + 3
+    seen = next((k for k, mass in enumerate(masses) if mass * _SCALE < 1), len(masses))
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -89,7 +93,9 @@ def solve_levels(problem: Problem, time_limit: float, gap: Fraction) -> LevelLaw
         if law.weights[0] > best.weights[0]:
             best = law
             longest = min(longest, 1 / best.mass(0))
-        if highest - best.mass(0) <= gap * highest:
+        close = max(gap * (1 - best.mass(0)), _NOTHING)
+        # Beyond the depth at which masses are smaller than the unit there is nothing to find.
+        if highest - best.mass(0) <= close or (finished and depth >= seen):
             return LevelLaw(best, highest, finished=True, depth=depth)
         if not finished:
             return LevelLaw(best, highest, finished=False, depth=depth)

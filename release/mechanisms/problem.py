@@ -32,6 +32,8 @@ class Problem:
     a feasible law is feasible, and a table of costs need not be least at zero.
     """
     constraints: tuple[Constraint, ...] = ()
+    scaled: bool = True
+    """Whether masses are solved for relative to the closed form, or as they are."""
 
     @classmethod
     def of(
@@ -82,6 +84,12 @@ class Problem:
         """ρ, for the solver only; of a worst-case loss the mean over the true answers."""
         return self.loss.typical()
 
+    def loss_of_closed_form(self) -> float:
+        """About what the pure closed form loses."""
+        steps = np.where(self.steps < 0, np.inf, self.steps)
+        decay = np.exp(-float(self.guarantee.epsilon) * steps)
+        return float(self.costs @ decay / decay.sum())
+
     @property
     def is_plain(self) -> bool:
         """Whether one cost for each element says it all, so that far elements may be left out."""
@@ -102,6 +110,8 @@ class Problem:
 
     def scale(self) -> Floats:
         """s(η), a power of two about as large as the mass of each element, as far as floats go."""
+        if not self.scaled:
+            return np.ones(self.size)
         epsilon = float(self.guarantee.epsilon)
         decay = np.exp(-epsilon * np.where(self.steps < 0, 0, self.steps))
         # Below this a float solver sees nothing anyway; the exact repair takes care of the rest.

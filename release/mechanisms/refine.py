@@ -131,8 +131,8 @@ def refine(program: Program) -> Refined | None:
             continue
         if best.violation < 1 << (PLACES - _TARGET):
             break
-        primal = min(primal + growth, PLACES - best.infeasible.bit_length())
-        dual = min(dual + growth, PLACES - best.improvable.bit_length())
+        primal = max(0, min(primal + growth, PLACES - best.infeasible.bit_length()))
+        dual = max(0, min(dual + growth, PLACES - best.improvable.bit_length()))
     return (
         None
         if solver is None

@@ -40,6 +40,8 @@ def raise_to_feasible(
     scale = Fraction(total)
     shares = {int(e): int(masses[e]) for e in np.flatnonzero(masses > 0)}
     whole = sum(shares.values())
+    if not whole:
+        raise ValueError("there is no mass")
     moved = [differences.group.moved(shift).tolist() for shift in differences.shifts]
     given_up = None if pattern is None else pattern.tolist()
     weights: list[int] = []
