@@ -98,6 +98,13 @@ def test_levels_end_where_masses_are_smaller_than_their_unit(epsilon: str) -> No
     made(ring(8, 1), promise(PROBABILISTIC, epsilon, Fraction(1, 100)), loss)
 
 
+def test_a_pattern_next_to_the_one_that_a_search_believed() -> None:
+    """ε = 5, δ = 0.01: the search ends at 0.0200125, one constraint away from the optimum."""
+    asked = promise(PROBABILISTIC, "5", Fraction(1, 100))
+    found = made(ring(6, 1, 2, directed=True), asked, table(0, 4, 2, 3, 0, 3))
+    assert float(found.objective) == pytest.approx(0.0200116242637, abs=1e-11)
+
+
 def test_demands_that_move_the_mode() -> None:
     """A cap at zero under ε = 20: the mass lies where the closed form has next to none."""
     cap = at_most(Group((4,)), [(0,)], Fraction(1, 50))

@@ -38,6 +38,9 @@ from release.mechanisms.window import Window, keep_rows
 _LOOSE = 1e-7
 """Tolerance of the searches: only a pattern is taken from them."""
 
+_FEW = 300
+"""Constraints up to which they are changed one by one."""
+
 _NOTHING = 1e-11
 """Losses below this share of the largest cost count as none, or a search for 0 would not end."""
 
@@ -89,6 +92,8 @@ def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
         radius += max(2, radius // 3)
     if best is None:
         return None
+    if not _is_close(window, best.objective, bound, gap):
+        best = polish(window, best, deadline)
     return replace(best, bound=bound, finished=_is_close(window, best.objective, bound, gap))
 
 
@@ -98,6 +103,27 @@ def _is_close(window: Window, objective: float, bound: float, gap: float) -> boo
 
 def _reach(problem: Problem, found: Found) -> int:
     return int(problem.steps[found.masses > 0].max())
+
+
+def polish(window: Window, found: Found, deadline: float) -> Found:
+    """The best law that changing one constraint at a time leads to.
+
+    What a search calls feasible within its tolerance can be a pattern next to the right one.
+    """
+    if window.near.size * len(window.heads) > _FEW:
+        return found
+    best, better = found, True
+    while better:
+        better = False
+        for index in np.ndindex(best.pattern.shape[0], window.near.size):
+            if time.monotonic() > deadline:
+                return best
+            changed = best.pattern[:, window.near].copy()
+            changed[index] = ~changed[index]
+            made = solve_pattern(window, changed, None)
+            if made is not None and made.objective < best.objective * (1 - 1e-9):
+                best, better = made, True
+    return best
 
 
 def _tolerances(problem: Problem) -> tuple[float, float]:
