@@ -27,6 +27,7 @@ from release.agreement import (
 from release.charge import charges
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact import format_exact
+from release.keys import check_keys, declared_keys, key_text
 from release.law_check import check_law, expect, shown
 from release.log import (
     DifferencesRecord,
@@ -40,7 +41,7 @@ from release.log import (
     parse,
 )
 from release.queries import kind_of, rows_read
-from release.reading import SpecFile, check_keys, declared_keys, key_text, parse_spec
+from release.reading import SpecFile, parse_spec
 from release.released import check_released
 from release.spec import KeyFile, Query, Spec, answer_domain, plain_domain
 
