@@ -6,10 +6,9 @@ building and solving once, median of the repetitions; the ratio is PuLP over arr
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
 from fractions import Fraction
+
+from timing import median_seconds
 
 from release.answers import Group, Topology
 from release.guarantee import Definition, Differences, Guarantee
@@ -22,16 +21,6 @@ from release.mechanisms.window import Window
 REPETITIONS = 5
 
 
-def median(action: Callable[[], object]) -> float:
-    """Median seconds of the repetitions."""
-    seconds = []
-    for _ in range(REPETITIONS):
-        start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
-
-
 def main() -> None:
     """Print the table."""
     print(
@@ -41,8 +30,8 @@ def main() -> None:
     program.solve(made(5), arrays=True)
     for size in (5, 8, 12, 25, 49, 101, 301, 1001):
         asked = made(size)
-        slow = median(lambda asked=asked: program.solve(asked, arrays=False))  # type: ignore[misc] # a default binds the loop variable
-        fast = median(lambda asked=asked: program.solve(asked, arrays=True))  # type: ignore[misc] # as above
+        slow = median_seconds(lambda asked=asked: program.solve(asked, arrays=False), REPETITIONS)  # type: ignore[misc] # a default binds the loop variable
+        fast = median_seconds(lambda asked=asked: program.solve(asked, arrays=True), REPETITIONS)  # type: ignore[misc] # as above
         print(
             f"{size:5} {asked.limit.size:6} {1e3 * slow:6.1f} ms {1e3 * fast:6.1f} ms "
             f"{slow / fast:5.1f}x"

@@ -22,9 +22,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from release.constraints import Constraint
-from release.exact import exp_below_any_verifier
-from release.guarantee import Differences, Guarantee, keeps
+from release.constraints import Constraint, keeps_all
+from release.guarantee import Differences, Guarantee
 from release.ladder import GAP, TIME_LIMIT, Design, design
 from release.law import Law
 from release.losses import Loss, WorstCaseLoss
@@ -152,8 +151,6 @@ def _read(
         )
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return None
-    ratio = exp_below_any_verifier(guarantee.epsilon)
     if record.get("schema") != _SCHEMA or not 0 <= found.lower_bound <= found.objective:
         return None
-    kept = keeps(law, differences, guarantee, ratio) and all(c.is_kept(law) for c in constraints)
-    return found if kept else None
+    return found if keeps_all(law, differences, guarantee, constraints) else None

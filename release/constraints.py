@@ -6,7 +6,7 @@ up to the rounding: within ``TOLERANCE``, checked exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -15,6 +15,8 @@ from operator import mul
 import numpy as np
 
 from release.answers import Codes, Group, Shift
+from release.exact import exp_below_any_verifier
+from release.guarantee import Differences, Guarantee, keeps
 from release.law import Law
 
 TOLERANCE = Fraction(1, 2**40)
@@ -36,6 +38,15 @@ class Constraint:
         over = Fraction(weighted, law.total) - self.limit
         allowed = TOLERANCE * int(np.abs(self.coefficients).max())
         return abs(over) <= allowed if self.equal else over <= allowed
+
+
+def keeps_all(
+    law: Law, differences: Differences, guarantee: Guarantee, constraints: Sequence[Constraint]
+) -> bool:
+    """Whether ``law`` keeps the guarantee with every verifier's e^ε, and the demands."""
+    ratio = exp_below_any_verifier(guarantee.epsilon)
+    kept = keeps(law, differences, guarantee, ratio)
+    return kept and all(constraint.is_kept(law) for constraint in constraints)
 
 
 def zero_mean(group: Group, factor: int = 0) -> Constraint:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from release.constraints import Constraint
+from release.constraints import Constraint, keeps_all
 from release.errors import DesignError
 from release.exact import exp_below_any_verifier
 from release.guarantee import Definition, Differences, Guarantee, keeps
@@ -37,8 +37,7 @@ from release.mechanisms.levels import available as levels_available
 from release.mechanisms.levels import solve_levels
 from release.mechanisms.linear import LinearLaw, proved_bound, solve_linear
 from release.mechanisms.problem import Problem
-from release.mechanisms.program import Floats
-from release.mechanisms.refine import precise
+from release.mechanisms.refine import Precise, precise
 from release.mechanisms.repair import Pattern, mix, raise_to_feasible, round_down
 from release.mechanisms.window import Window
 
@@ -119,8 +118,7 @@ def design(
     problem = Problem.of(differences, _in_effect(guarantee), loss, tuple(constraints))
     found = _closed_form(problem) or _by_solver(problem, time_limit, gap)
     found = replace(found, guarantee=guarantee)
-    # Proved with a ratio below every verifier's, so that the law passes with any of them.
-    if not keeps(found.law, differences, guarantee, exp_below_any_verifier(guarantee.epsilon)):
+    if not keeps_all(found.law, differences, guarantee, constraints):
         raise DesignError(f"the law found does not keep the {guarantee}")
     return found
 
@@ -211,25 +209,37 @@ def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
             if found.is_within(gap) or left <= 0:
                 return found
             # Integer levels cannot tell masses apart that are as small as their unit.
-            other = _by_window(problem, left, gap)
-            better = min(found, other, key=lambda made: made.objective)
-            return replace(better, lower_bound=max(found.lower_bound, other.lower_bound))
+            return _best_of(found, _by_window(problem, left, gap))
         return _by_window(problem, time_limit, gap)
     return _by_linear(problem)
+
+
+def _best_of(one: Design, other: Design) -> Design:
+    """The better law of two ways, with the higher bound that it does not refute."""
+    better = min(one, other, key=lambda made: made.objective)
+    standing = [made for made in (one, other) if made.lower_bound <= better.objective]
+    bound = max(standing, key=lambda made: made.lower_bound)
+    return replace(
+        better,
+        lower_bound=bound.lower_bound,
+        bound_proved=bound.bound_proved,
+        notes=bound.notes,
+    )
 
 
 def _by_linear(problem: Problem) -> Design:
     """The linear program in a window that grows until law and bound meet."""
     soft = problem.guarantee.definition is Definition.APPROXIMATE
     bits = _bits_for(problem)
-    safe, bound, solver = _safe_law(problem, bits), Fraction(0), "none"
-    best = safe if _keeps_constraints(problem, safe) else None
+    bound, solver = Fraction(0), "none"
+    best = _if_kept(problem, _safe_law(problem, bits))
     for window in _windows(problem):
-        found = solve_linear(window, _budget(problem, window, bits) if soft else Fraction(0))
+        budget = _budget(problem, window, bits) if soft else Fraction(0)
+        found = solve_linear(window, budget)
         if found is None and problem.constraints:
             # Demands can move the mass to where the closed form has none.
             plain = Window(replace(problem, scaled=False), window.radius)
-            found = solve_linear(plain, _budget(problem, window, bits) if soft else Fraction(0))
+            found = solve_linear(plain, budget)
         if found is None:
             continue
         solver = found.solver
@@ -261,27 +271,23 @@ def _pure_law(problem: Problem) -> Law | None:
 
 def _windows(problem: Problem) -> Iterator[Window]:
     """Windows of growing radius; the last is the whole group."""
-    depth = int(problem.steps.max())
     if problem.is_plain:
-        radius = _first_radius(problem)
-        while Window(problem, radius).near.size * 2 < problem.size:
-            yield Window(problem, radius)
-            radius += radius // 2 + 1
-    yield Window(problem, depth)
+        window = Window(problem, _first_radius(problem))
+        while window.near.size * 2 < problem.size:
+            yield window
+            window = Window(problem, window.radius + window.radius // 2 + 1)
+    yield Window.all_of(problem)
 
 
 def _first_radius(problem: Problem) -> int:
     """Beyond it pure laws have next to no loss, and approximate ones next to no mass."""
-    epsilon, delta = float(problem.guarantee.epsilon), problem.delta
     loss = problem.loss_of_closed_form()
-    if loss <= 0:
-        return int(problem.steps.max())
-    far = 1e12 * problem.size * float(problem.loss.largest) / loss
+    far = 1e12 * problem.size * float(problem.loss.largest) / loss if loss > 0 else math.inf
     if problem.guarantee.definition is Definition.APPROXIMATE:
-        far = min(far, 100 / delta)
+        far = min(far, 100 / problem.delta)
     if far == math.inf:
         return int(problem.steps.max())
-    return math.ceil(math.log(max(far, 1.0)) / epsilon) + 2
+    return math.ceil(math.log(max(far, 1.0)) / float(problem.guarantee.epsilon)) + 2
 
 
 def _is_sharp(problem: Problem, loss: Fraction, bound: Fraction) -> bool:
@@ -291,39 +297,51 @@ def _is_sharp(problem: Problem, loss: Fraction, bound: Fraction) -> bool:
 
 def _budget(problem: Problem, window: Window, bits: int) -> Fraction:
     """What of δ is left when every element of the window is rounded (:func:`round_down`)."""
-    rounding = window.near.size * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
     delta = problem.guarantee.delta
-    return max(delta - rounding / (1 << bits), delta / 2)
+    return max(delta - _rounding(problem, window.near.size) / (1 << bits), delta / 2)
+
+
+def _rounding(problem: Problem, elements: int) -> Fraction:
+    """How many units of δ rounding that many elements can cost."""
+    return elements * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
 
 
 def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> Law | None:
     """The exact law near a solution, or None where there is none that keeps everything."""
-    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
-    differences, guarantee = problem.differences, problem.guarantee
+    if problem.guarantee.definition is not Definition.APPROXIMATE:
+        return _raised(problem, found.masses, bits)
     try:
-        if guarantee.definition is Definition.APPROXIMATE:
-            law = round_down(found.masses, differences, bits)
-            law = _mixed_until_kept(problem, law, ratio) if window.whole else law
-        else:
-            law = raise_to_feasible(found.masses, differences, ratio, bits, None)
+        law = round_down(found.masses, problem.differences, bits)
     except ValueError:
         return None
-    kept = keeps(law, differences, guarantee, ratio) and _keeps_constraints(problem, law)
+    return _if_kept(problem, _mixed_until_kept(problem, law) if window.whole else law)
+
+
+def _raised(
+    problem: Problem, masses: Precise, bits: int, pattern: Pattern | None = None
+) -> Law | None:
+    """The exact law just above ``masses`` that gives up the constraints of ``pattern``."""
+    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    try:
+        law = raise_to_feasible(masses, problem.differences, ratio, bits, pattern)
+    except ValueError:
+        return None
+    return _if_kept(problem, law)
+
+
+def _if_kept(problem: Problem, law: Law) -> Law | None:
+    kept = keeps_all(law, problem.differences, problem.guarantee, problem.constraints)
     return law if kept else None
 
 
-def _mixed_until_kept(problem: Problem, law: Law, ratio: Fraction) -> Law:
+def _mixed_until_kept(problem: Problem, law: Law) -> Law:
     """The law, mixed with as little of the safe law as the exact proof asks for."""
-    safe = _safe_law(problem, law.bits)
+    ratio, safe = exp_below_any_verifier(problem.guarantee.epsilon), _safe_law(problem, law.bits)
     for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 0, -1))):
         mixed = mix(law, safe, 1 - give)
         if keeps(mixed, problem.differences, problem.guarantee, ratio):
             return mixed
     return safe
-
-
-def _keeps_constraints(problem: Problem, law: Law) -> bool:
-    return all(constraint.is_kept(law) for constraint in problem.constraints)
 
 
 def _bits_for(problem: Problem) -> int:
@@ -332,8 +350,7 @@ def _bits_for(problem: Problem) -> int:
     needed = problem.size * problem.loss.largest * 10**12 / loss if loss else Fraction(1)
     delta = problem.guarantee.delta
     if delta:
-        roundings = problem.size * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
-        needed = max(needed, roundings * 10**12 / delta)
+        needed = max(needed, _rounding(problem, problem.size) * 10**12 / delta)
     bits = math.ceil(needed).bit_length()
     return DEFAULT_BITS if bits <= DEFAULT_BITS else -(-bits // 32) * 32
 
@@ -349,15 +366,12 @@ def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design:
 def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     start = time.monotonic()
     found = find_law(problem, time_limit, float(gap))
-    law = None if found is None else _law_of_pattern(problem, found.pattern, found.masses)
+    law = None
+    if found is not None:
+        law = _raised(problem, precise(found.masses), DEFAULT_BITS, found.pattern)
     if law is None or problem.size <= _SMALL:
-        safe = _safe_law(problem)
-        laws = [made for made in (safe, law) if made is not None]
-        law = min(
-            (made for made in laws if _keeps_constraints(problem, made)),
-            key=problem.loss.of,
-            default=None,
-        )
+        laws = [made for made in (_if_kept(problem, _safe_law(problem)), law) if made is not None]
+        law = min(laws, key=problem.loss.of, default=None)
     if law is None:
         raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
     bound = Fraction(0) if found is None else Fraction(max(0.0, found.bound))
@@ -366,7 +380,7 @@ def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     notes = [_SOLVERS_BOUND]
     if not result.is_within(gap):
         # Every such law is an approximate one too, and of those the best is known.
-        approximate = Guarantee(Definition.APPROXIMATE, *_numbers(problem.guarantee))
+        approximate = replace(problem.guarantee, definition=Definition.APPROXIMATE)
         relaxed = _by_linear(replace(problem, guarantee=approximate)).lower_bound
         if relaxed >= result.lower_bound:
             result, notes = replace(result, lower_bound=relaxed, bound_proved=True), []
@@ -374,17 +388,3 @@ def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
         ended = time.monotonic() - start >= time_limit
         notes.append(_TIME_LIMIT if ended else _TOLERANCE)
     return replace(result, notes=tuple(notes))
-
-
-def _numbers(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
-    return guarantee.epsilon, guarantee.delta
-
-
-def _law_of_pattern(problem: Problem, pattern: Pattern, masses: Floats) -> Law | None:
-    """The exact law near ``masses`` that gives up the constraints of ``pattern``."""
-    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
-    try:
-        law = raise_to_feasible(precise(masses), problem.differences, ratio, DEFAULT_BITS, pattern)
-    except ValueError:
-        return None
-    return law if keeps(law, problem.differences, problem.guarantee, ratio) else None

@@ -32,22 +32,12 @@ class LossName(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Loss:
-    """Costs ρ_η = ``numerators[η] / denominator``, all at least 0."""
+class _Costs:
+    """Costs ``numerators / denominator``, all at least 0."""
 
     name: str
     numerators: Codes
     denominator: int = 1
-
-    @property
-    def is_error_rate(self) -> bool:
-        """Whether every error costs the same, so that the closed forms apply."""
-        cost = self.numerators
-        return bool(cost[0] == 0 and cost.size > 1 and cost[1] > 0 and (cost[1:] == cost[1]).all())
-
-    def typical(self) -> NDArray[np.float64]:
-        """ρ in floats, for solvers."""
-        return self.numerators / float(self.denominator)
 
     @property
     def largest(self) -> Fraction:
@@ -59,6 +49,21 @@ class Loss:
         """The least cost above 0, or 0 where there is none."""
         positive = self.numerators[self.numerators > 0]
         return Fraction(int(positive.min()), self.denominator) if positive.size else Fraction(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Loss(_Costs):
+    """Costs ρ_η = ``numerators[η] / denominator``, all at least 0."""
+
+    @property
+    def is_error_rate(self) -> bool:
+        """Whether every error costs the same, so that the closed forms apply."""
+        cost = self.numerators
+        return bool(cost[0] == 0 and cost.size > 1 and cost[1] > 0 and (cost[1:] == cost[1]).all())
+
+    def typical(self) -> NDArray[np.float64]:
+        """ρ in floats, for solvers."""
+        return self.numerators / float(self.denominator)
 
     def of(self, law: Law) -> Fraction:
         """The expected loss of ``law``, exactly."""
@@ -90,15 +95,11 @@ def named_loss(name: LossName, topology: Topology, size: int) -> Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class WorstCaseLoss:
+class WorstCaseLoss(_Costs):
     """The largest of several expected losses, one for each true answer.
 
     ``numerators`` has shape (answers, size): the cost of noise η when the true answer is q.
     """
-
-    name: str
-    numerators: Codes
-    denominator: int = 1
 
     @property
     def is_error_rate(self) -> bool:
@@ -109,17 +110,6 @@ class WorstCaseLoss:
         """The mean cost of each noise value, in floats."""
         mean: NDArray[np.float64] = self.numerators.mean(axis=0) / self.denominator
         return mean
-
-    @property
-    def largest(self) -> Fraction:
-        """The largest cost."""
-        return Fraction(int(self.numerators.max()), self.denominator)
-
-    @property
-    def least(self) -> Fraction:
-        """The least cost above 0, or 0 where there is none."""
-        positive = self.numerators[self.numerators > 0]
-        return Fraction(int(positive.min()), self.denominator) if positive.size else Fraction(0)
 
     def of(self, law: Law) -> Fraction:
         """The expected loss of ``law`` at its worst true answer, exactly."""

@@ -179,13 +179,13 @@ def find_differences(
     answered: tuple[Answered, ...], spec_file: SpecFile
 ) -> tuple[Differences, ...]:
     """The differences of each query: seen in the tables, or from the declaration alone."""
-    from release.queries.differences import empirical_differences
-    from release.queries.statement import Rerun, differences_of_rerun
+    from release.queries.differences import empirical_differences, seen_differences
+    from release.queries.statement import Rerun
 
     found = []
     for index, (query, one) in enumerate(zip(spec_file.spec.queries, answered, strict=True)):
         if isinstance(one.contributed, Rerun):
-            found.append(differences_of_rerun(one.contributed, query))
+            found.append(seen_differences(one.contributed.found, answer_domain(query.domain)))
         elif query.is_empirical:
             found.append(empirical_differences(one.contributed, spec_file, index))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from release.answers import Group, Topology
 from release.cache import key_of
 from release.constraints import Constraint, at_most, equal_masses, zero_mean
 from release.guarantee import Definition, Differences, Guarantee, deltas
-from release.ladder import Design, design
+from release.ladder import Design, _best_of, design
 from release.losses import Loss, LossName, WorstCaseLoss, named_loss, table_loss, worst_case
 
 PURE, PROBABILISTIC, APPROXIMATE = Definition
@@ -103,6 +104,26 @@ def test_a_pattern_next_to_the_one_that_a_search_believed() -> None:
     asked = promise(PROBABILISTIC, "5", Fraction(1, 100))
     found = made(ring(6, 1, 2, directed=True), asked, table(0, 4, 2, 3, 0, 3))
     assert float(found.objective) == pytest.approx(0.0200116242637, abs=1e-11)
+
+
+def test_a_bound_that_the_other_way_refutes_does_not_stand() -> None:
+    """Of two ways the better law and the higher bound it leaves standing, each with its word."""
+    loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, 5)
+    one = made(ring(5, 1), promise(PURE, "1"), loss)
+    wrong = replace(
+        one,
+        objective=one.objective * 2,
+        lower_bound=one.objective * 3 / 2,
+        bound_proved=False,
+    )
+    for best in (_best_of(one, wrong), _best_of(wrong, one)):
+        assert (best.objective, best.lower_bound) == (one.objective, one.lower_bound)
+        assert best.bound_proved
+    low = replace(one, lower_bound=one.lower_bound / 2)
+    word = replace(wrong, lower_bound=one.lower_bound * 3 / 4)
+    best = _best_of(low, word)
+    assert (best.objective, best.lower_bound) == (one.objective, word.lower_bound)
+    assert not best.bound_proved
 
 
 def test_demands_that_move_the_mode() -> None:

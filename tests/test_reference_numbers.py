@@ -63,6 +63,7 @@ def test_table_one_is_the_program_with_a_shared_indicator(delta: str) -> None:
     assert again.masses[0] == pytest.approx(TABLE_ONE[delta][0], abs=6e-5)
     assert sorted(again.masses) == pytest.approx(sorted(TABLE_ONE[delta]), abs=1.1e-4)
     assert found.masses[0] <= again.masses[0] + 1e-9
+    assert found.masses[0] == pytest.approx(TABLE_ONE[delta][0], abs=2e-4)
 
 
 @pytest.mark.parametrize("delta", TABLE_ONE)
@@ -225,11 +226,14 @@ def test_the_price_of_the_definitions(
     epsilon: str, delta: str, error_rate: tuple[float, ...], squared: tuple[float, ...]
 ) -> None:
     """N = 33, ±3: pure, probabilistic, approximate."""
-    for loss, expected in ((LossName.ERROR_RATE, error_rate), (LossName.SQUARED, squared)):
+    for loss, expected, share in (
+        (LossName.ERROR_RATE, error_rate, 1e-9),
+        (LossName.SQUARED, squared, 5e-5),
+    ):
         for definition, value in zip(Definition, expected, strict=True):
             given = "0" if definition is Definition.PURE else delta
             made = solve(33, [1, 2, 3], epsilon, given, definition, loss)
-            assert float(made.objective) == pytest.approx(value, rel=5e-5, abs=6e-7)
+            assert float(made.objective) == pytest.approx(value, rel=share, abs=1e-6)
 
 
 def test_symmetric_laws_lose_under_the_probabilistic_definition() -> None:

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from release.losses import Loss
 from release.mechanisms.problem import Problem
-from release.mechanisms.program import Builder, Floats, Numbers, Solution, solve
+from release.mechanisms.program import Builder, Floats, Numbers, Program, Solution, solve
 from release.mechanisms.repair import Pattern
-from release.mechanisms.window import Window, keep_rows
+from release.mechanisms.window import Window, answer_rows, demand_rows, keep_rows
 
 _LOOSE = 1e-7
 """Tolerance of the searches: only a pattern is taken from them."""
@@ -213,18 +213,22 @@ def bound_masses(window: Window, cap: float, deadline: float) -> Masses:
         reached = at_centre or least[tail] > 0
         if reached and least[tail] <= delta and time.monotonic() < deadline:
             twin = mirror[tail] if mirror is not None and mirror[tail] < tail else tail
-            least[tail] = least[twin] if kept[twin] else _extreme(window, tail, kept, cap, 1.0)
+            if kept[twin]:
+                least[tail] = least[twin]
+            else:
+                least[tail] = _extreme(window, _capped(window, kept, cap), tail, 1.0)
         kept[tail] = least[tail] > delta
         if not kept[tail]:
             # Only from elements that keep all their constraints is anything carried over.
             least[tail] = 0.0
             if at_centre:
                 break
+    relaxed = _capped(window, kept, cap)
     for tail in np.flatnonzero(~kept).tolist():
         if mirror is not None and mirror[tail] < tail:
             most[tail] = most[mirror[tail]]
         elif time.monotonic() < deadline:
-            most[tail] = min(1.0, -_extreme(window, tail, kept, cap, -1.0))
+            most[tail] = min(1.0, -_extreme(window, relaxed, tail, -1.0))
     return Masses(kept, most)
 
 
@@ -237,8 +241,8 @@ def _mirror(window: Window) -> Numbers | None:
     return mirror if (mirror >= 0).all() else None
 
 
-def _extreme(window: Window, tail: int, kept: NDArray[np.bool_], cap: float, sign: float) -> float:
-    """A lower bound of sign·f(tail): the approximate relaxation with the loss capped."""
+def _capped(window: Window, kept: NDArray[np.bool_], cap: float) -> Program:
+    """The approximate relaxation with the loss capped; its first columns are the masses."""
     builder, masses = _start(window, 1.0, outside=True)
     losses = builder.build().cost
     builder.add_row(np.arange(losses.size), losses / cap, 1 + 1e-9)
@@ -250,10 +254,14 @@ def _extreme(window: Window, tail: int, kept: NDArray[np.bool_], cap: float, sig
             unit = window.problem.delta
             keep_rows(builder, window, masses, loose, heads[loose], (slack, unit))
             builder.add_row(slack, np.ones(slack.size), 1.0)
-    program = builder.build()
-    program.cost[:] = 0.0
-    program.cost[masses[tail]] = sign
-    solution = solve(program, tolerance=_LOOSE)
+    return builder.build()
+
+
+def _extreme(window: Window, relaxed: Program, tail: int, sign: float) -> float:
+    """A lower bound of sign·f(tail) in the program of :func:`_capped`."""
+    goal = np.zeros(relaxed.cost.size)
+    goal[tail] = sign
+    solution = solve(replace(relaxed, cost=goal), tolerance=_LOOSE)
     if solution is None or not solution.finished:
         return 0.0 if sign > 0 else -1.0
     slip = 1e-5 * abs(solution.bound)
@@ -307,15 +315,8 @@ def _start(window: Window, total: float, *, outside: bool) -> tuple[Builder, Num
         free = builder.add_columns(np.array([window.outside_cost]))
         columns, weights = np.append(masses, free), np.append(window.scale, 1.0)
     builder.add_row(columns, weights, total, equal=True)
-    for demand in problem.constraints:
-        values = demand.coefficients[window.near] * window.scale
-        builder.add_row(masses, values, float(demand.limit) * total, equal=demand.equal)
-    if not isinstance(problem.loss, Loss):
-        worst = builder.add_columns(np.ones(1))
-        rows = problem.loss.numerators[:, window.near] / problem.loss.denominator * window.scale
-        rows = np.hstack([rows, np.full((len(rows), 1), -1.0)])
-        columns = np.broadcast_to(np.append(masses, worst), rows.shape)
-        builder.add_rows(columns, rows, np.zeros(len(rows)))
+    demand_rows(builder, window, masses, total)
+    answer_rows(builder, window, masses)
     return builder, masses
 
 

@@ -25,7 +25,7 @@ from release.losses import Loss, WorstCaseLoss
 from release.mechanisms.problem import Problem
 from release.mechanisms.program import Builder, Floats, Numbers, Program
 from release.mechanisms.refine import ONE, PLACES, Precise, refine
-from release.mechanisms.window import Window, keep_rows
+from release.mechanisms.window import Window, answer_rows, demand_rows, keep_rows
 
 _SMALL = 2.0**-30
 """The least coefficient of a slack."""
@@ -37,14 +37,12 @@ class LinearLaw:
 
     ``multipliers`` has shape (|M|, size): what giving up a little of f(η) ≤ E·f(η+μ) would save.
     ``answers`` weighs the true answers of a worst-case loss, ``demands`` the further constraints.
-    ``outside`` is the mass left outside the window.
     """
 
     masses: Precise
     multipliers: Precise
     answers: Precise
     demands: Precise
-    outside: int
     solver: str
 
 
@@ -66,20 +64,13 @@ class _Assembly:
         self.orbit, self.kept = _fold(window)
         self.folded = int(self.orbit.max()) + 1 < self.orbit.size
         # In units of about the loss itself, so that the solver's tolerance is a relative one.
-        self.unit = _power_of_two(_loss_of_closed_form(window))
+        self.unit = _power_of_two(_loss_of_scale(window))
         self.masses = self._mass_columns()
-        self.outside = self._sum_row()
+        self._sum_row()
         self.rows = [self._privacy_rows(index, budget) for index in self.kept]
-        self.answers = self._answer_rows()
-        self.demands = [
-            self.builder.add_row(
-                self.masses[self.orbit],
-                c.coefficients * window.scale,
-                float(c.limit),
-                equal=c.equal,
-            )
-            for c in self.problem.constraints
-        ]
+        elements = self.masses[self.orbit]
+        self.answers = answer_rows(self.builder, window, elements, self.unit)
+        self.demands = demand_rows(self.builder, window, elements)
 
     def solve(self) -> LinearLaw | None:
         """Solve to hundreds of bits and read the solution."""
@@ -96,7 +87,6 @@ class _Assembly:
             multipliers=self._multipliers(duals, up),
             answers=-duals[self.answers],
             demands=_times_power(-duals[np.array(self.demands, dtype=np.int64)], up),
-            outside=int(refined.values[self.outside[0]]) if self.outside.size else 0,
             solver=refined.solver,
         )
 
@@ -105,15 +95,13 @@ class _Assembly:
         plain = isinstance(self.problem.loss, Loss)
         return self.builder.add_columns(costs if plain else np.zeros_like(costs))
 
-    def _sum_row(self) -> Numbers:
-        """Σ f = 1, with a free mass outside where there is an outside; its column."""
+    def _sum_row(self) -> None:
+        """Σ f = 1, with a free mass outside where there is an outside."""
         columns, shares = self.masses, _sums(self.orbit, self.window.scale)
-        outside = np.zeros(0, dtype=np.int64)
         if not self.window.whole:
             outside = self.builder.add_columns(np.array([self.window.outside_cost / self.unit]))
             columns, shares = np.append(columns, outside), np.append(shares, 1.0)
         self.builder.add_row(columns, shares, 1.0, equal=True)
-        return outside
 
     def _privacy_rows(self, index: int, budget: Fraction) -> tuple[Numbers, Numbers, Floats]:
         """The rows of one difference: numbers, tails, and what each was divided by."""
@@ -130,18 +118,6 @@ class _Assembly:
             self.builder.add_row(slack[0], unit / limit, _down(budget / Fraction(limit)))
         numbers, divisor = keep_rows(self.builder, self.window, columns, tails, heads[tails], slack)
         return numbers, tails, divisor
-
-    def _answer_rows(self) -> Numbers:
-        """Each expected loss is at most the worst, which is what is minimised."""
-        loss = self.problem.loss
-        if isinstance(loss, Loss):
-            return np.zeros(0, dtype=np.int64)
-        worst = self.builder.add_columns(np.ones(1))
-        costs = loss.numerators / loss.denominator * self.window.scale / self.unit
-        columns = np.append(self.masses[self.orbit], worst)
-        values = np.hstack([costs, np.full((len(costs), 1), -1.0)])
-        rows = np.broadcast_to(columns, values.shape)
-        return self.builder.add_rows(rows, values, np.zeros(len(costs)))
 
     def _multipliers(self, duals: Precise, up: float) -> Precise:
         """The duals of the privacy rows in units of loss, for every difference and element."""
@@ -173,7 +149,8 @@ def _fold(window: Window) -> tuple[Numbers, list[int]]:
     return orbit, [i for i, shift in enumerate(shifts) if shift <= group.negative(shift)]
 
 
-def _loss_of_closed_form(window: Window) -> float:
+def _loss_of_scale(window: Window) -> float:
+    """About the loss, with masses no smaller than a solver sees them."""
     return float(window.costs @ window.scale / window.scale.sum())
 
 

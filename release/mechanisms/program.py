@@ -163,8 +163,9 @@ def solve(
     if time_limit is not None:
         options["time_limit"] = float(time_limit)
     has_whole = bool(program.whole.any())
-    large = program.limit.size >= ARRAYS_FROM or basis is not None
-    if large if arrays is None else arrays:
+    if arrays is None:
+        arrays = program.limit.size >= ARRAYS_FROM or basis is not None
+    if arrays:
         return _read(_run_as_arrays(program, options, basis), None, has_whole=has_whole)
     ran = _run_through_pulp(program, options)
     return None if ran is None else _read(*ran, has_whole=has_whole)

@@ -41,11 +41,10 @@ _INFINITE = 1e15
 
 @dataclass(frozen=True)
 class Refined:
-    """Values (at least 0) and duals of a program, and the largest violation that is left."""
+    """Values (at least 0) and duals of a program."""
 
     values: Precise
     duals: Precise
-    violation: int
     solver: str
 
 
@@ -104,40 +103,29 @@ def refine(program: Program) -> Refined | None:
     loss of the law and the bound that are made of it.
     """
     program = _with_slack(program)
-    start = _State.of(program, _Matrix(program))
-    state, best, basis, solver = start, start, None, None
-    primal = dual = 0
-    growth = _GROWTH
-    for number in range(_ROUNDS):
-        found = solve(state.asked(primal, dual), basis=basis, tolerance=_TOLERANCES[number > 0])
-        if found is None and number == 0:
-            found = solve(state.asked(primal, dual), tolerance=_TOLERANCES[1])
-        next_state = None if found is None else state.corrected(found, primal, dual)
-        if (
-            found is not None
-            and next_state is not None
-            and (number == 0 or next_state.violation < best.violation)
-        ):
-            state = best = next_state
-            basis, solver = found.basis, found.solver
-        elif number == 0:
-            return None
+    first = solve(program, tolerance=_TOLERANCES[0]) or solve(program, tolerance=_TOLERANCES[1])
+    if first is None:
+        return None
+    state = _State.of(program, _Matrix(program)).corrected(first, 0, 0)
+    basis, growth, primal, dual = first.basis, _GROWTH, 0, 0
+    failed = False
+    for _ in range(_ROUNDS):
+        if not growth or state.violation < 1 << (PLACES - _TARGET):
+            break
+        if failed:
+            primal, dual = max(0, primal - growth), max(0, dual - growth)
         else:
+            primal = max(0, min(primal + growth, PLACES - state.infeasible.bit_length()))
+            dual = max(0, min(dual + growth, PLACES - state.improvable.bit_length()))
+        found = solve(state.asked(primal, dual), basis=basis, tolerance=_TOLERANCES[1])
+        corrected = None if found is None else state.corrected(found, primal, dual)
+        failed = corrected is None or corrected.violation >= state.violation
+        if found is None or corrected is None or failed:
             # The correction was asked for at a scale at which the solver lost its way.
             growth //= 2
-            if not growth:
-                break
-            primal, dual = max(0, primal - growth), max(0, dual - growth)
-            continue
-        if best.violation < 1 << (PLACES - _TARGET):
-            break
-        primal = max(0, min(primal + growth, PLACES - best.infeasible.bit_length()))
-        dual = max(0, min(dual + growth, PLACES - best.improvable.bit_length()))
-    return (
-        None
-        if solver is None
-        else Refined(np.maximum(best.values, 0), best.duals, best.violation, solver)
-    )
+        else:
+            state, basis = corrected, found.basis
+    return Refined(np.maximum(state.values, 0), state.duals, first.solver)
 
 
 @dataclass(frozen=True)

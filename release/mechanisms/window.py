@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from release.answers import Codes
+from release.losses import Loss
 from release.mechanisms.problem import Problem
 from release.mechanisms.program import Builder, Floats, Numbers
 
@@ -70,6 +71,35 @@ class Window:
         outside = np.ones(self.problem.size, dtype=bool)
         outside[self.near] = False
         return float(self.problem.costs[outside].min())
+
+
+def demand_rows(builder: Builder, window: Window, masses: Numbers, total: float = 1.0) -> list[int]:
+    """One row for each further demand, for masses that add up to ``total``; their numbers."""
+    return [
+        builder.add_row(
+            masses,
+            demand.coefficients[window.near] * window.scale,
+            float(demand.limit) * total,
+            equal=demand.equal,
+        )
+        for demand in window.problem.constraints
+    ]
+
+
+def answer_rows(builder: Builder, window: Window, masses: Numbers, unit: float = 1.0) -> Numbers:
+    """For a worst-case loss: each expected loss is at most the worst, which is what is minimised.
+
+    Adds the variable of the worst, in units of ``unit``. Returns the numbers of the rows; none for
+    a plain loss.
+    """
+    loss = window.problem.loss
+    if isinstance(loss, Loss):
+        return np.zeros(0, dtype=np.int64)
+    worst = builder.add_columns(np.ones(1))
+    costs = loss.numerators[:, window.near] / loss.denominator * window.scale / unit
+    values = np.hstack([costs, np.full((len(costs), 1), -1.0)])
+    columns = np.broadcast_to(np.append(masses, worst), values.shape)
+    return builder.add_rows(columns, values, np.zeros(len(costs)))
 
 
 def keep_rows(

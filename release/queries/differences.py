@@ -8,9 +8,11 @@ could bring.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 import numpy as np
 
-from release.answers import Topology
+from release.answers import AnswerDomain, Topology
 from release.guarantee import Differences
 from release.queries import kind_of
 from release.queries.contributions import Contributions
@@ -28,9 +30,6 @@ def empirical_differences(
       takes over the fixed keys: sums - a + b. A unit without rows is among both: it may stand in
       another table, or nowhere.
     - ``add_remove``: any unit is removed, or a copy of any unit is added to any cell.
-
-    Where nothing that is seen would change an answer, ±1 (nominal: everything) stands in for the
-    unseen, because an answer without noise is a promise kept by luck.
 
     Cost: for each cell what its kind says, over the distinct profiles of its units and of all
     units; equal profiles of one free part are compared once.
@@ -60,8 +59,17 @@ def empirical_differences(
             for leaving, entering in pairs:
                 reached = kind.reached(sums, leaving, entering)
                 found.update(((answer - reached) % domain.size).tolist())
-    if not found - {0}:
-        if domain.topology is Topology.NOMINAL:
-            return Differences.everything(domain.group)
-        found = {1}
-    return Differences.of(domain.group, ((shift,) for shift in found))
+    return seen_differences(found, domain)
+
+
+def seen_differences(found: AbstractSet[int], domain: AnswerDomain) -> Differences:
+    """The differences of codes that were seen, or what stands in where none was.
+
+    ±1 (nominal: everything) stands in for the unseen, because an answer without noise is a promise
+    kept by luck.
+    """
+    if found - {0}:
+        return Differences.of(domain.group, ((shift,) for shift in found))
+    if domain.topology is Topology.NOMINAL:
+        return Differences.everything(domain.group)
+    return Differences.of(domain.group, [(1,)])

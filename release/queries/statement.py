@@ -21,13 +21,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from release.answers import Codes, Topology
+from release.answers import Codes
 from release.errors import DataError, SpecError
-from release.guarantee import Differences
 from release.queries.contributions import cells_of
 from release.reading import SpecFile
-from release.spec import Levels, Ordered, Query, Relation, SqlQuery, answer_domain
-from release.sql import identifier, parts_of
+from release.spec import Levels, Ordered, Relation, SqlQuery, answer_domain
+from release.sql import identifier, literal, parts_of
 from release.tables import Tables, wide_table
 
 MOST_UNITS = 150
@@ -53,16 +52,6 @@ def rerun(tables: Tables, spec_file: SpecFile, index: int) -> Rerun:
         DataError: too many units, or the statement fails on the table or a neighbour.
     """
     return _Statement(tables, spec_file, index).rerun()
-
-
-def differences_of_rerun(found: Rerun, query: Query) -> Differences:
-    """The differences that were found; ±1 (nominal: everything) where there is none."""
-    domain = answer_domain(query.domain)
-    if found.found - {0}:
-        return Differences.of(domain.group, ((shift,) for shift in found.found))
-    if domain.topology is Topology.NOMINAL:
-        return Differences.everything(domain.group)
-    return Differences.of(domain.group, [(1,)])
 
 
 class _Statement:
@@ -221,4 +210,4 @@ class _Statement:
 
 
 def _value(unit: str | int) -> str:
-    return str(unit) if isinstance(unit, int) else "'" + unit.replace("'", "''") + "'"
+    return str(unit) if isinstance(unit, int) else literal(unit)
