@@ -12,11 +12,11 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
-from release.answers import Topology
+from release.answers import AnswerDomain
 from release.exact import format_down, format_up
 from release.law import Law
 from release.log import Accuracy
-from release.losses import Loss, LossName, named_loss, probability_within, table_loss
+from release.losses import Loss, LossName, joint_loss, probability_within, table_loss
 from release.spec import Privacy, Query, Relation, TableLoss, answer_domain
 
 SUMS = "SHA256SUMS"
@@ -58,13 +58,16 @@ def limits(*, instance: bool) -> list[str]:
     return [*([INSTANCE_LIMITS] if instance else []), *LIMITS]
 
 
-def accuracy_of(law: Law, topology: Topology) -> Accuracy:
-    """What a reader can expect of one answer under the uniform prior."""
-    absolute = named_loss(LossName.ABSOLUTE, topology, law.group.size).of(law)
+def accuracy_of(law: Law, parts: tuple[AnswerDomain, ...]) -> Accuracy:
+    """What a reader can expect of one answer under the uniform prior.
+
+    Of a joint answer the absolute errors of its parts add up, and all have to be exact or near.
+    """
+    absolute = joint_loss(LossName.ABSOLUTE, parts).of(law)
     return Accuracy(
         p_exact=_rounded(law.mass(0)),
         mean_absolute=_rounded(absolute),
-        p_within_1=_rounded(probability_within(law, topology, 1)),
+        p_within_1=_rounded(probability_within(law, parts, 1)),
     )
 
 
@@ -76,8 +79,7 @@ def loss_of(query: Query) -> Loss:
     """The loss that the spec names for a query."""
     if isinstance(query.loss, TableLoss):
         return table_loss(tuple(query.loss.table))
-    domain = answer_domain(query.domain)
-    return named_loss(query.loss, domain.topology, domain.size)
+    return joint_loss(query.loss, answer_domain(query).parts)
 
 
 def epsilon_everywhere(law: Law) -> str:

@@ -8,6 +8,7 @@ such groups. Elements of a product are numbered in row-major order, as in the la
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -108,13 +109,13 @@ class Group:
             level += 1
             if front.size * len(shifts) * 16 < self.size:
                 # A thin front: sorting its neighbours is cheaper than looking at every element.
-                heads = [self._plus(front, shift) for shift in shifts]
+                heads = [self.plus(front, self.element(shift)) for shift in shifts]
                 around = np.unique(np.concatenate(heads)) if heads else front[:0]
                 front = around[distance[around] < 0]
             else:
                 reached = np.zeros(self.size, dtype=bool)
                 for shift in shifts:
-                    reached[self._plus(front, shift)] = True
+                    reached[self.plus(front, self.element(shift))] = True
                 reached &= distance < 0
                 front = np.flatnonzero(reached)
             distance[front] = level
@@ -135,12 +136,27 @@ class Group:
             wanted |= {self.size - number for number in wanted}
         return (width if numbers == wanted else 0), signed
 
-    def _plus(self, elements: Codes, shift: Shift) -> Codes:
+    def plus(self, left: Codes, right: Codes | int) -> Codes:
+        """The numbers of the sums of elements; shapes as numpy broadcasts them."""
+        return self._by_coordinate(left, right, 1)
+
+    def minus(self, left: Codes | int, right: Codes) -> Codes:
+        """The numbers of the differences of elements; shapes as numpy broadcasts them."""
+        return self._by_coordinate(left, right, -1)
+
+    def _by_coordinate(self, left: Codes | int, right: Codes | int, sign: int) -> Codes:
         if len(self.moduli) == 1:
-            return (elements + shift[0]) % self.moduli[0]
-        coordinates = np.unravel_index(elements, self.moduli)
-        sums = [(c + s) % m for c, s, m in zip(coordinates, shift, self.moduli, strict=True)]
-        return np.asarray(np.ravel_multi_index(sums, self.moduli), dtype=np.int64)
+            return np.asarray((left + sign * right) % self.moduli[0], dtype=np.int64)
+        pairs = zip(self.coordinates(left), self.coordinates(right), self.moduli, strict=True)
+        return self.elements([(a + sign * b) % m for a, b, m in pairs])
+
+    def coordinates(self, elements: Codes | int) -> list[Codes]:
+        """For each factor the coordinates of ``elements``, which are row-major numbers."""
+        return [np.asarray(c, dtype=np.int64) for c in np.unravel_index(elements, self.moduli)]
+
+    def elements(self, coordinates: Sequence[Codes]) -> Codes:
+        """The inverse of :meth:`coordinates`."""
+        return np.asarray(np.ravel_multi_index(coordinates, self.moduli), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -167,6 +183,28 @@ class AnswerDomain:
     def group(self) -> Group:
         """The group Z_{n+1} of the codes."""
         return Group((self.size,))
+
+    @property
+    def parts(self) -> tuple[AnswerDomain, ...]:
+        """Itself, the one part of a plain answer."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class JointDomain:
+    """The possible joint answers of several queries, numbered row-major over their codes."""
+
+    parts: tuple[AnswerDomain, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of joint answers."""
+        return self.group.size
+
+    @property
+    def group(self) -> Group:
+        """The product of the parts' groups."""
+        return Group(tuple(part.size for part in self.parts))
 
 
 def levels(low: int, high: int, count: int) -> AnswerDomain:

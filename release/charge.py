@@ -23,7 +23,7 @@ from release.exact import format_exact
 from release.guarantee import Definition
 from release.queries import rows_read
 from release.reading import SpecFile
-from release.spec import Query, Relation, SqlQuery, ValueQuery
+from release.spec import Query, Relation, SqlQuery, answers_for_units
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Charges:
 def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """How many cells of ``query`` can differ between neighbours, at most."""
     privacy = spec_file.spec.privacy
-    if isinstance(query, ValueQuery):
+    if answers_for_units(query):
         return 1
     if isinstance(query, SqlQuery):
         return prod(len(spec_file.keys[column]) for column in query.by)
@@ -72,8 +72,8 @@ def charges(spec_file: SpecFile) -> Charges:
     """
     spec = spec_file.spec
     found = []
-    for query in spec.queries:
-        cells, promised = touched_cells(spec_file, query), query.guarantee
+    for query in spec.released:
+        cells, promised = touched_cells(spec_file, query), query.promised
         found.append(Charge(cells, cells * promised.epsilon, cells * promised.delta))
     epsilon = sum((charge.epsilon for charge in found), Fraction(0))
     delta = sum((charge.delta for charge in found), Fraction(0))
@@ -94,8 +94,8 @@ def charges(spec_file: SpecFile) -> Charges:
 def _definition(spec_file: SpecFile) -> Definition:
     """The strongest definition that all queries keep."""
     used = {
-        query.guarantee.definition if query.guarantee.delta else Definition.PURE
-        for query in spec_file.spec.queries
+        query.promised.definition if query.promised.delta else Definition.PURE
+        for query in spec_file.spec.released
     }
     for definition in (Definition.APPROXIMATE, Definition.PROBABILISTIC):
         if definition in used:

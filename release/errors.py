@@ -16,6 +16,9 @@ because their messages may carry confidential values; ours never do.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection, Iterable
+
 
 class ReleaseError(Exception):
     """A refusal a person can act on; ``str(error)`` is one line without confidential values."""
@@ -62,3 +65,16 @@ class VerificationError(ReleaseError):
         self.check = check
         self.found = found
         self.expected = expected
+
+
+def listed(names: Iterable[str]) -> str:
+    """Some of the names, sorted, for a message."""
+    ordered = sorted(names)
+    return ", ".join(ordered[:12]) + (", …" if len(ordered) > 12 else "")
+
+
+def unknown_name(name: str, known: Collection[str]) -> str:
+    """What to say of a name that is not there: a likely one, and which there are."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{name!r} is not there; {hint}known are {listed(known)}"

@@ -85,7 +85,6 @@ class Result:
 def law_record(query: Query, design: Design) -> LawRecord:
     """The law file of one query; every figure in it is recomputed from the integers."""
     law, group = design.law, design.law.group
-    topology = answer_domain(query.domain).topology
     found = deltas(law, design.differences, design.guarantee.epsilon)
     notes = list(design.notes)
     if law.has_zero_mass:
@@ -119,7 +118,7 @@ def law_record(query: Query, design: Design) -> LawRecord:
             solver=design.solver,
             notes=notes,
         ),
-        accuracy=accuracy_of(law, topology),
+        accuracy=accuracy_of(law, answer_domain(query).parts),
     )
 
 
@@ -209,7 +208,6 @@ class _Writer:
 
     def add(self, result: Result) -> None:
         query, spec = result.query, self._spec_file.spec
-        domain = answer_domain(query.domain)
         law_json = law_record(query, result.design)
         law_bytes = canonical(law_json)
         law_path, data_path = f"laws/{query.name}.json", f"data/{query.name}.parquet"
@@ -227,7 +225,7 @@ class _Writer:
                 query=query.name,
                 source=query.source,
                 neighbours=spec.privacy.neighbours.value,
-                group=list(domain.group.moduli),
+                group=list(result.design.law.group.moduli),
                 differences=shifts,
             )
             path = self._auditor / "differences" / f"{query.name}.json"
@@ -235,9 +233,7 @@ class _Writer:
         else:
             law = LawFile(path=law_path, sha256=sha256(law_bytes))
             _write(self._public / law_path, law_bytes)
-        data = released_bytes(
-            spec.release.id, query.name, query.by, result.keys, domain, result.noisy
-        )
+        data = released_bytes(spec.release.id, query, result.keys, result.noisy)
         _write(self._public / data_path, data)
         output = OutputFile(path=data_path, sha256=sha256(data), rows=len(result.keys))
         record = query_record(result, law, output)
@@ -274,10 +270,10 @@ def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFil
         kind=query.kind,
         by=query.by,
         cells=len(result.keys),
-        domain=plain_domain(query.domain),
-        definition=definition_name(query.guarantee.definition),
-        epsilon=format_exact(query.guarantee.epsilon),
-        delta=format_exact(query.guarantee.delta),
+        domain=plain_domain(query),
+        definition=definition_name(query.promised.definition),
+        epsilon=format_exact(query.promised.epsilon),
+        delta=format_exact(query.promised.delta),
         parallel=result.charge.parallel,
         charge=ChargeRecord(
             epsilon=format_exact(result.charge.epsilon), delta=format_exact(result.charge.delta)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from release.agreement import accuracy_of, epsilon_everywhere, loss_of
-from release.answers import AnswerDomain
 from release.errors import VerificationError
 from release.exact import format_exact, format_up, parse_exact
 from release.guarantee import Definition, Differences, Guarantee, deltas
@@ -40,7 +39,7 @@ def check_law(file: str, record: LawRecord, query: Query) -> Differences:
     Raises:
         VerificationError: not a law, not the promise of the spec, or a promise it does not keep.
     """
-    domain: AnswerDomain = answer_domain(query.domain)
+    domain = answer_domain(query)
     work = domain.size * max(1, len(record.differences))
     if work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
         raise VerificationError(
@@ -55,7 +54,7 @@ def check_law(file: str, record: LawRecord, query: Query) -> Differences:
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "weights", str(error), "a law") from error
     expect(file, "differences (closed, sorted, without zero)", differences, closed)
-    promised = query.guarantee
+    promised = query.promised
     expect(file, "definition", record.guarantee.definition, promised.definition.value)
     expect(file, "epsilon", record.guarantee.epsilon, format_exact(promised.epsilon))
     expect(file, "delta", record.guarantee.delta, format_exact(promised.delta))
@@ -76,7 +75,7 @@ def check_law(file: str, record: LawRecord, query: Query) -> Differences:
     objective, bound = loss.of(law), Fraction(record.design.lower_bound)
     expect(file, "design.loss", record.design.loss, loss.name)
     expect(file, "design.objective", record.design.objective, format_up(objective, 18))
-    expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.topology))
+    expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.parts))
     if bound > objective:
         raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")
     said = record.recomputed

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
-from release.answers import Codes, Topology
+from release.answers import AnswerDomain, Codes, Topology
 from release.law import Law
 
 
@@ -168,18 +168,51 @@ def table_loss(costs: tuple[Fraction, ...]) -> Loss:
     return Loss("table", np.array(numerators, dtype=np.int64), denominator)
 
 
-def probability_within(law: Law, topology: Topology, radius: int) -> Fraction:
-    """The chance that the published answer is at most ``radius`` off, under the uniform prior."""
-    size = law.group.size
+def joint_loss(name: LossName, parts: tuple[AnswerDomain, ...]) -> Loss:
+    """The costs of a named loss on joint answers: the sum over the parts; one for any error.
+
+    Shape of the costs: row-major over the parts' codes. For one part this is :func:`named_loss`.
+
+    Raises:
+        ValueError: the sums over a common denominator are too large for 64-bit integers.
+    """
+    losses = [named_loss(name, part.topology, part.size) for part in parts]
+    if name is LossName.ERROR_RATE:
+        return Loss(name.value, (np.arange(_joint_size(parts)) > 0).astype(np.int64))
+    denominator = lcm(*(loss.denominator for loss in losses))
+    if sum(denominator * loss.largest for loss in losses) >= 2**62:
+        raise ValueError("the joint costs are too large; use fewer or smaller parts")
+    costs = np.zeros(1, dtype=np.int64)
+    for loss in losses:
+        own = loss.numerators * (denominator // loss.denominator)
+        costs = (costs[:, None] + own[None, :]).reshape(-1)
+    return Loss(name.value, costs, denominator)
+
+
+def _joint_size(parts: tuple[AnswerDomain, ...]) -> int:
+    return prod(part.size for part in parts)
+
+
+def probability_within(law: Law, parts: tuple[AnswerDomain, ...], radius: int) -> Fraction:
+    """The chance that each part of the published answer is at most ``radius`` off.
+
+    Under the uniform prior.
+    """
+    share = np.ones(1, dtype=object)
+    for part in parts:
+        own = _share_within(part.topology, part.size, radius)
+        share = (share[:, None] * own[None, :]).reshape(-1)
+    weighted = sum(map(mul, share.tolist(), law.weights.tolist()))
+    return Fraction(weighted, _joint_size(parts) * law.total)
+
+
+def _share_within(topology: Topology, size: int, radius: int) -> Codes:
+    """For each noise value the number of answers that it moves at most ``radius`` off."""
     noise = np.arange(size, dtype=np.int64)
     if topology is Topology.NOMINAL:
-        share = np.where((noise == 0) | (radius >= 1), size, 0)
-    elif topology is Topology.CYCLIC:
-        share = np.where(np.minimum(noise, size - noise) <= radius, size, 0)
-    else:
-        # Noise η is an error of η for the size-η answers that do not wrap, else of size-η.
-        share = np.where(noise <= radius, size - noise, 0) + np.where(
-            size - noise <= radius, noise, 0
-        )
-    weighted = sum(map(mul, share.tolist(), law.weights.tolist()))
-    return Fraction(weighted, size * law.total)
+        return np.where((noise == 0) | (radius >= 1), size, 0)
+    if topology is Topology.CYCLIC:
+        return np.where(np.minimum(noise, size - noise) <= radius, size, 0)
+    # Noise η is an error of η for the size-η answers that do not wrap, else of size-η.
+    stays = np.where(noise <= radius, size - noise, 0)
+    return stays + np.where(size - noise <= radius, noise, 0)

@@ -164,13 +164,13 @@ def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
     from release.queries.statement import rerun
 
     found = []
-    for index, query in enumerate(spec_file.spec.queries):
+    for query in spec_file.spec.released:
         if isinstance(query, SqlQuery):
-            run_again = rerun(tables, spec_file, index)
+            run_again = rerun(tables, spec_file, query)
             found.append(Answered(run_again, run_again.codes))
             continue
-        contributed = contributions(tables, spec_file, index)
-        found.append(Answered(contributed, true_answers(contributed, spec_file, index)))
+        contributed = contributions(tables, spec_file, query)
+        found.append(Answered(contributed, true_answers(contributed, query)))
     tables.check_unchanged()
     return tuple(found)
 
@@ -183,11 +183,11 @@ def find_differences(
     from release.queries.statement import Rerun
 
     found = []
-    for index, (query, one) in enumerate(zip(spec_file.spec.queries, answered, strict=True)):
+    for query, one in zip(spec_file.spec.released, answered, strict=True):
         if isinstance(one.contributed, Rerun):
-            found.append(seen_differences(one.contributed.found, answer_domain(query.domain)))
+            found.append(seen_differences(one.contributed.found, answer_domain(query)))
         elif query.is_empirical:
-            found.append(empirical_differences(one.contributed, spec_file, index))
+            found.append(empirical_differences(one.contributed, spec_file, query))
         else:
             found.append(differences_without_data(spec_file.spec, query))
     return tuple(found)
@@ -206,10 +206,10 @@ def design_all(
     cache = options.cache
     solved: dict[object, Design] = {}
     designs = []
-    for query, found in zip(spec_file.spec.queries, differences, strict=True):
-        guarantee = query.guarantee.to_guarantee()
-        domain = answer_domain(query.domain)
-        problem = (found, guarantee, domain.topology, repr(query.loss))
+    for query, found in zip(spec_file.spec.released, differences, strict=True):
+        guarantee = query.promised.to_guarantee()
+        topologies = tuple(part.topology for part in answer_domain(query).parts)
+        problem = (found, guarantee, topologies, repr(query.loss))
         if problem not in solved:
             # Differences seen in a table are confidential, and so is a law that shows them.
             public = cache is not None and not query.is_empirical
@@ -254,7 +254,7 @@ def publish_all(
     results = tuple(
         Result(query, cells_of(spec_file, query).keys, made, charge, codes)
         for query, made, charge, codes in zip(
-            spec_file.spec.queries, designs, charged.queries, noisy.codes, strict=True
+            spec_file.spec.released, designs, charged.queries, noisy.codes, strict=True
         )
     )
     return publish(spec_file, results, charged, to.out, to.kind, to.day)

@@ -16,9 +16,10 @@ import yaml
 from pydantic import ValidationError
 
 from release.contract import Contract, OnViolation, read_contract
-from release.errors import SpecError
+from release.errors import SpecError, listed, unknown_name
 from release.keys import declared_keys
 from release.losses import table_loss
+from release.parts import with_parts
 from release.queries import check_declared
 from release.spec import (
     MAX_ANSWERS,
@@ -32,12 +33,14 @@ from release.spec import (
     Spec,
     SqlQuery,
     TableLoss,
+    TupleQuery,
     ValueQuery,
+    answer_columns,
     answer_domain,
+    answers_for_units,
 )
 
 _ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
-_ANSWER_COLUMNS = ("answer", "answer_code")
 MAX_SPEC_BYTES = 4 * 2**20
 
 
@@ -94,7 +97,7 @@ def _contract(spec: Spec, name: str, path: Path) -> Contract:
             )
         told = [
             query.name
-            for query in spec.queries
+            for query in spec.released
             if not query.is_empirical and name in {query.table, _joined(spec, query.table)}
         ]
         if column in declared and rule.on_violation is OnViolation.REFUSE and told:
@@ -121,6 +124,7 @@ def parse_spec(text: bytes) -> Spec:
         raise SpecError("spec", f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
     spec = _validated(_plain(text))
     _check_names(spec)
+    spec = with_parts(spec)
     for index, query in enumerate(spec.queries):
         _check_query(spec, index, query)
     return spec
@@ -186,7 +190,20 @@ _TAGS = {
     "list",
     "range",
 }
-_TAGS |= {"sql", "declared", "file", "name", "table", "str", "int", "date", "[key]"}
+_TAGS |= {
+    "sql",
+    "tuple",
+    "declared",
+    "codes",
+    "vectors",
+    "file",
+    "name",
+    "table",
+    "str",
+    "int",
+    "date",
+    "[key]",
+}
 
 
 def _field_path(location: tuple[int | str, ...]) -> str:
@@ -226,7 +243,7 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "union_tag_invalid":
         return f"found {context['tag']!r}; write one of {context['expected_tags']}"
     if kind == "union_tag_not_found":
-        return "missing; write count, mode, level, value or sql"
+        return "missing; write count, mode, level, value, tuple or sql"
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
@@ -275,7 +292,7 @@ def _check_names(spec: Spec) -> None:
             raise SpecError(
                 f"tables.{name}.columns",
                 f"the privacy unit {spec.privacy.unit!r} is not declared; "
-                f"declared are {_listed(table.columns)}",
+                f"declared are {listed(table.columns)}",
             )
     every = {column for name in spec.tables for column in spec.table_columns(name)}
     attribute = spec.privacy.attribute
@@ -284,16 +301,16 @@ def _check_names(spec: Spec) -> None:
     ):
         raise SpecError(
             "privacy.attribute",
-            _unknown(attribute, every)
+            unknown_name(attribute, every)
             if attribute not in every
             else f"{attribute!r} is the unit or fixed; name the sensitive column",
         )
     for index, column in enumerate(spec.privacy.fixed):
         if column not in every:
-            raise SpecError(f"privacy.fixed[{index}]", _unknown(column, every))
+            raise SpecError(f"privacy.fixed[{index}]", unknown_name(column, every))
     for column in spec.keys:
         if column not in every:
-            raise SpecError(f"keys.{column}", _unknown(column, every))
+            raise SpecError(f"keys.{column}", unknown_name(column, every))
 
 
 def _check_table(spec: Spec, name: str) -> None:
@@ -302,7 +319,7 @@ def _check_table(spec: Spec, name: str) -> None:
         other = table.join.table
         if other not in spec.tables or other == name:
             raise SpecError(
-                f"tables.{name}.join.table", _unknown(other, spec.tables.keys() - {name})
+                f"tables.{name}.join.table", unknown_name(other, spec.tables.keys() - {name})
             )
         if spec.tables[other].join is not None or spec.tables[other].derive:
             raise SpecError(
@@ -329,22 +346,9 @@ def _check_table(spec: Spec, name: str) -> None:
 def _check_query(spec: Spec, index: int, query: Query) -> None:
     at = f"queries[{index}]"
     if query.table not in spec.tables:
-        raise SpecError(f"{at}.table", _unknown(query.table, spec.tables))
+        raise SpecError(f"{at}.table", unknown_name(query.table, spec.tables))
     columns = spec.table_columns(query.table)
-    for position, column in enumerate(query.by):
-        place = f"{at}.by[{position}]"
-        if column not in columns:
-            raise SpecError(place, _unknown(column, columns))
-        if column in query.by[:position]:
-            raise SpecError(place, f"{column!r} stands twice; keep one")
-        if column == spec.privacy.unit and not isinstance(query, ValueQuery):
-            raise SpecError(place, "the privacy unit cannot be a key; its values are confidential")
-        if column in _ANSWER_COLUMNS:
-            raise SpecError(place, f"{column!r} is a column of the released table; derive another")
-        if columns[column] not in {ColumnType.STRING, ColumnType.INTEGER, ColumnType.DATE}:
-            raise SpecError(place, "keys are strings, integers or dates; derive such a column")
-        if column not in spec.keys:
-            raise SpecError(f"keys.{column}", f"missing; {query.name!r} needs the public keys")
+    _check_by(spec, at, query, columns)
     if spec.rows_per_unit(query) > spec.privacy.max_rows_per_unit:
         raise SpecError(
             f"{at}.max_rows_per_unit",
@@ -352,9 +356,12 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
         )
     _check_kind(spec, at, query, columns)
     _check_relation(spec, at, query)
-    check_declared(spec, at, query)
+    size = answer_domain(query).size
+    if size > MAX_ANSWERS:
+        raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
+    if query.guarantee is not None:
+        check_declared(spec, at, query)
     if isinstance(query.loss, TableLoss):
-        size = answer_domain(query.domain).size
         try:
             table_loss(tuple(query.loss.table))
         except ValueError as error:
@@ -365,24 +372,44 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             )
 
 
+def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
+    for position, column in enumerate(query.by):
+        place = f"{at}.by[{position}]"
+        if column not in columns:
+            raise SpecError(place, unknown_name(column, columns))
+        if column in query.by[:position]:
+            raise SpecError(place, f"{column!r} stands twice; keep one")
+        if column == spec.privacy.unit and not answers_for_units(query):
+            raise SpecError(place, "the privacy unit cannot be a key; its values are confidential")
+        if column in {*answer_columns(query), "answer_code"}:
+            raise SpecError(place, f"{column!r} is a column of the released table; derive another")
+        if columns[column] not in {ColumnType.STRING, ColumnType.INTEGER, ColumnType.DATE}:
+            raise SpecError(place, "keys are strings, integers or dates; derive such a column")
+        if column not in spec.keys:
+            raise SpecError(f"keys.{column}", f"missing; {query.name!r} needs the public keys")
+
+
 def _check_relation(spec: Spec, at: str, query: Query) -> None:
     if isinstance(query, SqlQuery) and spec.privacy.fixed:
         raise SpecError(
             f"{at}.kind", "a statement cannot be told what neighbours share; leave fixed out"
         )
+    if isinstance(query, SqlQuery) and spec.privacy.any_of_domain:
+        raise SpecError(
+            f"{at}.kind",
+            "a statement runs anew for what is observed only; leave attribute and replacement out",
+        )
     attribute = spec.privacy.attribute
     if attribute is None:
-        if isinstance(query, ValueQuery):
+        if answers_for_units(query):
             raise SpecError(
                 f"{at}.kind", "a value shows who is listed; it needs neighbours: attribute"
             )
         return
-    if query.is_empirical:
-        raise SpecError(
-            f"{at}.differences", "attribute neighbours take any value; write structural or declare"
-        )
-    reads = {getattr(query, "of", None), getattr(query, "weight", None), *query.by}
-    if attribute not in reads and not query.where and not spec.tables[query.table].derive:
+    parts = query.parts if isinstance(query, TupleQuery) else (query,)
+    reads = {*query.by, *(getattr(one, name, None) for one in parts for name in ("of", "weight"))}
+    unknown = spec.tables[query.table].derive or any(one.where for one in (query, *parts))
+    if attribute not in reads and not unknown and query.guarantee is not None:
         raise SpecError(
             at, f"does not read {attribute!r}, so attribute neighbours would promise nothing"
         )
@@ -393,7 +420,7 @@ def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType
     if isinstance(query, CountQuery) and query.of not in (None, unit):
         raise SpecError(f"{at}.of", f"a count counts rows, or units: leave it out or write {unit}")
     wanted: dict[str, tuple[str, ColumnType]] = {}
-    if isinstance(query, ValueQuery) and (query.by != [unit] or unit not in spec.keys):
+    if answers_for_units(query) and (query.by != [unit] or unit not in spec.keys):
         raise SpecError(f"{at}.by", f"a value is one answer a unit: write [{unit}], and its keys")
     if isinstance(query, ModeQuery | ValueQuery):
         nominal = isinstance(query.domain, Nominal)
@@ -404,21 +431,9 @@ def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType
         wanted["of"] = (query.of, ColumnType.INTEGER)
     for part, (column, kind) in wanted.items():
         if column not in columns:
-            raise SpecError(f"{at}.{part}", _unknown(column, columns))
+            raise SpecError(f"{at}.{part}", unknown_name(column, columns))
         if columns[column] is not kind:
             raise SpecError(
                 f"{at}.{part}",
                 f"{column!r} is declared {columns[column].value}; needed is {kind.value}",
             )
-
-
-def _listed(names: Any) -> str:
-    ordered = sorted(names)
-    shown = ", ".join(ordered[:12])
-    return shown + (", …" if len(ordered) > 12 else "")
-
-
-def _unknown(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{name!r} is not there; {hint}known are {_listed(known)}"

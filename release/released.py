@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from release.answers import AnswerDomain, Codes
+from release.answers import Codes
 from release.errors import VerificationError
+from release.spec import Query, answer_columns, answer_domain
 
 FORMAT = "dp-release/data/v1"
 
@@ -26,18 +27,19 @@ _BYTES_PER_CELL, _BYTES_PER_FILE = 20_000, 1_000_000
 
 
 def released_bytes(
-    release_id: str,
-    query: str,
-    by: list[str],
-    keys: tuple[tuple[str, ...], ...],
-    domain: AnswerDomain,
-    noisy: Codes,
+    release_id: str, query: Query, keys: tuple[tuple[str, ...], ...], noisy: Codes
 ) -> bytes:
-    """The Parquet file of one query: key columns, ``answer`` (label) and ``answer_code``."""
-    schema = released_schema(by, domain)
-    columns = [pa.array([key[i] for key in keys], pa.string()) for i in range(len(by))]
-    labels = [domain.labels[code] for code in noisy.tolist()]
-    columns.append(pa.array(labels, schema.field("answer").type))
+    """The Parquet file of one query: key columns, labels, and ``answer_code``.
+
+    The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part; its code is the
+    number of the joint answer.
+    """
+    domain, schema = answer_domain(query), released_schema(query)
+    columns = [pa.array([key[i] for key in keys], pa.string()) for i in range(len(query.by))]
+    coordinates = domain.group.coordinates(noisy)
+    for name, part, codes in zip(answer_columns(query), domain.parts, coordinates, strict=True):
+        labels = [part.labels[code] for code in codes.tolist()]
+        columns.append(pa.array(labels, schema.field(name).type))
     columns.append(pa.array(noisy.astype(np.int32), pa.int32()))
     sink = io.BytesIO()
     # store_schema would add an Arrow copy of the schema: one more place to hide something in.
@@ -45,31 +47,28 @@ def released_bytes(
         sink, schema, compression="zstd", use_dictionary=False, store_schema=False
     ) as writer:
         writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-        writer.add_key_value_metadata({"release_id": release_id, "query": query, "format": FORMAT})
+        writer.add_key_value_metadata(
+            {"release_id": release_id, "query": query.name, "format": FORMAT}
+        )
     return sink.getvalue()
 
 
-def released_schema(by: list[str], domain: AnswerDomain) -> pa.Schema:
+def released_schema(query: Query) -> pa.Schema:
     """The columns of a released table."""
-    label = pa.string() if isinstance(domain.labels[0], str) else pa.int64()
+    labels = [
+        pa.field(name, pa.string() if isinstance(part.labels[0], str) else pa.int64(), False)
+        for name, part in zip(answer_columns(query), answer_domain(query).parts, strict=True)
+    ]
     return pa.schema(
         [
-            *(pa.field(column, pa.string(), nullable=False) for column in by),
-            pa.field("answer", label, nullable=False),
+            *(pa.field(column, pa.string(), nullable=False) for column in query.by),
+            *labels,
             pa.field("answer_code", pa.int32(), nullable=False),
         ]
     )
 
 
-def check_released(  # noqa: PLR0913 - what a table has to agree with
-    file: str,
-    path: Path,
-    release_id: str,
-    query: str,
-    by: list[str],
-    cells: int,
-    domain: AnswerDomain,
-) -> pa.Table:
+def check_released(file: str, path: Path, release_id: str, query: Query, cells: int) -> pa.Table:
     """Read a released table and check that it holds what it may and nothing else.
 
     Raises:
@@ -77,7 +76,7 @@ def check_released(  # noqa: PLR0913 - what a table has to agree with
     """
     try:
         data = path.read_bytes()
-        parquet = pq.ParquetFile(io.BytesIO(data))
+        parquet = pq.ParquetFile(_source(data))
         _check_shape(file, parquet.metadata, cells)
         table = parquet.read()
     except VerificationError:
@@ -92,11 +91,11 @@ def check_released(  # noqa: PLR0913 - what a table has to agree with
     metadata = parquet.metadata.metadata or {}
     wanted = {
         b"release_id": release_id.encode(),
-        b"query": query.encode(),
+        b"query": query.name.encode(),
         b"format": FORMAT.encode(),
     }
     expect("metadata", metadata, wanted)
-    columns = released_schema(by, domain)
+    columns = released_schema(query)
     expect("column names", table.schema.names, columns.names)
     expect("column types", table.schema.types, columns.types)
     expect("rows", table.num_rows, cells)
@@ -106,20 +105,31 @@ def check_released(  # noqa: PLR0913 - what a table has to agree with
             if chunk.has_dictionary_page or any("DICTIONARY" in e for e in chunk.encodings):
                 raise VerificationError(file, "encoding", "a dictionary", "plain values")
     expect("missing values", sum(column.null_count for column in table.columns), 0)
+    by, size = query.by, answer_domain(query).size
     keys = list(zip(*(table.column(c).to_pylist() for c in by), strict=True)) if by else [()]
     if not all(a < b for a, b in pairwise(keys)):
         raise VerificationError(file, "order", "keys out of order", "keys ascending, each once")
-    codes = table.column("answer_code").to_pylist()
-    if not all(0 <= code < domain.size for code in codes):
-        raise VerificationError(file, "answers", "a code outside", f"codes 0 to {domain.size - 1}")
-    labels = [domain.labels[code] for code in codes]
-    if labels != table.column("answer").to_pylist():
+    codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
+    if not ((codes >= 0) & (codes < size)).all():
+        raise VerificationError(file, "answers", "a code outside", f"codes 0 to {size - 1}")
+    made = released_bytes(release_id, query, tuple(keys), codes)
+    if not pq.read_table(_source(made)).equals(table):
         raise VerificationError(file, "answers", "a label", "the label of its code")
-    made = released_bytes(release_id, query, by, tuple(keys), domain, np.array(codes))
-    same_writer = pq.read_metadata(io.BytesIO(made)).created_by == parquet.metadata.created_by
+    same_writer = pq.read_metadata(_source(made)).created_by == parquet.metadata.created_by
     if same_writer and made != data:
         raise VerificationError(file, "bytes", "others", "those that these answers are written as")
     return table
+
+
+def _source(data: bytes) -> pa.BufferReader:
+    """The bytes in Arrow's own memory.
+
+    A thread of its pools may be the last to hold a buffer. One of Python's it could free only under
+    Python's lock; should the process be ending by then, that aborts it.
+    """
+    copy = pa.BufferOutputStream()
+    copy.write(data)
+    return pa.BufferReader(copy.getvalue())
 
 
 def _check_shape(file: str, metadata: Any, cells: int) -> None:

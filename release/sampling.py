@@ -62,14 +62,14 @@ def _draw_wide(law: Law, count: int, source: RandomBytes) -> Codes:
 
 
 def add_noise(answers: Codes, law: Law, source: RandomBytes = os.urandom) -> Codes:
-    """One noisy code for each true code: (answer + noise) mod n+1 (Kadam et al. 2024, (4)).
+    """One noisy code for each true code: answer + noise in the law's group.
+
+    Kadam et al. 2024, (4); joint answers add up by coordinates.
 
     Raises:
-        ValueError: the law lives in a product of groups, or a code is outside it.
+        ValueError: a code is outside the group.
     """
-    if len(law.group.moduli) != 1:
-        raise ValueError("joint answers are drawn by coordinates")
     size = law.group.size
     if not ((answers >= 0) & (answers < size)).all():
         raise ValueError("an answer code is outside the domain")
-    return (answers + draw_noise(law, answers.size, source)) % size
+    return law.group.plus(answers, draw_noise(law, answers.size, source))

@@ -9,8 +9,10 @@ brings in the columns of another table of the same units, and its ``derive`` add
 from the same row, so every row still belongs to one privacy unit. A query's ``max_rows_per_unit``
 lowers the bound of the release for that query; ``max_cells_per_unit`` bounds in how many cells of
 a query a unit counts. A count with ``of`` the privacy unit counts units. ``attribute`` names the
-sensitive column of attribute neighbours, ``relation`` the table of a database file, and
-``contract`` the rules of a table's values.
+sensitive column of attribute neighbours, ``replacement`` says what a unit that comes in may hold,
+``relation`` the table of a database file, and ``contract`` the rules of a table's values. A query
+without ``guarantee`` is published as a part of the tuples that name it, and not by itself; the
+``declared`` differences of a tuple are lists with a coordinate for each part.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pydantic import (
     model_validator,
 )
 
-from release.answers import AnswerDomain, Topology, levels
+from release.answers import AnswerDomain, JointDomain, Shift, Topology, levels
 from release.exact import format_exact, parse_exact
 from release.guarantee import Definition, Guarantee
 from release.losses import LossName
@@ -141,6 +143,13 @@ class Relation(StrEnum):
     ATTRIBUTE = "attribute"
 
 
+class Replacement(StrEnum):
+    """What a unit that comes into a table may hold; empirical differences are found under it."""
+
+    OBSERVED = "observed"  # what some unit of this table holds
+    DOMAIN = "domain"  # anything within the declared bounds
+
+
 class Privacy(Model):
     """The privacy unit and what is known and enforced about it."""
 
@@ -150,14 +159,22 @@ class Privacy(Model):
     max_cells_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
     fixed: list[str] = []
     attribute: str | None = None
+    replacement: Annotated[Replacement | None, Field(strict=False)] = None
 
     @model_validator(mode="after")
     def _check(self) -> Privacy:
+        if self.attribute is not None and self.replacement is not None:
+            raise ValueError("an attribute takes any value of its domain; leave replacement out")
         if (self.attribute is not None) != (self.neighbours is Relation.ATTRIBUTE):
             raise ValueError(
                 "attribute neighbours, and only they, need attribute: the sensitive column"
             )
         return self
+
+    @property
+    def any_of_domain(self) -> bool:
+        """Whether what comes in may hold anything that the declaration allows."""
+        return self.attribute is not None or self.replacement is Replacement.DOMAIN
 
 
 class Budget(Model):
@@ -277,7 +294,7 @@ Domain: TypeAlias = Annotated[
 ]
 
 
-def answer_domain(domain: Domain) -> AnswerDomain:
+def plain_answers(domain: Domain) -> AnswerDomain:
     """The answers of a declared domain, in code order."""
     if isinstance(domain, Cyclic):
         return AnswerDomain(Topology.CYCLIC, tuple(range(domain.cyclic)))
@@ -325,10 +342,28 @@ class Source(StrEnum):
     STRUCTURAL = "structural"  # the worst case of the declared domain and bounds
 
 
-class DeclaredDifferences(Model):
-    """Differences told by the spec: codes, closed under negation by the tool."""
+def _vectors_or_codes(value: object) -> str:
+    """Which alternative of a list is meant."""
+    first = value[0] if isinstance(value, list) and value else None
+    return "vectors" if isinstance(first, list) else "codes"
 
-    declared: Annotated[list[int], Field(min_length=1, max_length=MAX_ANSWERS)]
+
+class DeclaredDifferences(Model):
+    """Differences told by the spec: codes, closed under negation by the tool.
+
+    Those of a tuple have a coordinate for each part.
+    """
+
+    declared: Annotated[
+        Annotated[list[int], Tag("codes")] | Annotated[list[list[int]], Tag("vectors")],
+        Discriminator(_vectors_or_codes),
+        Field(min_length=1, max_length=MAX_ANSWERS),
+    ]
+
+    @property
+    def shifts(self) -> list[Shift]:
+        """One tuple of coordinates for each difference."""
+        return [(one,) if isinstance(one, int) else tuple(one) for one in self.declared]
 
 
 DifferencesSpec: TypeAlias = Annotated[
@@ -351,19 +386,31 @@ class QueryBase(Model):
     name: Name
     table: str
     by: list[str]
-    domain: Domain
     where: str | None = None
     max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    differences: DifferencesSpec
-    guarantee: GuaranteeSpec
+    differences: DifferencesSpec | None = None
+    guarantee: GuaranteeSpec | None = None
     loss: LossSpec = LossName.ERROR_RATE
     mechanism: Annotated[Mechanism, Field(strict=False)] = Mechanism.BEST
+
+    @property
+    def promised(self) -> GuaranteeSpec:
+        """The guarantee of a query that is published by itself.
+
+        Raises:
+            TypeError: it is a part of a tuple only.
+        """
+        if self.guarantee is None:
+            raise TypeError(f"{self.name} is a part of a tuple and promises nothing by itself")
+        return self.guarantee
 
     @property
     def source(self) -> Literal["empirical", "structural", "declared"]:
         """Where the differences come from: seen, the worst case, or told by the spec."""
         if isinstance(self.differences, DeclaredDifferences):
             return "declared"
+        if self.differences is None:
+            raise TypeError(f"{self.name} is a part of a tuple and has no differences of its own")
         return self.differences.value
 
     @property
@@ -372,7 +419,13 @@ class QueryBase(Model):
         return self.differences is Source.EMPIRICAL
 
 
-class CountQuery(QueryBase):
+class PlainQuery(QueryBase):
+    """A query with one answer a cell."""
+
+    domain: Domain
+
+
+class CountQuery(PlainQuery):
     """Rows that meet ``where``, clamped to the domain; units, if ``of`` names the privacy unit."""
 
     kind: Literal["count"]
@@ -387,7 +440,7 @@ class CountQuery(QueryBase):
         return self
 
 
-class ModeQuery(QueryBase):
+class ModeQuery(PlainQuery):
     """The category with most rows, or with most ``weight``; ties go to the smallest code."""
 
     kind: Literal["mode"]
@@ -401,7 +454,7 @@ class ModeQuery(QueryBase):
         return self
 
 
-class ValueQuery(QueryBase):
+class ValueQuery(PlainQuery):
     """Each unit's own category; the keys are the public list of units."""
 
     kind: Literal["value"]
@@ -431,7 +484,7 @@ class Measure(StrEnum):
     MEDIAN = "median"
 
 
-class LevelQuery(QueryBase):
+class LevelQuery(PlainQuery):
     """A measure of an integer column, clamped row by row, quantised into levels."""
 
     kind: Literal["level"]
@@ -465,7 +518,7 @@ class LevelQuery(QueryBase):
         return self.domain.levels
 
 
-class SqlQuery(QueryBase):
+class SqlQuery(PlainQuery):
     """A SELECT giving the key columns and an integer ``answer``, run anew for every neighbour."""
 
     kind: Literal["sql"]
@@ -480,9 +533,53 @@ class SqlQuery(QueryBase):
         return self
 
 
+Part: TypeAlias = CountQuery | ModeQuery | ValueQuery | LevelQuery
+"""A query that a tuple can answer jointly with others."""
+
+
+class TupleQuery(QueryBase):
+    """Queries over the same keys, named by ``of``, answered jointly."""
+
+    kind: Literal["tuple"]
+    of: Annotated[list[Name], Field(min_length=2, max_length=8)]
+    _parts: tuple[Part, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The queries that ``of`` names; the spec that holds this query has looked them up."""
+        return self._parts
+
+    def with_parts(self, parts: tuple[Part, ...]) -> TupleQuery:
+        """The query with its parts looked up."""
+        found = self.model_copy()
+        found._parts = parts
+        return found
+
+
 Query: TypeAlias = Annotated[
-    CountQuery | ModeQuery | ValueQuery | LevelQuery | SqlQuery, Field(discriminator="kind")
+    CountQuery | ModeQuery | ValueQuery | LevelQuery | TupleQuery | SqlQuery,
+    Field(discriminator="kind"),
 ]
+
+
+def answer_domain(query: Query) -> AnswerDomain | JointDomain:
+    """The possible answers of a query, in code order."""
+    if isinstance(query, TupleQuery):
+        return JointDomain(tuple(plain_answers(part.domain) for part in query.parts))
+    return plain_answers(query.domain)
+
+
+def answers_for_units(query: Query) -> bool:
+    """Whether a query answers for each unit by itself: a value, or values jointly."""
+    parts = query.parts if isinstance(query, TupleQuery) else (query,)
+    return all(isinstance(part, ValueQuery) for part in parts)
+
+
+def answer_columns(query: Query) -> tuple[str, ...]:
+    """The columns of a released table that hold labels (FORMAT.md §2)."""
+    if isinstance(query, TupleQuery):
+        return tuple(f"answer_{name}" for name in query.of)
+    return ("answer",)
 
 
 class Spec(Model):
@@ -496,9 +593,18 @@ class Spec(Model):
     keys: dict[str, KeySet] = {}
     queries: Annotated[list[Query], Field(min_length=1, max_length=10_000)]
 
-    def rows_per_unit(self, query: QueryBase) -> int:
+    @property
+    def released(self) -> tuple[Query, ...]:
+        """The queries that are published by themselves: those that promise a guarantee."""
+        return tuple(query for query in self.queries if query.guarantee is not None)
+
+    def place_of(self, query: Query) -> str:
+        """The path of a query's field, for messages."""
+        return f"queries[{[other.name for other in self.queries].index(query.name)}]"
+
+    def rows_per_unit(self, query: Query) -> int:
         """How many rows of a unit ``query`` reads at most."""
-        if isinstance(query, ValueQuery):
+        if answers_for_units(query):
             return 1
         return query.max_rows_per_unit or self.privacy.max_rows_per_unit
 
@@ -512,6 +618,8 @@ class Spec(Model):
         return {**columns, **{c: derived.type for c, derived in table.derive.items()}}
 
 
-def plain_domain(domain: Domain) -> dict[str, Any]:
-    """The domain as it stands in the spec and in ``release.json``."""
-    return domain.model_dump(mode="json")
+def plain_domain(query: Query) -> dict[str, Any]:
+    """The domain as it stands in the spec and in ``release.json``; a tuple lists its parts'."""
+    if isinstance(query, TupleQuery):
+        return {"tuple": [plain_domain(part) for part in query.parts]}
+    return query.domain.model_dump(mode="json")

@@ -40,10 +40,10 @@ from release.log import (
     ReleaseRecord,
     parse,
 )
-from release.queries import kind_of, rows_read
+from release.queries import rows_read, structural_differences
 from release.reading import SpecFile, parse_spec
 from release.released import check_released
-from release.spec import KeyFile, Query, Spec, answer_domain, plain_domain
+from release.spec import KeyFile, Query, Spec, plain_domain
 
 R = TypeVar("R", bound=Record)
 
@@ -95,7 +95,7 @@ def verify(public: Path, auditor: Path | None = None) -> Verdict:
     committed = any(isinstance(query.law, LawCommitment) for query in release.queries)
     # A release whose laws are all public has no auditor's half to open.
     openings = _openings(release, auditor) if auditor is not None and committed else None
-    for query, record in zip(spec.queries, release.queries, strict=True):
+    for query, record in zip(spec.released, release.queries, strict=True):
         _check_query_law(public, auditor, openings, spec, query, record, verdict)
     verdict.asserted += release.limits
     verdict.asserted.append("that report.html says in words and pictures what the files say")
@@ -212,20 +212,20 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     text = adjacency_text(privacy)
     expect(file, "privacy.adjacency_text", found.adjacency_text, text)
     expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
-    expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.queries])
-    for query, record in zip(spec.queries, release.queries, strict=True):
+    expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.released])
+    for query, record in zip(spec.released, release.queries, strict=True):
         at = f"queries.{query.name}"
         instance = query.is_empirical
         expect(file, f"{at}.kind", record.kind, query.kind)
         expect(file, f"{at}.by", record.by, query.by)
-        expect(file, f"{at}.domain", record.domain, plain_domain(query.domain))
-        expect(file, f"{at}.definition", record.definition, query.guarantee.definition.value)
-        expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.guarantee.epsilon))
-        expect(file, f"{at}.delta", record.delta, format_exact(query.guarantee.delta))
+        expect(file, f"{at}.domain", record.domain, plain_domain(query))
+        expect(file, f"{at}.definition", record.definition, query.promised.definition.value)
+        expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.promised.epsilon))
+        expect(file, f"{at}.delta", record.delta, format_exact(query.promised.delta))
         expect(file, f"{at}.differences_source", record.differences_source, query.source)
         expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
         expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
-    instance = any(query.is_empirical for query in spec.queries)
+    instance = any(query.is_empirical for query in spec.released)
     expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
     expect(file, "withheld", release.withheld, withheld(instance=instance))
     expect(file, "limits", release.limits, limits(instance=instance))
@@ -239,7 +239,7 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     for name, text in release.software:
         if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
             raise VerificationError(file, f"software.{name}", shown(text), "a version")
-    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.queries))
+    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.released))
 
 
 def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str, tuple[str, ...]]:
@@ -249,12 +249,10 @@ def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str,
         for column, declared in spec.keys.items()
         if not isinstance(declared, KeyFile)
     }
-    for query, record in zip(spec.queries, release.queries, strict=True):
-        file, domain = record.output.path, answer_domain(query.domain)
+    for query, record in zip(spec.released, release.queries, strict=True):
+        file = record.output.path
         expect(file, "rows", record.output.rows, record.cells)
-        table = check_released(
-            file, public / file, release.release_id, query.name, query.by, record.cells, domain
-        )
+        table = check_released(file, public / file, release.release_id, query, record.cells)
         cells = 1
         for column in query.by:
             found = tuple(sorted(set(table.column(column).to_pylist())))
@@ -326,7 +324,7 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     if isinstance(record.law, LawFile):
         law = _read(LawRecord, file, public / file)
         differences = check_law(file, law, query)
-        structural = kind_of(query).structural(rows_read(spec, query))
+        structural = structural_differences(spec, query, rows_read(spec, query))
         missing = set(structural.shifts) - set(differences.shifts)
         if missing:
             raise VerificationError(

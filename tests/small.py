@@ -109,3 +109,17 @@ def query(kind: str, **fields: Any) -> dict[str, Any]:
     if kind == "level":
         plain |= {"of": "wh", "measure": "sum", "clamp": [-5, 15]}
     return plain | fields
+
+
+def part(name: str, kind: str, **fields: Any) -> dict[str, Any]:
+    """A query that is published within tuples only."""
+    plain = query(kind, name=name, **fields)
+    del plain["differences"], plain["guarantee"]
+    return plain
+
+
+def joint(*names: str, **fields: Any) -> dict[str, Any]:
+    """A tuple of the named parts."""
+    plain = query("count") | {"kind": "tuple", "of": list(names)} | fields
+    del plain["domain"]
+    return plain

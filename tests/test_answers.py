@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,3 +106,16 @@ def test_negatives_add_up_to_zero(factors: tuple[int, ...]) -> None:
     group = Group(factors)
     for element, negative in enumerate(group.negatives().tolist()):
         assert group.element(group.negative(group.shift(element))) == negative
+
+
+@given(st.lists(st.integers(2, 5), min_size=1, max_size=3), st.data())
+def test_elements_add_and_subtract_by_coordinates(moduli: list[int], data: st.DataObject) -> None:
+    group = Group(tuple(moduli))
+    element = st.integers(0, group.size - 1)
+    left, right = (np.array(data.draw(st.lists(element, min_size=4, max_size=4))) for _ in range(2))
+    sums, gaps = group.plus(left, right), group.minus(left, right)
+    for a, b, plus, minus in zip(left, right, sums, gaps, strict=True):
+        pairs = list(zip(group.shift(int(a)), group.shift(int(b)), moduli, strict=True))
+        assert group.shift(int(plus)) == tuple((x + y) % m for x, y, m in pairs)
+        assert group.shift(int(minus)) == tuple((x - y) % m for x, y, m in pairs)
+    assert (group.elements(group.coordinates(left)) == left).all()

@@ -394,6 +394,17 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_reading_a_released_table_leaves_arrow_none_of_pythons_memory() -> None:
+    """A thread of Arrow's that frees such memory while Python ends aborts the process."""
+    from release.released import _source
+
+    data = bytes(range(256)) * 1000
+    held = sys.getrefcount(data)
+    source = _source(data)
+    assert sys.getrefcount(data) == held
+    assert source.read() == data
+
+
 def test_two_runs_at_once_publish_one_release_whole(small: Path, tmp_path: Path) -> None:
     from release.pipeline import auditor_half
     from release.verify import verify

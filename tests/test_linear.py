@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,17 +14,20 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import release
-from release.answers import Group, Topology
+from release.answers import AnswerDomain, Group, JointDomain, Topology
 from release.constraints import Constraint, at_most, equal_masses, monotone, zero_mean
 from release.errors import DesignError
 from release.guarantee import Definition, Differences, Guarantee, deltas
 from release.ladder import design
+from release.law import Law
 from release.losses import (
     Loss,
     LossName,
     error_costs,
+    joint_loss,
     named_loss,
     prior_loss,
+    probability_within,
     table_loss,
     worst_case,
 )
@@ -334,3 +338,47 @@ def test_lemma_4_over_a_grid(seed: int) -> None:
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, size)
     made = design(differences, Guarantee(PURE, epsilon, Fraction(0)), loss)
     assert made.law.to_floats() == pytest.approx([e**k / total for k in levels], abs=1e-12)
+
+
+def brute_joint(name: LossName, parts: tuple[AnswerDomain, ...], law: Law) -> tuple[Fraction, ...]:
+    """Expected loss, chance of exact and chance of near, over every true answer and noise value."""
+    loss = exact = near = Fraction(0)
+    moduli = [part.size for part in parts]
+    for truth in itertools.product(*map(range, moduli)):
+        for element in range(law.group.size):
+            errors = []
+            for part, true, noise in zip(parts, truth, law.group.shift(element), strict=True):
+                apart = abs(true - (true + noise) % part.size)
+                if part.topology is Topology.CYCLIC:
+                    apart = min(apart, part.size - apart)
+                if part.topology is Topology.NOMINAL:
+                    apart = min(apart, 1)
+                errors.append(apart)
+            share = law.mass(element) / math.prod(moduli)
+            exact += share * (element == 0)
+            near += share * (max(errors) <= 1)
+            if name is LossName.ERROR_RATE:
+                loss += share * (max(errors) > 0)
+            else:
+                loss += share * sum(e if name is LossName.ABSOLUTE else e * e for e in errors)
+    return loss, exact, near
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from(list(Topology)), st.integers(2, 4)), min_size=1, max_size=3),
+    st.sampled_from([LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED]),
+    st.randoms(use_true_random=False),
+)
+def test_joint_losses_are_what_they_say(
+    shape: list[tuple[Topology, int]], name: LossName, random: Random
+) -> None:
+    parts = tuple(AnswerDomain(topology, tuple(range(size))) for topology, size in shape)
+    group = JointDomain(parts).group
+    weights = [random.randrange(100) for _ in range(group.size)]
+    weights[0] += 2**20 - sum(weights)
+    law = Law.of(group, weights)
+    loss, exact, near = brute_joint(name, parts, law)
+    assert joint_loss(name, parts).of(law) == loss
+    assert probability_within(law, parts, 0) == law.mass(0) == exact
+    assert probability_within(law, parts, 1) == near

@@ -24,9 +24,11 @@ from release.errors import DataError
 from release.pipeline import Answered, Noisy, load, run_release
 from release.queries.contributions import contributions
 from release.reading import read_spec
-from tests.small import Row, Small, query
+from tests.small import Row, Small, joint, part, query
 
 T = TypeVar("T")
+
+VECTORS = [[a, b] for a in range(-1, 2) for b in range(6)]
 
 STRUCTURAL = [
     {**q, "name": f"q{i}", "differences": "structural"}
@@ -41,7 +43,14 @@ STRUCTURAL = [
             *(query("level", measure=m) for m in ("mean", "min", "max", "median")),
         ]
     )
-] + [query("count", name="declared", differences={"declared": [1, 2]})]
+] + [
+    query("count", name="declared", differences={"declared": [1, 2]}),
+    part("rows_here", "count", where="wh > 4"),
+    part("commonest", "mode"),
+    part("total", "level", measure="sum"),
+    joint("rows_here", "commonest", "total", name="jointly", differences="structural"),
+    joint("rows_here", "total", name="vectors", differences={"declared": VECTORS}),
+]
 
 ATTRIBUTE = [
     {**q, "name": f"q{i}", "differences": "structural"}
@@ -55,6 +64,10 @@ ATTRIBUTE = [
             query("mode", by=["unit"], of="kind") | {"kind": "value"},
         ]
     )
+] + [
+    part("some", "count", where="kind = 2"),
+    part("commonest", "mode"),
+    joint("some", "commonest", name="jointly", differences="structural"),
 ]
 
 HOMES: list[Row] = [
@@ -177,7 +190,7 @@ def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
 def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
     spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
     with load(spec_file) as tables:
-        contributed = contributions(tables, spec_file, 0)
+        contributed = contributions(tables, spec_file, spec_file.spec.queries[0])
         assert repr(tables) == "Tables(confidential)"
         assert repr(contributed) == "Contributions(confidential)"
         assert repr(Answered(contributed, np.array([4711]))) == "Answered(confidential)"

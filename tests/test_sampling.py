@@ -51,6 +51,14 @@ def test_every_integer_of_a_small_law_is_drawn_as_often_as_its_weight() -> None:
     assert np.bincount(drawn, minlength=4).tolist() == [5, 0, 10, 1]
 
 
+def test_noise_is_added_to_joint_answers_by_coordinates() -> None:
+    law = Law.of(Group((2, 3)), [1, 1, 1, 1, 1, 11])
+    answers = np.array([0, 4, 5])
+    noisy = add_noise(answers, law, fixed(1, 5, 4, bits=4))
+    # (0,0)+(0,1), (1,1)+(1,2), (1,2)+(1,1)
+    assert noisy.tolist() == [1, 0, 0]
+
+
 @pytest.mark.parametrize("bits", [10, 62, 80])
 def test_frequencies_of_a_million_draws(bits: int) -> None:
     count = 10**6 if bits <= 62 else 10**5

@@ -16,8 +16,9 @@ from release.charge import charges
 from release.errors import BudgetError, ReleaseError, SpecError
 from release.reading import parse_spec, read_spec
 from release.schemas import FOLDER, schema_texts
+from release.spec import TupleQuery
 from tests.conftest import PROJECT
-from tests.small import Small, query
+from tests.small import Small, joint, part, query
 
 
 def plain(*queries: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +50,12 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
     [
         ("colour", "red", "colour", "unknown field"),
         ("queries.0.wieght", "wh", "queries[0].wieght", "did you mean 'weight'"),
-        ("queries.0.kind", "tuple", "queries[0].kind", "'count', 'mode', 'value', 'level', 'sql'"),
+        (
+            "queries.0.kind",
+            "sum",
+            "queries[0].kind",
+            "'count', 'mode', 'value', 'level', 'tuple', 'sql'",
+        ),
         ("queries.0.of", 7, "queries[0].of", "should be a valid string"),
         ("queries.0.of", "kid", "queries[0].of", "did you mean 'kind'"),
         ("queries.0.of", "place", "queries[0].of", "declared string; needed is integer"),
@@ -269,3 +275,84 @@ def test_the_example_specs_read(name: str) -> None:
 def test_the_schemas_on_disk_are_those_of_the_models() -> None:
     on_disk = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.schema.json")}
     assert on_disk == schema_texts()
+
+
+def tuple_spec(path: str = "queries.0.of", value: Any = None) -> dict[str, Any]:
+    """A tuple of two parts, with one field set."""
+    base = plain(
+        joint("rows_here", "commonest"),
+        part("rows_here", "count"),
+        part("commonest", "mode"),
+        query("count", name="whole", by=["day"]),
+    )
+    if value is not None:
+        changed(path, value, base)
+    return base
+
+
+def test_a_tuple_looks_its_parts_up() -> None:
+    spec = parse_spec(yaml.safe_dump(tuple_spec()).encode())
+    assert [query.name for query in spec.released] == ["the_count", "whole"]
+    jointly = spec.queries[0]
+    assert isinstance(jointly, TupleQuery)
+    assert [one.name for one in jointly.parts] == ["rows_here", "commonest"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field", "says"),
+    [
+        ("queries.0.of", ["rows_here"], "queries[0].of", "at least 2"),
+        ("queries.0.of", ["rows_here", "rows"], "queries[0].of[1]", "did you mean 'rows_here'"),
+        ("queries.0.of", ["rows_here", "rows_here"], "queries[0].of[1]", "stands twice"),
+        ("queries.0.of", ["rows_here", "the_count"], "queries[0].of[1]", "is a tuple"),
+        ("queries.0.of", ["commonest", "whole"], "queries[0].of[1]", "another by"),
+        ("queries.0.domain", {"cyclic": 4}, "queries[0].domain", "unknown field"),
+        ("queries.0.loss", {"table": ["0", "1"]}, "queries[0].loss.table", "2 costs for 24"),
+        ("queries.0.max_rows_per_unit", 2, "queries[0].of[0]", "another max_rows_per_unit"),
+        ("queries.0.differences", {"declared": [1]}, "queries[0].differences.declared", "lists of"),
+        (
+            "queries.0.differences",
+            {"declared": [[1, 1]]},
+            "queries[0].differences.declared",
+            "0, 1; 0, 2",
+        ),
+        ("queries.1.loss", "squared", "queries[1].loss", "remove it"),
+        ("queries.1.differences", "structural", "queries[1].differences", "remove it"),
+        ("queries.3.guarantee", None, "queries[3].guarantee", "missing; add it"),
+        ("queries.2.domain", {"cyclic": 10**6}, "queries[0].of", "6000000 joint answers"),
+        ("queries.1.name", "rows", "queries[0].of[0]", "did you mean 'rows'"),
+        ("privacy.replacement", "any", "privacy.replacement", "'observed' or 'domain'"),
+    ],
+)
+def test_one_line_names_what_is_wrong_with_a_tuple(
+    path: str, value: Any, field: str, says: str
+) -> None:
+    base = tuple_spec(path, value)
+    if value is None:
+        del base["queries"][3]["guarantee"]
+    message = refusal(base)
+    assert message.startswith(f"{field}: "), message
+    assert says in message
+
+
+def test_a_part_is_not_called_as_the_joint_code_is() -> None:
+    base = plain(joint("code", "commonest"), part("code", "count"), part("commonest", "mode"))
+    assert "column of the joint code" in refusal(base)
+    base = plain(joint("one", "two"), part("one", "count"), part("two", "mode"))
+    base["tables"]["rows"]["columns"]["answer_one"] = "string"
+    base["keys"]["answer_one"] = ["x"]
+    for one in base["queries"]:
+        one["by"] = ["answer_one"]
+    assert "column of the released table" in refusal(base)
+
+
+def test_replacement_by_the_domain_goes_with_neither_attribute_nor_statement() -> None:
+    spec = changed("privacy.replacement", "domain")
+    assert "leave replacement out" in refusal(
+        changed("privacy.attribute", "kind", changed("privacy.neighbours", "attribute", spec))
+    )
+    statement = query("count") | {"kind": "sql", "sql": "SELECT 1 AS answer"}
+    for privacy in ({"replacement": "domain"}, {"neighbours": "attribute", "attribute": "kind"}):
+        base = plain(statement)
+        base["privacy"] |= privacy
+        assert "what is observed only" in refusal(base)

@@ -56,7 +56,7 @@ def test_statements_find_what_the_kinds_find(small: Small) -> None:
     found = find_differences(answered, spec_file)
     for (plain, _), one, differences in zip(SAME, answered, found, strict=True):
         assert one.codes.tolist() == answers_of(own, plain, own.rows)
-        assert {s for (s,) in differences.shifts} == differences_of(own, plain, own.rows)
+        assert set(differences.shifts) == differences_of(own, plain, own.rows)
         assert "confidential" in repr(one)
 
 

@@ -5,40 +5,56 @@ from __future__ import annotations
 from release.errors import SpecError
 from release.guarantee import Differences
 from release.queries.count import Count
-from release.queries.kind import Kind
+from release.queries.joint import Joint
+from release.queries.kind import RowKind
 from release.queries.level import Level
 from release.queries.mode import Mode
 from release.queries.value import Value
 from release.spec import (
     CountQuery,
     DeclaredDifferences,
-    LevelQuery,
     ModeQuery,
+    Part,
     Query,
     Spec,
+    SqlQuery,
+    TupleQuery,
     ValueQuery,
     answer_domain,
 )
 
 
-def kind_of(query: Query) -> Kind:
+def kind_of(query: Query) -> RowKind | Joint:
     """The kind that answers ``query``, unless that is a statement of the curator's own."""
+    if isinstance(query, TupleQuery):
+        return Joint(tuple(map(_kind_of_part, query.parts)), answer_domain(query).group)
+    if isinstance(query, SqlQuery):
+        raise TypeError("a statement of the curator's own is no kind that sums of profiles decide")
+    return _kind_of_part(query)
+
+
+def _kind_of_part(query: Part) -> RowKind:
     if isinstance(query, CountQuery):
         return Count(query)
     if isinstance(query, ModeQuery):
         return Mode(query)
     if isinstance(query, ValueQuery):
         return Value(query)
-    if isinstance(query, LevelQuery):
-        return Level(query)
-    raise TypeError("a statement of the curator's own is no kind that sums of profiles decide")
+    return Level(query)
 
 
 def differences_without_data(spec: Spec, query: Query) -> Differences:
     """The differences of a query that follow from its declaration alone."""
     if isinstance(query.differences, DeclaredDifferences):
         return _declared(query.differences, query)
-    return kind_of(query).structural(spec.rows_per_unit(query))
+    return structural_differences(spec, query, spec.rows_per_unit(query))
+
+
+def structural_differences(spec: Spec, query: Query, rows: int) -> Differences:
+    """All differences that up to ``rows`` rows of a unit can make, whatever the table."""
+    group = answer_domain(query).group
+    steps = kind_of(query).steps(rows, spec.privacy.neighbours)
+    return Differences.of(group, zip(*(c.tolist() for c in group.coordinates(steps)), strict=True))
 
 
 def rows_read(spec: Spec, query: Query) -> int:
@@ -49,11 +65,11 @@ def rows_read(spec: Spec, query: Query) -> int:
     most = spec.rows_per_unit(query)
     if not isinstance(query.differences, DeclaredDifferences):
         return most
-    allowed, kind = set(_declared(query.differences, query).shifts), kind_of(query)
+    allowed = set(_declared(query.differences, query).shifts)
     low = 0
     while low < most:
         middle = (low + most + 1) // 2
-        if set(kind.structural(middle).shifts) <= allowed:
+        if set(structural_differences(spec, query, middle).shifts) <= allowed:
             low = middle
         else:
             most = middle - 1
@@ -64,20 +80,29 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
     """See to it that declared differences can be enforced.
 
     Raises:
-        SpecError: one row of a unit can move the answer further than declared.
+        SpecError: one row of a unit can move the answer further than declared, or a difference has
+            not one coordinate for each part of the answer.
     """
+    declared = query.differences
+    if not isinstance(declared, DeclaredDifferences):
+        return
+    at = f"{at}.differences.declared"
+    if isinstance(query, SqlQuery):
+        raise SpecError(at, "nothing is known of a statement; write differences: empirical")
+    parts = len(answer_domain(query).parts)
+    if any(len(shift) != parts for shift in declared.shifts):
+        wanted = "numbers" if parts == 1 else f"lists of {parts} numbers, one for each part"
+        raise SpecError(at, f"write {wanted}")
     if rows_read(spec, query):
         return
-    needed = kind_of(query).structural(1)
-    shifts = [shift for (shift,) in needed.shifts]
-    listed = ", ".join(map(str, shifts[: len(shifts) // 2 + 1][:6]))
+    needed = [", ".join(map(str, shift)) for shift in structural_differences(spec, query, 1).shifts]
+    listed = "; ".join(needed[: len(needed) // 2 + 1][:6])
     raise SpecError(
-        f"{at}.differences.declared",
-        f"one row of a unit can move the answer by {len(shifts)} differences ({listed}, …), which "
+        at,
+        f"one row of a unit can move the answer by {len(needed)} differences ({listed}; …), which "
         "cannot be prevented; declare them, clamp tighter or use fewer levels",
     )
 
 
 def _declared(differences: DeclaredDifferences, query: Query) -> Differences:
-    group = answer_domain(query.domain).group
-    return Differences.of(group, ((shift,) for shift in differences.declared))
+    return Differences.of(answer_domain(query).group, differences.shifts)

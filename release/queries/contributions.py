@@ -25,9 +25,10 @@ import pyarrow as pa
 
 from release.answers import Codes
 from release.queries import kind_of, rows_read
-from release.queries.kind import Kind, Profiles
+from release.queries.joint import Joint
+from release.queries.kind import Kind, Profiles, RowKind
 from release.reading import SpecFile
-from release.spec import Query
+from release.spec import Query, TupleQuery
 from release.sql import identifier
 from release.tables import Tables, wide_table
 
@@ -107,16 +108,15 @@ class Contributions:
         return "Contributions(confidential)"
 
 
-def contributions(tables: Tables, spec_file: SpecFile, index: int) -> Contributions:
-    """Read what the units contribute to query ``index``, with all bounds enforced.
+def contributions(tables: Tables, spec_file: SpecFile, query: Query) -> Contributions:
+    """Read what the units contribute to ``query``, with all bounds enforced.
 
     Cost: one aggregation by unit over the table (shared by all queries on it) to see whether the
     bounds bind; one by unit and cell over the rows that meet the condition, which falls away where
     a unit has one row; one more of each only where a bound binds.
     """
-    query = spec_file.spec.queries[index]
     cells, kind = cells_of(spec_file, query), kind_of(query)
-    found = _Reader(tables, spec_file, index, cells, kind).read()
+    found = _Reader(tables, spec_file, query, cells, kind).read()
     number, home, free, item, total, rows, units = (
         _integers(found, name)
         for name in ("number", "home", "free", "item", "total", "rows", "units")
@@ -150,13 +150,9 @@ class _Reader:
 
     tables: Tables
     spec_file: SpecFile
-    index: int
+    query: Query
     cells: Cells
-    kind: Kind
-
-    @property
-    def query(self) -> Query:
-        return self.spec_file.spec.queries[self.index]
+    kind: RowKind | Joint
 
     @property
     def unit(self) -> str:
@@ -227,24 +223,46 @@ class _Reader:
         )
 
     def _eligible(self, source: str) -> str:
-        """The rows that count, with the numbers of their parts."""
-        query, kind = self.query, self.kind
-        condition = self.tables.condition(
-            f"queries[{self.index}].where",
-            query.table,
-            query.where,
-            empirical=query.is_empirical,
-        )
+        """The rows that count, with the numbers of their parts and with what they add to which."""
         fixed, free = self._keys(True), self._keys(False)
         named = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
+        if isinstance(self.kind, Joint):
+            added, counts = self._joint(self.kind)
+        else:
+            item, value = self.kind.item_sql, self.kind.value_sql
+            added = f'({item})::BIGINT AS "#item", ({value})::BIGINT AS "#value"'
+            counts = self.kind.eligible_sql
         return (
             f'(SELECT rows.{self.unit} AS "#unit", coalesce(home."#number", -1) AS "#at", '
-            f'free."#number" AS "#free", ({kind.item_sql})::BIGINT AS "#item", '
-            f'({kind.value_sql})::BIGINT AS "#value", {self._order_columns()} '
+            f'free."#number" AS "#free", {added}, {self._order_columns()} '
             f'FROM {source} AS rows LEFT JOIN "#fixed" AS home ON {_equal("home", fixed)} '
             f'JOIN "#free" AS free ON {_equal("free", free)} '
-            f"WHERE {named} AND {condition} AND {kind.eligible_sql})"
+            f"WHERE {named} AND {self._condition(self.query)} AND ({counts}))"
         )
+
+    def _condition(self, query: Query) -> str:
+        return self.tables.condition(
+            f"{self.spec_file.spec.place_of(query)}.where",
+            query.table,
+            query.where,
+            empirical=self.query.is_empirical,
+        )
+
+    def _joint(self, kind: Joint) -> tuple[str, str]:
+        """What a row adds to each part that reads it, as a list; whether any part does."""
+        reads, adds = [], []
+        for part, own, first in zip(
+            self.query.parts if isinstance(self.query, TupleQuery) else (),
+            kind.kinds,
+            kind.first_items,
+            strict=False,
+        ):
+            reads.append(f"({self._condition(part)} AND {own.eligible_sql})")
+            adds.append(
+                f"CASE WHEN {reads[-1]} THEN {{'item': ({own.item_sql})::BIGINT + {first}, "
+                f"'value': ({own.value_sql})::BIGINT}} END"
+            )
+        return f'[{", ".join(adds)}] AS "#adds"', " OR ".join(reads)
 
     def _first_cells(self, eligible: str) -> str:
         """Without the rows of a unit beyond its first cells, in the order of their keys."""
@@ -276,12 +294,19 @@ class _Reader:
         return int(_integers(found, "n")[0])
 
     def _profiles(self, eligible: str, *, one_row: bool) -> str:
+        if isinstance(self.kind, Joint):
+            eligible = (
+                '(SELECT "#unit", "#at", "#free", "#add".item AS "#item", "#add".value AS "#value" '
+                f'FROM (SELECT *, unnest("#adds") AS "#add" FROM {eligible}) '
+                'WHERE "#add" IS NOT NULL)'
+            )
+            one_row = False
         parts = '"#at" AS home, "#free" AS free, "#item" AS item'
         by_unit = (
             f'SELECT "#unit", {parts}, ({self.kind.unit_sql})::BIGINT AS total, count(*) AS rows '
             f"FROM {eligible} GROUP BY ALL"
         )
-        if self.kind.has_items and not one_row:
+        if self.kind.items > 1 and not one_row:
             return (
                 "SELECT number, home, free, units, part[1] AS item, part[2] AS total, "
                 "part[3] AS rows FROM (SELECT *, unnest(profile) AS part FROM (SELECT *, "
@@ -321,9 +346,9 @@ def _integers(table: pa.Table, column: str) -> Codes:
     return np.asarray(values, dtype=np.int64)
 
 
-def true_answers(contributed: Contributions, spec_file: SpecFile, index: int) -> Codes:
+def true_answers(contributed: Contributions, query: Query) -> Codes:
     """The true answer code of each cell, in the order of publication. Confidential."""
-    kind = kind_of(spec_file.spec.queries[index])
+    kind = kind_of(query)
     count = len(contributed.cells.keys)
     codes = np.zeros(count, dtype=np.int64)
     step = max(1, 2**22 // kind.width)

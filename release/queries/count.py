@@ -16,9 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from release.answers import Codes
-from release.guarantee import Differences
-from release.queries.kind import Prepared, Profiles, reached_by_order
-from release.spec import CountQuery, Ordered, answer_domain
+from release.queries.kind import Prepared, Profiles, between, reached_by_order, steps_between
+from release.spec import CountQuery, Ordered, Relation
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,9 @@ class Count:
         return 'sum("#value")' if self.query.of is None else 'max("#value")'
 
     @property
-    def has_items(self) -> bool:
-        """No: there is one sum."""
-        return False
+    def items(self) -> int:
+        """There is one sum."""
+        return 1
 
     @property
     def width(self) -> int:
@@ -84,9 +83,15 @@ class Count:
             raise TypeError("a count without an ordered domain")
         return np.arange(domain.ordered.min + 1, domain.ordered.max + 1, dtype=np.int64)
 
-    def structural(self, rows_per_unit: int) -> Differences:
-        """±1 .. ±max_rows_per_unit; ±1 for units."""
-        group = answer_domain(self.query.domain).group
-        most = rows_per_unit if self.query.of is None else 1
-        reach = min(most, group.size - 1)
-        return Differences.of(group, ((step,) for step in range(1, reach + 1)))
+    def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
+        """All codes from the count without a unit to that with the most it can add."""
+        rest = sums[0] - np.unique(leaving[:, 0])
+        most = rows if self.query.of is None else 1
+        lowest, highest = self.decide(rest[:, None]), self.decide(rest[:, None] + most)
+        return between(lowest, highest, self._edges.size + 1)
+
+    def steps(self, rows: int, relation: Relation) -> Codes:
+        """0 .. max_rows_per_unit for a new unit, ± for a replaced one; one in place of units."""
+        most = rows if self.query.of is None else 1
+        down = 0 if relation is Relation.ADD_REMOVE else most
+        return steps_between(down, most, self._edges.size + 1)

@@ -8,21 +8,18 @@ could bring.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
 import numpy as np
 
-from release.answers import AnswerDomain, Topology
+from release.answers import AnswerDomain, Codes, JointDomain, Shift, Topology
 from release.guarantee import Differences
-from release.queries import kind_of
+from release.queries import kind_of, rows_read
 from release.queries.contributions import Contributions
-from release.queries.kind import Prepared, Profiles
 from release.reading import SpecFile
-from release.spec import Relation, answer_domain
+from release.spec import Query, Relation, answer_domain
 
 
 def empirical_differences(
-    contributed: Contributions, spec_file: SpecFile, index: int
+    contributed: Contributions, spec_file: SpecFile, query: Query
 ) -> Differences:
     """All differences that a neighbour of this very table makes, over all cells. Confidential.
 
@@ -30,17 +27,20 @@ def empirical_differences(
       takes over the fixed keys: sums - a + b. A unit without rows is among both: it may stand in
       another table, or nowhere.
     - ``add_remove``: any unit is removed, or a copy of any unit is added to any cell.
+    - With ``replacement: domain`` what comes in is not a copy, but whatever the bounds allow.
+    - ``attribute``: as if replaced by whatever the bounds allow; a changed value can lead to other
+      rows being read, so this is what it can do at most.
 
     Cost: for each cell what its kind says, over the distinct profiles of its units and of all
     units; equal profiles of one free part are compared once.
     """
-    spec, query = spec_file.spec, spec_file.spec.queries[index]
-    cells, kind = contributed.cells, kind_of(query)
-    domain = answer_domain(query.domain)
-    add_remove = spec.privacy.neighbours is Relation.ADD_REMOVE
+    privacy = spec_file.spec.privacy
+    cells, kind, group = contributed.cells, kind_of(query), answer_domain(query).group
+    rows = rows_read(spec_file.spec, query)
+    add_remove = privacy.neighbours is Relation.ADD_REMOVE
     nobody = np.zeros((1, kind.width), dtype=np.int64)
     nothing = kind.prepared(nobody)
-    found: set[int] = set()
+    seen = np.zeros(group.size, dtype=bool)
     places = np.argsort(cells.free, kind="stable")
     bounds = np.searchsorted(cells.free[places], np.arange(len(cells.free_parts) + 1))
     for free in range(len(cells.free_parts)):
@@ -52,24 +52,32 @@ def empirical_differences(
             sums = contributed.sums.dense(kind, cell, cell + 1)[0]
             first, last = np.searchsorted(homes, [cells.fixed[cell], cells.fixed[cell] + 1])
             members = np.concatenate([profiles[first:last], nobody])
-            answer = int(kind.decide(sums[None, :])[0])
-            pairs: list[tuple[Profiles, Prepared]] = (
-                [(members, nothing), (nobody, everyone)] if add_remove else [(members, everyone)]
-            )
-            for leaving, entering in pairs:
-                reached = kind.reached(sums, leaving, entering)
-                found.update(((answer - reached) % domain.size).tolist())
-    return seen_differences(found, domain)
+            leaving = nobody if add_remove else members
+            reached = [
+                kind.reached_in_domain(sums, leaving, rows)
+                if privacy.any_of_domain
+                else kind.reached(sums, leaving, everyone)
+            ]
+            if add_remove:
+                reached.append(kind.reached(sums, members, nothing))
+            answer = kind.decide(sums[None, :])
+            seen[group.minus(answer, np.concatenate(reached))] = True
+    return seen_differences(np.flatnonzero(seen), answer_domain(query))
 
 
-def seen_differences(found: AbstractSet[int], domain: AnswerDomain) -> Differences:
-    """The differences of codes that were seen, or what stands in where none was.
+def seen_differences(found: Codes, domain: AnswerDomain | JointDomain) -> Differences:
+    """The differences whose numbers were seen, and what stands in for each part that none moves.
 
     ±1 (nominal: everything) stands in for the unseen, because an answer without noise is a promise
     kept by luck.
     """
-    if found - {0}:
-        return Differences.of(domain.group, ((shift,) for shift in found))
-    if domain.topology is Topology.NOMINAL:
-        return Differences.everything(domain.group)
-    return Differences.of(domain.group, [(1,)])
+    coordinates = [c.tolist() for c in domain.group.coordinates(found)]
+    shifts: list[Shift] = list(zip(*coordinates, strict=True))
+    for place, part in enumerate(domain.parts):
+        if not any(coordinates[place]):
+            last = part.size if part.topology is Topology.NOMINAL else 2
+            shifts += [
+                tuple(step if other == place else 0 for other in range(len(domain.parts)))
+                for step in range(1, last)
+            ]
+    return Differences.of(domain.group, shifts)

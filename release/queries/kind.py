@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.answers import Codes
-from release.guarantee import Differences
+from release.spec import Relation
 
 Profiles = NDArray[np.int64]
 """Shape (units, width): what each unit adds to the sums of a cell."""
@@ -25,22 +25,7 @@ Prepared: TypeAlias = Any
 
 
 class Kind(Protocol):
-    """One query's way from rows to an answer code."""
-
-    @property
-    def eligible_sql(self) -> str:
-        """The condition under which a row counts at all."""
-        ...
-
-    @property
-    def item_sql(self) -> str:
-        """An integer: which part of the profile the row belongs to."""
-        ...
-
-    @property
-    def value_sql(self) -> str:
-        """An integer: what the row adds there, already clamped."""
-        ...
+    """One query's way from what its units add up to, to an answer code."""
 
     @property
     def unit_sql(self) -> str:
@@ -48,8 +33,8 @@ class Kind(Protocol):
         ...
 
     @property
-    def has_items(self) -> bool:
-        """Whether a unit can have more than one item in a cell."""
+    def items(self) -> int:
+        """The number of items; a unit can have several in a cell."""
         ...
 
     @property
@@ -76,8 +61,34 @@ class Kind(Protocol):
         """The codes of sums - a + b for all a of ``leaving`` and b of ``entering``, each once."""
         ...
 
-    def structural(self, rows_per_unit: int) -> Differences:
-        """All differences that the declared domain and bounds allow, whatever the table."""
+    def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
+        """As :meth:`reached`, for every b that up to ``rows`` rows within the bounds can make."""
+        ...
+
+    def steps(self, rows: int, relation: Relation) -> Codes:
+        """How far a unit can move the code, whatever the table, 0 included; modulo the domain.
+
+        Of ``add_remove`` by coming in (going is the negative), else by being replaced.
+        """
+        ...
+
+
+class RowKind(Kind, Protocol):
+    """A kind that reads rows: each belongs to one item and adds one integer."""
+
+    @property
+    def eligible_sql(self) -> str:
+        """The condition under which a row counts at all."""
+        ...
+
+    @property
+    def item_sql(self) -> str:
+        """An integer: which part of the profile the row belongs to."""
+        ...
+
+    @property
+    def value_sql(self) -> str:
+        """An integer: what the row adds there, already clamped."""
         ...
 
 
@@ -118,3 +129,17 @@ def reached_by_order(edges: Codes, total: int, leaving: Codes, entering: Codes) 
         if found.all():
             break
     return np.flatnonzero(found) + least
+
+
+def between(lowest: Codes, highest: Codes, size: int) -> Codes:
+    """The codes that lie between the two of some pair, both included. Cost: pairs + ``size``."""
+    ends = np.zeros(size + 1, dtype=np.int64)
+    np.add.at(ends, lowest, 1)
+    np.add.at(ends, highest + 1, -1)
+    return np.flatnonzero(np.cumsum(ends[:-1]) > 0)
+
+
+def steps_between(down: int, up: int, size: int) -> Codes:
+    """The steps -``down`` .. ``up``, as far as codes lie apart, modulo ``size``."""
+    down, up = min(down, size - 1), min(up, size - 1)
+    return np.unique(np.arange(-down, up + 1, dtype=np.int64) % size)

@@ -9,24 +9,31 @@ rational, so the threshold k is compared as sum·L ≥ rows·(low·L + k·(high 
 and its number of rows. At least one row at or above k: max. All: min. Enough that the middle row
 (the lower of two) is at or above: median. An empty cell has code 0.
 
-Structural differences. sum: a unit's sum lies between r·lo or 0 and r·hi or 0, for r rows at most;
-a change of D moves at most ⌈D·L/(high - low)⌉ thresholds. The others: everything, because a cell
-may hold this one unit only.
+Structural differences. sum: a unit's sum lies between r·lo or 0 and r·hi or 0, for r rows at most.
+Coming in it moves the sum that far, replaced it moves it from one end to the other; a change of D
+moves at most ⌈D·L/(high - low)⌉ thresholds. The others: everything, because a cell may hold this
+one unit only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.answers import Codes, level_edge
-from release.guarantee import Differences
-from release.queries.kind import Prepared, Profiles, reached_by_order, reached_by_pairs
-from release.spec import LevelQuery, Measure, answer_domain
+from release.queries.kind import (
+    Prepared,
+    Profiles,
+    between,
+    reached_by_order,
+    reached_by_pairs,
+    steps_between,
+)
+from release.spec import LevelQuery, Measure, Relation
 from release.sql import identifier
 
 
@@ -70,9 +77,9 @@ class Level:
         return 'sum("#value")'
 
     @property
-    def has_items(self) -> bool:
-        """Whether rows are counted by level."""
-        return self.query.measure in _BY_ROWS
+    def items(self) -> int:
+        """One for each level where rows are counted by level."""
+        return self.query.levels.count if self.query.measure in _BY_ROWS else 1
 
     @property
     def width(self) -> int:
@@ -162,13 +169,64 @@ class Level:
         ]
         return np.array(edges, dtype=np.int64)
 
-    def structural(self, rows_per_unit: int) -> Differences:
-        """For a sum the levels that a unit's range can span; everything for the others."""
-        group = answer_domain(self.query.domain).group
-        if self.query.measure is not Measure.SUM:
-            return Differences.everything(group)
+    def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
+        """All codes from those of the lowest rows that can come in to those of the highest.
+
+        There are no gaps: sums go by ones, and rows may all lie at one place. Fewer rows reach
+        less, or what no row at all reaches; only the sums of lowest rows above 0, or highest below,
+        have to be looked at by the number of rows. Cost: |leaving|·(intervals of sums).
+        """
+        size = self.query.levels.count
+        rest = np.unique(sums - leaving, axis=0)
+        ends = [
+            between(self.decide(rest + low), self.decide(rest + high), size)
+            for low, high in self._incoming(rows)
+        ]
+        return np.unique(np.concatenate(ends))
+
+    def _incoming(self, rows: int) -> list[tuple[Codes, Codes]]:
+        """The lowest and highest profiles that can come in, for each interval of them."""
         low, high = self.query.row_bounds
-        rows, r = rows_per_unit, self.query.levels
-        span = rows * (max(high, 0) - min(low, 0))
-        reach = min(-(-span * r.count // (r.high - r.low)), group.size - 1)
-        return Differences.of(group, ((step,) for step in range(1, reach + 1)))
+        if self.query.measure is Measure.SUM:
+            return [(np.array([a]), np.array([b])) for a, b in _spans(low, high, rows)]
+        if self.query.measure is Measure.MEAN:
+            many = (np.array([rows * low, rows]), np.array([rows * high, rows]))
+        else:
+            levels = np.arange(self.query.levels.count)
+            many = (
+                rows * (levels <= self._row_code(low)),
+                rows * (levels <= self._row_code(high)),
+            )
+        nothing = np.zeros(self.width, dtype=np.int64)
+        return [(nothing, nothing), many]
+
+    def _row_code(self, value: int) -> int:
+        r = self.query.levels
+        return min(max((value - r.low) * r.count // (r.high - r.low), 0), r.count - 1)
+
+    def steps(self, rows: int, relation: Relation) -> Codes:
+        """For a sum the levels that a unit's range can span; everything for the others."""
+        r = self.query.levels
+        if self.query.measure is not Measure.SUM:
+            return np.arange(r.count, dtype=np.int64)
+        low, high = self.query.row_bounds
+        least, most = rows * min(low, 0), rows * max(high, 0)
+        if relation is not Relation.ADD_REMOVE:
+            least, most = least - most, most - least
+        down, up = (-(-distance * r.count // (r.high - r.low)) for distance in (-least, most))
+        return steps_between(down, up, r.count)
+
+
+@lru_cache
+def _spans(low: int, high: int, rows: int) -> tuple[tuple[int, int], ...]:
+    """What up to ``rows`` numbers from ``low`` to ``high`` can add up to, as intervals."""
+    found = []
+    start, stop = 0, 0
+    for number in range(1, rows + 1):
+        least, most = number * low, number * high
+        if least > stop + 1 or most < start - 1:
+            found.append((start, stop))
+            start, stop = least, most
+        else:
+            start, stop = min(start, least), max(stop, most)
+    return (*found, (start, stop))

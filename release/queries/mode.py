@@ -14,9 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from release.answers import Codes
-from release.guarantee import Differences
 from release.queries.kind import Prepared, Profiles, reached_by_pairs
-from release.spec import ModeQuery, Nominal, Ordered, ValueQuery, answer_domain
+from release.spec import (
+    INTEGER_LIMIT,
+    ModeQuery,
+    Nominal,
+    Ordered,
+    Relation,
+    ValueQuery,
+    plain_answers,
+)
 from release.sql import identifier, literal
 
 
@@ -56,14 +63,14 @@ class Mode:
         return 'sum("#value")'
 
     @property
-    def has_items(self) -> bool:
-        """Yes: a unit can have rows in several categories."""
-        return True
+    def items(self) -> int:
+        """One for each category."""
+        return self.width
 
     @property
     def width(self) -> int:
         """The number of categories."""
-        return answer_domain(self.query.domain).size
+        return plain_answers(self.query.domain).size
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """A profile is the unit's weight in each category."""
@@ -93,6 +100,20 @@ class Mode:
         within = reached_by_pairs(self, sums[near], leaving[:, near], profiles[:, near])
         return near[within]
 
-    def structural(self, rows_per_unit: int) -> Differences:
+    def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
+        """The categories that win with all that a unit can bring on their side.
+
+        Nothing else that it could bring helps a category more, against whichever rival. What wins
+        without help wins with it. Cost: |leaving|·categories.
+        """
+        most = rows if self.query.weight is None else rows * INTEGER_LIMIT
+        rest = sums - leaving
+        first = np.asarray(rest.argmax(axis=1), dtype=np.int64)
+        leader = rest[np.arange(len(rest)), first]
+        # A tie goes to the smaller code.
+        needed = leader[:, None] + (np.arange(self.width) > first[:, None])
+        return np.flatnonzero((rest + most >= needed).any(axis=0))
+
+    def steps(self, rows: int, relation: Relation) -> Codes:
         """Everything."""
-        return Differences.everything(answer_domain(self.query.domain).group)
+        return np.arange(self.width, dtype=np.int64)

@@ -25,7 +25,7 @@ from release.answers import Codes
 from release.errors import DataError, SpecError
 from release.queries.contributions import cells_of
 from release.reading import SpecFile
-from release.spec import Levels, Ordered, Relation, SqlQuery, answer_domain
+from release.spec import Levels, Ordered, Relation, SqlQuery, plain_answers
 from release.sql import identifier, literal, parts_of
 from release.tables import Tables, wide_table
 
@@ -38,38 +38,34 @@ class Rerun:
     """Confidential: the true codes, and all differences to the neighbours of this table."""
 
     codes: Codes
-    found: frozenset[int]
+    found: Codes
 
     def __repr__(self) -> str:
         return "Rerun(confidential)"
 
 
-def rerun(tables: Tables, spec_file: SpecFile, index: int) -> Rerun:
-    """Answer query ``index`` on the table and on every neighbour.
+def rerun(tables: Tables, spec_file: SpecFile, query: SqlQuery) -> Rerun:
+    """Answer ``query`` on the table and on every neighbour.
 
     Raises:
         SpecError: the statement is not one consistent SELECT over its table with the right columns.
         DataError: too many units, or the statement fails on the table or a neighbour.
     """
-    return _Statement(tables, spec_file, index).rerun()
+    return _Statement(tables, spec_file, query).rerun()
 
 
 class _Statement:
-    def __init__(self, tables: Tables, spec_file: SpecFile, index: int) -> None:
+    def __init__(self, tables: Tables, spec_file: SpecFile, query: SqlQuery) -> None:
         spec = spec_file.spec
-        query = spec.queries[index]
-        if not isinstance(query, SqlQuery):
-            raise TypeError("not a query of kind sql")
-        self.tables, self.query, self.field = tables, query, f"queries[{index}].sql"
-        self.size = answer_domain(query.domain).size
+        at = spec.place_of(query)
+        self.tables, self.query, self.field = tables, query, f"{at}.sql"
+        self.size = plain_answers(query.domain).size
         self.unit = identifier(spec.privacy.unit)
         self.relation = spec.privacy.neighbours
         self.keys = cells_of(spec_file, query).keys
         self.place = {key: number for number, key in enumerate(self.keys)}
         self._check()
-        condition = tables.condition(
-            f"queries[{index}].where", query.table, query.where, empirical=True
-        )
+        condition = tables.condition(f"{at}.where", query.table, query.where, empirical=True)
         order = ", ".join(identifier(c) for c in spec.table_columns(query.table))
         tables.run(
             f'CREATE OR REPLACE TABLE "#base" AS SELECT * FROM {wide_table(query.table)} '
@@ -91,7 +87,7 @@ class _Statement:
         reached = {0}
         for neighbour in self._neighbours(units):
             reached.update(((here - self._codes(neighbour)) % self.size).tolist())
-        return Rerun(here, frozenset(reached))
+        return Rerun(here, np.array(sorted(reached), dtype=np.int64))
 
     def _neighbours(self, units: list[str | int]) -> Iterator[str]:
         """The rows of every neighbour."""

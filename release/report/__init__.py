@@ -10,9 +10,20 @@ import warnings
 from dataclasses import dataclass
 from importlib import resources
 
+import numpy as np
+
 from release.answers import Topology
 from release.log import LawRecord, QueryRecord, ReleaseRecord
-from release.spec import Levels, Query, answer_domain
+from release.spec import (
+    Levels,
+    Part,
+    Query,
+    SqlQuery,
+    TupleQuery,
+    answer_columns,
+    answer_domain,
+    plain_answers,
+)
 
 MAX_ROWS = 200
 """Longer tables are cut in the report; the Parquet file has them whole."""
@@ -29,20 +40,30 @@ class PublicQuery:
     law: LawRecord | None
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The released answers as a reader reads them."""
-        labels = answer_domain(self.query.domain).labels
-        if isinstance(self.query.domain, Levels):
-            ends = [*(int(label) for label in labels[1:]), self.query.domain.levels.high]
-            texts = [f"{low} to {high}" for low, high in zip(labels, ends, strict=True)]
-            return tuple(texts[code] for code in self.codes)
-        return tuple(str(labels[code]) for code in self.codes)
+    def columns(self) -> tuple[str, ...]:
+        """The names of the keys and of the answer, or of each part of it."""
+        return (*self.record.by, *answer_columns(self.query))
 
     @property
     def rows(self) -> tuple[tuple[str, ...], ...]:
-        """Keys and answer, row by row."""
-        pairs = zip(self.keys, self.labels, strict=True)
-        return tuple((*key, label) for key, label in pairs)
+        """Keys and answer as a reader reads them, row by row."""
+        group = answer_domain(self.query).group
+        coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
+        plain = self.query.parts if isinstance(self.query, TupleQuery) else (self.query,)
+        labels = [
+            [_labels(one)[code] for code in codes.tolist()]
+            for one, codes in zip(plain, coordinates, strict=True)
+        ]
+        return tuple((*key, *answer) for key, *answer in zip(self.keys, *labels, strict=True))
+
+
+def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
+    """The answers of a domain; levels as from the least integer to the end."""
+    labels = plain_answers(query.domain).labels
+    if isinstance(query.domain, Levels):
+        ends = [*(int(label) for label in labels[1:]), query.domain.levels.high]
+        return tuple(f"{low} to {high}" for low, high in zip(labels, ends, strict=True))
+    return tuple(map(str, labels))
 
 
 def report_html(record: ReleaseRecord, queries: tuple[PublicQuery, ...]) -> str:
@@ -59,6 +80,7 @@ def report_html(record: ReleaseRecord, queries: tuple[PublicQuery, ...]) -> str:
             "record": public.record,
             "law": public.law,
             "by": public.record.by,
+            "columns": public.columns,
             "rows": public.rows[:MAX_ROWS],
             "left_out": max(0, len(public.rows) - MAX_ROWS),
             "picture": answers_svg(public),
@@ -70,9 +92,11 @@ def report_html(record: ReleaseRecord, queries: tuple[PublicQuery, ...]) -> str:
 
 def answers_svg(public: PublicQuery) -> str | None:
     """A picture of the released answers by key; None where a picture would not help."""
-    domain = answer_domain(public.query.domain)
     if len(public.record.by) != 1 or not 2 <= len(public.keys) <= 60:
         return None
+    if isinstance(public.query, TupleQuery):
+        return None
+    domain = plain_answers(public.query.domain)
     import io
 
     import matplotlib as mpl
