@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from release.cache import default_cache
-from release.cli import STAGES, guarded, parse_gap, print_verdict
+from release.cli import STAGES, guarded, is_worth_a_line, parse_gap, print_verdict
 from release.errors import ReleaseError
 from release.pipeline import Options, Published, run_release
 
@@ -93,10 +93,16 @@ def as_task(name: str, function: Callable[..., T], *arguments: Any) -> T:
     return cast("T", run(Sealed(arguments)).content)
 
 
+def watch(done: int, total: int, query: str) -> None:
+    """A progress line for each query, or for some of very many."""
+    if is_worth_a_line(done, total):
+        print(f"    {query} ({done + 1} of {total})", flush=True)  # noqa: T201 - as above
+
+
 @flow(name="dp-release", persist_result=False, retries=0, log_prints=False)
 def release_flow(spec: str, out: str, accept_gap: str = "0.000001") -> Sealed:
     """Run the release that ``spec`` describes into the folder ``out``."""
-    options = Options(parse_gap(accept_gap), default_cache())
+    options = Options(parse_gap(accept_gap), default_cache(), watch=watch)
     return Sealed(run_release(Path(spec), Path(out), as_task, options=options))
 
 

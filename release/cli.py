@@ -22,7 +22,9 @@ from release.exact import parse_exact
 from release.version import VERSION
 
 if TYPE_CHECKING:
-    from release.pipeline import Step
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
     from release.verify import Verdict
 
 T = TypeVar("T")
@@ -91,9 +93,10 @@ def run(
     from release.pipeline import Options, run_release
     from release.tables import Engine
 
-    options = Options(parse_gap(accept_gap), default_cache(), Engine(memory_limit))
-    with _stages() as step:
-        published = run_release(spec, out, step, options=options)
+    gap, cache, engine = parse_gap(accept_gap), default_cache(), Engine(memory_limit)
+    with _shown() as shown:
+        options = Options(gap, cache, engine, shown.watch)
+        published = run_release(spec, out, shown.step, options=options)
     if as_json:
         typer.echo(
             json.dumps(
@@ -222,27 +225,52 @@ def print_verdict(verdict: Verdict) -> None:
     typer.echo(f"{verdict.release_id}: {word}")
 
 
+class _Shown:
+    """Shows which stage is at work and on which query: live on a terminal, else line by line."""
+
+    def __init__(self, console: Console, progress: Progress) -> None:
+        self._console, self._progress = console, progress
+        self._stage = ""
+        self._task: TaskID | None = None
+
+    def step(self, name: str, function: Callable[..., T], *arguments: Any) -> T:
+        """Run one stage."""
+        self._stage = STAGES[name]
+        self._task = self._progress.add_task(self._stage, total=1)
+        if self._progress.disable:
+            self._console.print(self._stage)
+        result = function(*arguments)
+        self._progress.update(self._task, total=1, completed=1, description=self._stage)
+        return result
+
+    def watch(self, done: int, total: int, query: str) -> None:
+        """Show that the stage turns to the next query."""
+        if self._task is not None:
+            told = f"{self._stage}: {query} ({done + 1} of {total})"
+            self._progress.update(self._task, total=total, completed=done, description=told)
+        if self._progress.disable and is_worth_a_line(done, total):
+            self._console.print(f"  {query} ({done + 1} of {total})")
+
+
+def is_worth_a_line(done: int, total: int, lines: int = 20) -> bool:
+    """Whether a log should tell of this query: of few every one, of many about ``lines``."""
+    return done * lines // total != (done - 1) * lines // total
+
+
 @contextmanager
-def _stages() -> Iterator[Step]:
-    """A step that shows which stage is at work: a live line on a terminal, else a line a stage."""
+def _shown() -> Iterator[_Shown]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True, highlight=False)
-    columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
+    console = Console(stderr=True, highlight=False, markup=False)
+    columns = (
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as progress:
-
-        def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
-            task = progress.add_task(STAGES[name], total=1)
-            if progress.disable:
-                console.print(STAGES[name])
-            result = function(*arguments)
-            progress.update(task, completed=1)
-            return result
-
-        yield step
+        yield _Shown(console, progress)
 
 
 def one_line(error: BaseException) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from release.agreement import loss_of
 from release.cache import DesignCache
@@ -26,7 +26,7 @@ from release.ladder import GAP, Design, design
 from release.queries import differences_without_data
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise
-from release.spec import SqlQuery, answer_domain
+from release.spec import Query, SqlQuery, answer_domain
 from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
@@ -69,17 +69,35 @@ class Noisy:
     codes: tuple[Codes, ...]
 
 
+Watch: TypeAlias = Callable[[int, int, str], None]
+"""Told of each query before a stage turns to it: how many are done, of how many, and its name."""
+
+
+def unwatched(done: int, total: int, query: str) -> None:
+    """Nobody watches."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How a release is run; nothing here changes what it promises.
 
     A law that some other could beat by more than the share ``accept_gap`` is refused. Laws that
     follow from the spec alone are kept in the ``cache``. ``engine`` bounds what DuckDB may use.
+    ``watch`` is told of the queries within each stage.
     """
 
     accept_gap: Fraction = GAP
     cache: DesignCache | None = None
     engine: Engine | None = None
+    watch: Watch = unwatched
+
+
+def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
+    """The released queries, each after ``watch`` was told of it."""
+    released = spec_file.spec.released
+    for done, query in enumerate(released):
+        watch(done, len(released), query.name)
+        yield query
 
 
 def run_release(
@@ -105,8 +123,8 @@ def run_release(
     # Refused before any confidential value is read, and charged again before any is drawn upon.
     charges(spec_file)
     with step("load", load, spec_file, chosen.engine) as tables:
-        answered = step("answer", answer, tables, spec_file)
-    differences = step("differences", find_differences, answered, spec_file)
+        answered = step("answer", answer, tables, spec_file, chosen.watch)
+    differences = step("differences", find_differences, answered, spec_file, chosen.watch)
     designs = step("design", design_all, differences, spec_file, chosen)
     charged = step("charge", charges, spec_file)
     noisy = step("draw", draw, answered, designs, test_source or os.urandom)
@@ -155,7 +173,7 @@ def load(spec_file: SpecFile, engine: Engine | None = None) -> Tables:
     return Tables(spec_file, engine)
 
 
-def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
+def answer(tables: Tables, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[Answered, ...]:
     """The true answers of all queries, with what their differences are found from."""
     from release.queries.contributions import (
         contributions,
@@ -164,7 +182,7 @@ def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
     from release.queries.statement import rerun
 
     found = []
-    for query in spec_file.spec.released:
+    for query in _watched(spec_file, watch):
         if isinstance(query, SqlQuery):
             run_again = rerun(tables, spec_file, query)
             found.append(Answered(run_again, run_again.codes))
@@ -176,14 +194,14 @@ def answer(tables: Tables, spec_file: SpecFile) -> tuple[Answered, ...]:
 
 
 def find_differences(
-    answered: tuple[Answered, ...], spec_file: SpecFile
+    answered: tuple[Answered, ...], spec_file: SpecFile, watch: Watch = unwatched
 ) -> tuple[Differences, ...]:
     """The differences of each query: seen in the tables, or from the declaration alone."""
     from release.queries.differences import empirical_differences, seen_differences
     from release.queries.statement import Rerun
 
     found = []
-    for query, one in zip(spec_file.spec.released, answered, strict=True):
+    for query, one in zip(_watched(spec_file, watch), answered, strict=True):
         if isinstance(one.contributed, Rerun):
             found.append(seen_differences(one.contributed.found, answer_domain(query)))
         elif query.is_empirical:
@@ -206,7 +224,7 @@ def design_all(
     cache = options.cache
     solved: dict[object, Design] = {}
     designs = []
-    for query, found in zip(spec_file.spec.released, differences, strict=True):
+    for query, found in zip(_watched(spec_file, options.watch), differences, strict=True):
         guarantee = query.promised.to_guarantee()
         topologies = tuple(part.topology for part in answer_domain(query).parts)
         problem = (found, guarantee, topologies, repr(query.loss))

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.cli import main
+from release.cli import is_worth_a_line, main
 from tests.conftest import PROJECT
 from tests.small import Row, Small, query, table_of, write_rows
 
@@ -69,6 +69,23 @@ def test_a_release_is_run_and_verified(
         assert json.loads(printed)["verified"] == "complete"
     assert auditor.stat().st_mode & 0o777 == 0o700
     assert auditor.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_each_query_is_told_of_in_each_stage(
+    capsys: pytest.CaptureFixture[str], small: Path, tmp_path: Path
+) -> None:
+    told = run(capsys, "run", small, "--out", tmp_path / "out")[2].splitlines()
+    lines = ["  the_mode (1 of 2)", "  the_count (2 of 2)"]
+    starts = [place for place, line in enumerate(told) if line == lines[0]]
+    assert [told[start : start + 2] for start in starts] == [lines] * 3
+    assert told[starts[0] - 1] == "answering the queries"
+
+
+@pytest.mark.parametrize("total", [1, 7, 20, 21, 4999, 10_000])
+def test_of_very_many_queries_a_log_tells_of_some(total: int) -> None:
+    shown = [done for done in range(total) if is_worth_a_line(done, total)]
+    assert shown[0] == 0
+    assert len(shown) == min(total, 20)
 
 
 def test_a_worst_case_release_needs_no_auditor(

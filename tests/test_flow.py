@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from release.pipeline import auditor_half
 from release.verify import verify
 from tests.conftest import PROJECT
-from tests.small import Row, Small, query
+from tests.small import Row, Small, joint, part, query, write_rows
 
 # Strings that occur nowhere but in the confidential table.
 ROWS: list[Row] = [
@@ -41,12 +42,26 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+COUNTED = "SELECT place, count(*) AS answer FROM rows GROUP BY place"
+
+EVERY_KIND = [
+    query("mode"),
+    query("count", differences="structural"),
+    query("level"),
+    query("count", name="own") | {"kind": "sql", "sql": COUNTED},
+    joint("rows_here", "total", name="jointly"),
+    part("rows_here", "count"),
+    part("total", "level"),
+]
+
+
 def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table(
     tmp_path: Path, home: Path
 ) -> None:
-    spec = Small(ROWS, [query("mode"), query("count")]).write(tmp_path)
+    spec = Small(ROWS, EVERY_KIND).write(tmp_path)
     done = run_flow(spec, tmp_path / "out", home)
     assert done.returncode == 0, done.stderr
+    assert [done.stdout.count(f"{q['name']} (") for q in EVERY_KIND] == [3, 3, 3, 3, 3, 0, 0]
     assert "small: verified" in done.stdout
     assert "Traceback" not in done.stderr
     public = tmp_path / "out" / "public" / "small"
@@ -63,6 +78,18 @@ def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table
     shown = done.stdout + done.stderr
     assert "zebra" not in shown
     assert "104729" not in shown
+
+
+def test_the_flow_publishes_the_values_of_units(tmp_path: Path, home: Path) -> None:
+    own = query("mode", name="own", by=["unit"], differences="structural") | {"kind": "value"}
+    spec = Small(ROWS, [own]).plain()
+    spec["privacy"] |= {"neighbours": "attribute", "attribute": "kind"}
+    spec["keys"]["unit"] = [f"zebra-{i}" for i in range(9)]
+    write_rows(tmp_path / "rows.parquet", ROWS)
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+    done = run_flow(tmp_path / "spec.yaml", tmp_path / "out", home)
+    assert done.returncode == 0, done.stderr
+    assert verify(tmp_path / "out" / "public" / "small").complete
 
 
 def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(tmp_path: Path, home: Path) -> None:
