@@ -1,9 +1,9 @@
 """The files behind a declared table: finding them, checking them, reading them in SQL.
 
 A path names Parquet files or CSV files (one, or several by a glob), a folder of Parquet files whose
-subfolders may be partitions (``day=2024-01-05/part-0.parquet``), or a DuckDB database file, of
-which ``relation`` names the table or view. The declaration rules, never the file: columns are taken
-by name, and a file that does not have them in a fitting type is refused.
+subfolders may be partitions (``day=2024-01-05/part-0.parquet``), or a DuckDB or SQLite database
+file, of which ``relation`` names the table or view. The declaration rules, never the file: columns
+are taken by name, and a file that does not have them in a fitting type is refused.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from release.errors import DataError, SpecError
 from release.reading import SpecFile
 from release.spec import ColumnType, Table
 from release.sql import identifier, literal
+from release.sqlite import is_sqlite
 
 SQL_TYPES = {
     ColumnType.STRING: "VARCHAR",
@@ -40,10 +41,11 @@ class Format(Enum):
     PARQUET = "parquet"
     CSV = "csv"
     DUCKDB = "duckdb"
+    SQLITE = "sqlite"
 
 
 _ENDINGS = {".parquet": Format.PARQUET, ".csv": Format.CSV}
-_DATABASES = {".duckdb", ".db", ".ddb"}
+_DATABASES = {".duckdb", ".db", ".ddb", ".sqlite", ".sqlite3"}
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,14 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         )
     kinds = {_ENDINGS.get(file.suffix.lower()) for file in files}
     if is_database:
-        return Source((path.resolve(),), Format.DUCKDB, path.parent.resolve())
+        kind = Format.SQLITE if is_sqlite(path) else Format.DUCKDB
+        return Source((path.resolve(),), kind, path.parent.resolve())
     if len(kinds) != 1 or None in kinds:
         raise SpecError(field, "the files must all be .parquet or all .csv")
     found = tuple(file.resolve() for file in files)
     root = path.resolve() if path.is_dir() else path.parent
-    kind = kinds.pop() or Format.PARQUET
     partitions = _partitions(field, root, found) if path.is_dir() else ()
-    return Source(found, kind, root, partitions)
+    return Source(found, kinds.pop() or Format.PARQUET, root, partitions)
 
 
 def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
@@ -124,7 +126,7 @@ def _glob(path: Path) -> Iterator[Path]:
 
 
 def scan_sql(name: str, table: Table, source: Source) -> str:
-    """What a SELECT reads the declared columns from."""
+    """What a SELECT reads the declared columns from, unless that is an SQLite file."""
     if source.format is Format.CSV:
         return _csv_scan(name, table, source)
     if source.format is Format.DUCKDB:

@@ -35,6 +35,7 @@ from release.sources import (
 )
 from release.spec import INTEGER_LIMIT, ColumnType
 from release.sql import identifier, literal, row_expression
+from release.sqlite import batches
 
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
@@ -122,7 +123,6 @@ class Tables:
         table = self._spec_file.spec.tables[name]
         if source.format is Format.DUCKDB:
             check_relation(name, table, self.connection)
-        scan = scan_sql(name, table, source)
         unit_name = self._spec_file.spec.privacy.unit
         columns = ", ".join(
             # A clamped unit would be another unit's.
@@ -131,16 +131,34 @@ class Tables:
             for column, kind in table.columns.items()
         )
         unit = identifier(unit_name)
-        selected = f"SELECT {columns} FROM {scan} WHERE {unit} IS NOT NULL"
+
+        def selected(scan: str) -> str:
+            return f"SELECT {columns} FROM {scan} WHERE {unit} IS NOT NULL"
+
+        if source.format is Format.SQLITE:
+            self._copy(name, batches(name, table, source.files[0]), selected('"#incoming"'))
+            self._enforce(name)
+            return
+        scanned = selected(scan_sql(name, table, source))
         with _engine_errors(f"tables.{name}.path"):
             if source.format is Format.CSV:
                 # Read once, for its rejected rows are known only then.
-                self.connection.execute(f"CREATE TABLE {given_table(name)} AS {selected}")
+                self.connection.execute(f"CREATE TABLE {given_table(name)} AS {scanned}")
                 self._refuse_rejected_rows(name, source)
             else:
                 # Read where it lies, as often as it is asked for: a copy could fill the memory.
-                self.connection.execute(f"CREATE VIEW {given_table(name)} AS {selected}")
+                self.connection.execute(f"CREATE VIEW {given_table(name)} AS {scanned}")
             self._enforce(name)
+
+    def _copy(self, name: str, given: Iterator[pa.Table], selected: str) -> None:
+        """Store what comes in batches; ``selected`` reads the declared columns of one."""
+        make = f"CREATE TABLE {given_table(name)} AS {selected}"
+        for batch in given:
+            self.connection.register("#incoming", batch)
+            with _engine_errors(f"tables.{name}.path"):
+                self.connection.execute(make)
+            self.connection.unregister("#incoming")
+            make = f"INSERT INTO {given_table(name)} {selected}"
 
     def _enforce(self, name: str) -> None:
         """The view with the contract kept: values clamped, rows dropped, or the table refused."""

@@ -17,7 +17,8 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 
-from release.pipeline import Published, run_release
+from release.pipeline import Published, answer, load, run_release
+from release.reading import read_spec
 from tests.conftest import PROJECT
 
 SPECS = PROJECT / "tests" / "specs"
@@ -56,20 +57,20 @@ def test_daily_energy_of_1416_homes(lcl_daily: Path, tmp_path: Path) -> None:
         "above_15_kwh": (119, [int(wh > 15000) for wh in energy], lambda total, _: total),
         "time_of_use_share": (20, share, lambda total, homes: level(total, homes, 100, 20)),
     }
-    for name, (size, values, answer) in kinds.items():
+    for name, (size, values, measured) in kinds.items():
         homes = defaultdict(list)
         for (circuit, _, _), value in zip(rows, values, strict=True):
             homes[circuit].append(value)
         found = set()
         for own in homes.values():
             total, count = sum(own), len(own)
-            here = answer(total, count)
+            here = measured(total, count)
             for out in own:
-                found.add(here - answer(total - out, count - 1))
+                found.add(here - measured(total - out, count - 1))
                 for into in values:
-                    found.add(here - answer(total - out + into, count))
+                    found.add(here - measured(total - out + into, count))
             for into in values:
-                found.add(here - answer(total + into, count + 1))
+                found.add(here - measured(total + into, count + 1))
         found.discard(0)
         assert differences_of(published, name) == both_ways(found, size), name
         released = pq.read_table(published.public / "data" / f"{name}.parquet")
@@ -109,3 +110,85 @@ def test_peak_hours_of_twelve_neighbourhoods_on_ten_days(
                 found.update((here - (totals - out + into).argmax(axis=1)).tolist())
     found.discard(0)
     assert differences_of(published, "peak_hour") == both_ways(found, 24)
+
+
+def mean_differences(
+    homes: dict[str, dict[str, tuple[int, int]]], classes: dict[str, str], levels: int, high: int
+) -> set[int]:
+    """All differences of the means by class and period when one home replaces another, or none.
+
+    ``homes[period][home]`` is the home's sum and its number of rows there.
+    """
+    found: set[int] = set()
+
+    def codes(totals: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.where(
+            rows > 0, np.minimum(totals * levels // np.maximum(rows * high, 1), levels - 1), 0
+        )
+
+    for own in homes.values():
+        everyone = np.array([*own.values(), (0, 0)])
+        members = defaultdict(lambda: [(0, 0)])
+        for home, numbers in own.items():
+            members[classes[home]].append(numbers)
+        for place in set(classes.values()):
+            leaving = np.array(members[place])
+            total, rows = leaving.sum(axis=0)
+            here = codes(np.array(total), np.array(rows))
+            there = codes(
+                total - leaving[:, None, 0] + everyone[None, :, 0],
+                rows - leaving[:, None, 1] + everyone[None, :, 1],
+            )
+            found.update(np.unique(here - there).tolist())
+    return found - {0}
+
+
+def test_monthly_load_of_twelve_neighbourhoods(lcl_halfhourly: Path, tmp_path: Path) -> None:
+    """5.4 million half hours; each home of a neighbourhood is replaced by each home and by none."""
+    published = run_release(SPECS / "lcl_monthly.yaml", tmp_path)
+    assert published.verdict is not None
+    assert published.verdict.complete
+    rows = duckdb.execute(
+        f"SELECT month(ts), household_id, sum(least(wh, 5000))::BIGINT, count(*) "
+        f"FROM '{lcl_halfhourly}/lcl_halfhourly_2013.parquet' GROUP BY ALL"
+    ).fetchall()
+    places = dict(
+        duckdb.execute(
+            f"SELECT household_id, neighbourhood FROM '{lcl_halfhourly}/households_325.parquet'"
+        ).fetchall()
+    )
+    homes: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    for month, home, total, count in rows:
+        homes[month][home] = (total, count)
+    found = mean_differences(homes, places, 40, 400)
+    assert differences_of(published, "monthly_load") == both_ways(found, 40)
+
+
+def test_homes_and_energy_by_class_and_month(lcl_daily: Path, tmp_path: Path) -> None:
+    """3.5 million days; counts of homes against the engine, means against all replacements."""
+    published = run_release(SPECS / "lcl_acorn.yaml", tmp_path)
+    assert published.verdict is not None
+    assert published.verdict.complete
+    spec_file = read_spec(SPECS / "lcl_acorn.yaml")
+    rows = duckdb.execute(
+        f"SELECT strftime(day, '%Y-%m'), household_id, sum(least(energy_wh, 50000))::BIGINT, "
+        f"count(energy_wh) FROM '{lcl_daily}/lcl_daily.parquet' GROUP BY ALL"
+    ).fetchall()
+    classes = dict(
+        duckdb.execute(
+            f"SELECT household_id, acorn FROM '{lcl_daily}/households.parquet'"
+        ).fetchall()
+    )
+    homes: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    seen: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for month, home, total, count in rows:
+        if month in spec_file.keys["month"]:
+            seen[classes[home], month].add(home)
+            if count:
+                homes[month][home] = (total, count)
+    with load(spec_file) as tables:
+        counted = answer(tables, spec_file)[1].codes.tolist()
+    keys = sorted((one, month) for one in set(classes.values()) for month in homes)
+    assert counted == [len(seen[key]) for key in keys]
+    found = mean_differences(homes, classes, 50, 50_000)
+    assert differences_of(published, "mean_day") == both_ways(found, 50)

@@ -166,3 +166,66 @@ def test_survey_records_by_value_mode_and_count(acs: Path, tmp_path: Path) -> No
         for index, sex in enumerate(["1", "2"]):
             assert by_sex.codes[2 * place + index] == sum(row["SEX"] == sex for row in here)
     assert verify(run_release(path, tmp_path / "areas").public).complete
+
+
+def test_tenure_and_income_decile_jointly(acs: Path, tmp_path: Path) -> None:
+    """The commonest of both by area, as one answer: every person replaced by every other."""
+    source = acs / "national2019.parquet"
+    numbered(source, tmp_path / "persons.parquet")
+    persons = tmp_path / "persons.parquet"
+    areas, tenures = values(persons, "PUMA"), values(persons, "OWN_RENT")
+    deciles = values(persons, "PINCP_DECILE")
+    sizes = (len(tenures), len(deciles))
+    parts = [
+        query("tenure", "mode", ["PUMA"], {"nominal": tenures}, of="OWN_RENT"),
+        query("decile", "mode", ["PUMA"], {"nominal": deciles}, of="PINCP_DECILE"),
+    ]
+    for part in parts:
+        del part["guarantee"], part["differences"]
+    queries = [
+        {**query("seen", "tuple", ["PUMA"], None), "differences": "empirical"},
+        query("worst_case", "tuple", ["PUMA"], None),
+    ]
+    for one in queries:
+        one["of"] = ["tenure", "decile"]
+        del one["domain"]
+    columns = ["PUMA", "OWN_RENT", "PINCP_DECILE"]
+    privacy = {"neighbours": "replace_one", "fixed": ["PUMA"]}
+    path = spec(tmp_path, columns, {"PUMA": areas}, [*parts, *queries], **privacy)
+    spec_file = read_spec(path)
+    with load(spec_file) as tables:
+        answered = answer(tables, spec_file)
+    found = find_differences(answered, spec_file)
+
+    def profile(row: dict[str, str | None]) -> tuple[np.ndarray, ...]:
+        return tuple(
+            np.array([int(row[column] == label) for label in labels])
+            for column, labels in (("OWN_RENT", tenures), ("PINCP_DECILE", deciles))
+        )
+
+    table = pq.read_table(source, columns=columns).to_pylist()
+    everyone = {(row["OWN_RENT"], row["PINCP_DECILE"]): profile(row) for row in table}
+    everyone["nobody", "nobody"] = (np.zeros(sizes[0], int), np.zeros(sizes[1], int))
+    seen: set[tuple[int, ...]] = set()
+    for place, area in enumerate(areas):
+        here = [(row["OWN_RENT"], row["PINCP_DECILE"]) for row in table if row["PUMA"] == area]
+        totals = [sum(everyone[one][part] for one in here) for part in range(2)]
+        true = [int(np.argmax(total)) for total in totals]
+        assert answered[0].codes[place] == true[0] * sizes[1] + true[1]
+        for out in {*here, ("nobody", "nobody")}:
+            for into in everyone.values():
+                there = [np.argmax(totals[i] - everyone[out][i] + into[i]) for i in range(2)]
+                gaps = [int(true[i] - there[i]) for i in range(2)]
+                for sign in (1, -1):
+                    seen.add(tuple(sign * gap % n for gap, n in zip(gaps, sizes, strict=True)))
+    for place, size in enumerate(sizes):
+        if not any(shift[place] for shift in seen):  # categories: everything stands in
+            seen |= {tuple(s * (i == place) for i in range(2)) for s in range(1, size)}
+    assert set(found[0].shifts) == seen - {(0, 0)}
+    assert len(found[1].shifts) == sizes[0] * sizes[1] - 1
+    published = run_release(path, tmp_path / "out")
+    assert published.verdict is not None
+    assert published.verdict.complete
+    released = pq.read_table(published.public / "data" / "seen.parquet")
+    assert released.column_names == ["PUMA", "answer_tenure", "answer_decile", "answer_code"]
+    assert set(released.column("answer_decile").to_pylist()) <= set(deciles)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,93 @@ def test_a_database_file_that_cannot_serve_is_refused(tmp_path: Path) -> None:
         connection.execute('ALTER TABLE "select" ALTER wh TYPE VARCHAR')
     with pytest.raises(SpecError, match=r"tables\.rows\.columns\.wh: declared integer"):
         answers(spec_for(tmp_path, "utility.duckdb", relation="select"))
+
+
+def lite(path: Path, rows: list[Row] = ROWS, types: str = "text, text, int, int, int") -> None:
+    """A table named by a keyword, with types as SQLite takes them: hints."""
+    columns = ["unit", "place", "day", "kind", "wh"]
+    declared = ", ".join(f"{c} {t}" for c, t in zip(columns, types.split(", "), strict=True))
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f'CREATE TABLE "select" ({declared})')
+        connection.execute('CREATE VIEW seen AS SELECT * FROM "select"')
+        connection.executemany(
+            'INSERT INTO "select" VALUES (?, ?, ?, ?, ?)',
+            [[row.get(column) for column in columns] for row in rows],
+        )
+
+
+@pytest.mark.parametrize("relation", ["select", "seen"])
+@pytest.mark.parametrize("name", ["utility.db", "utility.sqlite", "an odd? name#.sqlite3"])
+def test_a_table_or_view_of_an_sqlite_file(
+    name: str, relation: str, tmp_path: Path, expected: list[list[int]]
+) -> None:
+    path = tmp_path / name.replace("?", "%3f")
+    lite(path)
+    before = path.read_bytes()
+    assert answers(spec_for(tmp_path, path.name, relation=relation)) == expected
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([path.name, "plain", "spec.yaml"])
+
+
+def test_an_sqlite_file_is_read_in_batches(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 7}
+        for i in range(150_000)
+    ]
+    lite(tmp_path / "large.db", rows)
+    pq.write_table(table_of(rows), tmp_path / "rows.parquet")
+    one = answers(spec_for(tmp_path, "rows.parquet"))
+    assert answers(spec_for(tmp_path, "large.db", relation="select")) == one
+
+
+def test_dates_of_an_sqlite_file_are_text(tmp_path: Path) -> None:
+    days = ["2024-01-05", "2024-01-06", None, "2024-01-05"]
+    rows: list[Row] = [{"unit": f"u{i}", "place": "a", "day": d} for i, d in enumerate(days)]
+
+    def seen(folder: Path) -> list[list[int]]:
+        folder.mkdir()
+        lite(folder / "x.db", rows)
+        path = spec_for(folder, "x.db", relation="select")
+        plain = yaml.safe_load(path.read_text())
+        plain["tables"]["rows"]["columns"]["day"] = "date"
+        plain["keys"]["day"] = ["2024-01-05", "2024-01-06"]
+        plain["queries"] = [query("count", by=["day"])]
+        path.write_text(yaml.safe_dump(plain))
+        return answers(path)
+
+    assert seen(tmp_path / "good") == [[2, 1]]
+    rows[3]["day"] = "5th of January"
+    with pytest.raises(DataError, match="ConversionException") as caught:
+        seen(tmp_path / "bad")
+    assert "January" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("wh", "many"), ("wh", 1.5), ("place", 7), ("place", b"\xff"), ("kind", "1")],
+)
+def test_a_value_of_an_sqlite_file_has_its_declared_type(
+    column: str, value: object, tmp_path: Path
+) -> None:
+    lite(tmp_path / "x.db", [*ROWS, {**ROWS[0], column: value}], ", ".join(["blob"] * 5))
+    with pytest.raises(DataError, match=rf"^tables\.rows\.columns\.{column}: declared") as caught:
+        answers(spec_for(tmp_path, "x.db", relation="select"))
+    assert "many" not in str(caught.value)
+
+
+def test_an_sqlite_file_that_cannot_serve_is_refused(tmp_path: Path) -> None:
+    lite(tmp_path / "x.db")
+    with pytest.raises(SpecError, match=r"tables\.rows\.relation: 'none' is no table"):
+        answers(spec_for(tmp_path, "x.db", relation="none"))
+    path = spec_for(tmp_path, "x.db", relation="select")
+    plain = yaml.safe_load(path.read_text())
+    plain["tables"]["rows"]["columns"]["watts"] = "integer"
+    path.write_text(yaml.safe_dump(plain))
+    with pytest.raises(SpecError, match=r"tables\.rows\.columns\.watts: .* it has day, kind"):
+        answers(path)
+    (tmp_path / "y.db").write_bytes((tmp_path / "x.db").read_bytes()[:3000])
+    with pytest.raises(DataError, match=r"tables\.rows\.path: the table cannot be read"):
+        answers(spec_for(tmp_path, "y.db", relation="select"))
 
 
 def test_a_parquet_file_has_no_relation(tmp_path: Path) -> None:
