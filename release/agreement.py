@@ -5,8 +5,6 @@ Kept apart from :mod:`release.folder`, so that the verifier loads nothing that w
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -111,13 +109,3 @@ def adjacency_text(privacy: Privacy) -> str:
     if relation is Relation.REPLACE_ONE:
         return f"all rows of one {unit} are replaced by those of another{keeps}"
     return f"all rows of one {unit} are removed, or those of a new one added{keeps}"
-
-
-def sha256(data: bytes) -> str:
-    """SHA-256 in hexadecimal. Of public bytes only: confidential ones are committed with a key."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def commit(key: bytes, data: bytes) -> str:
-    """The salted commitment to ``data`` under a fresh 32-byte key (FORMAT.md §4)."""
-    return "hmac-sha256:" + hmac.new(key, data, hashlib.sha256).hexdigest()

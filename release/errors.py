@@ -6,6 +6,7 @@
     ├── SpecError           (2)  the spec or the call is wrong: a field, what was found, the remedy
     ├── DataError           (1)  a table does not fit its declaration; never shows a value
     ├── BudgetError         (1)  the charges would exceed the cap
+    ├── LedgerError         (1)  the ledger is not intact, or an entry cannot come next
     ├── DesignError         (1)  no law could be proved to keep the promise
     ├── StorageError        (1)  the release could not be written; nothing was left behind
     └── VerificationError   (1)  a published file fails a check
@@ -46,6 +47,10 @@ class DataError(ReleaseError):
 
 class BudgetError(ReleaseError):
     """The charges of the release exceed its cap."""
+
+
+class LedgerError(ReleaseError):
+    """The ledger is missing or not intact, or an entry does not follow from those before."""
 
 
 class DesignError(ReleaseError):

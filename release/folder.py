@@ -26,11 +26,9 @@ from release.agreement import (
     SUMS,
     accuracy_of,
     adjacency_text,
-    commit,
     epsilon_everywhere,
     guarantee_kind,
     limits,
-    sha256,
     withheld,
 )
 from release.answers import Codes
@@ -38,6 +36,7 @@ from release.charge import Charge, Charges
 from release.errors import SpecError, StorageError
 from release.exact import format_down, format_exact, format_up
 from release.guarantee import deltas
+from release.hashes import commit, sha256
 from release.ladder import Design
 from release.log import (
     ChargeRecord,

@@ -278,10 +278,19 @@ def parse(model: type[R], data: bytes) -> R:
     Raises:
         ValueError: not JSON, a repeated key, not the one canonical form, or not the model.
     """
+    return model.model_validate(parse_plain(data))
+
+
+def parse_plain(data: bytes) -> Any:
+    """Read plain data from canonical JSON, strictly.
+
+    Raises:
+        ValueError: not JSON, a repeated key, or not the one canonical form.
+    """
     plain = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
     if rfc8785.dumps(plain) != data:
         raise ValueError("not in canonical form")
-    return model.model_validate(plain)
+    return plain
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

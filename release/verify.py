@@ -18,15 +18,14 @@ from release.agreement import (
     ENFORCED_BY,
     SUMS,
     adjacency_text,
-    commit,
     guarantee_kind,
     limits,
-    sha256,
     withheld,
 )
 from release.charge import charges
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact import format_exact
+from release.hashes import commit, sha256
 from release.keys import check_keys, declared_keys, key_text
 from release.law_check import check_law, expect, shown
 from release.log import (
