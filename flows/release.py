@@ -100,9 +100,12 @@ def watch(done: int, total: int, query: str) -> None:
 
 
 @flow(name="dp-release", persist_result=False, retries=0, log_prints=False)
-def release_flow(spec: str, out: str, accept_gap: str = "0.000001") -> Sealed:
-    """Run the release that ``spec`` describes into the folder ``out``."""
-    options = Options(parse_gap(accept_gap), default_cache(), watch=watch)
+def release_flow(
+    spec: str, out: str, accept_gap: str = "0.000001", key: str | None = None
+) -> Sealed:
+    """Run the release that ``spec`` describes into the folder ``out``; ``key`` is a file's name."""
+    signing = None if key is None else Path(key)
+    options = Options(parse_gap(accept_gap), default_cache(), watch=watch, key=signing)
     return Sealed(run_release(Path(spec), Path(out), as_task, options=options))
 
 
@@ -112,11 +115,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("spec", help="the release spec, a YAML file")
     parser.add_argument("--out", required=True, help="the folder that holds the releases")
     parser.add_argument("--accept-gap", default="0.000001", help="as of dp-release run")
+    parser.add_argument("--key", default=os.environ.get("DP_RELEASE_KEY"), help="as above")
     given = parser.parse_args(arguments)
 
     def action() -> int:
         print(f"Running {given.spec} as a Prefect flow, one task a stage:")  # noqa: T201 - for people
-        published = cast("Published", release_flow(given.spec, given.out, given.accept_gap).content)
+        done = release_flow(given.spec, given.out, given.accept_gap, given.key)
+        published = cast("Published", done.content)
         if published.verdict is not None:
             print_verdict(published.verdict)
         print(f"report: {published.public / 'report.html'}")  # noqa: T201 - for people

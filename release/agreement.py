@@ -17,13 +17,13 @@ from release.log import Accuracy
 from release.losses import Loss, LossName, joint_loss, probability_within, table_loss
 from release.spec import Privacy, Query, Relation, TableLoss, answer_domain
 
-SUMS = "SHA256SUMS"
+SUMS, ATTESTATION, PROOF = "SHA256SUMS", "attestation.dsse.json", "ledger.proof"
 
-WITHHELD = (
-    "attestation.dsse.json and ledger.proof: this version signs nothing and keeps no ledger; "
-    "the budget cap of the spec was enforced within this release only",
-    "datapackage.json and registry.yaml: not written by this version",
+NO_LEDGER_WITHHELD = (
+    "attestation.dsse.json and ledger.proof: the curator keeps no ledger, so nothing is signed and "
+    "the budget cap of the spec was enforced within this release only"
 )
+WITHHELD = ("datapackage.json and registry.yaml: not written by this version",)
 INSTANCE_WITHHELD = (
     "laws, differences and accuracy of instance-specific queries: they depend on the confidential "
     "table; an auditor opens their commitments with the auditor's half"
@@ -46,9 +46,13 @@ ENFORCED_BY = (
 )
 
 
-def withheld(*, instance: bool) -> list[str]:
+def withheld(*, instance: bool, ledger: bool) -> list[str]:
     """What a release leaves out, in words."""
-    return [*([INSTANCE_WITHHELD] if instance else []), *WITHHELD]
+    return [
+        *([INSTANCE_WITHHELD] if instance else []),
+        *([] if ledger else [NO_LEDGER_WITHHELD]),
+        *WITHHELD,
+    ]
 
 
 def limits(*, instance: bool) -> list[str]:

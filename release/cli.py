@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from release import ledger_cli
 from release.errors import ReleaseError, SpecError
 from release.exact import parse_exact
 from release.version import VERSION
@@ -36,6 +37,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(ledger_cli.app)
+app.command("key")(ledger_cli.create_key_command)
 
 # Typer's own root of all complaints about the call; it is exported by its children only.
 _USAGE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
@@ -83,6 +87,12 @@ def run(
     memory_limit: Annotated[
         str | None, typer.Option(help="What the engine may hold in memory, such as 2GB.")
     ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="DP_RELEASE_KEY", help="The file of the key that signs for OUT/ledger."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run a release: load, answer, design the noise, draw, publish, verify.
@@ -95,7 +105,7 @@ def run(
 
     gap, cache, engine = parse_gap(accept_gap), default_cache(), Engine(memory_limit)
     with _shown() as shown:
-        options = Options(gap, cache, engine, shown.watch)
+        options = Options(gap, cache, engine, shown.watch, key)
         published = run_release(spec, out, shown.step, options=options)
     if as_json:
         typer.echo(
@@ -178,17 +188,32 @@ def verify(
         Path | None,
         typer.Option("--auditor", help="The auditor's half: of this release, or of all."),
     ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="The ledger that paid, to be replayed.")
+    ] = None,
+    trust: Annotated[
+        list[str] | None,
+        typer.Option(help="A public key of the curator's, or the file that holds it."),
+    ] = None,
+    since: Annotated[
+        Path | None, typer.Option(help="An older checkpoint that the ledger has to agree with.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Check a release without the confidential data: what is proved, tested, only asserted.
 
     Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor
     """
+    from release.provenance import Trust
+    from release.signing import read_public_key
     from release.verify import verify as check
 
+    if since is not None and ledger is None:
+        raise SpecError("--since", "an older checkpoint is held against a ledger; give --ledger")
+    keys = tuple(read_public_key(text) for text in trust or ())
     if auditor is not None and not (auditor / "openings.json").exists():
         auditor = auditor / public.resolve().name
-    verdict = check(public, auditor)
+    verdict = check(public, auditor, Trust(ledger, keys, since))
     if as_json:
         typer.echo(json.dumps(_plain(verdict), ensure_ascii=False))
     else:
@@ -215,7 +240,7 @@ def print_verdict(verdict: Verdict) -> None:
         ("Tested", verdict.tested),
         ("Only asserted", verdict.asserted),
         ("Left out of the release", verdict.withheld),
-        ("Not opened, for want of the auditor's half", verdict.unopened),
+        ("Not opened, for want of a half, a key or a ledger", verdict.unopened),
     ):
         if items:
             typer.echo(f"{title}:")

@@ -33,10 +33,12 @@ from release.errors import BudgetError, LedgerError, StorageError
 from release.exact import format_exact, parse_exact
 from release.hashes import decoded, encoded, sha256
 from release.log import Exact, Record, canonical, parse_plain
-from release.merkle import inclusion_proof, leaf_hash, root
+from release.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.signing import PublicKey, SignatureError, Signer, open_note, sign_note
+from release.storage import sync, write
 
 CHECKPOINT = "checkpoint"
+_PROOF = "c2sp.org/tlog-proof@v1"
 _NUMBER = re.compile(r"[0-9]{8}\.json", re.ASCII)
 _NOTHING = "sha256:" + "0" * 64
 _PERIODS = {"year": 4, "month": 7, "day": 10}
@@ -354,6 +356,24 @@ def replay(folder: Path) -> Replayed:
     return Replayed(state, tuple(entries), tuple(files))
 
 
+def read_ledger(folder: Path) -> Replayed:
+    """Read a ledger and hold its checkpoint against it: every entry has to be signed for.
+
+    Writers are kept out meanwhile, for an entry stands there before its checkpoint does.
+
+    Raises:
+        LedgerError, BudgetError: it is not intact.
+    """
+    with _alone(folder, fcntl.LOCK_SH):
+        ledger = replay(folder)
+        size = check_checkpoint(read_checkpoint(folder / CHECKPOINT), ledger)
+    if size != ledger.state.size:
+        raise LedgerError(
+            f"checkpoint: {ledger.state.size - size} entries at the end are not signed for"
+        )
+    return ledger
+
+
 def _read(number: int, data: bytes) -> Entry:
     try:
         return _ENTRY.validate_python(parse_plain(data))
@@ -425,9 +445,59 @@ def keys_at(ledger: Replayed, size: int) -> tuple[PublicKey, ...]:
     return tuple(keys)
 
 
-def prove_entry(ledger: Replayed, index: int) -> list[bytes]:
-    """The inclusion proof of an entry in the tree of the whole ledger."""
-    return inclusion_proof(ledger.leaves, index)
+def ledger_proof(ledger: Replayed, release_id: str, folder: Path) -> bytes:
+    """``ledger.proof``: that the commit of a release is in the ledger (C2SP tlog-proof).
+
+    The entry itself is the extra data. ``folder`` holds the checkpoint that signs for ``ledger``.
+
+    Raises:
+        LedgerError: the release is not committed, or the checkpoint is that of other entries.
+    """
+    done = ledger.state.committed.get(release_id)
+    note = read_checkpoint(folder / CHECKPOINT)
+    if done is None:
+        raise LedgerError(f"{release_id!r} is not committed")
+    if check_checkpoint(note, ledger) != ledger.state.size:
+        raise LedgerError("checkpoint: not that of all entries")
+    path = "".join(f"{encoded(one)}\n" for one in inclusion_proof(ledger.leaves, done.seq))
+    extra = encoded(ledger.files[done.seq])
+    return f"{_PROOF}\nextra {extra}\nindex {done.seq}\n{path}\n{note}".encode()
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What a ``ledger.proof`` says once it was checked: the entry, and the signed checkpoint."""
+
+    entry: Commit
+    checkpoint: str
+
+
+def open_proof(data: bytes, keys: tuple[PublicKey, ...]) -> Proved:
+    """Check a ``ledger.proof``: the entry is in the tree whose checkpoint one of the keys signed.
+
+    Raises:
+        LedgerError: it is not, or the file is not of that form.
+    """
+    pattern = (
+        rf"{re.escape(_PROOF)}\nextra (?P<extra>[A-Za-z0-9+/=]+)\nindex (?P<index>0|[1-9][0-9]*)\n"
+        r"(?P<path>(?:[A-Za-z0-9+/=]{44}\n){0,63})\n(?P<note>.*)"
+    )
+    try:
+        match = re.fullmatch(pattern, data.decode("utf-8"), re.ASCII | re.DOTALL)
+        if match is None:
+            raise LedgerError("ledger.proof: not of the form of a tlog-proof")
+        entry = _read(int(match["index"]), extra := decoded(match["extra"]))
+        path = [decoded(line) for line in match["path"].split()]
+        text = open_note(match["note"], keys)
+        origin, size, digest = text.splitlines()
+        found = root_from_inclusion(leaf_hash(extra), entry.seq, int(size), path)
+    except (ValueError, SignatureError) as error:
+        raise LedgerError(f"ledger.proof: {error}") from error
+    if not isinstance(entry, Commit) or entry.seq != int(match["index"]):
+        raise LedgerError("ledger.proof: the entry is no commit at its index")
+    if encoded(found) != digest or origin not in {key.name for key in keys}:
+        raise LedgerError("ledger.proof: the entry is not in the tree that was signed")
+    return Proved(entry, match["note"])
 
 
 Make: TypeAlias = Callable[[State], Entry]
@@ -593,15 +663,15 @@ def _next(state: State, date: str) -> _Next:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Hold the ledger's lock, which goes with the process and leaves no file."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise LedgerError(f"{folder}: no ledger there; make one: dp-release ledger init") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        for stray in folder.glob(".new-*"):
+        fcntl.flock(descriptor, how)
+        for stray in folder.glob(".new-*") if how == fcntl.LOCK_EX else ():
             stray.unlink(missing_ok=True)
         yield
     finally:
@@ -612,10 +682,10 @@ def _store(folder: Path, data: bytes, name: str) -> None:
     """Write a new file, whole and durable, where none is."""
     aside = folder / f".new-{secrets.token_hex(8)}"
     try:
-        _write(aside, data)
+        write(aside, data)
         os.link(aside, folder / name)
         aside.unlink()
-        _sync(folder)
+        sync(folder)
     except FileExistsError as error:
         raise LedgerError(f"{name}: written by somebody else at the same time") from error
     except OSError as error:
@@ -628,26 +698,11 @@ def _store(folder: Path, data: bytes, name: str) -> None:
 def _replace(path: Path, data: bytes) -> None:
     aside = path.parent / f".new-{secrets.token_hex(8)}"
     try:
-        _write(aside, data)
+        write(aside, data)
         aside.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         problem = error.strerror or type(error).__name__
         raise StorageError(f"{path}: the checkpoint cannot be written ({problem})") from error
     finally:
         aside.unlink(missing_ok=True)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

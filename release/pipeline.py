@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
@@ -20,12 +20,16 @@ from release.cache import DesignCache
 from release.charge import Charges, charges
 from release.errors import DesignError, ReleaseError
 from release.exact import format_up
-from release.folder import Result, check_free, publish
+from release.folder import About, Result, write_release
 from release.guarantee import Differences
 from release.ladder import GAP, Design, design
+from release.ledger import Spent
+from release.provenance import Trust
+from release.publication import LEDGER, Publication, open_ledger
 from release.queries import differences_without_data
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise
+from release.signing import read_key
 from release.spec import Query, SqlQuery, answer_domain
 from release.verify import Verdict, verify
 
@@ -83,13 +87,14 @@ class Options:
 
     A law that some other could beat by more than the share ``accept_gap`` is refused. Laws that
     follow from the spec alone are kept in the ``cache``. ``engine`` bounds what DuckDB may use.
-    ``watch`` is told of the queries within each stage.
+    ``watch`` is told of the queries within each stage. ``key`` signs, where there is a ledger.
     """
 
     accept_gap: Fraction = GAP
     cache: DesignCache | None = None
     engine: Engine | None = None
     watch: Watch = unwatched
+    key: Path | None = None
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
@@ -119,33 +124,51 @@ def run_release(
     """
     chosen = options or Options()
     spec_file = step("spec", read_spec, spec_path)
-    step("check", check_free, out, spec_file.spec.release.id)
-    # Refused before any confidential value is read, and charged again before any is drawn upon.
-    charges(spec_file)
-    with step("load", load, spec_file, chosen.engine) as tables:
-        answered = step("answer", answer, tables, spec_file, chosen.watch)
-    differences = step("differences", find_differences, answered, spec_file, chosen.watch)
-    designs = step("design", design_all, differences, spec_file, chosen)
-    charged = step("charge", charges, spec_file)
-    noisy = step("draw", draw, answered, designs, test_source or os.urandom)
-    del answered
     kind: Literal["RELEASE", "TEST"] = "RELEASE" if test_source is None else "TEST"
-    day = published or datetime.datetime.now(tz=datetime.UTC).date()
-    to = Destination(out, kind, day)
-    public = step("publish", publish_all, spec_file, designs, charged, noisy, to)
+    about = About(kind, published or datetime.datetime.now(tz=datetime.UTC).date())
+    with step("check", open_publication, out, spec_file, kind, chosen.key) as publication:
+        public = publication.recovered
+        if public is None:
+            # Refused before any confidential value is read, and charged before any is drawn upon.
+            charges(spec_file)
+            with step("load", load, spec_file, chosen.engine, publication) as tables:
+                answered = step("answer", answer, tables, spec_file, chosen.watch)
+            differences = step("differences", find_differences, answered, spec_file, chosen.watch)
+            designs = step("design", design_all, differences, spec_file, chosen)
+            charged = step("charge", charge, publication, spec_file, about.day)
+            source = test_source or os.urandom
+            noisy = step("draw", draw, publication, answered, designs, source)
+            del answered
+            public = step(
+                "publish", publish, publication, spec_file, designs, charged, noisy, about
+            )
     auditor = auditor_half(public)
-    verdict = step("verify", check_published, public, auditor) if kind == "RELEASE" else None
+    verdict = step("verify", check_published, public, auditor, out) if kind == "RELEASE" else None
     return Published(public, auditor, verdict)
 
 
-def check_published(public: Path, auditor: Path | None) -> Verdict:
+def open_publication(
+    out: Path, spec_file: SpecFile, kind: Literal["RELEASE", "TEST"], key: Path | None
+) -> Publication:
+    """Begin a publication, or go on with one that was cut off; a TEST run leaves ledgers alone.
+
+    Raises:
+        ReleaseError: as :class:`release.publication.Publication`.
+    """
+    signer = None if key is None else read_key(key)
+    ledger = open_ledger(out, signer) if kind == "RELEASE" else None
+    return Publication(out, spec_file.spec.release.id, ledger)
+
+
+def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
     """Verify what was just published; whatever goes wrong, it says that it is public.
 
     Raises:
         ReleaseError: it does not verify, or could not be verified.
     """
     try:
-        return verify(public, auditor)
+        ledger = out / LEDGER
+        return verify(public, auditor, Trust(ledger if ledger.is_dir() else None))
     except Exception as error:
         told = str(error) if isinstance(error, ReleaseError) else type(error).__name__
         raise ReleaseError(f"{public} is published but does not verify: {told}") from error
@@ -166,11 +189,13 @@ def auditor_half(public: Path) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def load(spec_file: SpecFile, engine: Engine | None = None) -> Tables:
+def load(
+    spec_file: SpecFile, engine: Engine | None = None, publication: Publication | None = None
+) -> Tables:
     """Open the confidential tables; to be closed by the caller."""
     from release.tables import Tables
 
-    return Tables(spec_file, engine)
+    return Tables(spec_file, engine, None if publication is None else publication.scratch())
 
 
 def answer(tables: Tables, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[Answered, ...]:
@@ -244,29 +269,42 @@ def design_all(
     return tuple(designs)
 
 
-def draw(answered: tuple[Answered, ...], designs: tuple[Design, ...], source: RandomBytes) -> Noisy:
+def charge(publication: Publication, spec_file: SpecFile, day: datetime.date) -> Charges:
+    """The charges of a release, reserved in the ledger where there is one.
+
+    Raises:
+        BudgetError: they exceed the cap of the spec, or of the ledger.
+        LedgerError, StorageError: the ledger cannot be written.
+    """
+    found = charges(spec_file)
+    publication.reserve(spec_file.spec.budget.scope, Spent(found.epsilon, found.delta), day)
+    return found
+
+
+def draw(
+    publication: Publication,
+    answered: tuple[Answered, ...],
+    designs: tuple[Design, ...],
+    source: RandomBytes,
+) -> Noisy:
     """One noisy code for each cell of each query; the only place where noise is drawn."""
-    pairs = zip(answered, designs, strict=True)
-    return Noisy(tuple(add_noise(one.codes, made.law, source) for one, made in pairs))
+
+    def once() -> Noisy:
+        pairs = zip(answered, designs, strict=True)
+        return Noisy(tuple(add_noise(one.codes, made.law, source) for one, made in pairs))
+
+    return publication.draw(once)
 
 
-@dataclass(frozen=True)
-class Destination:
-    """Where, as what and under which day a release is published."""
-
-    out: Path
-    kind: Literal["RELEASE", "TEST"]
-    day: datetime.date
-
-
-def publish_all(
+def publish(
+    publication: Publication,
     spec_file: SpecFile,
     designs: tuple[Design, ...],
     charged: Charges,
     noisy: Noisy,
-    to: Destination,
+    about: About,
 ) -> Path:
-    """Put the results together and publish them."""
+    """Put the results together, write them, and make them public."""
     from release.queries.contributions import cells_of
 
     results = tuple(
@@ -275,4 +313,6 @@ def publish_all(
             spec_file.spec.released, designs, charged.queries, noisy.codes, strict=True
         )
     )
-    return publish(spec_file, results, charged, to.out, to.kind, to.day)
+    of = replace(about, sequence=publication.sequence)
+    publication.stage(lambda folder: write_release(spec_file, results, charged, folder, of))
+    return publication.finish()

@@ -281,11 +281,33 @@ def attest(sums: dict[str, str], predicate: Predicate, signer: Signer) -> bytes:
     return rfc8785.dumps(envelope.model_dump(mode="json"))
 
 
-def open_attestation(data: bytes, keys: tuple[PublicKey, ...]) -> tuple[Statement, PublicKey]:
-    """The statement of an envelope and which of the keys has signed it.
+@dataclass(frozen=True)
+class Attestation:
+    """An envelope that was read, and not yet verified."""
+
+    statement: Statement
+    payload: bytes
+    key_id: str
+    signature: str
+
+    def verify(self, keys: tuple[PublicKey, ...]) -> PublicKey:
+        """Which of the keys has signed it.
+
+        Raises:
+            SignatureError: none of them, or not this.
+        """
+        for key in keys:
+            if key.key_id == self.key_id:
+                key.verify(_signature(self.signature), _authenticated(self.payload))
+                return key
+        raise SignatureError("signed by a key that is not known here")
+
+
+def read_attestation(data: bytes) -> Attestation:
+    """The statement of an envelope, before anybody has looked at the signature.
 
     Raises:
-        SignatureError: not an envelope of ours in its one form, or none of the keys signed it.
+        SignatureError: not an envelope of ours in its one form.
     """
     try:
         envelope = parse(Envelope, data)
@@ -296,8 +318,4 @@ def open_attestation(data: bytes, keys: tuple[PublicKey, ...]) -> tuple[Statemen
     if len(envelope.signatures) != 1:
         raise SignatureError("not one signature")
     (signature,) = envelope.signatures
-    for key in keys:
-        if key.key_id == signature.keyid:
-            key.verify(_signature(signature.sig), _authenticated(payload))
-            return statement, key
-    raise SignatureError("signed by a key that is not known here")
+    return Attestation(statement, payload, signature.keyid, signature.sig)

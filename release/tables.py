@@ -75,11 +75,13 @@ class Quality:
 class Tables:
     """The confidential tables of one run, open in a locked DuckDB with a private scratch folder.
 
-    Use it as a context manager; leaving it closes the engine and wipes the scratch folder. Its
-    representation shows nothing of the tables.
+    Use it as a context manager; leaving it closes the engine and wipes the scratch folder, which is
+    an empty one of its own unless given. Its representation shows nothing of the tables.
     """
 
-    def __init__(self, spec_file: SpecFile, engine: Engine | None = None) -> None:
+    def __init__(
+        self, spec_file: SpecFile, engine: Engine | None = None, scratch: Path | None = None
+    ) -> None:
         self._spec_file = spec_file
         self._put: dict[str, pa.Table] = {}
         self._answers: dict[str, pa.Table] = {}
@@ -88,7 +90,7 @@ class Tables:
             check_source(name, spec_file.spec.tables[name], source)
         self._sources = sources
         self._stamps = {name: source.stamps() for name, source in sources.items()}
-        self._scratch = Path(tempfile.mkdtemp(prefix="dp-release-"))
+        self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
             self.connection = _open(sources, self._scratch, engine or Engine())
             for name, source in sources.items():

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from release.agreement import (
+    ATTESTATION,
     ENFORCED_BY,
+    PROOF,
     SUMS,
     adjacency_text,
     guarantee_kind,
@@ -39,6 +41,7 @@ from release.log import (
     ReleaseRecord,
     parse,
 )
+from release.provenance import Trust, check_provenance
 from release.queries import rows_read, structural_differences
 from release.reading import SpecFile, parse_spec
 from release.released import check_released
@@ -66,10 +69,11 @@ class Verdict:
         return not self.unopened
 
 
-def verify(public: Path, auditor: Path | None = None) -> Verdict:
+def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None) -> Verdict:
     """Check the release in ``public``; with the ``auditor``'s half, its committed laws too.
 
-    ``auditor`` is the folder of this release in the auditor's half.
+    ``auditor`` is the folder of this release in the auditor's half; ``trust`` is what is known of
+    the curator's keys and ledger.
 
     Raises:
         VerificationError: a check failed; which file, what was found and what was expected.
@@ -83,6 +87,7 @@ def verify(public: Path, auditor: Path | None = None) -> Verdict:
     expect("release.json", "release_id", release.release_id, public.resolve().name)
     spec = _spec_of(public)
     _check_against_spec(release, spec)
+    provenance = check_provenance(public, release, sums, trust or Trust())
     verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
     keys = _check_tables(public, release, spec)
     verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
@@ -96,6 +101,10 @@ def verify(public: Path, auditor: Path | None = None) -> Verdict:
     openings = _openings(release, auditor) if auditor is not None and committed else None
     for query, record in zip(spec.released, release.queries, strict=True):
         _check_query_law(public, auditor, openings, spec, query, record, verdict)
+    verdict.proved += provenance.proved
+    verdict.tested += provenance.tested
+    verdict.unopened += provenance.unopened
+    verdict.asserted += provenance.asserted
     verdict.asserted += release.limits
     verdict.asserted.append("that report.html says in words and pictures what the files say")
     verdict.asserted += [
@@ -177,6 +186,8 @@ def _files_in(folder: Path) -> list[str]:
 
 def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
     expected = {"release.json", "report.html", "spec.yaml"}
+    if release.ledger.sequence is not None:
+        expected |= {ATTESTATION, PROOF}
     for query in release.queries:
         expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
         expected.add(query.output.path)
@@ -226,11 +237,11 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
     instance = any(query.is_empirical for query in spec.released)
     expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
-    expect(file, "withheld", release.withheld, withheld(instance=instance))
+    ledger = release.ledger.sequence is not None
+    expect(file, "withheld", release.withheld, withheld(instance=instance, ledger=ledger))
     expect(file, "limits", release.limits, limits(instance=instance))
     expect(file, "invariants", release.invariants, [])
     expect(file, "post_processing", release.post_processing, [])
-    expect(file, "ledger.sequence", release.ledger.sequence, None)
     try:
         datetime.date.fromisoformat(release.published)
     except ValueError as error:

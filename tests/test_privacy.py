@@ -19,11 +19,15 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from release.errors import DataError
-from release.pipeline import Answered, Noisy, load, run_release
+from release.ledger import ScopeCap, create_ledger
+from release.pipeline import Answered, Noisy, Options, load, run_release
 from release.queries.contributions import contributions
 from release.reading import read_spec
+from release.signing import Signer
 from tests.small import Row, Small, joint, part, query
 
 T = TypeVar("T")
@@ -75,6 +79,8 @@ HOMES: list[Row] = [
     for i in range(8)
 ]
 
+TWIN_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+
 # One unit is replaced: other values, another number of rows, values far outside every bound.
 REPLACED: list[Row] = [
     *HOMES[1:],
@@ -88,7 +94,7 @@ REPLACED: list[Row] = [
 def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
     """A step that draws the same noisy answers whatever the true ones are."""
     if name == "draw":
-        answered: tuple[Answered, ...] = arguments[0]
+        answered: tuple[Answered, ...] = arguments[1]
         codes = tuple(np.arange(one.codes.size, dtype=np.int64) % 2 for one in answered)
         return cast("T", Noisy(codes))
     return function(*arguments)
@@ -114,6 +120,12 @@ def everything(
     for made in (inputs, scratch):
         made.mkdir(parents=True)
     spec = write_spec(rows, relation, inputs)
+    # The same key for both: what it signs is to be equal.
+    pem = TWIN_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (inputs / "key").write_bytes(pem)
+    (inputs / "key").chmod(0o600)
+    cap = ScopeCap(scope="tests", epsilon="1000", delta="0.9")
+    create_ledger(out / "ledger", Signer(TWIN_KEY), "example.org/dp", (cap,), "2024-01-01")
     before = {path: path.read_bytes() for path in inputs.iterdir()}
     printed, complained = io.StringIO(), io.StringIO()
     with (
@@ -124,7 +136,8 @@ def everything(
         patch.setattr(tempfile, "tempdir", str(scratch))
         patch.chdir(folder)
         day = datetime.date(2024, 1, 1)
-        run_release(spec, out, step, published=day)
+        key = folder / "in" / "key"
+        run_release(spec, out, step, published=day, options=Options(key=key))
     assert before == {path: path.read_bytes() for path in inputs.iterdir()}
     found = {"stdout": printed.getvalue().encode(), "stderr": complained.getvalue().encode()}
     for path in sorted(folder.rglob("*")):
@@ -151,6 +164,7 @@ def test_twin_runs_are_equal_byte_for_byte(
     one = everything(HOMES, relation, tmp_path / "one")
     two = everything(neighbour, relation, tmp_path / "two")
     assert len(one) > 15
+    assert "out/ledger/00000002.json" in one
     assert one == two
 
 
@@ -166,14 +180,14 @@ def test_twin_runs_catch_planted_leaks(tmp_path: Path) -> None:
     def left_over(name: str, function: Callable[..., T], *arguments: Any) -> T:
         if name == "draw":
             handle, path = tempfile.mkstemp()
-            os.write(handle, bytes(arguments[0][0].codes.tolist()))
+            os.write(handle, bytes(arguments[1][0].codes.tolist()))
             os.close(handle)
             Path(path).rename(Path(path).with_name("left"))
         return frozen(name, function, *arguments)
 
     def true_answers(name: str, function: Callable[..., T], *arguments: Any) -> T:
         if name == "draw":
-            return cast("T", Noisy(tuple(one.codes for one in arguments[0])))
+            return cast("T", Noisy(tuple(one.codes for one in arguments[1])))
         return frozen(name, function, *arguments)
 
     for leak in (row_count, left_over, true_answers):

@@ -178,10 +178,10 @@ def differences_of(
         for a, b in zip(here, there, strict=True):
             found |= {difference(plain, a, b), difference(plain, b, a)}
     sizes = [size_of(part) for part in (parts_of(plain) if plain["kind"] == "tuple" else [plain])]
-    for place, size in enumerate(sizes):
-        if not any(shift[place] for shift in found):
+    for at, size in enumerate(sizes):
+        if not any(shift[at] for shift in found):
             for step in (1, size - 1):
-                found.add(tuple(step if i == place else 0 for i in range(len(sizes))))
+                found.add(tuple(step if i == at else 0 for i in range(len(sizes))))
     return found - {(0,) * len(sizes)}
 
 

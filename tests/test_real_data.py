@@ -128,7 +128,7 @@ def mean_differences(
 
     for own in homes.values():
         everyone = np.array([*own.values(), (0, 0)])
-        members = defaultdict(lambda: [(0, 0)])
+        members: dict[str, list[tuple[int, int]]] = defaultdict(lambda: [(0, 0)])
         for home, numbers in own.items():
             members[classes[home]].append(numbers)
         for place in set(classes.values()):

@@ -20,8 +20,8 @@ from release.signing import (
     Signer,
     attest,
     create_key,
-    open_attestation,
     open_note,
+    read_attestation,
     read_key,
     read_public_key,
     sign_note,
@@ -173,9 +173,9 @@ def test_an_envelope_is_what_dsse_and_in_toto_say() -> None:
     statement = json.loads(payload)
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["subject"][0] == {"name": "data/x.parquet", "digest": {"sha256": "0" * 64}}
-    opened, key = open_attestation(data, (OTHER, KEY))
-    assert key == KEY
-    assert {one.name: one.digest.sha256 for one in opened.subject} == SUMS
+    opened = read_attestation(data)
+    assert opened.verify((OTHER, KEY)) == KEY
+    assert {one.name: one.digest.sha256 for one in opened.statement.subject} == SUMS
 
 
 def test_every_changed_byte_of_an_envelope_is_refused() -> None:
@@ -183,7 +183,7 @@ def test_every_changed_byte_of_an_envelope_is_refused() -> None:
     for place in range(len(data)):
         for changed in (data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :], data[:place]):
             with pytest.raises(SignatureError):
-                open_attestation(changed, (KEY,))
+                read_attestation(changed).verify((KEY,))
     for keys in ((), (OTHER,)):
         with pytest.raises(SignatureError):
-            open_attestation(data, keys)
+            read_attestation(data).verify(keys)

@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 import rfc8785
 
-from release.agreement import SUMS, commit, sha256
+from release.agreement import SUMS
 from release.answers import Group, Topology
 from release.errors import VerificationError
 from release.folder import law_record
 from release.guarantee import Definition, Differences, Guarantee
+from release.hashes import commit, sha256
 from release.ladder import design
 from release.log import canonical
 from release.losses import LossName, named_loss
@@ -208,7 +209,7 @@ def test_a_release_under_another_name_is_refused(release: Path) -> None:
         ("withheld", lambda r: r["withheld"].clear()),
         ("enforced_by", lambda r: r["privacy"].update(enforced_by="trust")),
         ("published", lambda r: r.update(published="9999-99-99")),
-        ("sequence", lambda r: r["ledger"].update(sequence=999)),
+        ("attestation.dsse", lambda r: r["ledger"].update(sequence=999)),
         ("software", lambda r: r["software"].update(python="household 17")),
         ("scope", lambda r: r["ledger"].update(scope="another")),
     ],

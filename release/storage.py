@@ -1,0 +1,43 @@
+"""Writing files that last: with exactly their mode, whole, and synced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PUBLIC_FILE = 0o644
+
+
+def make_folder(folder: Path, mode: int) -> None:
+    """Make the folder and those above it with exactly this mode, whatever the umask."""
+    # One by one, because mkdir gives its mode to the last folder only.
+    for part in reversed((folder, *folder.parents)):
+        if not part.exists():
+            part.mkdir(exist_ok=True)
+            part.chmod(mode)
+
+
+def write(path: Path, data: bytes, mode: int = PUBLIC_FILE) -> None:
+    """Write a new file and sync it; its folder is made where it is missing."""
+    make_folder(path.parent, 0o755 if mode == PUBLIC_FILE else 0o700)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_tree(root: Path) -> None:
+    """Sync a folder and those below it, so that the names in them last."""
+    for folder in (root, *(p for p in root.rglob("*") if p.is_dir())):
+        sync(folder)
+
+
+def sync(folder: Path) -> None:
+    """Sync a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,271 @@
+"""The publish protocol: killed anywhere, run again, and everything is in its place.
+
+Every run is a forked process, so that a kill is a real SIGKILL and a run costs no imports.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from release.answers import Codes
+from release.errors import LedgerError, ReleaseError, SpecError
+from release.law import Law
+from release.ledger import Abort, Commit, Reserve, ScopeCap, create_ledger, read_ledger
+from release.pipeline import Options, auditor_half, call, run_release
+from release.provenance import Trust
+from release.publication import Publication, open_ledger
+from release.sampling import RandomBytes, add_noise
+from release.signing import create_key, read_key
+from release.verify import verify
+from tests.small import Row, Small, query
+
+ROWS: list[Row] = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
+]
+QUERIES = [query("count", differences="structural", by=[]), query("mode", by=[])]
+CHARGE = Fraction(2)  # one cell each
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a spec, a key, and a ledger that can pay for many tries."""
+    Small(ROWS, QUERIES).write(tmp_path)
+    signer = create_key(tmp_path / "key")
+    cap = ScopeCap(scope="tests", epsilon="10000", delta="0.9")
+    create_ledger(tmp_path / "out" / "ledger", signer, "example.org/dp", (cap,), "2024-01-01")
+    return tmp_path
+
+
+def release(place: Path) -> Path:
+    return run_release(
+        place / "spec.yaml", place / "out", options=Options(key=place / "key")
+    ).public
+
+
+def forked(action: Callable[[], object], wait: Callable[[int], None] | None = None) -> int:
+    """Run ``action`` in a process of its own; its exit status, negative for a signal."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            action()
+            status = 0
+        except ReleaseError as error:
+            os.write(2, f"{error}\n".encode())
+            status = error.exit_status
+        finally:
+            os._exit(status)
+    if wait is not None:
+        wait(child)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at(place: Path, number: int) -> Callable[[], object]:
+    """A run that is killed before its ``number``-th step that outlives it."""
+
+    def action() -> None:
+        left = number
+
+        def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+            def step(*arguments: Any, **named: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **named)
+
+            return step
+
+        for name in ("fsync", "link", "rename", "replace", "unlink", "rmdir", "mkdir"):
+            setattr(os, name, counted(getattr(os, name)))
+        release(place)
+
+    return action
+
+
+def staged_tables(place: Path) -> dict[str, bytes]:
+    folder = place / "out" / ".work-small" / "staged" / "public" / "data"
+    return {path.name: path.read_bytes() for path in folder.glob("*")}
+
+
+def check_all_is_well(place: Path, staged: dict[str, bytes]) -> None:
+    """One commit, charges counted once for each draw, no stray file, and all of it verifies."""
+    out = place / "out"
+    public = out / "public" / "small"
+    read = read_ledger(out / "ledger")
+    reserves = [entry for entry in read.entries if isinstance(entry, Reserve)]
+    aborts = [entry for entry in read.entries if isinstance(entry, Abort)]
+    assert sum(isinstance(entry, Commit) for entry in read.entries) == 1
+    assert len(reserves) == len(aborts) + 1
+    drawn = 1 + sum(entry.drawn for entry in aborts)
+    assert read.state.spent("tests").epsilon == drawn * CHARGE
+    assert read.state.running == {}
+    assert verify(public, auditor_half(public), Trust(out / "ledger")).complete
+    tables = {path.name: path.read_bytes() for path in (public / "data").glob("*")}
+    if staged:
+        assert tables == staged
+    assert sorted(path.name for path in out.iterdir()) == ["auditor", "ledger", "public"]
+    assert [path.name for path in (out / "public").iterdir()] == ["small"]
+    assert not list((out / "ledger").glob(".*"))
+    assert sorted(path.name for path in place.iterdir()) == [
+        "key",
+        "out",
+        "rows.parquet",
+        "spec.yaml",
+    ]
+
+
+def run_again(place: Path) -> None:
+    """The run after a kill publishes, unless the killed one had; then it says so."""
+    before = (place / "out" / "public" / "small").exists()
+    assert forked(lambda: release(place)) == (2 if before else 0)
+
+
+def fresh(place: Path, start: Path) -> None:
+    shutil.rmtree(place / "out")
+    shutil.copytree(start, place / "out")
+
+
+def test_a_kill_before_every_lasting_step(
+    place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    start = tmp_path_factory.mktemp("start") / "out"
+    shutil.copytree(place / "out", start)
+    kills, number = 0, 0
+    while True:
+        fresh(place, start)
+        status = forked(killed_at(place, number))
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        staged = staged_tables(place)
+        run_again(place)
+        check_all_is_well(place, staged)
+        kills, number = kills + 1, number + 1
+    assert kills >= 70
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_storm_of_kills_at_random_moments(
+    seed: int, place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Several kills in a row, the recoveries among them, until a run gets through."""
+    start = tmp_path_factory.mktemp("start") / "out"
+    shutil.copytree(place / "out", start)
+    chance = random.Random(seed)  # noqa: S311 - when to kill, not noise
+    begun = time.monotonic()
+    assert forked(lambda: release(place)) == 0
+    whole = time.monotonic() - begun
+    check_all_is_well(place, {})
+    kills = 0
+    while kills < 70:
+        fresh(place, start)
+        staged: dict[str, bytes] = {}
+        for _ in range(chance.randint(1, 4)):
+            moment = chance.uniform(0, whole)
+
+            def strike(child: int, moment: float = moment) -> None:
+                time.sleep(moment)
+                os.kill(child, signal.SIGKILL)
+
+            kills += forked(lambda: release(place), strike) == -signal.SIGKILL
+            staged = staged or staged_tables(place)
+            if (place / "out" / "public" / "small").exists():
+                break
+        run_again(place)
+        check_all_is_well(place, staged)
+
+
+def retried(times: int) -> Callable[..., Any]:
+    """A step that runs each stage several times, as an orchestrator that retries would."""
+
+    def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        if name in ("check", "load"):  # what they open is closed by its holder
+            return function(*arguments)
+        return [function(*arguments) for _ in range(times)][-1]
+
+    return step
+
+
+def test_a_retry_of_every_stage_draws_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def counted(answers: Codes, law: Law, source: RandomBytes) -> Codes:
+        drawn.append(answers.size)
+        return add_noise(answers, law, source)
+
+    monkeypatch.setattr("release.pipeline.add_noise", counted)
+    run_release(place / "spec.yaml", place / "out", retried(3), options=Options(key=place / "key"))
+    assert drawn == [1, 1]
+    kinds = [entry.kind for entry in read_ledger(place / "out" / "ledger").entries]
+    assert kinds == ["genesis", "reserve", "commit"]
+    check_all_is_well(place, {})
+
+
+def test_a_failure_after_the_charge_is_given_up_in_the_ledger(place: Path) -> None:
+    """Before drawing it is refunded, after drawing it is not; nothing else is left."""
+    for failing, drawn in (("draw", False), ("publish", True)):
+
+        def step(
+            name: str, function: Callable[..., Any], *arguments: Any, failing: str = failing
+        ) -> Any:
+            if name == failing:
+                raise LedgerError("a failure")
+            return call(name, function, *arguments)
+
+        with pytest.raises(LedgerError, match="a failure"):
+            run_release(
+                place / "spec.yaml", place / "out", step, options=Options(key=place / "key")
+            )
+        last = read_ledger(place / "out" / "ledger").entries[-1]
+        assert isinstance(last, Abort)
+        assert last.drawn is drawn
+        assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
+    release(place)
+    check_all_is_well(place, {})
+
+
+def test_one_run_a_release(place: Path) -> None:
+    ledger = open_ledger(place / "out", read_key(place / "key"))
+    with Publication(place / "out", "small", ledger):
+        with pytest.raises(LedgerError, match="another run is publishing 'small'"):
+            Publication(place / "out", "small", ledger)
+        with Publication(place / "out", "other", ledger):
+            pass
+    assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
+
+
+def test_ledger_and_key_go_together(place: Path) -> None:
+    with pytest.raises(SpecError, match=r"--key: .* give its key"):
+        run_release(place / "spec.yaml", place / "out")
+    with pytest.raises(SpecError, match="dp-release ledger init"):
+        run_release(place / "spec.yaml", place / "elsewhere", options=Options(key=place / "key"))
+    create_key(place / "other")
+    with pytest.raises(LedgerError, match="does not know this key"):
+        run_release(place / "spec.yaml", place / "out", options=Options(key=place / "other"))
+    assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
+    assert not (place / "elsewhere").exists()
+
+
+def test_a_working_folder_that_vanished_counts_as_drawn(place: Path) -> None:
+    """Whoever took it away may have taken the mark of drawing with it."""
+    status = forked(killed_at(place, 14))
+    assert status == -signal.SIGKILL
+    running = read_ledger(place / "out" / "ledger").state.running
+    shutil.rmtree(place / "out" / ".work-small")
+    release(place)
+    aborts = [e for e in read_ledger(place / "out" / "ledger").entries if isinstance(e, Abort)]
+    assert [entry.drawn for entry in aborts] == [True] * len(running)
+    check_all_is_well(place, {})
