@@ -110,6 +110,7 @@ def adjacency_text(privacy: Privacy) -> str:
             "is in the table, are held to be public"
         )
     keeps = f", which keeps its {' and '.join(fixed)}" if fixed else ""
+    within = "; it may hold anything within the declared bounds" if privacy.any_of_domain else ""
     if relation is Relation.REPLACE_ONE:
-        return f"all rows of one {unit} are replaced by those of another{keeps}"
-    return f"all rows of one {unit} are removed, or those of a new one added{keeps}"
+        return f"all rows of one {unit} are replaced by those of another{keeps}{within}"
+    return f"all rows of one {unit} are removed, or those of a new one added{keeps}{within}"

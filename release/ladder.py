@@ -101,7 +101,7 @@ def design(
     """The law of least expected ``loss`` that keeps ``guarantee`` under ``differences``.
 
     ``constraints`` are further linear demands on the law (:mod:`release.constraints`).
-    ``time_limit`` (seconds) bounds a mixed-integer program, which ends earlier once it is proved to
+    ``time_limit`` (seconds) bounds a program; a mixed-integer one ends earlier once it is proved to
     be within the relative ``gap``; when the time strikes, the design says so in its notes and its
     gap, and whether that is good enough is for the caller to decide
     (:meth:`Design.is_within`).
@@ -211,7 +211,7 @@ def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
             # Integer levels cannot tell masses apart that are as small as their unit.
             return _best_of(found, _by_window(problem, left, gap))
         return _by_window(problem, time_limit, gap)
-    return _by_linear(problem)
+    return _by_linear(problem, time_limit)
 
 
 def _best_of(one: Design, other: Design) -> Design:
@@ -227,19 +227,23 @@ def _best_of(one: Design, other: Design) -> Design:
     )
 
 
-def _by_linear(problem: Problem) -> Design:
+def _by_linear(problem: Problem, time_limit: float) -> Design:
     """The linear program in a window that grows until law and bound meet."""
+    deadline, late = time.monotonic() + time_limit, False
     soft = problem.guarantee.definition is Definition.APPROXIMATE
     bits = _bits_for(problem)
     bound, solver = Fraction(0), "none"
     best = _if_kept(problem, _safe_law(problem, bits))
     for window in _windows(problem):
         budget = _budget(problem, window, bits) if soft else Fraction(0)
-        found = solve_linear(window, budget)
+        found = solve_linear(window, budget, deadline)
         if found is None and problem.constraints:
             # Demands can move the mass to where the closed form has none.
             plain = Window(replace(problem, scaled=False), window.radius)
-            found = solve_linear(plain, budget)
+            found = solve_linear(plain, budget, deadline)
+        late = time.monotonic() > deadline
+        if found is None and late:
+            break
         if found is None:
             continue
         solver = found.solver
@@ -247,24 +251,27 @@ def _by_linear(problem: Problem) -> Design:
         made = _law_of(problem, window, found, bits)
         if made is not None and (best is None or problem.loss.of(made) < problem.loss.of(best)):
             best = made
-        if best is not None and _is_sharp(problem, problem.loss.of(best), bound):
+        if late or (best is not None and _is_sharp(problem, problem.loss.of(best), bound)):
             break
     else:
         # A δ that the solver cannot see: the pure law may be the better one.
-        laws = [made for made in (best, _pure_law(problem) if soft else None) if made is not None]
+        left = max(deadline - time.monotonic(), 0)
+        pure = _pure_law(problem, left) if soft else None
+        laws = [made for made in (best, pure) if made is not None]
         best = min(laws, key=problem.loss.of, default=None)
     if best is None:
         raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
     # The bound is of laws that keep the constraints to the letter; ours does up to the rounding.
     bound = min(bound, problem.loss.of(best)) if problem.constraints else bound
-    return _finish(problem, best, "linear-program", bound, solver=solver)
+    result = _finish(problem, best, "linear-program", bound, solver=solver)
+    return replace(result, notes=(*result.notes, _TIME_LIMIT)) if late else result
 
 
-def _pure_law(problem: Problem) -> Law | None:
+def _pure_law(problem: Problem, time_limit: float) -> Law | None:
     """The best law with δ = 0; None where the constraints leave none."""
     pure = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))
     try:
-        return _by_linear(replace(problem, guarantee=pure)).law
+        return _by_linear(replace(problem, guarantee=pure), time_limit).law
     except DesignError:
         return None
 
@@ -381,7 +388,7 @@ def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     if not result.is_within(gap):
         # Every such law is an approximate one too, and of those the best is known.
         approximate = replace(problem.guarantee, definition=Definition.APPROXIMATE)
-        relaxed = _by_linear(replace(problem, guarantee=approximate)).lower_bound
+        relaxed = _by_linear(replace(problem, guarantee=approximate), time_limit).lower_bound
         if relaxed >= result.lower_bound:
             result, notes = replace(result, lower_bound=relaxed, bound_proved=True), []
     if found is None or not found.finished:

@@ -23,6 +23,7 @@ from release.exact import format_up
 from release.folder import About, Result, write_release
 from release.guarantee import Differences
 from release.ladder import GAP, Design, design
+from release.law_check import MAX_WORK
 from release.ledger import Spent
 from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
@@ -253,6 +254,12 @@ def design_all(
         guarantee = query.promised.to_guarantee()
         topologies = tuple(part.topology for part in answer_domain(query).parts)
         problem = (found, guarantee, topologies, repr(query.loss))
+        if found.group.size * len(found.shifts) > MAX_WORK:
+            raise DesignError(
+                f"query {query.name}: {found.group.size} answers and {len(found.shifts)} "
+                f"differences are more than a verifier checks ({MAX_WORK} pairs); declare a "
+                "smaller domain"
+            )
         if problem not in solved:
             # Differences seen in a table are confidential, and so is a law that shows them.
             public = cache is not None and not query.is_empirical

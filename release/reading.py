@@ -223,6 +223,7 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
     return (
         is_kind
         or previous in {"domain", "loss", "differences"}
+        or location[position] in {"codes", "vectors"}
         or location[position - 2 : position - 1] == ("keys",)
     )
 
@@ -237,7 +238,8 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "extra_forbidden":
         name = str(error["loc"][-1])
         near = difflib.get_close_matches(name, _field_names(), 1)
-        return "unknown field; " + (f"did you mean {near[0]!r}?" if near else "remove it")
+        likely = f"did you mean {near[0]!r}?" if near and near[0] != name else "remove it"
+        return f"unknown field; {likely}"
     if kind in {"literal_error", "enum"}:
         return f"found {found!r}; write {context['expected']}"
     if kind == "union_tag_invalid":
@@ -399,6 +401,7 @@ def _check_relation(spec: Spec, at: str, query: Query) -> None:
             f"{at}.kind",
             "a statement runs anew for what is observed only; leave attribute and replacement out",
         )
+    _check_taken_over(spec, at, query)
     attribute = spec.privacy.attribute
     if attribute is None:
         if answers_for_units(query):
@@ -413,6 +416,21 @@ def _check_relation(spec: Spec, at: str, query: Query) -> None:
         raise SpecError(
             at, f"does not read {attribute!r}, so attribute neighbours would promise nothing"
         )
+
+
+def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
+    """A copy of another unit takes over fixed columns, but its profile was made of its own."""
+    if not query.is_empirical or spec.privacy.any_of_domain:
+        return
+    for part in query.parts if isinstance(query, TupleQuery) else (query,):
+        for field_name in ("of", "weight"):
+            column = getattr(part, field_name, None)
+            if column in spec.privacy.fixed:
+                raise SpecError(
+                    f"{at if part is query else spec.place_of(part)}.{field_name}",
+                    f"{column!r} is fixed, so a unit that comes in takes it over; write "
+                    "differences: structural, or replacement: domain in privacy",
+                )
 
 
 def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:

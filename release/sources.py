@@ -67,8 +67,9 @@ class Source:
 
     def stamps(self) -> list[tuple[int, int, int]]:
         """What changes when a file is written or replaced."""
+        logs = [file.with_name(f"{file.name}-wal") for file in self.files]
         try:
-            found = [file.stat() for file in self.files]
+            found = [file.stat() for file in (*self.files, *(log for log in logs if log.exists()))]
         except OSError:
             return []
         return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]

@@ -69,9 +69,9 @@ def batches(name: str, table: Table, file: Path) -> Iterator[pa.Table]:
 
 def _check(name: str, table: Table, connection: sqlite3.Connection) -> None:
     relation = table.relation or ""
-    there = [
-        column for _, column, *_ in connection.execute(f"PRAGMA table_info({identifier(relation)})")
-    ]
+    # Generated columns are hidden from table_info; 1 is what a virtual table hides on purpose.
+    named = connection.execute(f"PRAGMA table_xinfo({identifier(relation)})")
+    there = [column for _, column, *_, hidden in named if hidden != 1]
     if not there:
         raise SpecError(f"tables.{name}.relation", f"{relation!r} is no table or view of the file")
     for column in table.columns:
@@ -94,5 +94,7 @@ def _typed(name: str, table: Table, rows: list[tuple[object, ...]]) -> pa.Table:
                 f"tables.{name}.columns.{column}: declared {kind.value}, but a row has something "
                 "else; correct the table"
             )
-        columns[column] = pa.array(own, stored)
+        numbers = kind is ColumnType.NUMBER  # Arrow refuses integers that a float would round
+        exact = [float(v) if numbers and isinstance(v, int) else v for v in own]
+        columns[column] = pa.array(exact, stored)
     return pa.table(columns)

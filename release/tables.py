@@ -266,6 +266,12 @@ class Tables:
             field = f"tables.{name}.derive.{column}.sql"
             parsed = row_expression(self.connection, field, derived.sql, known)
             self._refuse_fixed(field, name, parsed.columns)
+            if column in spec.privacy.fixed and spec.privacy.attribute in parsed.columns:
+                raise SpecError(
+                    field,
+                    f"{column!r} is fixed, but changes with the attribute "
+                    f"{spec.privacy.attribute!r}; leave it out of privacy.fixed",
+                )
             expression = parsed.sql
             # TRY: a row on which the expression fails has no value; failing would tell of the row.
             value = _cast(f"TRY(CAST({expression} AS {SQL_TYPES[derived.type]}))", derived.type)

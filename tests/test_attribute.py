@@ -167,6 +167,17 @@ def test_what_was_seen_of_an_attribute_is_what_it_can_do_in_this_table(tmp_path:
     assert [one.shifts for one in found] == [((1,), (3,)), ((1,), (5,))]
 
 
+def test_a_fixed_column_cannot_change_with_the_attribute(tmp_path: Path) -> None:
+    path = write(Small(SAME, [query("count", differences="structural", by=["band"])]), tmp_path)
+    plain = yaml.safe_load(path.read_text())
+    plain["tables"]["rows"]["derive"] = {"band": {"type": "integer", "sql": "kind // 2"}}
+    plain["keys"]["band"] = [0, 1]
+    plain["privacy"]["fixed"] = ["band"]
+    path.write_text(yaml.safe_dump(plain))
+    with pytest.raises(SpecError, match=r"derive\.band\.sql: 'band' is fixed, but changes"):
+        load(read_spec(path))
+
+
 def test_values_of_a_unit_are_published_jointly(tmp_path: Path) -> None:
     """Colour and size of each unit: randomised response over the six pairs."""
     path = value_spec(tmp_path, ROWS)
@@ -193,6 +204,9 @@ def test_values_of_a_unit_are_published_jointly(tmp_path: Path) -> None:
     assert masses == pytest.approx([math.e / (math.e + 5), *[1 / (math.e + 5)] * 5])
     released = pq.read_table(published.public / "data" / "both.parquet")
     assert released.column_names == ["unit", "answer_own", "answer_size", "answer_code"]
+
+
+SAME: list[Row] = [{"unit": "u", "place": "a", "day": 1, "kind": 1, "wh": 1}]
 
 
 def line(path: Path, change: Any) -> str:

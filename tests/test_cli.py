@@ -268,6 +268,22 @@ def test_an_output_folder_that_is_a_file(
     assert (tmp_path / "out").read_text("utf-8") == "here already"
 
 
+def test_a_law_that_nobody_could_check_is_refused_before_it_is_drawn(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mode = query("mode", differences="structural", domain={"cyclic": 40_000}, by=[])
+    spec = Small(ROWS, [mode]).write(tmp_path)
+    assert "declare a smaller domain" in refused(capsys, 1, spec, tmp_path / "out")
+
+
+def test_too_many_pairs_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("release.queries.kind._MOST_PAIRS", 100)
+    spec = Small(ROWS, [query("mode", weight="wh", by=[])]).write(tmp_path)
+    assert "replacement: domain" in refused(capsys, 1, spec, tmp_path / "out")
+
+
 def test_a_release_over_its_budget(
     capsys: pytest.CaptureFixture[str], small: Path, tmp_path: Path
 ) -> None:

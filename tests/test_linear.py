@@ -340,6 +340,20 @@ def test_lemma_4_over_a_grid(seed: int) -> None:
     assert made.law.to_floats() == pytest.approx([e**k / total for k in levels], abs=1e-12)
 
 
+def test_a_program_ends_when_the_time_strikes() -> None:
+    """On a product of groups; what is left is a law that keeps its promise, and an honest gap."""
+    group = Group((25, 25))
+    near = [s for s in itertools.product(range(-2, 3), repeat=2) if s != (0, 0)]
+    differences = Differences.of(group, near)
+    parts = (AnswerDomain(Topology.ORDERED, tuple(range(25))),) * 2
+    loss = joint_loss(LossName.ABSOLUTE, parts)
+    made = design(differences, guarantee("1"), loss, time_limit=0.1)
+    assert any("the time limit ended the search" in note for note in made.notes)
+    assert not made.is_within()
+    assert made.lower_bound <= made.objective
+    assert deltas(made.law, differences, Fraction(1)).probabilistic == 0
+
+
 def brute_joint(name: LossName, parts: tuple[AnswerDomain, ...], law: Law) -> tuple[Fraction, ...]:
     """Expected loss, chance of exact and chance of near, over every true answer and noise value."""
     loss = exact = near = Fraction(0)

@@ -196,6 +196,21 @@ def test_a_value_of_an_sqlite_file_has_its_declared_type(
     assert "many" not in str(caught.value)
 
 
+def test_large_integers_and_generated_columns_of_an_sqlite_file(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        connection.execute(
+            "CREATE TABLE t (unit TEXT, place TEXT, day INT, kind INT, "
+            "wh INT GENERATED ALWAYS AS (day * 3) VIRTUAL, volt INT)"
+        )
+        connection.execute("INSERT INTO t VALUES ('u', 'a', 1, 1, ?)", [2**60 + 1])
+    path = spec_for(tmp_path, "x.db", relation="t")
+    plain = yaml.safe_load(path.read_text())
+    plain["tables"]["rows"]["columns"]["volt"] = "number"
+    plain["queries"] = [query("count", by=["place"], where="wh = 3 AND volt > 1e18")]
+    path.write_text(yaml.safe_dump(plain))
+    assert answers(path) == [[1, 0]]
+
+
 def test_an_sqlite_file_that_cannot_serve_is_refused(tmp_path: Path) -> None:
     lite(tmp_path / "x.db")
     with pytest.raises(SpecError, match=r"tables\.rows\.relation: 'none' is no table"):

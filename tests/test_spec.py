@@ -346,6 +346,26 @@ def test_a_part_is_not_called_as_the_joint_code_is() -> None:
     assert "column of the released table" in refusal(base)
 
 
+@pytest.mark.parametrize("field", ["of", "weight"])
+def test_a_fixed_column_is_no_answer_where_units_are_copied(field: str) -> None:
+    """The copy takes the column over, so its profile is not that of the unit it is a copy of."""
+    base = plain(query("mode", of="kind", weight="wh"))
+    base["privacy"]["fixed"] = ["kind" if field == "of" else "wh"]
+    assert f"queries[0].{field}: " in refusal(base)
+    base = plain(joint("a", "b"), part("a", "mode", weight="wh"), part("b", "count"))
+    base["privacy"]["fixed"] = ["kind" if field == "of" else "wh"]
+    assert f"queries[1].{field}: " in refusal(base)
+    for change in ({"replacement": "domain"}, {}):
+        base["privacy"] |= change
+        base["queries"][0]["differences"] = "empirical" if change else "structural"
+        assert parse_spec(yaml.safe_dump(base).encode())
+
+
+def test_the_path_of_a_wrong_vector_names_fields_only() -> None:
+    message = refusal(tuple_spec("queries.0.differences", {"declared": [[1, "x"]]}))
+    assert message.startswith("queries[0].differences.declared[0][1]: ")
+
+
 def test_replacement_by_the_domain_goes_with_neither_attribute_nor_statement() -> None:
     spec = changed("privacy.replacement", "domain")
     assert "leave replacement out" in refusal(

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 
@@ -46,9 +47,12 @@ class LinearLaw:
     solver: str
 
 
-def solve_linear(window: Window, budget: Fraction) -> LinearLaw | None:
-    """The pure or, with a ``budget`` of δ > 0, the approximate program; None if none is found."""
-    return _Assembly(window, budget).solve()
+def solve_linear(window: Window, budget: Fraction, deadline: float = inf) -> LinearLaw | None:
+    """The pure or, with a ``budget`` of δ > 0, the approximate program; None if none is found.
+
+    ``deadline`` is a moment of the monotonic clock.
+    """
+    return _Assembly(window, budget).solve(deadline)
 
 
 def assemble(window: Window, budget: Fraction) -> Program:
@@ -72,9 +76,9 @@ class _Assembly:
         self.answers = answer_rows(self.builder, window, elements, self.unit)
         self.demands = demand_rows(self.builder, window, elements)
 
-    def solve(self) -> LinearLaw | None:
+    def solve(self, deadline: float) -> LinearLaw | None:
         """Solve to hundreds of bits and read the solution."""
-        refined = refine(self.builder.build())
+        refined = refine(self.builder.build(), deadline)
         if refined is None:
             return None
         window, duals = self.window, refined.duals

@@ -10,8 +10,10 @@ Numbers of high precision are Python integers in units of 2^-PLACES, in arrays o
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf, isinf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -96,14 +98,16 @@ def _sums(terms: Precise, groups: Numbers, count: int) -> Precise:
     return sums
 
 
-def refine(program: Program) -> Refined | None:
+def refine(program: Program, deadline: float = inf) -> Refined | None:
     """Solve a program of columns ≥ 0 without upper bounds; None if the solver finds no solution.
+
+    ``deadline`` is a moment of the monotonic clock; what is unsolved then counts as unsolvable.
 
     What is returned is as good as the last round was; nothing depends on its being optimal but the
     loss of the law and the bound that are made of it.
     """
     program = _with_slack(program)
-    first = solve(program, tolerance=_TOLERANCES[0]) or solve(program, tolerance=_TOLERANCES[1])
+    first = _solved(program, deadline, _TOLERANCES[0]) or _solved(program, deadline, _TOLERANCES[1])
     if first is None:
         return None
     state = _State.of(program, _Matrix(program)).corrected(first, 0, 0)
@@ -117,7 +121,7 @@ def refine(program: Program) -> Refined | None:
         else:
             primal = max(0, min(primal + growth, PLACES - state.infeasible.bit_length()))
             dual = max(0, min(dual + growth, PLACES - state.improvable.bit_length()))
-        found = solve(state.asked(primal, dual), basis=basis, tolerance=_TOLERANCES[1])
+        found = _solved(state.asked(primal, dual), deadline, _TOLERANCES[1], basis)
         corrected = None if found is None else state.corrected(found, primal, dual)
         failed = corrected is None or corrected.violation >= state.violation
         if found is None or corrected is None or failed:
@@ -126,6 +130,14 @@ def refine(program: Program) -> Refined | None:
         else:
             state, basis = corrected, found.basis
     return Refined(np.maximum(state.values, 0), state.duals, first.solver)
+
+
+def _solved(
+    program: Program, deadline: float, tolerance: float, basis: Any = None
+) -> Solution | None:
+    left = max(deadline - time.monotonic(), 0.01)
+    found = solve(program, None if isinf(left) else left, tolerance=tolerance, basis=basis)
+    return found if found is not None and found.finished else None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.answers import Codes
+from release.errors import DataError
 from release.spec import Relation
 
 Profiles = NDArray[np.int64]
@@ -93,10 +94,21 @@ class RowKind(Kind, Protocol):
 
 
 _PAIRS_AT_ONCE = 2**22
+_MOST_PAIRS = 2**34
+"""Numbers looked at for one cell; more would take more than some minutes."""
 
 
 def reached_by_pairs(kind: Kind, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
-    """:meth:`Kind.reached` by trying all pairs, in blocks. Cost: |leaving|·|entering|·width."""
+    """:meth:`Kind.reached` by trying all pairs, in blocks. Cost: |leaving|·|entering|·width.
+
+    Raises:
+        DataError: there are too many. That tells of the table, as do differences that are seen.
+    """
+    if len(leaving) * entering.size > _MOST_PAIRS:
+        raise DataError(
+            "differences: too many units that differ have to be compared with each other; write "
+            "differences: structural, or replacement: domain in privacy"
+        )
     found: set[int] = set()
     step = max(1, _PAIRS_AT_ONCE // entering.size)
     for start in range(0, len(leaving), step):
