@@ -12,22 +12,31 @@ import io
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from release.errors import DataError
+import release.folder
+from release.cli import one_line
+from release.errors import DataError, ReleaseError
+from release.hashes import sha256
 from release.ledger import ScopeCap, create_ledger
 from release.pipeline import Answered, Noisy, Options, load, run_release
 from release.queries.contributions import contributions
+from release.queries.differences import empirical_differences
 from release.reading import read_spec
 from release.signing import Signer
+from release.tables import Tables
 from tests.small import Row, Small, joint, part, query
 
 T = TypeVar("T")
@@ -137,7 +146,10 @@ def everything(
         patch.chdir(folder)
         day = datetime.date(2024, 1, 1)
         key = folder / "in" / "key"
-        run_release(spec, out, step, published=day, options=Options(key=key))
+        try:
+            run_release(spec, out, step, published=day, options=Options(key=key))
+        except ReleaseError as error:
+            sys.stderr.write(one_line(error))
     assert before == {path: path.read_bytes() for path in inputs.iterdir()}
     found = {"stdout": printed.getvalue().encode(), "stderr": complained.getvalue().encode()}
     for path in sorted(folder.rglob("*")):
@@ -165,35 +177,135 @@ def test_twin_runs_are_equal_byte_for_byte(
     two = everything(neighbour, relation, tmp_path / "two")
     assert len(one) > 15
     assert "out/ledger/00000002.json" in one
+    assert b"error" not in one["stderr"]
     assert one == two
 
 
-def test_twin_runs_catch_planted_leaks(tmp_path: Path) -> None:
-    """The test of the test: a row count, a left-over file, a data-dependent law are all seen."""
+Leak = Callable[..., Any]
 
-    def row_count(name: str, function: Callable[..., T], *arguments: Any) -> T:
+
+def largest(tables: Tables) -> int:
+    return int(tables.rows('SELECT max(wh) AS n FROM "wide rows"', "rows").column("n")[0].as_py())
+
+
+def prints(told: Callable[[Tables], object]) -> Leak:
+    """A line on the screen as the queries are answered."""
+
+    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
         if name == "answer":
-            rows = arguments[0].rows('SELECT count(*) AS n FROM "wide rows"', "rows").column("n")[0]
-            sys.stdout.write(f"read {rows} rows\n")
+            sys.stdout.write(f"{told(arguments[0])}\n")
         return frozen(name, function, *arguments)
 
-    def left_over(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name == "draw":
-            handle, path = tempfile.mkstemp()
-            os.write(handle, bytes(arguments[1][0].codes.tolist()))
-            os.close(handle)
-            Path(path).rename(Path(path).with_name("left"))
-        return frozen(name, function, *arguments)
+    return step
 
-    def true_answers(name: str, function: Callable[..., T], *arguments: Any) -> T:
-        if name == "draw":
-            return cast("T", Noisy(tuple(one.codes for one in arguments[1])))
-        return frozen(name, function, *arguments)
 
-    for leak in (row_count, left_over, true_answers):
-        one = everything(HOMES, "replace_one", tmp_path / leak.__name__ / "one", leak)
-        two = everything(REPLACED, "replace_one", tmp_path / leak.__name__ / "two", leak)
-        assert one != two
+def value_in_an_error(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    if name == "answer":
+        raise DataError(f"tables.rows: {largest(arguments[0])} is out of range")
+    return frozen(name, function, *arguments)
+
+
+def file_left_behind(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    if name == "draw":
+        handle, path = tempfile.mkstemp()
+        os.write(handle, bytes(arguments[1][0].codes.tolist()))
+        os.close(handle)
+        Path(path).rename(Path(path).with_name("left"))
+    return frozen(name, function, *arguments)
+
+
+def true_answers(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    if name == "draw":
+        return cast("T", Noisy(tuple(one.codes for one in arguments[1])))
+    return frozen(name, function, *arguments)
+
+
+def keys_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    result: Any = frozen(name, function, *arguments)
+    if name == "spec":
+        found = pq.read_table(result.folder / "rows.parquet").column("place").unique().to_pylist()
+        return cast("T", replace(result, keys={**result.keys, "place": tuple(sorted(found))}))
+    return cast("T", result)
+
+
+def differences_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """Those seen in the table stand in a public law."""
+    result: Any = frozen(name, function, *arguments)
+    if name == "differences":
+        answered, spec_file = arguments[:2]
+        query = spec_file.spec.released[0]
+        seen = empirical_differences(answered[0].contributed, spec_file, query)
+        return cast("T", (seen, *result[1:]))
+    return cast("T", result)
+
+
+def publishes(**patched: Callable[..., Any]) -> Leak:
+    """Something else is written than should be; ``told`` keeps what the step before has seen."""
+
+    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        if name != "publish":
+            return frozen(name, function, *arguments)
+        folder = arguments[1].folder
+        with pytest.MonkeyPatch.context() as patch:
+            for place, leaking in patched.items():
+                good = getattr(release.folder, place)
+                patch.setattr(release.folder, place, lambda *a, g=good, f=leaking: f(folder, g, *a))
+            return frozen(name, function, *arguments)
+
+    return step
+
+
+def unsorted(folder: Path, good: Callable[..., bytes], *arguments: Any) -> bytes:
+    """Rows in the order in which the table names their places."""
+    release_id, query, keys, noisy = arguments
+    seen = pq.read_table(folder / "rows.parquet").column("place").unique().to_pylist()[::-1]
+    if query.by == ["place"]:
+        keys = tuple(sorted(keys, key=lambda key: seen.index(key[0])))
+    return good(release_id, query, keys, noisy)
+
+
+def with_a_dictionary(folder: Path, good: Callable[..., bytes], *arguments: Any) -> bytes:
+    """A column of categories, among them one that was not released."""
+    table = pq.read_table(io.BytesIO(good(*arguments)))
+    seen = pq.read_table(folder / "rows.parquet").column("place").unique()
+    places = pa.DictionaryArray.from_arrays(pa.array([0] * table.num_rows, pa.int32()), seen)
+    sink = io.BytesIO()
+    pq.write_table(table.append_column("more", places), sink)
+    return sink.getvalue()
+
+
+def with_a_digest(folder: Path, good: Callable[..., Any], *arguments: Any) -> Any:
+    digest = sha256((folder / "rows.parquet").read_bytes())
+    record = good(*arguments)
+    return record.model_copy(update={"limits": [*record.limits, f"table sha256:{digest}"]})
+
+
+LEAKS: dict[str, Leak] = {
+    "a row count in the log": prints(
+        lambda tables: tables.rows('SELECT count(*) AS n FROM "wide rows"', "rows").column("n")[0]
+    ),
+    "output in the order of the data": publishes(released_bytes=unsorted),
+    "a category that was not released": publishes(released_bytes=with_a_dictionary),
+    "a value in an error": value_in_an_error,
+    "a bare digest": publishes(release_record=with_a_digest),
+    "a duration": prints(lambda tables: f"took {time.perf_counter_ns()}"),
+    "a key from the data": keys_from_the_data,
+    "differences from the data": differences_from_the_data,
+    "a file left behind": file_left_behind,
+    "answers without noise": true_answers,
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_twin_runs_catch_planted_leaks(name: str, tmp_path: Path) -> None:
+    """The test of the test."""
+    one = everything(HOMES, "replace_one", tmp_path / "one", LEAKS[name])
+    two = everything(REPLACED, "replace_one", tmp_path / "two", LEAKS[name])
+    assert one != two
+    seen = {file for file in one.keys() | two.keys() if one.get(file) != two.get(file)}
+    # What is leaked is there to be seen, and not an error of the leaking alone.
+    assert not any(b"internal" in one[stream] + two[stream] for stream in ("stdout", "stderr"))
+    assert seen - {"stderr"} or name == "a value in an error"
 
 
 def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
