@@ -45,6 +45,9 @@ class Format(Enum):
 
 
 _ENDINGS = {".parquet": Format.PARQUET, ".csv": Format.CSV}
+_MOST_COLUMNS = 10_000
+"""The engine takes a minute to look at a header of a million."""
+
 _DATABASES = {".duckdb", ".db", ".ddb", ".sqlite", ".sqlite3"}
 
 
@@ -212,6 +215,14 @@ def _csv_scan(name: str, table: Table, source: Source) -> str:
     )
 
 
+def _too_wide(field: str, where: str, columns: int) -> SpecError:
+    return SpecError(
+        field,
+        f"{where} has {columns} columns, at most {_MOST_COLUMNS} are read; keep those that are "
+        "declared",
+    )
+
+
 def _csv_type(table: Table, column: str) -> str:
     kind = table.columns.get(column, ColumnType.STRING)
     # HUGEINT, so that a number of up to 38 digits is clamped as any other.
@@ -225,6 +236,8 @@ def _header(name: str, table: Table, file: Path) -> tuple[str, ...]:
             header = tuple(next(csv.reader(lines), []))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
+    if len(header) > _MOST_COLUMNS:
+        raise _too_wide(field, file.name, len(header))
     lowered = [title.casefold() for title in header]
     for column in table.columns:
         if column not in header or lowered.count(column.casefold()) != 1:
@@ -249,6 +262,8 @@ def _check_parquet(name: str, table: Table, source: Source) -> None:
 
 
 def _check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, where: str) -> None:
+    if len(schema) > _MOST_COLUMNS:
+        raise _too_wide(f"tables.{name}.path", where, len(schema))
     for column, kind in columns.items():
         field = f"tables.{name}.columns.{column}"
         found = schema.get_all_field_indices(column)
