@@ -31,6 +31,7 @@ from release.exact import format_down, format_exact, format_up
 from release.guarantee import deltas
 from release.hashes import commit, sha256
 from release.ladder import Design
+from release.ledger import Spending
 from release.log import (
     ChargeRecord,
     Composition,
@@ -75,11 +76,12 @@ class Result:
 
 @dataclass(frozen=True)
 class About:
-    """As what, under which day, and as which entry of the ledger a release is published."""
+    """As what, under which day, and as which entry of which ledger a release is published."""
 
     kind: Literal["RELEASE", "TEST"]
     day: datetime.date
     sequence: int | None = None
+    spending: Spending | None = None
 
 
 def law_record(query: Query, design: Design) -> LawRecord:
@@ -137,7 +139,7 @@ def write_release(
     writer = _Writer(spec_file, folder / "public", folder / "auditor")
     for result in results:
         writer.add(result)
-    writer.finish(release_record(spec_file, results, charged, writer.records, of))
+    writer.finish(release_record(spec_file, results, charged, writer.records, of), of.spending)
 
 
 class _Writer:
@@ -190,10 +192,10 @@ class _Writer:
     def records(self) -> list[QueryRecord]:
         return [public.record for public in self._seen]
 
-    def finish(self, record: ReleaseRecord) -> None:
+    def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)
         write(self._public / "release.json", canonical(record))
-        write(self._public / "report.html", report_html(record, tuple(self._seen)).encode())
+        write(self._public / "report.html", report_html(record, tuple(self._seen), spent).encode())
         if self._openings:
             openings = OpeningsRecord(
                 schema="dp-release/openings/v1",

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, TypedDict
 
@@ -140,7 +141,7 @@ class Key(EntryBase):
 
 
 Entry: TypeAlias = Genesis | Reserve | Commit | Abort | Withdraw | Policy | Key
-_ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
 @dataclass(frozen=True)
@@ -376,7 +377,7 @@ def read_ledger(folder: Path) -> Replayed:
 
 def _read(number: int, data: bytes) -> Entry:
     try:
-        return _ENTRY.validate_python(parse_plain(data))
+        return ENTRY.validate_python(parse_plain(data))
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"entry {number}: not a canonical entry") from error
 
@@ -498,6 +499,35 @@ def open_proof(data: bytes, keys: tuple[PublicKey, ...]) -> Proved:
     if encoded(found) != digest or origin not in {key.name for key in keys}:
         raise LedgerError("ledger.proof: the entry is not in the tree that was signed")
     return Proved(entry, match["note"])
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a scope has spent over time: the day of each charge that stands, and ε after it."""
+
+    scope: str
+    days: tuple[str, ...]
+    epsilon: tuple[Fraction, ...]
+    cap: Fraction
+
+
+def spending(ledger: Replayed, scope: str) -> Spending:
+    """The charges to a scope, in the order of the ledger."""
+    refunded: set[int] = set()
+    running: dict[str, int] = {}
+    for entry in ledger.entries:
+        if isinstance(entry, Reserve):
+            running[entry.release_id] = entry.seq
+        elif isinstance(entry, Abort) and not entry.drawn:
+            refunded.add(running[entry.release_id])
+    charges = [
+        entry
+        for entry in ledger.entries
+        if isinstance(entry, Reserve) and entry.scope == scope and entry.seq not in refunded
+    ]
+    totals = accumulate(parse_exact(entry.epsilon) for entry in charges)
+    cap = parse_exact(ledger.state.caps[scope].epsilon)
+    return Spending(scope, tuple(entry.date for entry in charges), tuple(totals), cap)
 
 
 Make: TypeAlias = Callable[[State], Entry]

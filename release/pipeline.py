@@ -320,6 +320,7 @@ def publish(
             spec_file.spec.released, designs, charged.queries, noisy.codes, strict=True
         )
     )
-    of = replace(about, sequence=publication.sequence)
+    spent = publication.spending(spec_file.spec.budget.scope)
+    of = replace(about, sequence=publication.sequence, spending=spent)
     publication.stage(lambda folder: write_release(spec_file, results, charged, folder, of))
     return publication.finish()

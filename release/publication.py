@@ -30,12 +30,14 @@ from release.errors import LedgerError, ReleaseError, SpecError, StorageError
 from release.hashes import sha256
 from release.ledger import (
     Ledger,
+    Spending,
     Spent,
     abort,
     commit,
     ledger_proof,
     replay,
     reserve,
+    spending,
 )
 from release.log import ReleaseRecord, parse
 from release.signing import Predicate, Signer, attest
@@ -148,6 +150,10 @@ class Publication:
             made = reserve(scope, self.release_id, charge, day.isoformat())
             self.sequence = self.ledger.append(made)[0].seq
         return self.sequence
+
+    def spending(self, scope: str) -> Spending | None:
+        """What a scope has spent, this release included; None without a ledger."""
+        return None if self.ledger is None else spending(replay(self.ledger.folder), scope)
 
     def draw(self, drawing: Callable[[], T]) -> T:
         """What ``drawing`` draws. It is called once, however often this is: a retry gets the same.

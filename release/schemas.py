@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
+from release.ledger import ENTRY
 from release.log import FILES
+from release.signing import Envelope, Statement
 from release.spec import Spec
 
 FOLDER = Path(__file__).parent.parent / "schemas"
@@ -15,18 +18,25 @@ FOLDER = Path(__file__).parent.parent / "schemas"
 
 def schema_texts() -> dict[str, str]:
     """The text of each schema by its file name."""
-    models: dict[str, type[BaseModel]] = {"spec": Spec, **FILES}
+    models: dict[str, type[BaseModel]] = {
+        "spec": Spec,
+        **FILES,
+        "attestation": Envelope,
+        "statement": Statement,
+    }
+    adapters: dict[str, TypeAdapter[Any]] = {n: TypeAdapter(model) for n, model in models.items()}
+    adapters["ledger-entry"] = ENTRY
     return {
         f"{name}.schema.json": json.dumps(
             {
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
-                **model.model_json_schema(by_alias=True, mode="validation"),
+                **adapter.json_schema(by_alias=True, mode="validation"),
             },
             indent=2,
             ensure_ascii=False,
         )
         + "\n"
-        for name, model in models.items()
+        for name, adapter in adapters.items()
     }
 
 

@@ -35,6 +35,7 @@ from release.ledger import (
     read_ledger,
     replay,
     reserve,
+    spending,
     withdraw,
 )
 from release.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
@@ -258,6 +259,20 @@ def test_after_a_crash_the_last_entry_is_signed_for(ledger: Ledger) -> None:
     ledger.sign()
     intact(ledger.folder)
     assert not list(ledger.folder.glob(".new-*"))
+
+
+def test_spending_over_time_leaves_out_what_was_refunded(ledger: Ledger) -> None:
+    for name, charge, drawn, day in (
+        ("a", "1", True, "2024-03-02"),
+        ("b", "1/2", False, "2024-03-03"),
+        ("c", "1/4", True, "2024-03-05"),
+    ):
+        ledger.append(reserve("s", name, spend(charge), day))
+        ledger.append(abort(name, day, drawn=drawn))
+    found = spending(replay(ledger.folder), "s")
+    assert found.days == ("2024-03-02", "2024-03-05")
+    assert found.epsilon == (Fraction(1), Fraction(5, 4))
+    assert found.cap == 3
 
 
 def test_a_second_ledger_in_a_folder_is_refused(ledger: Ledger) -> None:

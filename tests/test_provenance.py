@@ -131,6 +131,13 @@ def test_what_is_known_of_the_curator_decides_what_is_proved(signed: Signed) -> 
     assert any("older checkpoint of 5 entries" in line for line in both.tested)
 
 
+def test_the_report_tells_what_the_scope_has_spent(signed: Signed) -> None:
+    told = [(public / "report.html").read_text("utf-8") for public in (signed.one, signed.two)]
+    assert "ε = 1 of 9, by 1 charge with this one" in told[0]
+    assert "ε = 2 of 9, by 2 charges with this one" in told[1]
+    assert all("What the scope has spent over time" in text for text in told)
+
+
 def test_every_byte_of_a_signed_release_counts(signed: Signed) -> None:
     """Flipped one at a time, with the sums made to fit: the signatures find it."""
     trust = Trust(keys=(signed.key,))

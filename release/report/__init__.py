@@ -6,13 +6,19 @@ same inputs give the same bytes, pictures included.
 
 from __future__ import annotations
 
+import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from release.answers import Topology
+from release.exact import format_exact
+from release.ledger import Spending
 from release.log import LawRecord, QueryRecord, ReleaseRecord
 from release.spec import (
     Levels,
@@ -24,6 +30,10 @@ from release.spec import (
     answer_domain,
     plain_answers,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MAX_ROWS = 200
 """Longer tables are cut in the report; the Parquet file has them whole."""
@@ -66,8 +76,10 @@ def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
     return tuple(map(str, labels))
 
 
-def report_html(record: ReleaseRecord, queries: tuple[PublicQuery, ...]) -> str:
-    """The report as HTML."""
+def report_html(
+    record: ReleaseRecord, queries: tuple[PublicQuery, ...], spent: Spending | None = None
+) -> str:
+    """The report as HTML; with what the scope has ``spent`` where there is a ledger."""
     import jinja2
 
     template = resources.files("release.report").joinpath("report.html").read_text("utf-8")
@@ -87,7 +99,36 @@ def report_html(record: ReleaseRecord, queries: tuple[PublicQuery, ...]) -> str:
         }
         for public in queries
     ]
-    return environment.from_string(template).render(release=record, queries=shown)
+    budget = (
+        None
+        if spent is None
+        else {
+            "spent": format_exact(spent.epsilon[-1]),
+            "cap": format_exact(spent.cap),
+            "charges": len(spent.days),
+            "picture": budget_svg(spent),
+        }
+    )
+    return environment.from_string(template).render(release=record, queries=shown, budget=budget)
+
+
+def budget_svg(spent: Spending) -> str:
+    """A picture of what a scope has spent over time, and of its cap."""
+    days = [np.datetime64(day) for day in spent.days]
+    with _figure(2.4) as (figure, axes, sink):
+        # From the day before the first charge, so that a first step is there to be seen.
+        x = [days[0] - 1, *days, days[-1] + 1]
+        y = [0.0, *map(float, spent.epsilon), float(spent.epsilon[-1])]
+        axes.step(x, y, where="post", color="#2b5d8a", linewidth=2)
+        axes.fill_between(x, y, step="post", color="#2b5d8a", alpha=0.15)
+        axes.axhline(float(spent.cap), color="#a33", linestyle="--")
+        axes.annotate("cap", (x[0], float(spent.cap)), (2, -12), textcoords="offset points")
+        axes.set_ylim(0, 1.08 * max(float(spent.cap), y[-1]))
+        ends = {spent.days[0]: days[0], spent.days[-1]: days[-1]}
+        axes.set_xticks([*ends.values()], [*ends])
+        axes.set_ylabel("ε spent")
+        _save(figure, sink)
+    return _inside_html(sink)
 
 
 def answers_svg(public: PublicQuery) -> str | None:
@@ -97,15 +138,8 @@ def answers_svg(public: PublicQuery) -> str | None:
     if isinstance(public.query, TupleQuery):
         return None
     domain = plain_answers(public.query.domain)
-    import io
-
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "dp-release", "svg.fonttype": "none", "font.size": 10}):
-        figure = Figure(figsize=(8, 2.8), layout="constrained")
-        axes = figure.subplots()
-        places = range(len(public.keys))
+    places = range(len(public.keys))
+    with _figure(2.8) as (figure, axes, sink):
         if domain.topology is Topology.ORDERED:
             values = [float(domain.labels[code]) for code in public.codes]
             axes.bar(places, values, color="#2b5d8a")
@@ -119,13 +153,32 @@ def answers_svg(public: PublicQuery) -> str | None:
         axes.set_xticks(places, [key[0] for key in public.keys], parse_math=False)
         axes.set_xlabel(public.record.by[0], parse_math=False)
         axes.set_ylabel("published answer")
+        _save(figure, sink)
+    return _inside_html(sink)
+
+
+@contextmanager
+def _figure(height: float) -> Iterator[tuple[Figure, Axes, io.StringIO]]:
+    """An empty picture whose bytes depend on what is drawn alone."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "dp-release", "svg.fonttype": "none", "font.size": 10}):
+        figure = Figure(figsize=(8, height), layout="constrained")
+        axes = figure.subplots()
         axes.grid(axis="y", color="#dddddd")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-        sink = io.StringIO()
-        with warnings.catch_warnings():
-            # The file holds text, not glyphs; that a font here lacks some of them does not matter.
-            warnings.simplefilter("ignore")
-            figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
-    # Inside HTML the XML declaration and the document type have no place.
+        yield figure, axes, io.StringIO()
+
+
+def _save(figure: Figure, sink: io.StringIO) -> None:
+    with warnings.catch_warnings():
+        # The file holds text, not glyphs; that a font here lacks some of them does not matter.
+        warnings.simplefilter("ignore")
+        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def _inside_html(sink: io.StringIO) -> str:
+    """Without the XML declaration and the document type, which have no place there."""
     return sink.getvalue().partition("<svg")[1] + sink.getvalue().partition("<svg")[2]
