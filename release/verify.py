@@ -11,8 +11,11 @@ import datetime
 import hmac
 import re
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
+
+import numpy as np
 
 from release.agreement import (
     ATTESTATION,
@@ -24,6 +27,7 @@ from release.agreement import (
     limits,
     withheld,
 )
+from release.answers import Codes
 from release.charge import charges
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact import format_exact
@@ -45,11 +49,15 @@ from release.provenance import Trust, check_provenance
 from release.queries import rows_read, structural_differences
 from release.reading import SpecFile, parse_spec
 from release.released import check_released
-from release.spec import KeyFile, Query, Spec, plain_domain
+from release.residuals import CHANCE, Released, is_total_of, residuals
+from release.spec import CountQuery, KeyFile, Query, Spec, plain_domain
 
 R = TypeVar("R", bound=Record)
 
 MAX_FILE_BYTES = 2**30
+
+Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
+"""The keys of a released table and its codes."""
 
 
 @dataclass
@@ -89,7 +97,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     _check_against_spec(release, spec)
     provenance = check_provenance(public, release, sums, trust or Trust())
     verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
-    keys = _check_tables(public, release, spec)
+    keys, tables = _check_tables(public, release, spec)
     verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
     _check_charges(release, SpecFile(spec, b"", public, keys))
     verdict.proved.append(
@@ -101,6 +109,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     openings = _openings(release, auditor) if auditor is not None and committed else None
     for query, record in zip(spec.released, release.queries, strict=True):
         _check_query_law(public, auditor, openings, spec, query, record, verdict)
+    verdict.tested += _check_residuals(public, spec, tables)
     verdict.proved += provenance.proved
     verdict.tested += provenance.tested
     verdict.unopened += provenance.unopened
@@ -252,8 +261,34 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.released))
 
 
-def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str, tuple[str, ...]]:
-    """Check every released table; return the key sets, which the tables show in full."""
+def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list[str]:
+    """Whether totals differ from the sums of their parts as their public noise laws say."""
+    released = {}
+    for query in spec.released:
+        path = public / "laws" / f"{query.name}.json"
+        if isinstance(query, CountQuery) and path.is_file():
+            law = _read(LawRecord, path.name, path).to_law()
+            released[query.name] = Released(query, law, *tables[query.name])
+    told = []
+    for total, parts in permutations(released.values(), 2):
+        if not is_total_of(total.query, parts.query):
+            continue
+        found = residuals(total, parts)
+        if found is None:
+            continue
+        if found.chance < CHANCE:
+            raise VerificationError(
+                "data", "residuals", str(found), "as much noise as the laws say"
+            )
+        told.append(str(found))
+    return told
+
+
+def _check_tables(
+    public: Path, release: ReleaseRecord, spec: Spec
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Table]]:
+    """Check every released table; the key sets, which they show in full, keys and codes of each."""
+    tables: dict[str, Table] = {}
     keys: dict[str, tuple[str, ...]] = {
         column: declared_keys(spec, column, public)
         for column, declared in spec.keys.items()
@@ -272,7 +307,10 @@ def _check_tables(public: Path, release: ReleaseRecord, spec: Spec) -> dict[str,
             cells *= len(found)
         # Sorted and each once (checked), so the right number means every combination.
         expect(file, "key combinations", table.num_rows, cells)
-    return keys
+        columns = [table.column(column).to_pylist() for column in query.by]
+        codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
+        tables[query.name] = (tuple(zip(*columns, strict=True)) if columns else ((),), codes)
+    return keys, tables
 
 
 def _plausible_keys(
