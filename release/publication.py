@@ -19,8 +19,8 @@ import datetime
 import fcntl
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -302,24 +302,14 @@ class Publication:
         os.close(self._lock)
 
 
-class _storage_errors:  # noqa: N801 - used as a function
+@contextmanager
+def _storage_errors(out: Path) -> Iterator[None]:
     """Translate errors of the file system; with a full disk nothing of ours is lost."""
-
-    def __init__(self, out: Path) -> None:
-        self._out = out
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, OSError) and not isinstance(error, ReleaseError):
-            problem = error.strerror or type(error).__name__
-            raise StorageError(f"{self._out}: the release cannot be written ({problem})") from error
+    try:
+        yield
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise StorageError(f"{out}: the release cannot be written ({problem})") from error
 
 
 def _sums(public: Path) -> dict[str, str]:

@@ -1,0 +1,264 @@
+"""Writing a ledger: one entry at a time, durable, never over another, signed for."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, TypedDict
+
+from release.errors import LedgerError, StorageError
+from release.exact import format_exact
+from release.hashes import encoded, sha256
+from release.ledger.checkpoint import (
+    CHECKPOINT,
+    check_checkpoint,
+    checkpoint_text,
+    read_checkpoint,
+)
+from release.ledger.entries import (
+    NOTHING,
+    Abort,
+    Commit,
+    Entry,
+    Genesis,
+    Key,
+    Policy,
+    Reserve,
+    ScopeCap,
+    Spent,
+    Withdraw,
+)
+from release.ledger.state import Replayed, State, entry_file, is_entry, replay, to_sign
+from release.log import canonical
+from release.signing import PublicKey, Signer, sign_note
+from release.storage import sync, write
+
+Make: TypeAlias = Callable[[State], Entry]
+"""Makes the next entry from the state it has to follow."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger that can be written: its folder, and the key that signs its checkpoints."""
+
+    folder: Path
+    signer: Signer
+
+    def append(self, make: Make) -> tuple[Entry, Replayed]:
+        """Add the entry that ``make`` makes; when this returns it is durable and signed for.
+
+        Writers take turns by a lock on the folder; were that ignored, the entry's file could still
+        be linked once only. Cost: one replay.
+
+        Raises:
+            BudgetError, LedgerError: the entry may not come next; nothing was written.
+            StorageError: the entry could not be written.
+        """
+        with _alone(self.folder):
+            ledger = self._read()
+            entry = make(ledger.state)
+            data = canonical(entry)
+            ledger.state.check(entry)
+            own = str(self.signer.public(ledger.state.origin))
+            if isinstance(entry, Key) and (entry.action, entry.key) == ("retire", own):
+                raise LedgerError("--key: a key cannot retire itself; give the one that stays")
+            _store(self.folder, data, entry_file(entry.seq))
+            ledger.state.follow(entry, data)
+            grown = Replayed(ledger.state, (*ledger.entries, entry), (*ledger.files, data))
+            self._sign(grown)
+        return entry, grown
+
+    def sign(self) -> Replayed:
+        """Sign a checkpoint for all entries: after a crash the last entry may lack one.
+
+        Raises:
+            LedgerError: the ledger is not intact, or the key is not its own.
+            StorageError: the checkpoint could not be written.
+        """
+        with _alone(self.folder):
+            ledger = self._read()
+            self._sign(ledger)
+        return ledger
+
+    def _read(self) -> Replayed:
+        """The ledger, if this key may write it and nobody has changed what was signed."""
+        ledger = replay(self.folder)
+        if self.signer.public(ledger.state.origin) not in ledger.state.keys:
+            raise LedgerError(
+                "--key: the ledger does not know this key; use the one it was made by"
+            )
+        path = self.folder / CHECKPOINT
+        if path.is_file():
+            check_checkpoint(read_checkpoint(path), ledger)
+        return ledger
+
+    def _sign(self, ledger: Replayed) -> None:
+        path = self.folder / CHECKPOINT
+        note = sign_note(
+            checkpoint_text(ledger.state.origin, ledger.leaves), self.signer, ledger.state.origin
+        )
+        if not path.is_file() or read_checkpoint(path) != note:
+            _replace(path, note.encode())
+
+
+def create_ledger(
+    folder: Path, signer: Signer, origin: str, scopes: tuple[ScopeCap, ...], date: str
+) -> Ledger:
+    """Make a ledger in a new folder.
+
+    Raises:
+        LedgerError: there is one already, or the caps cannot be meant.
+        StorageError: it could not be written.
+    """
+    entry = Genesis(
+        seq=0,
+        prev=NOTHING,
+        date=date,
+        kind="genesis",
+        origin=origin,
+        scopes=list(scopes),
+        keys=[str(signer.public(origin))],
+    )
+    State().check(entry)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder}: the ledger cannot be written ({error.strerror})") from error
+    ledger = Ledger(folder, signer)
+    with _alone(folder):
+        if any(is_entry(path.name) for path in folder.iterdir()):
+            raise LedgerError(f"{folder}: there is a ledger already")
+        _store(folder, canonical(entry), entry_file(0))
+        ledger._sign(replay(folder))
+    return ledger
+
+
+def read_ledger(folder: Path) -> Replayed:
+    """Read a ledger and hold its checkpoint against it: every entry has to be signed for.
+
+    Writers are kept out meanwhile, for an entry stands there before its checkpoint does.
+
+    Raises:
+        LedgerError, BudgetError: it is not intact.
+    """
+    with _alone(folder, fcntl.LOCK_SH):
+        ledger = replay(folder)
+        size = check_checkpoint(read_checkpoint(folder / CHECKPOINT), ledger)
+    if size != ledger.state.size:
+        raise LedgerError(
+            f"checkpoint: {ledger.state.size - size} entries at the end are not signed for"
+        )
+    return ledger
+
+
+def reserve(scope: str, release_id: str, charge: Spent, date: str) -> Make:
+    """Reserve a charge."""
+    return lambda state: Reserve(
+        **_next(state, date),
+        kind="reserve",
+        scope=scope,
+        release_id=release_id,
+        epsilon=format_exact(charge.epsilon),
+        delta=format_exact(charge.delta),
+    )
+
+
+def commit(release_id: str, attestation: bytes, date: str) -> Make:
+    """Commit a release by its attestation."""
+    return lambda state: Commit(
+        **_next(state, date),
+        kind="commit",
+        release_id=release_id,
+        attestation=f"sha256:{sha256(attestation)}",
+    )
+
+
+def abort(release_id: str, date: str, *, drawn: bool) -> Make:
+    """Give a release up."""
+    return lambda state: Abort(
+        **_next(state, date), kind="abort", release_id=release_id, drawn=drawn
+    )
+
+
+def withdraw(release_id: str, date: str) -> Make:
+    """Take a public release back."""
+    return lambda state: Withdraw(**_next(state, date), kind="withdraw", release_id=release_id)
+
+
+def policy(cap: ScopeCap, date: str) -> Make:
+    """Set the cap of a scope."""
+    return lambda state: Policy(**_next(state, date), kind="policy", cap=cap)
+
+
+def change_key(action: Literal["add", "retire"], key: PublicKey, signer: Signer, date: str) -> Make:
+    """Add or retire a key, signed by a valid one."""
+
+    def make(state: State) -> Entry:
+        entry = Key(**_next(state, date), kind="key", action=action, key=str(key), signature="")
+        return entry.model_copy(update={"signature": encoded(signer.sign(to_sign(entry)))})
+
+    return make
+
+
+class _Next(TypedDict):
+    """Number, link and date of the next entry."""
+
+    seq: int
+    prev: str
+    date: str
+
+
+def _next(state: State, date: str) -> _Next:
+    # A clock that went back must not stop a ledger; dates only ever go on.
+    return {"seq": state.size, "prev": state.head, "date": max(date, state.last_date)}
+
+
+@contextmanager
+def _alone(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold the ledger's lock, which goes with the process and leaves no file."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise LedgerError(f"{folder}: no ledger there; make one: dp-release ledger init") from error
+    try:
+        fcntl.flock(descriptor, how)
+        for stray in folder.glob(".new-*") if how == fcntl.LOCK_EX else ():
+            stray.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _store(folder: Path, data: bytes, name: str) -> None:
+    """Write a new file, whole and durable, where none is."""
+    aside = folder / f".new-{secrets.token_hex(8)}"
+    try:
+        write(aside, data)
+        os.link(aside, folder / name)
+        aside.unlink()
+        sync(folder)
+    except FileExistsError as error:
+        raise LedgerError(f"{name}: written by somebody else at the same time") from error
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise StorageError(f"{folder}: the ledger cannot be written ({problem})") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    aside = path.parent / f".new-{secrets.token_hex(8)}"
+    try:
+        write(aside, data)
+        aside.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise StorageError(f"{path}: the checkpoint cannot be written ({problem})") from error
+    finally:
+        aside.unlink(missing_ok=True)
