@@ -23,8 +23,9 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
+from release.domains import Model
 from release.errors import SpecError
-from release.spec import ColumnType, Model
+from release.spec import ColumnType
 from release.sql import identifier, literal
 
 

@@ -6,8 +6,9 @@ import csv
 import datetime
 from pathlib import Path
 
+from release.domains import INTEGER_LIMIT, MAX_ANSWERS
 from release.errors import SpecError
-from release.spec import INTEGER_LIMIT, MAX_ANSWERS, ColumnType, KeyFile, KeyRange, Spec
+from release.spec import ColumnType, KeyFile, KeyRange, Spec
 
 
 def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:

@@ -16,19 +16,17 @@ import yaml
 from pydantic import ValidationError
 
 from release.contract import Contract, OnViolation, read_contract
+from release.domains import MAX_ANSWERS, Model, Nominal
 from release.errors import SpecError, listed, unknown_name
 from release.keys import declared_keys
 from release.losses import table_loss
 from release.parts import with_parts
 from release.queries import check_declared
 from release.spec import (
-    MAX_ANSWERS,
     ColumnType,
     CountQuery,
     LevelQuery,
-    Model,
     ModeQuery,
-    Nominal,
     Query,
     Spec,
     SqlQuery,

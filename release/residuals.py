@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.answers import Codes
+from release.domains import Ordered
 from release.law import Law
-from release.spec import CountQuery, Ordered, Query
+from release.spec import CountQuery, Query
 
 CHANCE = 1e-9
 """Residuals that noise makes so small with less than this chance are refused."""

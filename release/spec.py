@@ -18,14 +18,12 @@ without ``guarantee`` is published as a part of the tuples that name it, and not
 from __future__ import annotations
 
 import datetime
-from enum import Enum, StrEnum
+from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     PlainSerializer,
@@ -34,18 +32,25 @@ from pydantic import (
     model_validator,
 )
 
-from release.answers import AnswerDomain, JointDomain, Shift, Topology, levels
+from release.answers import AnswerDomain, JointDomain, Shift
+from release.domains import (
+    INTEGER_LIMIT,
+    MAX_ANSWERS,
+    Domain,
+    Label,
+    LevelRange,
+    Levels,
+    Model,
+    Nominal,
+    Ordered,
+    one_of,
+    plain_answers,
+)
 from release.exact import format_exact, parse_exact
 from release.guarantee import Definition, Guarantee
 from release.losses import LossName
 
 SPEC_SCHEMA: Literal["dp-release/spec/v1"] = "dp-release/spec/v1"
-
-MAX_ANSWERS = 10**6
-"""Answers of one query, and cells of one query: beyond this a spec is a slip of the pen."""
-
-INTEGER_LIMIT = 2**31 - 1
-"""Integer columns are clamped to ± this, so that sums of 2^31 rows stay below 2^62."""
 
 
 def _exact(value: object) -> Fraction:
@@ -71,15 +76,6 @@ Exact: TypeAlias = Annotated[
 Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
 Column: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^#\x00-\x1f][^\x00-\x1f]*$")]
-Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-
-
-class Model(BaseModel):
-    """Frozen, strict about types, and without room for unknown fields."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
-    )
 
 
 class ReleaseInfo(Model):
@@ -132,7 +128,7 @@ class Table(Model):
     relation: Label | None = None
     contract: Annotated[str, StringConstraints(min_length=1)] | None = None
     join: Join | None = None
-    derive: dict[Column, DerivedColumn] = {}
+    derive: dict[Column, DerivedColumn] = Field(default_factory=dict)
 
 
 class Relation(StrEnum):
@@ -157,7 +153,7 @@ class Privacy(Model):
     neighbours: Annotated[Relation, Field(strict=False)]
     max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)]
     max_cells_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    fixed: list[str] = []
+    fixed: list[str] = Field(default_factory=list)
     attribute: str | None = None
     replacement: Annotated[Replacement | None, Field(strict=False)] = None
 
@@ -197,113 +193,13 @@ class KeyFile(Model):
     file: str
 
 
-class Cyclic(Model):
-    """The answers 0..k-1 on a circle: hours, months."""
-
-    cyclic: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
-
-
-class OrderedRange(Model):
-    """``min`` and ``max`` of an ordered domain, both included."""
-
-    min: Annotated[int, Field(ge=-(2**53), le=2**53)]
-    max: Annotated[int, Field(ge=-(2**53), le=2**53)]
-
-
-class Ordered(Model):
-    """The integers from min to max: counts."""
-
-    ordered: OrderedRange
-
-    @model_validator(mode="after")
-    def _check(self) -> Ordered:
-        span = self.ordered.max - self.ordered.min
-        if not 1 <= span < MAX_ANSWERS:
-            raise ValueError("the domain needs two answers or more (max above min), at most 10^6")
-        return self
-
-
-class Nominal(Model):
-    """Categories, in code order."""
-
-    nominal: Annotated[list[Label], Field(min_length=2, max_length=MAX_ANSWERS)]
-
-    @model_validator(mode="after")
-    def _check(self) -> Nominal:
-        if len(set(self.nominal)) != len(self.nominal):
-            raise ValueError("a label stands twice; keep each once")
-        return self
-
-
-class LevelRange(Model):
-    """``count`` equal levels between ``low`` and ``high``."""
-
-    low: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
-    high: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
-    count: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
-
-
-class Levels(Model):
-    """A quantised quantity."""
-
-    levels: LevelRange
-
-    @model_validator(mode="after")
-    def _check(self) -> Levels:
-        levels(self.levels.low, self.levels.high, self.levels.count)
-        return self
-
-
-def _only_key(value: object) -> str:
-    """Which alternative is meant: a mapping by its one key, a model by its one field."""
-    if isinstance(value, Enum):
-        return "name"
-    if isinstance(value, BaseModel):
-        return next(iter(type(value).model_fields))
-    if isinstance(value, dict) and len(value) == 1:
-        return str(next(iter(value)))
-    return "list" if isinstance(value, list) else "name" if isinstance(value, str) else ""
-
-
-def _one_of(**alternatives: str) -> Discriminator:
-    written = ", ".join(alternatives.values())
-    return Discriminator(
-        _only_key, custom_error_type="alternatives", custom_error_message=f"write one of {written}"
-    )
-
-
 KeyValue: TypeAlias = str | int | datetime.date
 KeySet: TypeAlias = Annotated[
     Annotated[list[KeyValue], Field(min_length=1), Tag("list")]
     | Annotated[KeyRange, Tag("range")]
     | Annotated[KeyFile, Tag("file")],
-    _one_of(list="[k1, k2]", range="{range: [first, last]}", file="{file: keys.csv}"),
+    one_of(list="[k1, k2]", range="{range: [first, last]}", file="{file: keys.csv}"),
 ]
-
-Domain: TypeAlias = Annotated[
-    Annotated[Cyclic, Tag("cyclic")]
-    | Annotated[Ordered, Tag("ordered")]
-    | Annotated[Nominal, Tag("nominal")]
-    | Annotated[Levels, Tag("levels")],
-    _one_of(
-        cyclic="{cyclic: k}",
-        ordered="{ordered: {min: a, max: b}}",
-        nominal="{nominal: [labels]}",
-        levels="{levels: {low: a, high: b, count: k}}",
-    ),
-]
-
-
-def plain_answers(domain: Domain) -> AnswerDomain:
-    """The answers of a declared domain, in code order."""
-    if isinstance(domain, Cyclic):
-        return AnswerDomain(Topology.CYCLIC, tuple(range(domain.cyclic)))
-    if isinstance(domain, Ordered):
-        bounds = domain.ordered
-        return AnswerDomain(Topology.ORDERED, tuple(range(bounds.min, bounds.max + 1)))
-    if isinstance(domain, Nominal):
-        return AnswerDomain(Topology.NOMINAL, tuple(domain.nominal))
-    return levels(domain.levels.low, domain.levels.high, domain.levels.count)
 
 
 class GuaranteeSpec(Model):
@@ -331,7 +227,7 @@ class TableLoss(Model):
 
 LossSpec: TypeAlias = Annotated[
     Annotated[LossName, Field(strict=False), Tag("name")] | Annotated[TableLoss, Tag("table")],
-    _one_of(name="a loss by name", table="{table: [costs]}"),
+    one_of(name="a loss by name", table="{table: [costs]}"),
 ]
 
 
@@ -369,7 +265,7 @@ class DeclaredDifferences(Model):
 DifferencesSpec: TypeAlias = Annotated[
     Annotated[Source, Field(strict=False), Tag("name")]
     | Annotated[DeclaredDifferences, Tag("declared")],
-    _one_of(name="empirical, structural", declared="{declared: [1, 2]}"),
+    one_of(name="empirical, structural", declared="{declared: [1, 2]}"),
 ]
 
 
@@ -590,7 +486,7 @@ class Spec(Model):
     tables: Annotated[dict[Name, Table], Field(min_length=1)]
     privacy: Privacy
     budget: Budget
-    keys: dict[str, KeySet] = {}
+    keys: dict[str, KeySet] = Field(default_factory=dict)
     queries: Annotated[list[Query], Field(min_length=1, max_length=10_000)]
 
     @property

@@ -21,6 +21,7 @@ import duckdb
 import pyarrow as pa
 
 from release.contract import OnViolation
+from release.domains import INTEGER_LIMIT
 from release.errors import DataError, SpecError
 from release.reading import SpecFile
 from release.sources import (
@@ -33,7 +34,7 @@ from release.sources import (
     find_source,
     scan_sql,
 )
-from release.spec import INTEGER_LIMIT, ColumnType
+from release.spec import ColumnType
 from release.sql import identifier, literal, row_expression
 from release.sqlite import batches
 

@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from release.answers import Codes
+from release.domains import Ordered
 from release.queries.kind import Prepared, Profiles, between, reached_by_order, steps_between
-from release.spec import CountQuery, Ordered, Relation
+from release.spec import CountQuery, Relation
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from release.answers import Codes
+from release.domains import INTEGER_LIMIT, Nominal, Ordered, plain_answers
 from release.queries.kind import Prepared, Profiles, reached_by_pairs
-from release.spec import (
-    INTEGER_LIMIT,
-    ModeQuery,
-    Nominal,
-    Ordered,
-    Relation,
-    ValueQuery,
-    plain_answers,
-)
+from release.spec import ModeQuery, Relation, ValueQuery
 from release.sql import identifier, literal
 
 

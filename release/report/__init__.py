@@ -17,19 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from release.answers import Topology
+from release.domains import Levels, plain_answers
 from release.exact import format_exact
 from release.ledger import Spending
 from release.log import LawRecord, QueryRecord, ReleaseRecord
-from release.spec import (
-    Levels,
-    Part,
-    Query,
-    SqlQuery,
-    TupleQuery,
-    answer_columns,
-    answer_domain,
-    plain_answers,
-)
+from release.spec import Part, Query, SqlQuery, TupleQuery, answer_columns, answer_domain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
