@@ -303,6 +303,9 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, ReleaseError):
         text = " ".join(str(error).split())
         return f"error: {text}"
+    if isinstance(error, OSError) and error.strerror:
+        # What the system says of a file names neither the file nor what is in it.
+        return f"error: {error.strerror.lower()}; look at the paths that were given"
     # A foreign message may quote values, so only its type is told.
     return f"error: internal error ({type(error).__name__})"
 

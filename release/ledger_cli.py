@@ -130,15 +130,16 @@ def check(
 
     Example: dp-release ledger check --out out --since kept/checkpoint
     """
-    from release.ledger import check_checkpoint, keys_at, read_checkpoint
-    from release.signing import read_public_key
+    from release.ledger import CHECKPOINT, check_checkpoint, keys_at, read_checkpoint
+    from release.publication import LEDGER
+    from release.signing import SignatureError, open_note, read_public_key
 
     ledger = _read(out)
-    if trust is not None and read_public_key(trust) not in {
-        *ledger.state.keys,
-        *keys_at(ledger, 1),
-    }:
-        raise SpecError("--trust", "is no key of this ledger")
+    if trust is not None and (key := read_public_key(trust)) not in keys_at(ledger, 1):
+        try:
+            open_note(read_checkpoint(out / LEDGER / CHECKPOINT), (key,))
+        except SignatureError as error:
+            raise SpecError("--trust", "neither began this ledger nor signs for it") from error
     if since is not None:
         check_checkpoint(read_checkpoint(since), ledger)
     typer.echo(f"{ledger.state.origin}: {ledger.state.size} entries follow and are signed for")
@@ -179,7 +180,10 @@ def rotate(
         raise SpecError("ACTION", f"found {action!r}; write add or retire")
     ledger = _writable(out, key)
     origin = _read(out).state.origin
-    is_private = Path(other).is_file() and b"PRIVATE" in Path(other).read_bytes()[:100]
+    try:
+        is_private = b"PRIVATE" in Path(other).read_bytes()[:100]
+    except OSError:
+        is_private = False
     public = read_key(Path(other)).public(origin) if is_private else read_public_key(other)
     ledger.append(change_key(doing, public, ledger.signer, _today()))
     typer.echo(f"{'added' if doing == 'add' else 'retired'}  {public}")

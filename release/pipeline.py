@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from release.agreement import loss_of
 from release.cache import DesignCache
 from release.charge import Charges, charges
-from release.errors import DesignError, ReleaseError
+from release.errors import DesignError, ReleaseError, SpecError
 from release.exact import format_up
 from release.folder import About, Result, write_release
 from release.guarantee import Differences
@@ -136,7 +136,7 @@ def run_release(
                 answered = step("answer", answer, tables, spec_file, chosen.watch)
             differences = step("differences", find_differences, answered, spec_file, chosen.watch)
             designs = step("design", design_all, differences, spec_file, chosen)
-            charged = step("charge", charge, publication, spec_file, about.day)
+            charged = step("charge", charge, publication, spec_file)
             source = test_source or os.urandom
             noisy = step("draw", draw, publication, answered, designs, source)
             del answered
@@ -156,9 +156,21 @@ def open_publication(
     Raises:
         ReleaseError: as :class:`release.publication.Publication`.
     """
-    signer = None if key is None else read_key(key)
-    ledger = open_ledger(out, signer) if kind == "RELEASE" else None
-    return Publication(out, spec_file.spec.release.id, ledger)
+    release_id = spec_file.spec.release.id
+    if kind == "TEST":
+        return Publication(out, release_id, None, "test")
+    publication = Publication(
+        out, release_id, open_ledger(out, None if key is None else read_key(key))
+    )
+    finished = publication.recovered
+    if finished is not None and (finished / "spec.yaml").read_bytes() != spec_file.text:
+        with publication:
+            raise SpecError(
+                "release.id",
+                f"an earlier run of another spec was cut off, and its {release_id!r} has now been "
+                "published; take a new id",
+            )
+    return publication
 
 
 def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
@@ -276,7 +288,7 @@ def design_all(
     return tuple(designs)
 
 
-def charge(publication: Publication, spec_file: SpecFile, day: datetime.date) -> Charges:
+def charge(publication: Publication, spec_file: SpecFile) -> Charges:
     """The charges of a release, reserved in the ledger where there is one.
 
     Raises:
@@ -284,7 +296,7 @@ def charge(publication: Publication, spec_file: SpecFile, day: datetime.date) ->
         LedgerError, StorageError: the ledger cannot be written.
     """
     found = charges(spec_file)
-    publication.reserve(spec_file.spec.budget.scope, Spent(found.epsilon, found.delta), day)
+    publication.reserve(spec_file.spec.budget.scope, Spent(found.epsilon, found.delta))
     return found
 
 

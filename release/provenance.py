@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,17 +13,18 @@ from release.exact import format_exact
 from release.hashes import sha256
 from release.law_check import expect
 from release.ledger import (
-    Genesis,
+    CHECKPOINT,
     Replayed,
     Reserve,
     check_checkpoint,
     keys_at,
+    keys_ever,
     open_proof,
     read_checkpoint,
     read_ledger,
 )
 from release.log import ReleaseRecord
-from release.signing import PublicKey, SignatureError, Statement, read_attestation
+from release.signing import PublicKey, SignatureError, Statement, open_note, read_attestation
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def check_provenance(
     ledger = None if trust.ledger is None else _replayed(trust.ledger)
     keys = trust.keys
     if ledger is not None:
-        _check_root(ledger, trust.keys)
-        keys = keys_at(ledger, _committed(ledger, release.release_id) + 1)
+        committed = _committed(ledger, release.release_id)
+        keys = keys_at(ledger, committed + 1)
     with _as_failures(ATTESTATION):
         attestation = read_attestation(attested)
         key = attestation.verify(keys) if keys else None
@@ -74,9 +75,12 @@ def check_provenance(
             unopened=("who signed: give the curator's key with --trust, or the ledger",),
         )
     with _as_failures(PROOF):
-        proof = open_proof((public / PROOF).read_bytes(), keys)
+        # A proof may be younger than the commit; whose key was valid then is for its checkpoint.
+        ever = keys if ledger is None else keys_ever(ledger)
+        proof = open_proof((public / PROOF).read_bytes(), ever)
         if ledger is not None:
             check_checkpoint(proof.checkpoint, ledger)
+            _check_root(ledger, trust, proof.checkpoint)
     expect(PROOF, "release_id", proof.entry.release_id, release.release_id)
     expect(PROOF, "attestation", proof.entry.attestation, f"sha256:{sha256(attested)}")
     proved = [
@@ -109,14 +113,19 @@ def _replayed(folder: Path) -> Replayed:
         return read_ledger(folder)
 
 
-def _check_root(ledger: Replayed, keys: tuple[PublicKey, ...]) -> None:
-    """The ledger begins with a key that is trusted, or one that is trusted is valid now."""
-    genesis = ledger.entries[0]
-    known = {*ledger.state.keys, *(keys_at(ledger, 1) if isinstance(genesis, Genesis) else ())}
-    if keys and not known & set(keys):
-        raise VerificationError(
-            "00000000.json", "keys", ", ".join(map(str, known)), "a key that is trusted"
-        )
+def _check_root(ledger: Replayed, trust: Trust, proved: str) -> None:
+    """A trusted key began the ledger, or has signed for it: now, or in the release's proof.
+
+    That the ledger lists it is not enough: anybody can add a key that is not theirs.
+    """
+    if not trust.keys or trust.ledger is None or set(trust.keys) & set(keys_at(ledger, 1)):
+        return
+    for note in (proved, read_checkpoint(trust.ledger / CHECKPOINT)):
+        with suppress(SignatureError):
+            open_note(note, trust.keys)
+            return
+    found = ", ".join(map(str, keys_at(ledger, 1)))
+    raise VerificationError("00000000.json", "keys", found, "a key that is trusted")
 
 
 def _committed(ledger: Replayed, release_id: str) -> int:
@@ -146,6 +155,10 @@ def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
     entry = ledger.entries[number] if number < ledger.state.size else None
     if not isinstance(entry, Reserve):
         raise VerificationError(f"{number:08}.json", "kind", "no reserve", "the release's reserve")
+    closed = _committed(ledger, release.release_id)
+    between = ledger.entries[number + 1 : closed]
+    if any(getattr(one, "release_id", None) == release.release_id for one in between):
+        raise VerificationError(f"{number:08}.json", "reserve", "another's", "the commit's own")
     for name, found, expected in (
         ("release_id", entry.release_id, release.release_id),
         ("scope", entry.scope, release.ledger.scope),

@@ -3,14 +3,16 @@
 Each step leaves something durable behind, and whatever it finds a later run goes on from there:
 
 1. ``OUT/.work-<id>/`` is made and locked: one run a release.
-2. The ledger reserves the charge.
+2. The ledger reserves the charge, and ``reserved`` says by which entry.
 3. ``drawing`` is written: from here on noise may have been drawn.
 4. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
 5. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
 6. The auditor's half is renamed into its place, then the public one, and the folder goes.
 
 A run that finds ``staged/`` goes on at 5: the same bytes, no second charge. One that finds less
-gives the reserve up in the ledger, as drawn if ``drawing`` is there, and begins anew.
+gives the reserve up in the ledger and begins anew. It is given up as not drawn only if ``reserved``
+names that very entry and ``drawing`` is not there: whoever takes the folder away, or works on the
+same ledger from another one, gets no charge back. A TEST run has a folder of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from release.agreement import ATTESTATION, PROOF, SUMS
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
 from release.hashes import sha256
 from release.ledger import (
+    Entry,
     Ledger,
+    Reserve,
     Spending,
     Spent,
     abort,
@@ -39,14 +43,20 @@ from release.ledger import (
     reserve,
     spending,
 )
-from release.log import ReleaseRecord, parse
+from release.log import ReleaseRecord, canonical, parse
 from release.signing import Predicate, Signer, attest
 from release.storage import make_folder, sync, sync_tree, write
 
 T = TypeVar("T")
 
 LEDGER = "ledger"
-_DRAWING, _PART, _STAGED, _SCRATCH = "drawing", "part", "staged", "scratch"
+_RESERVED, _DRAWING, _PART, _STAGED, _SCRATCH = (
+    "reserved",
+    "drawing",
+    "part",
+    "staged",
+    "scratch",
+)
 
 
 def check_free(out: Path, release_id: str) -> None:
@@ -55,7 +65,7 @@ def check_free(out: Path, release_id: str) -> None:
     Raises:
         SpecError: it does.
     """
-    if (out / "public" / release_id).exists():
+    if os.path.lexists(out / "public" / release_id):
         raise SpecError(
             "--out",
             f"{release_id!r} is published there already; take another folder or a new release id",
@@ -91,18 +101,23 @@ class Publication:
         StorageError: the folder cannot be written.
     """
 
-    def __init__(self, out: Path, release_id: str, ledger: Ledger | None) -> None:
+    def __init__(
+        self, out: Path, release_id: str, ledger: Ledger | None, work: str = "work"
+    ) -> None:
         self.out, self.release_id, self.ledger = out, release_id, ledger
         self.recovered: Path | None = None
         self.sequence: int | None = None
         self._drawn: object = None
+        self._drawing = False
         self._published: Path | None = None
-        self._work = out / f".work-{release_id}"
+        self._work = out / f".{work}-{release_id}"
         self._final = out / "public" / release_id
         self._created = [folder for folder in (out, *out.parents) if not folder.exists()]
-        self._found_work = self._work.exists()
-        if not self._found_work:
+        if not self._work.exists():
             check_free(out, release_id)
+        for folder in (out / "public", out / "auditor"):
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise StorageError(f"{folder}: the release cannot be written (no folder)")
         self._lock = self._take_lock()
         try:
             self._recover()
@@ -123,7 +138,7 @@ class Publication:
             if self._published is None and not (self._work / _STAGED).exists():
                 # Where that fails too, the next run finds what is left and does it.
                 with suppress(ReleaseError):
-                    self._give_up(drawn=(self._work / _DRAWING).exists())
+                    self._give_up()
         finally:
             self._leave()
 
@@ -139,7 +154,7 @@ class Publication:
             folder.mkdir(mode=0o700)
         return folder
 
-    def reserve(self, scope: str, charge: Spent, day: datetime.date) -> int | None:
+    def reserve(self, scope: str, charge: Spent) -> int | None:
         """Reserve the charge, durably; the number of the entry, or None without a ledger.
 
         Raises:
@@ -147,8 +162,11 @@ class Publication:
             LedgerError, StorageError: the ledger cannot be written.
         """
         if self.ledger is not None and self.sequence is None:
-            made = reserve(scope, self.release_id, charge, day.isoformat())
-            self.sequence = self.ledger.append(made)[0].seq
+            entry, _ = self.ledger.append(reserve(scope, self.release_id, charge, _today()))
+            self.sequence = entry.seq
+            with _storage_errors(self.out):
+                write(self._work / _RESERVED, _named(entry))
+                sync(self._work)
         return self.sequence
 
     def spending(self, scope: str) -> Spending | None:
@@ -162,6 +180,7 @@ class Publication:
             StorageError: the mark that precedes drawing cannot be written.
         """
         if self._drawn is None:
+            self._drawing = True
             with _storage_errors(self.out):
                 write(self._work / _DRAWING, b"")
                 sync(self._work)
@@ -237,43 +256,66 @@ class Publication:
                 epsilon=record.composition.epsilon,
                 delta=record.composition.delta,
             )
+            running = state.running.get(self.release_id)
+            if running is None or running.seq != record.ledger.sequence:
+                raise LedgerError(f"the reserve of {self.release_id!r} is not open any more")
             (public / PROOF).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             _put(path, attest(_sums(public), about, ledger.signer))
             sync(public)
             ledger.append(commit(self.release_id, path.read_bytes(), _today()))
-        _put(public / PROOF, ledger_proof(ledger.sign(), self.release_id, ledger.folder))
+        _put(public / PROOF, ledger_proof(ledger.recover(), self.release_id, ledger.folder))
 
     def _recover(self) -> None:
         """Go on from what an earlier run left."""
         staged = self._work / _STAGED
-        if self._final.exists():
+        if self.ledger is None and (self._work / _RESERVED).exists():
+            raise LedgerError(
+                f"--out: a run of {self.release_id!r} with a ledger was cut off here; "
+                "run it again with its ledger and --key"
+            )
+        if os.path.lexists(self._final):
             # That run had only to tidy up; or another has published since we looked.
             shutil.rmtree(self._work, ignore_errors=True)
             check_free(self.out, self.release_id)
         if staged.exists() and self._can_finish(staged / "public"):
             self.recovered = self.finish()
             return
-        # Whoever took the folder away may have taken the mark with it.
-        self._give_up(drawn=(self._work / _DRAWING).exists() or not self._found_work)
+        self._give_up()
 
     def _can_finish(self, public: Path) -> bool:
-        """Whether what was staged is a release that its ledger, if there is one, has reserved."""
+        """Whether what was staged is a release that its ledger, if there is one, waits for."""
         if not public.exists():
             return False
         record = parse(ReleaseRecord, (public / "release.json").read_bytes())
-        return (record.ledger.sequence is None) == (self.ledger is None)
+        if self.ledger is None:
+            return record.ledger.sequence is None
+        state = replay(self.ledger.folder).state
+        running = state.running.get(self.release_id)
+        is_open = running is not None and running.seq == record.ledger.sequence
+        return is_open or self.release_id in state.committed
 
-    def _give_up(self, *, drawn: bool) -> None:
+    def _give_up(self) -> None:
         """Give up a reserve that nothing public came of, and take away what was written."""
         if self.ledger is not None:
             running = replay(self.ledger.folder).state.running.get(self.release_id)
             if running is not None:
+                drawn = self._may_be_drawn(running)
                 self.ledger.append(abort(self.release_id, _today(), drawn=drawn))
         for path in (self._work / name for name in (_PART, _STAGED, _SCRATCH)):
             shutil.rmtree(path, ignore_errors=True)
-        with suppress(OSError):
-            (self._work / _DRAWING).unlink(missing_ok=True)
+        for mark in (_DRAWING, _RESERVED):
+            with suppress(OSError):
+                (self._work / mark).unlink(missing_ok=True)
+
+    def _may_be_drawn(self, entry: Reserve) -> bool:
+        """Whether noise may have been drawn for a reserve; only evidence says that it was not."""
+        if self.sequence == entry.seq:
+            return self._drawing
+        evidence = self._work / _RESERVED
+        if (self._work / _DRAWING).exists() or not evidence.is_file():
+            return True
+        return evidence.read_bytes() != _named(entry)
 
     def _take_lock(self) -> int:
         """Lock the working folder; the lock goes with the process."""
@@ -316,6 +358,11 @@ def _sums(public: Path) -> dict[str, str]:
     """The SHA-256 of each file but the sums themselves."""
     files = sorted(p for p in public.rglob("*") if p.is_file() and p.name != SUMS)
     return {str(p.relative_to(public)): sha256(p.read_bytes()) for p in files}
+
+
+def _named(entry: Entry) -> bytes:
+    """Which entry it is, so that no other can be taken for it."""
+    return f"{entry.seq} {sha256(canonical(entry))}".encode()
 
 
 def _digest(path: Path) -> str:

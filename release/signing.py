@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 import rfc8785
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -127,6 +127,7 @@ def create_key(path: Path) -> Signer:
     """
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    there = path.exists()
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -135,6 +136,8 @@ def create_key(path: Path) -> Signer:
             file.flush()
             os.fsync(descriptor)
     except OSError as error:
+        if not there:
+            path.unlink(missing_ok=True)
         problem = error.strerror or type(error).__name__
         raise StorageError(f"{path}: the key cannot be written ({problem})") from error
     return Signer(private)
@@ -154,7 +157,7 @@ def read_key(path: Path) -> Signer:
         raise SpecError("--key", f"others may read {path}; chmod 600 it")
     try:
         private = load_pem_private_key(pem, None)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise SpecError("--key", f"{path} is no private key; make one: dp-release key") from error
     if not isinstance(private, Ed25519PrivateKey):
         raise SpecError("--key", f"{path} is no Ed25519 key; make one: dp-release key")

@@ -176,7 +176,7 @@ class Privacy(Model):
 class Budget(Model):
     """The cap of this release, and the ledger scope that pays."""
 
-    scope: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    scope: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
     epsilon: Exact
     delta: Exact
 

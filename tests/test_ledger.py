@@ -38,6 +38,8 @@ from release.ledger import (
     spending,
     withdraw,
 )
+from release.ledger.checkpoint import checkpoint_text
+from release.log import canonical
 from release.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.signing import Signer, sign_note
 from tests.conftest import PROJECT
@@ -88,6 +90,13 @@ def test_the_files_are_those_of_the_format(ledger: Ledger) -> None:
     assert json.loads(two)["attestation"] == "sha256:" + hashlib.sha256(b"envelope").hexdigest()
     origin, size, *_ = (ledger.folder / CHECKPOINT).read_text().splitlines()
     assert (origin, size) == (NAME, "3")
+
+
+def sign_by_hand(folder: Path) -> None:
+    """A checkpoint for what is there now, by the right key."""
+    read = replay(folder)
+    text = checkpoint_text(read.state.origin, read.leaves)
+    (folder / CHECKPOINT).write_text(sign_note(text, ONE, NAME), "utf-8")
 
 
 def test_charges_add_up_exactly_to_the_cap_and_not_beyond(ledger: Ledger) -> None:
@@ -231,8 +240,7 @@ def test_missing_swapped_and_rolled_back_entries_are_found(tmp_path: Path) -> No
     # Rolled back with the right key: only a checkpoint kept elsewhere can tell.
     older = good[CHECKPOINT].decode()
     (made.folder / names[-1]).unlink()
-    (made.folder / CHECKPOINT).unlink()
-    made.sign()
+    sign_by_hand(made.folder)
     intact(made.folder)
     with pytest.raises(LedgerError, match="entries were taken away"):
         intact(made.folder, older)
@@ -247,18 +255,53 @@ def test_a_changed_past_is_never_signed_over(tmp_path: Path) -> None:
     last.unlink()
     refused(made, reserve("s", "z", spend("1"), DAY), "entries were taken away")
     with pytest.raises(LedgerError, match="entries were taken away"):
-        made.sign()
+        made.recover()
 
 
 def test_after_a_crash_the_last_entry_is_signed_for(ledger: Ledger) -> None:
     """The entry was linked, and the machine went down before the checkpoint."""
     before = (ledger.folder / CHECKPOINT).read_bytes()
     ledger.append(reserve("s", "r", spend("1"), DAY))
+    (ledger.folder / CHECKPOINT).rename(ledger.folder / "checkpoint.next")
     (ledger.folder / CHECKPOINT).write_bytes(before)
     (ledger.folder / ".new-0123456789abcdef").write_bytes(b"half an ent")
-    ledger.sign()
+    ledger.recover()
     intact(ledger.folder)
-    assert not list(ledger.folder.glob(".new-*"))
+    assert sorted(files(ledger.folder)) == ["00000000.json", "00000001.json", CHECKPOINT]
+
+
+def test_an_entry_of_somebody_without_the_key_is_never_signed_for(ledger: Ledger) -> None:
+    """A cap is raised by a well-formed entry that only lacks a signature."""
+    state = replay(ledger.folder).state
+    raised = policy(ScopeCap(scope="s", epsilon="1000", delta="0.1"), DAY)(state)
+    (ledger.folder / "00000001.json").write_bytes(canonical(raised))
+    refused(ledger, reserve("s", "r", spend("50"), DAY), "1 entries at the end are not signed for")
+    older = (ledger.folder / CHECKPOINT).read_bytes()
+    for lie in (older, b"no note", older.replace(b"\n1\n", b"\n2\n")):
+        (ledger.folder / "checkpoint.next").write_bytes(lie)
+        with pytest.raises(LedgerError):
+            ledger.append(reserve("s", "r", spend("50"), DAY))
+    assert (ledger.folder / CHECKPOINT).read_bytes() == older
+
+
+def test_a_ledger_without_its_checkpoint_is_not_written(ledger: Ledger) -> None:
+    ledger.append(reserve("s", "r", spend("1"), DAY))
+    (ledger.folder / CHECKPOINT).unlink()
+    refused(ledger, abort("r", DAY, drawn=True), "no checkpoint can be read")
+
+
+def test_a_ledger_from_the_future_is_not_written(ledger: Ledger) -> None:
+    ledger.append(reserve("s", "r", spend("1"), "2999-01-01"))
+    refused(ledger, abort("r", DAY, drawn=True), "is yet to come")
+
+
+def test_amounts_of_any_length_are_read_back(ledger: Ledger) -> None:
+    long = f"1/{2**300}"
+    ledger.append(policy(ScopeCap(scope="t", epsilon=long, delta="0"), DAY))
+    ledger.append(reserve("t", "r", spend(long), DAY))
+    refused(ledger, reserve("t", "q", spend(long), DAY), "has spent 0.000", BudgetError)
+    refused(ledger, reserve("s", "q", Spent(Fraction(1, 3**900)), DAY), "epsilon: not what")
+    refused(ledger, withdraw("", DAY), "release_id: not what")
 
 
 def test_spending_over_time_leaves_out_what_was_refunded(ledger: Ledger) -> None:
@@ -341,8 +384,6 @@ def test_a_writer_that_ignores_the_lock_overwrites_nothing(ledger: Ledger) -> No
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(1, 12)), max_size=30))
 def test_a_ledger_agrees_with_a_count_by_hand(steps: list[tuple[int, int, int]]) -> None:
     """Random histories against a few dictionaries; entries in memory, through the same rules."""
-    from release.log import canonical
-
     state = State()
     key = str(ONE.public(NAME))
     genesis = Genesis(

@@ -22,13 +22,16 @@ from release.ledger import (
     Spent,
     change_key,
     create_ledger,
+    ledger_proof,
+    replay,
     reserve,
     withdraw,
 )
+from release.ledger.checkpoint import checkpoint_text
 from release.log import ReleaseRecord, parse
 from release.pipeline import Options, run_release
 from release.provenance import Trust
-from release.signing import Predicate, PublicKey, Signer, attest, create_key
+from release.signing import Predicate, PublicKey, Signer, attest, create_key, sign_note
 from release.verify import Verdict, verify
 from tests.small import Row, Small, query
 
@@ -212,6 +215,30 @@ def test_a_ledger_of_ones_own_making_has_another_key(signed: Signed, tmp_path: P
     assert refused(signed.one, Trust(ledger=forger.ledger))
 
 
+def test_a_key_that_was_only_listed_is_no_root_of_trust(signed: Signed, tmp_path: Path) -> None:
+    """A forger adds the curator's public key, which everybody has, to a ledger of their own."""
+    (tmp_path / "forger").mkdir()
+    forger = Signed(tmp_path / "forger")
+    entry = change_key("add", signed.key, forger.signer, DAY)
+    Ledger(forger.ledger, forger.signer).append(entry)
+    assert "a key that is trusted" in refused(forger.one, Trust(forger.ledger, (signed.key,)))
+
+
+def test_a_release_finished_after_the_keys_have_changed(tmp_path: Path) -> None:
+    """Committed by one key, cut off, and its proof made after another has joined."""
+    signed = Signed(tmp_path)
+    new = create_key(tmp_path / "new")
+    proof = signed.two / PROOF
+    Ledger(signed.ledger, signed.signer).append(
+        change_key("add", new.public(NAME), signed.signer, DAY)
+    )
+    Ledger(signed.ledger, new).append(reserve("tests", "r", Spent(), DAY))
+    proof.write_bytes(ledger_proof(replay(signed.ledger), "two", signed.ledger))
+    sum_up(signed.two)
+    for keys in ((), (signed.key,), (new.public(NAME),)):
+        assert verify(signed.two, None, Trust(signed.ledger, keys)).complete
+
+
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
@@ -234,9 +261,11 @@ def test_a_rolled_back_ledger_is_caught_by_what_was_seen_before(signed: Signed) 
     """The second release is taken out of the ledger, which is signed anew by the right key."""
     older = signed.out / "kept"
     shutil.copy(signed.ledger / CHECKPOINT, older)
-    for name in ("00000003.json", "00000004.json", CHECKPOINT):
+    for name in ("00000003.json", "00000004.json"):
         (signed.ledger / name).unlink()
-    Ledger(signed.ledger, signed.signer).sign()
+    read = replay(signed.ledger)
+    text = checkpoint_text(NAME, read.leaves)
+    (signed.ledger / CHECKPOINT).write_text(sign_note(text, signed.signer, NAME), "utf-8")
     assert "no commit" in refused(signed.two, Trust(ledger=signed.ledger))
     assert verify(signed.one, None, Trust(ledger=signed.ledger)).complete
     assert "entries were taken away" in refused(signed.one, Trust(signed.ledger, (), older))
@@ -348,6 +377,43 @@ def test_the_commands_from_key_to_withdrawal(
     assert dp(capsys, "ledger", "check", "--out", out, "--trust", public, "--since", kept)[0] == 0
     (out / "ledger" / "00000003.json").unlink()
     assert dp(capsys, "ledger", "check", "--out", out)[0] == 1
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["key", LONG],
+        ["ledger", "withdraw", "", "--out", "OUT", "--key", "KEY"],
+        ["ledger", "withdraw", "A B", "--out", "OUT", "--key", "KEY"],
+        ["ledger", "key", "add", LONG, "--out", "OUT", "--key", "KEY"],
+        ["ledger", "key", "retire", "/", "--out", "OUT", "--key", "KEY"],
+        ["ledger", "key", "swap", "KEY", "--out", "OUT", "--key", "KEY"],
+        ["ledger", "show", "--out", LONG],
+        ["ledger", "check", "--out", "OUT", "--since", LONG],
+        ["ledger", "check", "--out", "OUT", "--trust", "someone"],
+        ["ledger", "policy", "--out", "OUT", "--key", "/", "--scope", "tests:1:0"],
+        ["verify", LONG],
+        ["verify", "OUT/public/one", "--auditor", LONG],
+        ["verify", "OUT/public/one", "--since", "OUT/ledger/checkpoint"],
+        ["verify", "OUT/public/one", "--ledger", LONG],
+    ],
+)
+def test_odd_arguments_are_told_of_in_one_line(
+    arguments: list[str], signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    create_key(tmp_path / "KEY")
+    given = [
+        a.replace("OUT", str(signed.out)).replace("KEY", str(tmp_path / "KEY")) for a in arguments
+    ]
+    before = {path: path.read_bytes() for path in signed.out.rglob("*") if path.is_file()}
+    status, told = dp(capsys, *given)
+    assert status in (1, 2)
+    assert [line for line in told.splitlines() if line.startswith("error: ")] == [told.strip()]
+    assert "internal" not in told
+    assert before == {path: path.read_bytes() for path in signed.out.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,17 @@ import pytest
 from release.answers import Codes
 from release.errors import LedgerError, ReleaseError, SpecError
 from release.law import Law
-from release.ledger import Abort, Commit, Reserve, ScopeCap, create_ledger, read_ledger
+from release.ledger import (
+    Abort,
+    Commit,
+    Ledger,
+    Reserve,
+    ScopeCap,
+    abort,
+    create_ledger,
+    read_ledger,
+    replay,
+)
 from release.pipeline import Options, auditor_half, call, run_release
 from release.provenance import Trust
 from release.publication import Publication, open_ledger
@@ -48,9 +58,9 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def release(place: Path) -> Path:
+def release(place: Path, out: Path | None = None) -> Path:
     return run_release(
-        place / "spec.yaml", place / "out", options=Options(key=place / "key")
+        place / "spec.yaml", out or place / "out", options=Options(key=place / "key")
     ).public
 
 
@@ -73,7 +83,7 @@ def forked(action: Callable[[], object], wait: Callable[[int], None] | None = No
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def killed_at(place: Path, number: int) -> Callable[[], object]:
+def killed_at(place: Path, number: int, out: Path | None = None) -> Callable[[], object]:
     """A run that is killed before its ``number``-th step that outlives it."""
 
     def action() -> None:
@@ -91,7 +101,7 @@ def killed_at(place: Path, number: int) -> Callable[[], object]:
 
         for name in ("fsync", "link", "rename", "replace", "unlink", "rmdir", "mkdir"):
             setattr(os, name, counted(getattr(os, name)))
-        release(place)
+        release(place, out)
 
     return action
 
@@ -238,6 +248,78 @@ def test_a_failure_after_the_charge_is_given_up_in_the_ledger(place: Path) -> No
     check_all_is_well(place, {})
 
 
+def test_a_test_run_leaves_what_a_release_left_alone(place: Path) -> None:
+    """Cut off after drawing; a TEST run with chosen noise comes, and then the release again."""
+    status = forked(killed_at(place, 30))
+    assert status == -signal.SIGKILL
+    kept = sorted(str(path) for path in (place / "out" / ".work-small").rglob("*"))
+    assert any(path.endswith("drawing") for path in kept)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "release.pipeline.publish", lambda *_: (_ for _ in ()).throw(LedgerError("x"))
+        )
+        with pytest.raises(LedgerError, match="x"):
+            run_release(place / "spec.yaml", place / "out", test_source=bytes)
+    assert sorted(str(path) for path in (place / "out" / ".work-small").rglob("*")) == kept
+    release(place)
+    check_all_is_well(place, {})
+
+
+def test_a_run_without_the_ledger_takes_nothing_away(place: Path) -> None:
+    """Cut off when all was staged; the ledger is away for a while."""
+    for number in range(200):
+        assert forked(killed_at(place, number)) == -signal.SIGKILL
+        staged = staged_tables(place)
+        if staged:
+            break
+    ledger = place / "out" / "ledger"
+    ledger.rename(place / "away")
+    with pytest.raises(LedgerError, match="with its ledger and --key"):
+        run_release(place / "spec.yaml", place / "out")
+    (place / "away").rename(ledger)
+    release(place)
+    check_all_is_well(place, staged)
+
+
+def test_a_cut_off_release_of_another_spec_is_finished_and_told_of(place: Path) -> None:
+    for number in range(200):
+        assert forked(killed_at(place, number)) == -signal.SIGKILL
+        staged = staged_tables(place)
+        if staged:
+            break
+    spec = place / "spec.yaml"
+    before = spec.read_text()
+    spec.write_text(before.replace("title: Small", "title: Other"))
+    with pytest.raises(SpecError, match="an earlier run of another spec"):
+        release(place)
+    spec.write_text(before)
+    check_all_is_well(place, staged)
+
+
+def test_a_mark_of_another_reserve_shows_nothing(place: Path) -> None:
+    """Two folders on one ledger: the stale mark of one is no evidence for the other's reserve."""
+    other = place / "other"
+    other.mkdir()
+    (other / "ledger").symlink_to(place / "out" / "ledger")
+    first = next(n for n in range(60) if _leaves_reserved(place, other, n))
+    assert first
+    assert forked(killed_at(place, 30)) == -signal.SIGKILL
+    run_release(place / "spec.yaml", other, options=Options(key=place / "key"))
+    aborts = [e for e in read_ledger(place / "out" / "ledger").entries if isinstance(e, Abort)]
+    assert aborts[-1].drawn
+
+
+def _leaves_reserved(place: Path, out: Path, number: int) -> bool:
+    """Whether a run into ``out``, killed there, leaves its mark; its reserve is then given up."""
+    status = forked(killed_at(place, number, out))
+    assert status == -signal.SIGKILL
+    if not (out / ".work-small" / "reserved").exists():
+        return False
+    ledger = Ledger(out / "ledger", read_key(place / "key"))
+    ledger.append(abort("small", "2024-01-01", drawn=True))
+    return True
+
+
 def test_one_run_a_release(place: Path) -> None:
     ledger = open_ledger(place / "out", read_key(place / "key"))
     with Publication(place / "out", "small", ledger):
@@ -264,7 +346,7 @@ def test_a_working_folder_that_vanished_counts_as_drawn(place: Path) -> None:
     """Whoever took it away may have taken the mark of drawing with it."""
     status = forked(killed_at(place, 14))
     assert status == -signal.SIGKILL
-    running = read_ledger(place / "out" / "ledger").state.running
+    running = replay(place / "out" / "ledger").state.running
     shutil.rmtree(place / "out" / ".work-small")
     release(place)
     aborts = [e for e in read_ledger(place / "out" / "ledger").entries if isinstance(e, Abort)]

@@ -36,7 +36,7 @@ from release.ledger.entries import (
     Spent,
     Withdraw,
 )
-from release.ledger.state import Replayed, Spending, State, keys_at, replay, spending
+from release.ledger.state import Replayed, Spending, State, keys_at, keys_ever, replay, spending
 from release.ledger.store import (
     Ledger,
     Make,
@@ -76,6 +76,7 @@ __all__ = [
     "commit",
     "create_ledger",
     "keys_at",
+    "keys_ever",
     "ledger_proof",
     "open_proof",
     "policy",

@@ -113,6 +113,11 @@ Entry: TypeAlias = Genesis | Reserve | Commit | Abort | Withdraw | Policy | Key
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
+def amount(text: str) -> Fraction:
+    """An exact number as entries hold it; sums of charges may be long."""
+    return Fraction(text)
+
+
 @dataclass(frozen=True)
 class Spent:
     """An amount of privacy, in exact rationals."""

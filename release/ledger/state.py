@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from release.errors import BudgetError, LedgerError
-from release.exact import format_exact, parse_exact
+from release.exact import format_exact
 from release.hashes import decoded, sha256
 from release.ledger.entries import (
     ENTRY,
@@ -28,6 +28,7 @@ from release.ledger.entries import (
     ScopeCap,
     Spent,
     Withdraw,
+    amount,
 )
 from release.log import canonical, parse_plain
 from release.merkle import leaf_hash
@@ -122,7 +123,7 @@ class State:
         spent = self.spent(entry.scope, prefix)
         for name in ("epsilon", "delta"):
             had, more = getattr(spent, name), getattr(asked, name)
-            most = parse_exact(getattr(cap, name))
+            most = amount(getattr(cap, name))
             if had + more > most:
                 raise BudgetError(
                     f"budget.{name}: scope {entry.scope!r} has spent {format_exact(had)}{of}, "
@@ -179,7 +180,7 @@ class State:
 
 
 def _charge_of(entry: Reserve) -> Spent:
-    return Spent(parse_exact(entry.epsilon), parse_exact(entry.delta))
+    return Spent(amount(entry.epsilon), amount(entry.delta))
 
 
 def _expect(entry: Entry, name: str, found: object, expected: object) -> None:
@@ -260,6 +261,13 @@ def entry_file(number: int) -> str:
     return f"{number:08}.json"
 
 
+def keys_ever(ledger: Replayed) -> tuple[PublicKey, ...]:
+    """All keys that were valid at some time."""
+    texts = [text for one in ledger.entries if isinstance(one, Genesis) for text in one.keys]
+    texts += [one.key for one in ledger.entries if isinstance(one, Key)]
+    return tuple(map(PublicKey.of, dict.fromkeys(texts)))
+
+
 def keys_at(ledger: Replayed, size: int) -> tuple[PublicKey, ...]:
     """The keys that were valid after the first ``size`` entries."""
     keys: list[PublicKey] = []
@@ -297,6 +305,6 @@ def spending(ledger: Replayed, scope: str) -> Spending:
         for entry in ledger.entries
         if isinstance(entry, Reserve) and entry.scope == scope and entry.seq not in refunded
     ]
-    totals = accumulate(parse_exact(entry.epsilon) for entry in charges)
-    cap = parse_exact(ledger.state.caps[scope].epsilon)
+    totals = accumulate(amount(entry.epsilon) for entry in charges)
+    cap = amount(ledger.state.caps[scope].epsilon)
     return Spending(scope, tuple(entry.date for entry in charges), tuple(totals), cap)

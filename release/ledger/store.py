@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict
+
+from pydantic import ValidationError
 
 from release.errors import LedgerError, StorageError
 from release.exact import format_exact
@@ -36,7 +39,9 @@ from release.ledger.entries import (
 from release.ledger.state import Replayed, State, entry_file, is_entry, replay, to_sign
 from release.log import canonical
 from release.signing import PublicKey, Signer, sign_note
-from release.storage import sync, write
+from release.storage import make_folder, sync, write
+
+_NEXT = f"{CHECKPOINT}.next"
 
 Make: TypeAlias = Callable[[State], Entry]
 """Makes the next entry from the state it has to follow."""
@@ -61,29 +66,33 @@ class Ledger:
         """
         with _alone(self.folder):
             ledger = self._read()
-            entry = make(ledger.state)
+            try:
+                entry = make(ledger.state)
+            except ValidationError as error:
+                field = error.errors()[0]["loc"][-1]
+                raise LedgerError(f"{field}: not what an entry can hold") from error
             data = canonical(entry)
             ledger.state.check(entry)
             own = str(self.signer.public(ledger.state.origin))
             if isinstance(entry, Key) and (entry.action, entry.key) == ("retire", own):
                 raise LedgerError("--key: a key cannot retire itself; give the one that stays")
-            _store(self.folder, data, entry_file(entry.seq))
             ledger.state.follow(entry, data)
             grown = Replayed(ledger.state, (*ledger.entries, entry), (*ledger.files, data))
-            self._sign(grown)
+            # Signed before it is linked: an entry that nobody has signed for is somebody else's.
+            _replace(self.folder / _NEXT, self._note(grown))
+            _store(self.folder, data, entry_file(entry.seq))
+            _put_in_place(self.folder)
         return entry, grown
 
-    def sign(self) -> Replayed:
-        """Sign a checkpoint for all entries: after a crash the last entry may lack one.
+    def recover(self) -> Replayed:
+        """The ledger, with its last entry signed for: after a crash it may have been about to be.
 
         Raises:
             LedgerError: the ledger is not intact, or the key is not its own.
             StorageError: the checkpoint could not be written.
         """
         with _alone(self.folder):
-            ledger = self._read()
-            self._sign(ledger)
-        return ledger
+            return self._read()
 
     def _read(self) -> Replayed:
         """The ledger, if this key may write it and nobody has changed what was signed."""
@@ -92,18 +101,29 @@ class Ledger:
             raise LedgerError(
                 "--key: the ledger does not know this key; use the one it was made by"
             )
-        path = self.folder / CHECKPOINT
-        if path.is_file():
-            check_checkpoint(read_checkpoint(path), ledger)
+        tomorrow = datetime.datetime.now(tz=datetime.UTC).date() + datetime.timedelta(days=1)
+        if ledger.state.last_date > tomorrow.isoformat():
+            raise LedgerError(
+                f"the last entry is of {ledger.state.last_date}, which is yet to come; "
+                "set the clock right"
+            )
+        if ledger.state.size == 1 and not (self.folder / CHECKPOINT).exists():
+            _replace(self.folder / CHECKPOINT, self._note(ledger))
+        signed = check_checkpoint(read_checkpoint(self.folder / CHECKPOINT), ledger)
+        coming = self.folder / _NEXT
+        if signed + 1 == ledger.state.size and coming.is_file():
+            signed = check_checkpoint(read_checkpoint(coming), ledger)
+            _put_in_place(self.folder)
+        if signed < ledger.state.size:
+            raise LedgerError(
+                f"{ledger.state.size - signed} entries at the end are not signed for; somebody "
+                "without the key has written them: take them away"
+            )
         return ledger
 
-    def _sign(self, ledger: Replayed) -> None:
-        path = self.folder / CHECKPOINT
-        note = sign_note(
-            checkpoint_text(ledger.state.origin, ledger.leaves), self.signer, ledger.state.origin
-        )
-        if not path.is_file() or read_checkpoint(path) != note:
-            _replace(path, note.encode())
+    def _note(self, ledger: Replayed) -> bytes:
+        text = checkpoint_text(ledger.state.origin, ledger.leaves)
+        return sign_note(text, self.signer, ledger.state.origin).encode()
 
 
 def create_ledger(
@@ -126,7 +146,7 @@ def create_ledger(
     )
     State().check(entry)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, 0o755)
     except OSError as error:
         raise StorageError(f"{folder}: the ledger cannot be written ({error.strerror})") from error
     ledger = Ledger(folder, signer)
@@ -134,7 +154,7 @@ def create_ledger(
         if any(is_entry(path.name) for path in folder.iterdir()):
             raise LedgerError(f"{folder}: there is a ledger already")
         _store(folder, canonical(entry), entry_file(0))
-        ledger._sign(replay(folder))
+        ledger._read()
     return ledger
 
 
@@ -228,7 +248,8 @@ def _alone(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, how)
         for stray in folder.glob(".new-*") if how == fcntl.LOCK_EX else ():
-            stray.unlink(missing_ok=True)
+            with suppress(OSError):
+                stray.unlink()
         yield
     finally:
         os.close(descriptor)
@@ -249,6 +270,16 @@ def _store(folder: Path, data: bytes, name: str) -> None:
         raise StorageError(f"{folder}: the ledger cannot be written ({problem})") from error
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _put_in_place(folder: Path) -> None:
+    """Make the checkpoint of the entry that now stands there the ledger's."""
+    try:
+        (folder / _NEXT).replace(folder / CHECKPOINT)
+        sync(folder)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise StorageError(f"{folder}: the checkpoint cannot be written ({problem})") from error
 
 
 def _replace(path: Path, data: bytes) -> None:
