@@ -69,6 +69,7 @@ def forked(action: Callable[[], object], wait: Callable[[int], None] | None = No
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
+        signal.alarm(120)  # a run that hangs is a failure, and not the end of the tests
         status = 1
         try:
             action()
