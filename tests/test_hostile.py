@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,7 @@ from release.pipeline import answer, auditor_half, load
 from release.reading import parse_spec, read_spec
 from release.signing import PublicKey, SignatureError, open_note, read_attestation
 from release.verify import verify
+from tests.conftest import PROJECT
 from tests.small import Row, Small, query, table_of
 
 ROWS: list[Row] = [
@@ -200,6 +205,23 @@ def test_tables_whose_bytes_were_changed(tmp_path: Path, data: st.DataObject) ->
     except ReleaseError as error:
         assert "secret" not in str(error)
         assert "\n" not in str(error)
+
+
+@pytest.mark.skipif(find_spec("atheris") is None, reason="needs atheris: the extra fuzz")
+def test_inputs_that_are_led_by_coverage(ami_release: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for name in ("spec.yaml", "release.json", "laws/heavy_evenings.json"):
+        shutil.copy(ami_release / name, corpus)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz_parsers", str(corpus), "20"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), *sys.path])},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def run(capsys: pytest.CaptureFixture[str], spec: Path, out: Path) -> tuple[int, list[str]]:

@@ -1,0 +1,56 @@
+"""Coverage-guided fuzzing of every parser: ``python -m tests.fuzz_parsers CORPUS [SECONDS]``.
+
+Needs atheris (``pip install '.[fuzz]'``). Whatever the bytes, a parser gives its result or an error
+of ours; anything else ends the run and leaves the input in a file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import atheris
+
+with atheris.instrument_imports(include=["release"]):
+    from release.errors import ReleaseError
+    from release.ledger import open_proof
+    from release.ledger.state import read_entry
+    from release.log import LawRecord, ReleaseRecord, parse
+    from release.reading import parse_spec
+    from release.signing import PublicKey, SignatureError, open_note, read_attestation
+
+KEY = PublicKey("example.org/dp", bytes(32))
+
+PARSERS: list[Callable[[bytes], object]] = [
+    parse_spec,
+    lambda data: read_attestation(data).verify((KEY,)),
+    lambda data: open_proof(data, (KEY,)),
+    lambda data: read_entry(0, data),
+    lambda data: open_note(data.decode("latin-1"), (KEY,)),
+    lambda data: PublicKey.of(data.decode("latin-1")),
+]
+
+
+def one_input(data: bytes) -> None:
+    """Every parser on one input."""
+    for parser in PARSERS:
+        try:
+            parser(data)
+        except (ReleaseError, SignatureError):
+            continue
+    for model in (ReleaseRecord, LawRecord):
+        try:
+            parse(model, data)
+        except (ValueError, RecursionError):
+            continue
+
+
+def main(corpus: str, seconds: str = "60") -> None:
+    """Fuzz for some seconds, beginning with the files in ``corpus``, which is added to."""
+    limits = [f"-max_total_time={seconds}", "-max_len=6000", "-timeout=20"]
+    atheris.Setup([sys.argv[0], *limits, corpus], one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
