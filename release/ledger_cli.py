@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -278,4 +277,6 @@ def _writable(out: Path, key: Path) -> Ledger:
 
 
 def _today() -> str:
-    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    from release.ledger import today
+
+    return today().isoformat()

@@ -24,7 +24,7 @@ from release.folder import About, Result, write_release
 from release.guarantee import Differences
 from release.ladder import GAP, Design, design
 from release.law_check import MAX_WORK
-from release.ledger import Spent
+from release.ledger import Spent, today
 from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
 from release.queries import differences_without_data
@@ -126,7 +126,7 @@ def run_release(
     chosen = options or Options()
     spec_file = step("spec", read_spec, spec_path)
     kind: Literal["RELEASE", "TEST"] = "RELEASE" if test_source is None else "TEST"
-    about = About(kind, published or datetime.datetime.now(tz=datetime.UTC).date())
+    about = About(kind, published or today())
     with step("check", open_publication, out, spec_file, kind, chosen.key) as publication:
         public = publication.recovered
         if public is None:

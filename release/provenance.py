@@ -24,7 +24,14 @@ from release.ledger import (
     read_ledger,
 )
 from release.log import ReleaseRecord
-from release.signing import PublicKey, SignatureError, Statement, open_note, read_attestation
+from release.signing import (
+    Predicate,
+    PublicKey,
+    SignatureError,
+    Statement,
+    open_note,
+    read_attestation,
+)
 
 
 @dataclass(frozen=True)
@@ -141,12 +148,8 @@ def _check_statement(statement: Statement, release: ReleaseRecord, sums: dict[st
     wanted = {name: one for name, one in sums.items() if name not in (ATTESTATION, PROOF)}
     found = [(one.name, one.digest.sha256) for one in statement.subject]
     expect(ATTESTATION, "subjects", found, sorted(wanted.items()))
-    about = statement.predicate
-    expect(ATTESTATION, "release_id", about.release_id, release.release_id)
-    expect(ATTESTATION, "scope", about.scope, release.ledger.scope)
-    expect(ATTESTATION, "sequence", about.sequence, release.ledger.sequence)
-    expect(ATTESTATION, "epsilon", about.epsilon, release.composition.epsilon)
-    expect(ATTESTATION, "delta", about.delta, release.composition.delta)
+    for name, wanted_value in Predicate.of(release):
+        expect(ATTESTATION, name, getattr(statement.predicate, name), wanted_value)
 
 
 def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:

@@ -17,12 +17,11 @@ same ledger from another one, gets no charge back. A TEST run has a folder of it
 
 from __future__ import annotations
 
-import datetime
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -42,10 +41,11 @@ from release.ledger import (
     replay,
     reserve,
     spending,
+    today,
 )
 from release.log import ReleaseRecord, canonical, parse
 from release.signing import Predicate, Signer, attest
-from release.storage import make_folder, sync, sync_tree, write
+from release.storage import make_folder, storage_errors, sync, sync_tree, write
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ class Publication:
             StorageError: it cannot be made.
         """
         folder = self._work / _SCRATCH
-        with _storage_errors(self.out):
+        with storage_errors(self.out, "the release"):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
         return folder
@@ -162,9 +162,11 @@ class Publication:
             LedgerError, StorageError: the ledger cannot be written.
         """
         if self.ledger is not None and self.sequence is None:
-            entry, _ = self.ledger.append(reserve(scope, self.release_id, charge, _today()))
+            entry, _ = self.ledger.append(
+                reserve(scope, self.release_id, charge, today().isoformat())
+            )
             self.sequence = entry.seq
-            with _storage_errors(self.out):
+            with storage_errors(self.out, "the release"):
                 write(self._work / _RESERVED, _named(entry))
                 sync(self._work)
         return self.sequence
@@ -181,7 +183,7 @@ class Publication:
         """
         if self._drawn is None:
             self._drawing = True
-            with _storage_errors(self.out):
+            with storage_errors(self.out, "the release"):
                 write(self._work / _DRAWING, b"")
                 sync(self._work)
             self._drawn = drawing()
@@ -196,7 +198,7 @@ class Publication:
         part = self._work / _PART
         if self._published is not None or (self._work / _STAGED).exists():
             return
-        with _storage_errors(self.out):
+        with storage_errors(self.out, "the release"):
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(mode=0o700)
             writing(part)
@@ -211,7 +213,7 @@ class Publication:
             StorageError: the disk is full or read-only. What was staged stays for a later run.
             LedgerError: the ledger cannot commit it.
         """
-        with _storage_errors(self.out):
+        with storage_errors(self.out, "the release"):
             if self._published is None:
                 self._published = self._publish()
             return self._published
@@ -249,21 +251,14 @@ class Publication:
         if done is None or not path.exists() or done.attestation != _digest(path):
             if done is not None:
                 raise LedgerError(f"{self.release_id!r} is committed with another attestation")
-            about = Predicate(
-                release_id=record.release_id,
-                scope=record.ledger.scope,
-                sequence=record.ledger.sequence or 0,
-                epsilon=record.composition.epsilon,
-                delta=record.composition.delta,
-            )
             running = state.running.get(self.release_id)
             if running is None or running.seq != record.ledger.sequence:
                 raise LedgerError(f"the reserve of {self.release_id!r} is not open any more")
             (public / PROOF).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
-            _put(path, attest(_sums(public), about, ledger.signer))
+            _put(path, attest(_sums(public), Predicate.of(record), ledger.signer))
             sync(public)
-            ledger.append(commit(self.release_id, path.read_bytes(), _today()))
+            ledger.append(commit(self.release_id, path.read_bytes(), today().isoformat()))
         _put(public / PROOF, ledger_proof(ledger.recover(), self.release_id, ledger.folder))
 
     def _recover(self) -> None:
@@ -301,7 +296,7 @@ class Publication:
             running = replay(self.ledger.folder).state.running.get(self.release_id)
             if running is not None:
                 drawn = self._may_be_drawn(running)
-                self.ledger.append(abort(self.release_id, _today(), drawn=drawn))
+                self.ledger.append(abort(self.release_id, today().isoformat(), drawn=drawn))
         for path in (self._work / name for name in (_PART, _STAGED, _SCRATCH)):
             shutil.rmtree(path, ignore_errors=True)
         for mark in (_DRAWING, _RESERVED):
@@ -320,7 +315,7 @@ class Publication:
     def _take_lock(self) -> int:
         """Lock the working folder; the lock goes with the process."""
         while True:
-            with _storage_errors(self.out):
+            with storage_errors(self.out, "the release"):
                 self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
                 descriptor = os.open(self._work, os.O_RDONLY)
             try:
@@ -344,16 +339,6 @@ class Publication:
         os.close(self._lock)
 
 
-@contextmanager
-def _storage_errors(out: Path) -> Iterator[None]:
-    """Translate errors of the file system; with a full disk nothing of ours is lost."""
-    try:
-        yield
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-        raise StorageError(f"{out}: the release cannot be written ({problem})") from error
-
-
 def _sums(public: Path) -> dict[str, str]:
     """The SHA-256 of each file but the sums themselves."""
     files = sorted(p for p in public.rglob("*") if p.is_file() and p.name != SUMS)
@@ -373,7 +358,3 @@ def _put(path: Path, data: bytes) -> None:
     """Write a file that an earlier run may have written in part."""
     path.unlink(missing_ok=True)
     write(path, data)
-
-
-def _today() -> str:
-    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()

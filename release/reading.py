@@ -31,11 +31,11 @@ from release.spec import (
     Spec,
     SqlQuery,
     TableLoss,
-    TupleQuery,
     ValueQuery,
     answer_columns,
     answer_domain,
     answers_for_units,
+    plain_parts,
 )
 
 _ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
@@ -407,7 +407,7 @@ def _check_relation(spec: Spec, at: str, query: Query) -> None:
                 f"{at}.kind", "a value shows who is listed; it needs neighbours: attribute"
             )
         return
-    parts = query.parts if isinstance(query, TupleQuery) else (query,)
+    parts = plain_parts(query)
     reads = {*query.by, *(getattr(one, name, None) for one in parts for name in ("of", "weight"))}
     unknown = spec.tables[query.table].derive or any(one.where for one in (query, *parts))
     if attribute not in reads and not unknown and query.guarantee is not None:
@@ -420,7 +420,7 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
     """A copy of another unit takes over fixed columns, but its profile was made of its own."""
     if not query.is_empirical or spec.privacy.any_of_domain:
         return
-    for part in query.parts if isinstance(query, TupleQuery) else (query,):
+    for part in plain_parts(query):
         for field_name in ("of", "weight"):
             column = getattr(part, field_name, None)
             if column in spec.privacy.fixed:

@@ -31,7 +31,7 @@ from pydantic import Field
 
 from release.errors import SpecError, StorageError
 from release.hashes import decoded, encoded
-from release.log import Record, Sha256, parse
+from release.log import Record, ReleaseRecord, Sha256, parse
 
 _ED25519 = b"\x01"
 _NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)  # no spaces, no plus
@@ -231,6 +231,17 @@ class Predicate(Record):
     sequence: int
     epsilon: str
     delta: str
+
+    @classmethod
+    def of(cls, release: ReleaseRecord) -> Predicate:
+        """What is to be stated of a release that a ledger has reserved."""
+        return cls(
+            release_id=release.release_id,
+            scope=release.ledger.scope,
+            sequence=release.ledger.sequence or 0,
+            epsilon=release.composition.epsilon,
+            delta=release.composition.delta,
+        )
 
 
 class Statement(Record):

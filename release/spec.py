@@ -467,8 +467,12 @@ def answer_domain(query: Query) -> AnswerDomain | JointDomain:
 
 def answers_for_units(query: Query) -> bool:
     """Whether a query answers for each unit by itself: a value, or values jointly."""
-    parts = query.parts if isinstance(query, TupleQuery) else (query,)
-    return all(isinstance(part, ValueQuery) for part in parts)
+    return all(isinstance(part, ValueQuery) for part in plain_parts(query))
+
+
+def plain_parts(query: Query) -> tuple[Part | SqlQuery, ...]:
+    """The queries that a query answers: the parts of a tuple, or itself."""
+    return query.parts if isinstance(query, TupleQuery) else (query,)
 
 
 def answer_columns(query: Query) -> tuple[str, ...]:

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from release.errors import StorageError
+
 PUBLIC_FILE = 0o644
+
+
+@contextmanager
+def storage_errors(path: Path, what: str) -> Iterator[None]:
+    """Tell an error of the file system as one of ours: where, and what could not be written.
+
+    Raises:
+        StorageError: in place of any OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+        raise StorageError(f"{path}: {what} cannot be written ({problem})") from error
 
 
 def make_folder(folder: Path, mode: int) -> None:

@@ -94,20 +94,13 @@ def sum_up(public: Path) -> None:
 def attest_anew(public: Path, signer: Signer) -> None:
     """Sign what is there now."""
     record = parse(ReleaseRecord, (public / "release.json").read_bytes())
-    about = Predicate(
-        release_id=record.release_id,
-        scope=record.ledger.scope,
-        sequence=record.ledger.sequence or 0,
-        epsilon=record.composition.epsilon,
-        delta=record.composition.delta,
-    )
     files = [p for p in public.rglob("*") if p.is_file()]
     sums = {
         str(p.relative_to(public)): sha256(p.read_bytes())
         for p in files
         if p.name not in (SUMS, ATTESTATION, PROOF)
     }
-    (public / ATTESTATION).write_bytes(attest(sums, about, signer))
+    (public / ATTESTATION).write_bytes(attest(sums, Predicate.of(record), signer))
     sum_up(public)
 
 

@@ -47,6 +47,7 @@ from release.ledger.store import (
     policy,
     read_ledger,
     reserve,
+    today,
     withdraw,
 )
 
@@ -85,5 +86,6 @@ __all__ = [
     "replay",
     "reserve",
     "spending",
+    "today",
     "withdraw",
 ]

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import ValidationError
 
-from release.errors import LedgerError, StorageError
+from release.errors import LedgerError
 from release.exact import format_exact
 from release.hashes import encoded, sha256
 from release.ledger.checkpoint import (
@@ -39,7 +39,7 @@ from release.ledger.entries import (
 from release.ledger.state import Replayed, State, entry_file, is_entry, replay, to_sign
 from release.log import canonical
 from release.signing import PublicKey, Signer, sign_note
-from release.storage import make_folder, sync, write
+from release.storage import make_folder, storage_errors, sync, write
 
 _NEXT = f"{CHECKPOINT}.next"
 
@@ -101,7 +101,7 @@ class Ledger:
             raise LedgerError(
                 "--key: the ledger does not know this key; use the one it was made by"
             )
-        tomorrow = datetime.datetime.now(tz=datetime.UTC).date() + datetime.timedelta(days=1)
+        tomorrow = today() + datetime.timedelta(days=1)
         if ledger.state.last_date > tomorrow.isoformat():
             raise LedgerError(
                 f"the last entry is of {ledger.state.last_date}, which is yet to come; "
@@ -145,10 +145,8 @@ def create_ledger(
         keys=[str(signer.public(origin))],
     )
     State().check(entry)
-    try:
+    with storage_errors(folder, "the ledger"):
         make_folder(folder, 0o755)
-    except OSError as error:
-        raise StorageError(f"{folder}: the ledger cannot be written ({error.strerror})") from error
     ledger = Ledger(folder, signer)
     with _alone(folder):
         if any(is_entry(path.name) for path in folder.iterdir()):
@@ -257,39 +255,41 @@ def _alone(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 def _store(folder: Path, data: bytes, name: str) -> None:
     """Write a new file, whole and durable, where none is."""
-    aside = folder / f".new-{secrets.token_hex(8)}"
-    try:
-        write(aside, data)
-        os.link(aside, folder / name)
+    with _aside(folder, data, "the ledger") as aside:
+        try:
+            os.link(aside, folder / name)
+        except FileExistsError as error:
+            raise LedgerError(f"{name}: written by somebody else at the same time") from error
         aside.unlink()
         sync(folder)
-    except FileExistsError as error:
-        raise LedgerError(f"{name}: written by somebody else at the same time") from error
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-        raise StorageError(f"{folder}: the ledger cannot be written ({problem})") from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _put_in_place(folder: Path) -> None:
     """Make the checkpoint of the entry that now stands there the ledger's."""
-    try:
+    with storage_errors(folder, "the checkpoint"):
         (folder / _NEXT).replace(folder / CHECKPOINT)
         sync(folder)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-        raise StorageError(f"{folder}: the checkpoint cannot be written ({problem})") from error
 
 
 def _replace(path: Path, data: bytes) -> None:
-    aside = path.parent / f".new-{secrets.token_hex(8)}"
-    try:
-        write(aside, data)
+    """Put a file, whole and durable, in the place of another."""
+    with _aside(path.parent, data, "the checkpoint") as aside:
         aside.replace(path)
         sync(path.parent)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-        raise StorageError(f"{path}: the checkpoint cannot be written ({problem})") from error
+
+
+@contextmanager
+def _aside(folder: Path, data: bytes, what: str) -> Iterator[Path]:
+    """A file written aside; it is gone afterwards, whatever happened."""
+    aside = folder / f".new-{secrets.token_hex(8)}"
+    try:
+        with storage_errors(folder, what):
+            write(aside, data)
+            yield aside
     finally:
         aside.unlink(missing_ok=True)
+
+
+def today() -> datetime.date:
+    """The day by which charges count, in UTC."""
+    return datetime.datetime.now(tz=datetime.UTC).date()

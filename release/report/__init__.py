@@ -21,7 +21,15 @@ from release.domains import Levels, plain_answers
 from release.exact import format_exact
 from release.ledger import Spending
 from release.log import LawRecord, QueryRecord, ReleaseRecord
-from release.spec import Part, Query, SqlQuery, TupleQuery, answer_columns, answer_domain
+from release.spec import (
+    Part,
+    Query,
+    SqlQuery,
+    TupleQuery,
+    answer_columns,
+    answer_domain,
+    plain_parts,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,10 +59,9 @@ class PublicQuery:
         """Keys and answer as a reader reads them, row by row."""
         group = answer_domain(self.query).group
         coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
-        plain = self.query.parts if isinstance(self.query, TupleQuery) else (self.query,)
         labels = [
             [_labels(one)[code] for code in codes.tolist()]
-            for one, codes in zip(plain, coordinates, strict=True)
+            for one, codes in zip(plain_parts(self.query), coordinates, strict=True)
         ]
         return tuple((*key, *answer) for key, *answer in zip(self.keys, *labels, strict=True))
 
