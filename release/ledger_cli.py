@@ -36,6 +36,9 @@ Scopes = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
+REFUNDED = "given up, refunded"
+
+
 def create_key_command(
     file: Annotated[Path, typer.Argument(help="The file to make; it must not be there yet.")],
 ) -> None:
@@ -79,23 +82,34 @@ def init(
 
 
 @app.command()
-def show(out: Out, as_json: AsJson = False) -> None:
+def show(
+    out: Out,
+    as_json: AsJson = False,
+    at_delta: Annotated[
+        str | None,
+        typer.Option(
+            help="Show too, as information, the tighter ε at this δ by privacy-loss distributions."
+        ),
+    ] = None,
+) -> None:
     """Show what each scope has spent and may spend, and what became of each release.
 
-    Example: dp-release ledger show --out out
+    Example: dp-release ledger show --out out --at-delta 0.000001
     """
     ledger = _read(out)
     state = ledger.state
+    releases = _releases(ledger)
+    tighter = {} if at_delta is None else _tighter(releases, sorted(state.caps), at_delta)
     scopes = [
         {
             "scope": name,
             "spent": {"epsilon": format_exact(spent.epsilon), "delta": format_exact(spent.delta)},
             "cap": cap.model_dump(mode="json"),
         }
+        | ({"tighter": tighter[name]} if name in tighter else {})
         for name, cap in sorted(state.caps.items())
         for spent in [state.spent(name)]
     ]
-    releases = _releases(ledger)
     if as_json:
         plain = {"origin": state.origin, "entries": state.size, "scopes": scopes}
         plain |= {"keys": list(map(str, state.keys)), "releases": releases}
@@ -108,6 +122,11 @@ def show(out: Out, as_json: AsJson = False) -> None:
             f"  {name}: ε {format_exact(spent.epsilon)} of {cap.epsilon}, "
             f"δ {format_exact(spent.delta)} of {cap.delta}{_period(cap)}"
         )
+        if name in tighter:
+            typer.echo(
+                f"    for information: at δ {at_delta} all its charges together keep "
+                f"ε {tighter[name]['epsilon']} (privacy-loss distributions; not what is enforced)"
+            )
     for one in releases:
         typer.echo(
             f"  {one['date']}  {one['release_id']}  {one['scope']}  ε {one['epsilon']}, "
@@ -238,6 +257,34 @@ def _period(cap: ScopeCap) -> str:
     return f"; each {cap.period.every} ε {cap.period.epsilon}, δ {cap.period.delta}"
 
 
+def _tighter(
+    releases: list[dict[str, str]], scopes: list[str], at_delta: str
+) -> dict[str, dict[str, str]]:
+    """The composition of what each scope has been charged, by privacy-loss distributions.
+
+    Raises:
+        SpecError: ``at_delta`` is no exact number from 0 to below 1.
+    """
+    from release.ledger import Spent
+    from release.ledger.composition import composed_epsilon
+
+    try:
+        delta = parse_exact(at_delta)
+    except ValueError as error:
+        raise SpecError("--at-delta", str(error)) from error
+    if not 0 <= delta < 1:
+        raise SpecError("--at-delta", f"found {at_delta}; write a number from 0 to below 1")
+    found = {}
+    for scope in scopes:
+        charges = [
+            Spent(parse_exact(one["epsilon"]), parse_exact(one["delta"]))
+            for one in releases
+            if one["scope"] == scope and one["state"] != REFUNDED
+        ]
+        found[scope] = {"delta": at_delta, "epsilon": f"{composed_epsilon(charges, delta):.6g}"}
+    return found
+
+
 def _releases(ledger: Replayed) -> list[dict[str, str]]:
     """Every reserve, and what became of it."""
     from release.ledger import Abort, Commit, Reserve, Withdraw
@@ -253,9 +300,7 @@ def _releases(ledger: Replayed) -> list[dict[str, str]]:
         elif isinstance(entry, Commit):
             last[entry.release_id]["state"] = "public"
         elif isinstance(entry, Abort):
-            last[entry.release_id]["state"] = (
-                "given up, drawn" if entry.drawn else "given up, refunded"
-            )
+            last[entry.release_id]["state"] = "given up, drawn" if entry.drawn else REFUNDED
         elif isinstance(entry, Withdraw):
             last[entry.release_id]["state"] = "withdrawn"
     return found

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,6 +18,7 @@ from release.pipeline import auditor_half
 from release.verify import verify
 from tests.conftest import PROJECT
 from tests.small import Row, Small, joint, part, query, write_rows
+from tests.test_privacy import STRUCTURAL
 
 # Strings that occur nowhere but in the confidential table.
 ROWS: list[Row] = [
@@ -102,3 +106,63 @@ def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(tmp_path: Path, 
     )
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "out").exists()
+
+
+# What Prefect makes up by itself: identifiers, its clock (durations are times after 1970), and the
+# names of runs.
+OWN = re.compile(
+    r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
+    r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z)?"
+    r"|(?<=[a-z]-)[0-9a-f]{3}\b"
+    r"|(?<=_run_time\": )[0-9.e-]+"
+)
+
+
+def words(text: str) -> str:
+    """All words of a text without what is Prefect's own; it orders lists of resources by chance."""
+    return " ".join(sorted(re.split(r"[^\w.:-]+", OWN.sub("own", text))))
+
+
+def kept_by_prefect(home: Path) -> dict[str, list[str]]:
+    """Every row of every table of Prefect's database, and every other file of its home."""
+    database = home / ".prefect" / "prefect.db"
+    found: dict[str, list[str]] = {}
+    with closing(sqlite3.connect(database)) as opened:
+        (name,) = opened.execute("SELECT name FROM flow_run").fetchone()
+        tables = opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table.startswith("block_"):
+                continue  # its own catalogue of what it can be connected with
+            rows = opened.execute(f'SELECT * FROM "{table}"').fetchall()
+            found[table] = sorted(words(repr(row).replace(name, "own")) for row in rows)
+    for path in home.rglob("*"):
+        if path.is_file() and not path.name.startswith("prefect.db"):
+            # The cache of matplotlib lists the fonts of this machine.
+            content = "" if "matplotlib" in path.parts else path.read_text("utf-8")
+            found[str(path.relative_to(home))] = [words(content)]
+    return found
+
+
+def test_twin_runs_leave_prefect_the_same(tmp_path: Path) -> None:
+    """Worst-case spec, one unit replaced: its database, its files and the screen are equal.
+
+    But for what Prefect makes up by itself. Draws are real: it is never told of them.
+    """
+    replaced = [
+        *ROWS[1:],
+        *({"unit": "zebra-0", "place": "c", "day": None, "kind": 9, "wh": 7},) * 5,
+    ]
+    seen = []
+    for name, table in (("one", ROWS), ("two", replaced)):
+        here = tmp_path / "run"
+        (here / "home").mkdir(parents=True)
+        done = run_flow(Small(table, STRUCTURAL).write(here), here / "out", here / "home")
+        assert done.returncode == 0, done.stderr
+        here.rename(tmp_path / name)
+        seen.append(kept_by_prefect(tmp_path / name / "home") | {"screen": [done.stdout]})
+        assert done.stderr == ""
+    one, two = seen
+    assert len(one["task_run"]) > 5
+    assert len(one["events"]) > 20
+    for place in one.keys() | two.keys():
+        assert one[place] == two[place], place
