@@ -1,0 +1,144 @@
+"""A channel: one law for each true answer, in exact integers, and what it promises.
+
+Modular noise is one law shifted round the answers. Clamped, truncated and answer-dependent
+mechanisms are not: what they publish depends on the true answer, so they are a table with a row for
+each. Rows are integer weights with one total, a power of two, so that they are sampled and proved
+as a law is (FORMAT.md §3, ``rows`` and ``pairs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.answers import Codes
+from release.guarantee import Deltas
+from release.law import DEFAULT_BITS, Law
+
+Pair: TypeAlias = tuple[int, int]
+"""Two true answers that neighbours can have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Row q holds the weights of the published answers when the true answer is q.
+
+    ``rows`` has shape (true answers, published answers); each row adds up to ``total``.
+
+    Raises:
+        ValueError: a negative weight, a total that is no power of two or not that of some row.
+    """
+
+    rows: NDArray[Any]
+    total: int
+
+    def __post_init__(self) -> None:
+        if self.rows.ndim != 2:
+            raise ValueError("a channel needs a row for each true answer")
+        if not (self.rows >= 0).all():
+            raise ValueError("a weight is negative")
+        if self.total < 2 or self.total & (self.total - 1):
+            raise ValueError("the total is not a power of two")
+        if any(sum(row) != self.total for row in self.rows.tolist()):
+            raise ValueError("the weights of a row do not add up to the total")
+        self.rows.setflags(write=False)
+
+    @classmethod
+    def near(
+        cls,
+        masses: Sequence[Sequence[Fraction]],
+        bits: int = DEFAULT_BITS,
+        keep: Fraction | None = None,
+    ) -> Channel:
+        """The channel of about these probabilities, rounded down to units of 2^-``bits``.
+
+        What rounding leaves over goes to the heaviest outcome of each row. Rounding may break a
+        ratio of two masses by a unit; where they kept the ratio ``keep`` > 1, as little of the
+        uniform law is mixed in as keeps it in integers too.
+        """
+        total = 2**bits
+        if keep is not None:
+            width = len(masses[0])
+            # A unit lost above and one a row's leftovers below, against keep-1 units of what is
+            # mixed in: 2·width·(1 + keep) covers both.
+            share = min(Fraction(1), 2 * width**2 * (1 + keep) / ((keep - 1) * total))
+            masses = [
+                [(1 - share) * mass / sum(row) + share / width for mass in row] for row in masses
+            ]
+        rows = np.zeros((len(masses), len(masses[0])), dtype=np.int64 if bits <= 62 else object)
+        for row, given in zip(rows, masses, strict=True):
+            whole = sum(given, Fraction(0))
+            weights = [int(mass / whole * total) for mass in given]
+            weights[weights.index(max(weights))] += total - sum(weights)
+            row[:] = weights
+        return cls(rows, total)
+
+    @classmethod
+    def of_law(cls, law: Law) -> Channel:
+        """Modular noise as a channel: row q is the law moved on by q."""
+        group = law.group
+        return cls(
+            np.stack([law.weights[group.moved(group.negative(group.shift(q)))] for q in _all(law)]),
+            law.total,
+        )
+
+    @property
+    def answers(self) -> int:
+        """The number of true answers."""
+        return int(self.rows.shape[0])
+
+    def to_floats(self) -> NDArray[np.float64]:
+        """The probabilities rounded to nearest: for pictures and solvers, never for proofs."""
+        return np.array([[w / self.total for w in row] for row in self.rows.tolist()])
+
+    def loss(self, costs: Codes) -> tuple[Fraction, ...]:
+        """The expected cost at each true answer; ``costs`` as :func:`answer_costs`, same shape."""
+        weighted = (self.rows.astype(object) * costs.astype(object)).sum(axis=1)
+        return tuple(Fraction(int(w), self.total) for w in weighted.tolist())
+
+    def mean_loss(self, costs: Codes) -> Fraction:
+        """The expected cost under the uniform prior over the true answers."""
+        return sum(self.loss(costs), Fraction(0)) / self.answers
+
+
+def _all(law: Law) -> range:
+    return range(law.group.size)
+
+
+def answer_costs(power: int, answers: int, outcomes: int | None = None, first: int = 0) -> Codes:
+    """|published - true|^power as integers, 0 for the error rate; shape (answers, outcomes).
+
+    True answers are ``first``, ``first`` + 1, …, published ones 0, 1, ….
+    """
+    true = first + np.arange(answers, dtype=np.int64)[:, None]
+    published = np.arange(answers if outcomes is None else outcomes, dtype=np.int64)[None, :]
+    error = np.abs(published - true)
+    return np.asarray(error > 0, dtype=np.int64) if power == 0 else error**power
+
+
+def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
+    """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
+    apart = {step for step in steps if step}
+    return tuple(
+        (a, b) for a in range(answers) for b in range(answers) if a - b in apart or b - a in apart
+    )
+
+
+def channel_deltas(channel: Channel, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
+    """The exact δ of a channel over ``pairs`` of true answers, with ``ratio`` for e^ε.
+
+    A ratio below e^ε gives a δ that is too large, never too small.
+    """
+    rows = channel.rows.astype(object)
+    probabilistic = approximate = Fraction(0)
+    for a, b in pairs:
+        violated = rows[a] * ratio.denominator > rows[b] * ratio.numerator
+        heavy, light = int(rows[a][violated].sum()), int(rows[b][violated].sum())
+        probabilistic = max(probabilistic, Fraction(heavy, channel.total))
+        approximate = max(approximate, (heavy - ratio * light) / channel.total)
+    return Deltas(probabilistic, approximate)

@@ -1,0 +1,170 @@
+"""Channels and the mechanisms that ours are compared with."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.answers import Group, Topology
+from release.channel import Channel, answer_costs, channel_deltas, line_pairs
+from release.exact import exp_bounds
+from release.guarantee import Definition, Differences, Guarantee, deltas
+from release.law import Law
+from release.losses import LossName, named_loss
+from release.mechanisms.baselines import (
+    BASELINES,
+    clamped,
+    data_independent,
+    discrete_gaussian,
+    exponential,
+    geometric,
+    geometric_modular,
+    modular,
+    randomised_response,
+    truncated,
+    uniform_noise,
+)
+from tests.test_design import solve
+
+
+def floats(channel: Channel) -> np.ndarray:
+    return channel.to_floats()
+
+
+def test_the_losses_of_the_design_page() -> None:
+    """For n = 24, ε = 1, uniform prior: squared 19.43 modular, 1.662 clamped; error 0.5379, 0.5164.
+
+    The best modular law is hardly better than wrapped geometric noise: wrapping is what costs.
+    """
+    one = Fraction(1)
+    inside, round_ = (BASELINES[f"geometric_{way}"](25, one) for way in ("clamped", "modular"))
+    squared, wrong = answer_costs(2, 25), answer_costs(0, 25)
+    assert float(inside.mean_loss(squared)) == pytest.approx(1.662, abs=5e-4)
+    assert float(inside.mean_loss(wrong)) == pytest.approx(0.5164, abs=5e-5)
+    assert float(round_.mean_loss(squared)) == pytest.approx(19.43, abs=5e-3)
+    assert float(round_.mean_loss(wrong)) == pytest.approx(0.5379, abs=5e-5)
+    best = solve(25, [1], "1", loss=LossName.SQUARED, topology=Topology.ORDERED)
+    assert 0 < round_.mean_loss(squared) - best.objective < Fraction(1, 1000)
+
+
+@pytest.mark.parametrize("answers", [2, 5, 25])
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "3", "20"])
+def test_pure_baselines_keep_their_epsilon_in_integers(answers: int, epsilon: str) -> None:
+    exact = Fraction(epsilon)
+    low, _ = exp_bounds(exact)
+    pairs = line_pairs(answers, [1])
+    for name in ("geometric_clamped", "exponential", "geometric_modular"):
+        found = channel_deltas(BASELINES[name](answers, exact), pairs, low)
+        assert found.approximate == found.probabilistic == 0, name
+    everything = line_pairs(answers, range(1, answers))
+    said = BASELINES["randomised_response"](answers, exact)
+    assert channel_deltas(said, everything, low).probabilistic == 0
+
+
+def test_truncated_geometric_noise_breaks_the_epsilon_of_its_noise() -> None:
+    """Rows are scaled each by itself, so near an end the ratio is larger than e^ε."""
+    found = channel_deltas(
+        truncated(geometric(Fraction(1)), 25), line_pairs(25, [1]), exp_bounds(Fraction(1))[0]
+    )
+    assert found.approximate > Fraction(1, 10)
+
+
+@given(st.integers(2, 9), st.sampled_from(["0.3", "1", "2"]), st.integers(0, 8))
+@settings(max_examples=60, deadline=None)
+def test_ways_onto_the_answers_are_those_of_their_words(n: int, epsilon: str, answer: int) -> None:
+    """Clamped, truncated and wrapped, summed noise value by noise value."""
+    noise, q = geometric(Fraction(epsilon)), answer % n
+    stretch = range(-120, 121)
+    masses = {k: float(noise.mass(k)) for k in stretch}
+    at_ends, round_ = np.zeros(n), np.zeros(n)
+    for k, mass in masses.items():
+        at_ends[min(max(0, q + k), n - 1)] += mass
+        round_[(q + k) % n] += mass
+    inside = np.array([masses[o - q] for o in range(n)])
+    assert floats(clamped(noise, n))[q] == pytest.approx(at_ends, abs=1e-12)
+    assert floats(truncated(noise, n))[q] == pytest.approx(inside / inside.sum(), abs=1e-12)
+    assert floats(Channel.of_law(modular(noise, n)))[q] == pytest.approx(round_, abs=1e-12)
+
+
+def test_the_exponential_mechanism_is_the_truncated_geometric_at_half_epsilon() -> None:
+    found = floats(exponential(7, Fraction(2)))
+    scores = np.exp(-np.abs(np.arange(7)[:, None] - np.arange(7)[None, :]))
+    assert found == pytest.approx(scores / scores.sum(axis=1, keepdims=True), abs=1e-12)
+
+
+def test_baselines_with_one_number() -> None:
+    e = math.exp(1.5)
+    law = randomised_response(6, Fraction(3, 2))
+    assert law.to_floats() == pytest.approx([e / (e + 5), *[1 / (e + 5)] * 5], rel=1e-14)
+    fixed = data_independent(8, Fraction(3, 10))
+    assert fixed.to_floats() == pytest.approx([0.7, *[0.3 / 7] * 7], rel=1e-14)
+    assert set(BASELINES) >= {"geometric_clamped", "geometric_truncated", "geometric_modular"}
+    for name, make in BASELINES.items():
+        made = make(9, Fraction(1, 2))
+        assert made.rows.shape == (9, 9), name
+
+
+@given(st.integers(2, 7), st.lists(st.integers(1, 50), min_size=7, max_size=7))
+@settings(max_examples=60, deadline=None)
+def test_modular_noise_is_the_same_as_a_law_and_as_a_channel(n: int, raw: list[int]) -> None:
+    weights = raw[: n - 1]
+    law = Law.of(Group((n,)), [2**10 - sum(weights), *weights])
+    channel = Channel.of_law(law)
+    ratio = Fraction(3, 2)
+    pairs = [(a, (a + s) % n) for a in range(n) for s in (1, -1)]
+    by_law = Differences.of(law.group, [(1,)])
+    from release.guarantee import deltas_at_ratio
+
+    assert channel_deltas(channel, pairs, ratio) == deltas_at_ratio(law, by_law, ratio)
+    squared = named_loss(LossName.SQUARED, Topology.ORDERED, n)
+    assert channel.mean_loss(answer_costs(2, n)) == squared.of(law)
+    assert channel.loss(answer_costs(0, n)) == (1 - law.mass(0),) * n
+
+
+def test_clamping_noise_lowers_delta_and_never_raises_the_hockey_stick() -> None:
+    """Clamping is post-processing: approximate δ cannot grow; the probabilistic one does.
+
+    Kadam et al. 2024, Figure 6 counts the probabilistic one.
+    """
+    noise = discrete_gaussian(Fraction(338, 100))
+    pairs, ratio = line_pairs(9, [1]), exp_bounds(Fraction(1, 2))[0]
+    before, after = noise.deltas(1, ratio), channel_deltas(clamped(noise, 9), pairs, ratio)
+    assert after.approximate <= before.approximate + Fraction(1, 2**55)
+    assert after.probabilistic > before.probabilistic + Fraction(1, 100)
+
+
+def test_the_optimum_beats_every_modular_baseline() -> None:
+    """Of all laws that keep (ε, δ), for the loss it was made for."""
+    epsilon, size = Fraction(1), 9
+    differences = Differences.of(Group((size,)), [(1,)])
+    loss = named_loss(LossName.SQUARED, Topology.CYCLIC, size)
+    rivals = [
+        geometric_modular(size, epsilon),
+        modular(discrete_gaussian(Fraction(3)), size),
+        data_independent(size, Fraction(1, 3)),
+        modular(uniform_noise(-2, 2), size),
+    ]
+    for rival in rivals:
+        delta = deltas(rival, differences, epsilon).approximate
+        definition = Definition.APPROXIMATE if delta else Definition.PURE
+        from release.ladder import design
+
+        if delta < 1:
+            best = design(differences, Guarantee(definition, epsilon, delta), loss)
+            assert best.objective <= loss.of(rival) + Fraction(1, 10**12)
+
+
+def test_what_is_no_channel_is_refused() -> None:
+    for rows, total in (
+        (np.array([1, 3]), 4),
+        (np.array([[1, 3], [-1, 5]]), 4),
+        (np.array([[1, 3], [2, 1]]), 4),
+        (np.array([[1, 2]]), 3),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            Channel(rows, total)

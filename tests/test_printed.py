@@ -1,0 +1,253 @@
+"""The closed forms of Kadam et al. 2024, printed and corrected, beside programs and enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from release.answers import Group, Topology
+from release.guarantee import Definition, Differences, Guarantee
+from release.losses import LossName, named_loss
+from release.mechanisms.printed import (
+    GOLDEN,
+    Form,
+    bd_delta,
+    bd_limit,
+    bd_regions,
+    bd_section_mode,
+    bounded_difference,
+    orbit,
+    sd_breaks,
+    sd_delta,
+    sd_limit,
+    sd_section_limit,
+    single_distance,
+)
+from release.mechanisms.problem import Problem
+from release.mechanisms.program import Floats
+from release.mechanisms.verbatim import Indicators, solve_verbatim
+
+EPSILONS = [0.25, 0.5, 0.75, 1.0, 1.5, 2.5]
+TIE = 1 + 1e-11
+
+
+def delta_of(law: Floats, steps: list[int], epsilon: float) -> float:
+    """The probabilistic δ per difference, in floats."""
+    heads = [np.roll(law, -step) for step in steps]
+    return max(float(law[law > math.exp(epsilon) * TIE * head + 1e-15].sum()) for head in heads)
+
+
+def shared_delta(law: Floats, steps: list[int], epsilon: float) -> float:
+    """δ with one indicator for all differences: the mass that any of them violates."""
+    violated = np.zeros(law.size, dtype=bool)
+    for step in steps:
+        violated |= law > math.exp(epsilon) * TIE * np.roll(law, -step) + 1e-15
+    return float(law[violated].sum())
+
+
+def best_by_enumeration(size: int, step: int, epsilon: float, delta: float) -> float:
+    """The highest f(0) for the one difference: every choice of constraints to give up.
+
+    With a choice made, every mass is at least e^{-ε} times the one before on the orbit unless that
+    edge is given up; f(0) is at most 1/S, and at most δ over the mass of the tails given up.
+    """
+    length, best = size // math.gcd(size, step), 0.0
+    for given_up in itertools.product((False, True), repeat=length):
+        # Along the orbit 0, μ, 2μ, …: the lower bound restarts at 0 behind an edge given up.
+        masses, last = [1.0], 1.0
+        for edge in range(length - 1):
+            last = 0.0 if given_up[edge] else last * math.exp(-epsilon)
+            masses.append(last)
+        tails = sum(m for m, gone in zip(masses, given_up, strict=True) if gone)
+        best = max(best, min(1 / sum(masses), delta / tails if tails else math.inf))
+    return best
+
+
+SD = [
+    (n, step, epsilon, delta)
+    for n in (3, 5, 6, 7, 8)
+    for step in (1, 2, 3)
+    for epsilon in EPSILONS
+    for delta in (0.0, 0.04, 0.15, 0.5)
+]
+
+
+def test_theorem_2_corrected_is_optimal_over_a_grid() -> None:
+    """360 settings: feasible, adds up to 1, and f(0) as found by trying every choice."""
+    assert len(SD) == 360
+    for n, step, epsilon, delta in SD:
+        law = single_distance(n, step, epsilon, delta)
+        assert law.sum() == pytest.approx(1, abs=1e-12)
+        assert law.min() >= 0
+        assert delta_of(law, [step], epsilon) <= delta + 1e-12
+        best = best_by_enumeration(n + 1, step, epsilon, delta)
+        assert law[0] == pytest.approx(best, abs=1e-9), (n, step, epsilon, delta)
+
+
+def test_theorem_2_printed_is_wrong_only_where_the_difference_does_not_generate() -> None:
+    """Erratum 4: with N_μ̂ for n the masses do not add up to 1."""
+    for n, step, epsilon, delta in SD:
+        printed = single_distance(n, step, epsilon, delta, Form.PRINTED)
+        corrected = single_distance(n, step, epsilon, delta)
+        whole = orbit(n, step) == n + 1
+        assert (abs(printed.sum() - 1) < 1e-9 and np.allclose(printed, corrected)) or not whole
+        if not whole and delta == 0:
+            assert printed.sum() < 1 - 1e-5
+    assert single_distance(7, 2, 0.25, 0.0, Form.PRINTED).sum() == pytest.approx(0.886, abs=5e-4)
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_the_laws_of_figure_9(step: int) -> None:
+    """For n = 7, ε = 0.75, δ = 0, .05, .1, .2, .3, .4: f(0) by other programs."""
+    known = {
+        3: [0.528945, 0.540341, 0.555279, 0.589798, 0.635100, 0.679179],
+        2: [0.555279, 0.555279, 0.555279, 0.589798, 0.635100, 0.679179],
+    }[step]
+    found = [single_distance(7, step, 0.75, d)[0] for d in (0, 0.05, 0.1, 0.2, 0.3, 0.4)]
+    assert found == pytest.approx(known, abs=1e-6)
+
+
+def test_corollary_1_inverts_theorem_2() -> None:
+    """The least δ for an error rate: with it the rate is reached, and with less it is not."""
+    for n, step, epsilon in itertools.product((4, 7, 9), (1, 3), EPSILONS):
+        for rate in (0.05, 0.2, 0.35, 0.5, 0.62):
+            delta = sd_delta(n, step, epsilon, rate)
+            assert single_distance(n, step, epsilon, delta)[0] >= 1 - rate - 1e-12
+            if delta > 0:
+                assert single_distance(n, step, epsilon, delta * (1 - 1e-6))[0] < 1 - rate
+
+
+def test_the_stretches_meet() -> None:
+    for n, epsilon in itertools.product((1, 4, 9), EPSILONS):
+        breaks = sd_breaks(n, epsilon)
+        assert breaks[0][0] == 0
+        assert breaks[-1][1] == 1
+        ends = list(itertools.chain.from_iterable(breaks))
+        assert ends == sorted(ends)
+        for _, end in breaks[:-1]:
+            before, after = (single_distance(n, 1, epsilon, end + s)[0] for s in (-1e-14, 1e-14))
+            assert before == pytest.approx(after, abs=1e-4)
+
+
+BD = [
+    (n, width, epsilon)
+    for n, width in ((8, 4), (9, 4), (12, 5), (15, 5), (10, 5))
+    for epsilon in (0.5, 0.8, 1.2, 2.0)
+]
+
+
+def shared_optimum(n: int, width: int, epsilon: float, delta: float) -> float:
+    """(13) as printed with one shared indicator: the pattern by search, f(0) by a sharp program."""
+    size, steps = n + 1, range(1, width + 1)
+    differences = Differences.of(Group((size,)), ((s,) for s in steps), directed=True)
+    guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(epsilon), Fraction(delta))
+    loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, size)
+    found = solve_verbatim(Problem.of(differences, guarantee, loss), Indicators.SHARED, 60)
+    assert found is not None
+    assert found.finished
+    f, ratio = found.masses, math.exp(epsilon)
+    given_up = [any(f[e] > ratio * f[(e + s) % size] + 1e-7 for s in steps) for e in range(size)]
+    rows, limits = [], []
+    for e in range(size):
+        for s in steps:
+            row = np.zeros(size)
+            row[e], row[(e + s) % size] = 1, -ratio
+            rows.append(-row if given_up[e] else row)
+            limits.append(0.0)
+    rows.append(np.array(given_up, dtype=float))
+    limits.append(delta)
+    costs = np.array([-1.0] + [0.0] * n)
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    sharp = linprog(costs, rows, limits, np.ones((1, size)), [1.0], options=options)
+    assert sharp.status == 0
+    # What the search proved bounds what any pattern can reach, up to its own tolerance.
+    assert -sharp.fun == pytest.approx(1 - found.objective, abs=2e-6)
+    return float(-sharp.fun)
+
+
+@pytest.mark.parametrize(("n", "width", "epsilon"), BD)
+def test_theorem_3_corrected_is_the_optimum_of_the_shared_program(
+    n: int, width: int, epsilon: float
+) -> None:
+    """For b ≤ 3 and ε at least ln of the golden ratio: 5 or more δ in each of 20 settings."""
+    assert n // width <= 3
+    assert epsilon >= GOLDEN
+    regions = bd_regions(n, width, epsilon)
+    deltas = [0.0, *((r.begins + r.ends) / 2 for r in regions[1:])]
+    deltas += [(r.after + r.begins) / 2 for r in regions[1:]]
+    deltas += [regions[0].ends / 3, min(0.95, regions[-1].ends * 1.2)]
+    for delta in deltas:
+        law = bounded_difference(n, width, epsilon, delta)
+        assert law.sum() == pytest.approx(1, abs=1e-12)
+        assert law.min() >= 0
+        steps = list(range(1, width + 1))
+        assert shared_delta(law, steps, epsilon) <= delta + 1e-12
+        assert law[0] == pytest.approx(shared_optimum(n, width, epsilon, delta), abs=1e-9)
+
+
+def test_theorem_3_printed_promises_what_cannot_be() -> None:
+    """Erratum 3: n = 8, μ̄ = 4, ε = 0.5, δ = 0.169: 0.244888 for 0.210398."""
+    printed = bounded_difference(8, 4, 0.5, 0.169, Form.PRINTED)
+    assert printed[0] == pytest.approx(0.244888, abs=1e-6)
+    assert printed.sum() > 1 + 1e-3
+    assert bounded_difference(8, 4, 0.5, 0.169)[0] == pytest.approx(0.210398, abs=1e-6)
+
+
+def test_theorem_3_corrected_breaks_its_delta_for_four_groups() -> None:
+    """Erratum 3: n = 24, μ̄ = 6, ε = 0.6, region (3, 1): claimed from 0.0747, actual 0.0972."""
+    (region,) = [r for r in bd_regions(24, 6, 0.6) if (r.h, r.j) == (3, 1)]
+    assert region.begins == pytest.approx(0.0747, abs=5e-5)
+    law = bounded_difference(24, 6, 0.6, region.begins)
+    actual = delta_of(law, list(range(1, 7)), 0.6)
+    assert actual == pytest.approx(0.0972, abs=5e-5)
+
+
+def test_corollary_2_inverts_theorem_3() -> None:
+    for n, width, epsilon in BD:
+        for rate in (0.2, 0.4, 0.55):
+            delta = bd_delta(n, width, epsilon, rate)
+            reached = bounded_difference(n, width, epsilon, delta)[0]
+            assert reached >= 1 - rate - 1e-9
+            if delta > 0:
+                assert bounded_difference(n, width, epsilon, delta * (1 - 1e-6))[0] < 1 - rate
+
+
+def test_theorem_3_has_its_condition() -> None:
+    with pytest.raises(ValueError, match="b \\+ r below"):
+        bounded_difference(8, 3, 1.0, 0.1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
+def test_the_limits_for_many_answers(epsilon: float) -> None:
+    """(44) to (54) against the laws at a large n; the printed 0.5 is right for no ε below."""
+    n = 4001
+    assert 1 - single_distance(n, 1, epsilon, 0.0)[0] == pytest.approx(sd_limit(epsilon), abs=1e-9)
+    pure = bd_regions(900 * 40 + 1, 900, epsilon)[0].mode
+    assert 1 - pure == pytest.approx(bd_limit(900, epsilon), abs=0.02)
+    if epsilon < math.log(2):
+        assert sd_limit(epsilon, Form.PRINTED) == 0.5 < sd_limit(epsilon)
+    if epsilon < math.log(4):
+        assert bd_limit(3, epsilon, Form.PRINTED) == 0.5 < bd_limit(3, epsilon)
+    for section in (0, 1, 4):
+        begins, ends = sd_breaks(300, epsilon)[300 - section]
+        law = single_distance(300, 1, epsilon, (begins + ends) / 2)
+        assert 1 - law[0] == pytest.approx(sd_section_limit(section, epsilon), abs=1e-12)
+    # Regions near the middle of a very long law of wide differences.
+    width, b, c, j = 300, 60, 3, 2
+    regions = {(r.h, r.j): r.mode for r in bd_regions(b * width + 1, width, epsilon)}
+    for c, j in ((3, 2), (5, 1), (2, 7)):
+        found = regions[(b - c, j)]
+        # What the end of the law has left, e^{-εb}, is all that is between.
+        left = 2 * math.exp(-epsilon * b) * b / epsilon * found
+        assert found == pytest.approx(bd_section_mode(width, c, j, epsilon), abs=left + 1e-12)
+
+
+def test_the_printed_limit_of_a_region_is_off() -> None:
+    """(53) has (1 - e^{-ε}) where the sum of the lengths (31) has more."""
+    printed, corrected = (bd_section_mode(300, 3, 2, 1.0, form) for form in Form)
+    assert abs(printed - corrected) > 1e-7
