@@ -66,10 +66,21 @@ class Sealed:
 
 
 def as_task(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """Run one stage as a Prefect task.
+    """Run one stage as a Prefect task, and say so.
 
     Raises:
-        ReleaseError: the stage refused, or failed; a foreign exception is told by type only.
+        ReleaseError: as :func:`run_sealed`.
+    """
+    # A progress line rather than Prefect's log: the flow is run by people too.
+    print(f"  {STAGES[name]}", flush=True)  # noqa: T201 - as said
+    return run_sealed(name, function, *arguments)
+
+
+def run_sealed(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """Run a function as a Prefect task that is not retried and sees neither arguments nor result.
+
+    Raises:
+        ReleaseError: the function refused, or failed; a foreign exception is told by type only.
     """
 
     def stage(sealed: Sealed) -> Sealed:
@@ -81,8 +92,6 @@ def as_task(name: str, function: Callable[..., T], *arguments: Any) -> T:
             kind = type(error).__name__
             raise ReleaseError(f"internal error in stage {name} ({kind})") from None
 
-    # A progress line rather than Prefect's log: the flow is run by people too.
-    print(f"  {STAGES[name]}", flush=True)  # noqa: T201 - as said
     run = task(
         name=name,
         retries=0,

@@ -60,20 +60,26 @@ class Channel:
         What rounding leaves over goes to the heaviest outcome of each row. Rounding may break a
         ratio of two masses by a unit; where they kept the ratio ``keep`` > 1, as little of the
         uniform law is mixed in as keeps it in integers too.
+
+        Raises:
+            ValueError: a row without mass, or a ratio too near 1 for that many bits.
         """
-        total = 2**bits
+        total, width = 2**bits, len(masses[0])
         if keep is not None:
-            width = len(masses[0])
             # A unit lost above and one a row's leftovers below, against keep-1 units of what is
             # mixed in: 2·width·(1 + keep) covers both.
-            share = min(Fraction(1), 2 * width**2 * (1 + keep) / ((keep - 1) * total))
-            masses = [
-                [(1 - share) * mass / sum(row) + share / width for mass in row] for row in masses
-            ]
+            share = 2 * width**2 * (1 + keep) / ((keep - 1) * total)
+            if not share < Fraction(1, 2):
+                raise ValueError("the ratio to keep is too near 1 for this many bits; use more")
+        else:
+            share = Fraction(0)
         rows = np.zeros((len(masses), len(masses[0])), dtype=np.int64 if bits <= 62 else object)
         for row, given in zip(rows, masses, strict=True):
             whole = sum(given, Fraction(0))
-            weights = [int(mass / whole * total) for mass in given]
+            if not whole > 0:
+                raise ValueError("a row of a channel has no mass")
+            scale, floor = (1 - share) / whole * total, share / width * total
+            weights = [int(mass * scale + floor) for mass in given]
             weights[weights.index(max(weights))] += total - sum(weights)
             row[:] = weights
         return cls(rows, total)
@@ -114,10 +120,15 @@ def answer_costs(power: int, answers: int, outcomes: int | None = None, first: i
     """|published - true|^power as integers, 0 for the error rate; shape (answers, outcomes).
 
     True answers are ``first``, ``first`` + 1, …, published ones 0, 1, ….
+
+    Raises:
+        ValueError: a cost is 2^62 or more.
     """
     true = first + np.arange(answers, dtype=np.int64)[:, None]
     published = np.arange(answers if outcomes is None else outcomes, dtype=np.int64)[None, :]
     error = np.abs(published - true)
+    if int(error.max()) ** power >= 2**62:
+        raise ValueError("the costs are too large for 64-bit integers; use a lower power")
     return np.asarray(error > 0, dtype=np.int64) if power == 0 else error**power
 
 

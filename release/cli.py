@@ -233,6 +233,42 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+@app.command()
+def reproduce(
+    figure: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Figures by name, such as kadam-10 or qin-08; all where none is named."
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="The folder for pictures, numbers and index.md.")
+    ] = Path("figures"),
+    spec: Annotated[
+        Path, typer.Option("--spec", help="Whose table kadam-14 is for; it will be shown.")
+    ] = Path("data/ami_levels.yaml"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Redraw the tables and figures of the sources beside ours: a picture and a CSV file of each.
+
+    Example: dp-release reproduce kadam-10 qin-08 --out figures
+    """
+    from release.reproduce import chosen, write_gallery
+    from release.reproduce import reproduce as draw
+
+    names, sheets = chosen(figure or ()), []
+    with _shown() as shown:
+        for done, name in enumerate(names):
+            shown.figure(done, len(names), name)
+            sheets.append(draw(name, spec, out))
+    page = write_gallery(sheets, out)
+    if as_json:
+        plain = {"page": str(page), "figures": [sheet.name for sheet in sheets]}
+        typer.echo(json.dumps(plain, ensure_ascii=False))
+        return
+    typer.echo(f"{len(sheets)} figures in {page}")
+
+
 def print_verdict(verdict: Verdict) -> None:
     """The verdict for people, on standard output."""
     for title, items in (
@@ -267,6 +303,13 @@ class _Shown:
         result = function(*arguments)
         self._progress.update(self._task, total=1, completed=1, description=self._stage)
         return result
+
+    def figure(self, done: int, total: int, name: str) -> None:
+        """Show that figure ``name`` is being drawn."""
+        if self._task is None:
+            self._stage = "drawing"
+            self._task = self._progress.add_task(self._stage, total=total)
+        self.watch(done, total, name)
 
     def watch(self, done: int, total: int, query: str) -> None:
         """Show that the stage turns to the next query."""

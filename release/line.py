@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from release.guarantee import Deltas
 
@@ -134,7 +135,11 @@ class LineLaw:
 
     def below(self, noise: int) -> Fraction:
         """The probability of all integers below ``noise``."""
-        return 1 - self.mass(noise) - self.above(noise)
+        return self._mirrored.above(-noise)
+
+    @cached_property
+    def _mirrored(self) -> LineLaw:
+        return LineLaw(-self.high, self.masses[::-1], self.right, self.left)
 
     def _window(self, shift: int) -> Iterator[tuple[int, Fraction]]:
         """Every integer once up to repetition, and how many times as much its repetitions have.
@@ -152,7 +157,11 @@ class LineLaw:
         """The exact δ of adding this noise, when neighbours differ by up to ``most`` either way.
 
         ``ratio`` stands for e^ε; one below it gives a δ that is too large, never too small.
+
+        Raises:
+            ValueError: ``most`` is negative.
         """
+        _check_most(most)
         probabilistic = approximate = Fraction(0)
         for shift in range(-most, most + 1):
             violated = [
@@ -166,6 +175,11 @@ class LineLaw:
             probabilistic = max(probabilistic, heavy)
             approximate = max(approximate, heavy - ratio * light)
         return Deltas(probabilistic, approximate)
+
+
+def _check_most(most: int) -> None:
+    if most < 0:
+        raise ValueError("answers cannot be fewer than 0 apart")
 
 
 def _count(index: int, length: int, left: Tail | None, right: Tail | None) -> Fraction:
@@ -184,6 +198,9 @@ def theorem_1(law: LineLaw, most: int) -> Fraction | None:
     The noise is ε-differentially private exactly if c_b exists, and then with ε = log c_b.
 
     Source: Qin et al. 2022, Theorem 1, (7) and (8); without c_b its condition (9) fails.
+
+    Raises:
+        ValueError: ``most`` is negative.
     """
     return _largest_ratio(law, most, None)
 
@@ -212,6 +229,7 @@ def theorem_2(law: LineLaw, most: int, kept: range) -> Theorem2 | None:
 
 
 def _largest_ratio(law: LineLaw, most: int, kept: range | None) -> Fraction | None:
+    _check_most(most)
     largest = Fraction(1)
     for shift in range(-most, most + 1):
         noises = kept if kept is not None else (noise for noise, _ in law._window(shift))

@@ -46,6 +46,14 @@ def write(path: Path, data: bytes, mode: int = PUBLIC_FILE) -> None:
         os.fsync(file.fileno())
 
 
+def write_anew(path: Path, data: bytes) -> None:
+    """Write a public file in the place of an older one, if there is one; never half of it."""
+    aside = path.with_name(f".{path.name}.new")
+    aside.unlink(missing_ok=True)
+    write(aside, data)
+    aside.replace(path)
+
+
 def sync_tree(root: Path) -> None:
     """Sync a folder and those below it, so that the names in them last."""
     for folder in (root, *(p for p in root.rglob("*") if p.is_dir())):

@@ -24,8 +24,11 @@ from release.mechanisms.baselines import (
     exponential,
     geometric,
     geometric_modular,
+    law_near,
     modular,
+    one_sided_exponential,
     randomised_response,
+    staircase_noise,
     truncated,
     uniform_noise,
 )
@@ -157,6 +160,43 @@ def test_the_optimum_beats_every_modular_baseline() -> None:
         if delta < 1:
             best = design(differences, Guarantee(definition, epsilon, delta), loss)
             assert best.objective <= loss.of(rival) + Fraction(1, 10**12)
+
+
+def test_wrapping_follows_tails_to_their_end() -> None:
+    """Whatever their period and ratio; weak noise wraps round thousands of times."""
+    stairs = modular(staircase_noise(3, Fraction(1, 2)), 4)
+    sums = np.zeros(4)
+    for k in range(-300, 300):
+        sums[k % 4] += 1 / 12 * 0.5 ** (k // 3 if k >= 0 else (-k - 1) // 3)
+    assert stairs.to_floats() == pytest.approx(sums, abs=1e-12)
+    weak = geometric_modular(10, Fraction(1, 10**6)).to_floats()
+    assert weak == pytest.approx([0.1] * 10, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-8", "0.001", "100"])
+def test_the_ends_of_epsilon(epsilon: str) -> None:
+    exact = Fraction(epsilon)
+    said = randomised_response(1009, exact)
+    everything = Differences.everything(said.group)
+    assert deltas(said, everything, exact).probabilistic == 0
+    pairs, low = line_pairs(30, [1]), exp_bounds(exact)[0]
+    for name in ("geometric_clamped", "exponential", "geometric_modular"):
+        assert channel_deltas(BASELINES[name](30, exact), pairs, low).probabilistic == 0, name
+
+
+def test_what_is_out_of_range_is_refused() -> None:
+    for wrong in (
+        lambda: randomised_response(25, Fraction(1, 10**17)),
+        lambda: geometric_modular(25, Fraction(1, 10**10)),
+        lambda: exponential(25, Fraction(101)),
+        lambda: law_near([Fraction(1)] * 1009, 1 + Fraction(1, 10**15)),
+        lambda: truncated(one_sided_exponential(Fraction(1)), 1),
+        lambda: data_independent(1, Fraction(0)),
+        lambda: data_independent(3, Fraction(2)),
+        lambda: answer_costs(7, 1000),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            wrong()
 
 
 def test_what_is_no_channel_is_refused() -> None:

@@ -109,5 +109,9 @@ def test_what_cannot_be_is_refused() -> None:
         least_cost(Fraction(1, 2), Fraction(1), Fraction(0))
     with pytest.raises(ValueError, match="sensitivity"):
         zero_delta_noise(0, Fraction(1, 2), Fraction(1))
+    for steps, near_one in ((1000, 1 - Fraction(1, 10**16)), (2, 1 - Fraction(1, 10**20))):
+        with pytest.raises(ValueError, match="use more bits"):
+            zero_delta_noise(steps, near_one, Fraction(1))
+        zero_delta_noise(steps, near_one, Fraction(1), bits=128)
     with pytest.raises(ValueError, match="coarser grid"):
         zero_delta_noise(1000, Fraction(1, 10**9), Fraction(1))

@@ -122,6 +122,9 @@ def test_what_cannot_be_is_refused() -> None:
     for reach, keep in ((0, "0.5"), (3, "0"), (3, "1")):
         with pytest.raises(ValueError, match="keep above 0"):
             count_law(reach, Fraction(keep), Fraction(1))
+    for keep_, epsilon in ((0.0, 1.0), (1.0, 1.0), (0.5, -1.0), (0.5, 11.0)):
+        with pytest.raises(ValueError, match="keep must be above 0"):
+            solve_counts(5, 2, keep_, epsilon)
     with pytest.raises(ValueError, match="true counts"):
         solve_counts(5, 2, 0.5, 1.0, first=0)
     with pytest.raises(ValueError, match="true counts"):

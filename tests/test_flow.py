@@ -29,9 +29,13 @@ ROWS: list[Row] = [
 
 def run_flow(spec: Path, out: Path, home: Path) -> subprocess.CompletedProcess[str]:
     """The flow as a process of its own, with an empty home and no Prefect server to talk to."""
+    return run_module("flows.release", str(spec), "--out", str(out), home=home)
+
+
+def run_module(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     settings = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
     return subprocess.run(
-        [sys.executable, "-m", "flows.release", str(spec), "--out", str(out)],
+        [sys.executable, "-m", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -166,3 +170,17 @@ def test_twin_runs_leave_prefect_the_same(tmp_path: Path) -> None:
     assert len(one["events"]) > 20
     for place in one.keys() | two.keys():
         assert one[place] == two[place], place
+
+
+def test_the_figures_are_drawn_by_a_flow_too(tmp_path: Path, home: Path) -> None:
+    out = tmp_path / "figures"
+    done = run_module("flows.reproduce", "kadam-08", "kadam-14", "--out", str(out), home=home)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["  kadam-08", "  kadam-14", f"figures: {out}/index.md"]
+    for name in ("kadam-08.csv", "kadam-14.csv"):
+        assert (out / name).read_bytes() == (PROJECT / "docs" / "gallery" / name).read_bytes()
+    assert b"largest_11" not in (home / ".prefect" / "prefect.db").read_bytes()
+    wrong = run_module("flows.reproduce", "kadam-15", "--out", str(out), home=home)
+    assert wrong.returncode == 2
+    assert "\nerror: FIGURE: 'kadam-15' is not there" in wrong.stderr
+    assert "Traceback" not in wrong.stderr

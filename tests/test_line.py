@@ -118,7 +118,7 @@ def test_the_five_laws_of_table_v(most: int) -> None:
 
 @pytest.mark.parametrize(("most", "cut"), [(1, 20), (1, 35), (3, 30), (5, 40)])
 def test_the_gaussian_of_table_v_keeps_what_is_printed(most: int, cut: int) -> None:
-    """Theorem 3: ε = (m+1)(2M+1-m)/2σ² and δ = 2·P(θ ≥ M), with μ = 0 and σ = 10."""
+    """Table V and (43): ε = (m+1)(2M+1-m)/2σ² and δ = 2·P(θ ≥ M), with μ = 0 and σ = 10."""
     law = quantised_gaussian(100.0)
     assert theorem_1(law, most) is None
     epsilon = Fraction((most + 1) * (2 * cut + 1 - most), 200)
@@ -127,11 +127,16 @@ def test_the_gaussian_of_table_v_keeps_what_is_printed(most: int, cut: int) -> N
 
 
 def test_the_gaussian_of_table_v_can_break_what_is_printed() -> None:
-    """For m² > M more noise than Theorem 3 leaves out would have to be: the exact δ is larger."""
+    """Where m² is above M it leaves out too little noise: the exact δ is larger.
+
+    (14) takes the supremum over m₀ of both signs, so it has 2M+1+m, and that ε is large enough.
+    """
     law, most, cut = quantised_gaussian(100.0), 30, 40
     epsilon = Fraction((most + 1) * (2 * cut + 1 - most), 200)
     printed = 2 * float(law.above(cut - 1))
     assert float(law.deltas(most, exp_bounds(epsilon)[0]).approximate) > printed
+    theorem = Fraction((most + 1) * (2 * cut + 1 + most), 200)
+    assert float(law.deltas(most, exp_bounds(theorem)[0]).approximate) <= printed
 
 
 def test_the_integrals_of_table_v() -> None:
@@ -174,6 +179,9 @@ def test_what_is_no_law_is_refused() -> None:
         lambda: LineLaw(0, (Fraction(1),), Tail(2, HALF)),
         lambda: geometric(Fraction(0)),
         lambda: discrete_gaussian(Fraction(0)),
+        lambda: geometric(Fraction(1)).deltas(-1, Fraction(1)),
+        lambda: theorem_1(geometric(Fraction(1)), -1),
+        lambda: gumbel(0.003),
     ):
         with pytest.raises(ValueError, match=r"."):
             wrong()

@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 
 from release.answers import Group, Topology
 from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import design
 from release.losses import LossName, named_loss
 from release.mechanisms.printed import (
     GOLDEN,
@@ -218,8 +219,15 @@ def test_corollary_2_inverts_theorem_3() -> None:
 
 
 def test_theorem_3_has_its_condition() -> None:
-    with pytest.raises(ValueError, match="b \\+ r below"):
-        bounded_difference(8, 3, 1.0, 0.1)
+    for n, width in ((8, 3), (3, 4)):
+        with pytest.raises(ValueError, match="b \\+ r below"):
+            bounded_difference(n, width, 1.0, 0.1)
+
+
+def test_long_rings_do_not_overflow() -> None:
+    law = single_distance(400, 1, 2.0, 0.9)
+    assert law.sum() == pytest.approx(1, abs=1e-12)
+    assert law[0] == pytest.approx(0.9, abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
@@ -227,8 +235,11 @@ def test_the_limits_for_many_answers(epsilon: float) -> None:
     """(44) to (54) against the laws at a large n; the printed 0.5 is right for no ε below."""
     n = 4001
     assert 1 - single_distance(n, 1, epsilon, 0.0)[0] == pytest.approx(sd_limit(epsilon), abs=1e-9)
-    pure = bd_regions(900 * 40 + 1, 900, epsilon)[0].mode
-    assert 1 - pure == pytest.approx(bd_limit(900, epsilon), abs=0.02)
+    for width in (2, 5):
+        moves = Differences.of(Group((n,)), ((s,) for s in range(1, width + 1)), directed=True)
+        pure = Guarantee(Definition.PURE, Fraction(epsilon), Fraction(0))
+        made = design(moves, pure, named_loss(LossName.ERROR_RATE, Topology.NOMINAL, n))
+        assert float(made.objective) == pytest.approx(bd_limit(width, epsilon), abs=1e-9)
     if epsilon < math.log(2):
         assert sd_limit(epsilon, Form.PRINTED) == 0.5 < sd_limit(epsilon)
     if epsilon < math.log(4):
@@ -237,14 +248,15 @@ def test_the_limits_for_many_answers(epsilon: float) -> None:
         begins, ends = sd_breaks(300, epsilon)[300 - section]
         law = single_distance(300, 1, epsilon, (begins + ends) / 2)
         assert 1 - law[0] == pytest.approx(sd_section_limit(section, epsilon), abs=1e-12)
-    # Regions near the middle of a very long law of wide differences.
-    width, b, c, j = 300, 60, 3, 2
+    # Regions near the last one of a very long law: its end holds about e^{-εb}.
+    width, b = 300, int(40 / max(epsilon, 0.2)) + 8
     regions = {(r.h, r.j): r.mode for r in bd_regions(b * width + 1, width, epsilon)}
-    for c, j in ((3, 2), (5, 1), (2, 7)):
-        found = regions[(b - c, j)]
-        # What the end of the law has left, e^{-εb}, is all that is between.
-        left = 2 * math.exp(-epsilon * b) * b / epsilon * found
-        assert found == pytest.approx(bd_section_mode(width, c, j, epsilon), abs=left + 1e-12)
+    for c, j in ((3, 2), (5, 1), (2, 4)):
+        limit = bd_section_mode(width, c, j, epsilon)
+        left = math.exp(-epsilon * b) * b / epsilon
+        assert regions[(b - c, j)] == pytest.approx(limit, rel=left + 1e-12)
+        if epsilon >= 0.5:
+            assert left < 1e-6
 
 
 def test_the_printed_limit_of_a_region_is_off() -> None:

@@ -110,7 +110,39 @@ def test_wider_windows_find_nothing_better() -> None:
     assert narrow.distance == pytest.approx(wide.distance, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("x", "epsilon", "most", "reach"),
+    [
+        (INPUTS["gaussian"], "19", 1, None),
+        (INPUTS["gaussian"], "4", 15, 200),
+        (INPUTS["poisson"], "1/50", 1, 60),
+        (Input(0, np.array([0.5] + [0.0] * 84 + [0.5])), "1/10", 1, None),
+    ],
+)
+def test_the_exact_program_at_its_ends(
+    x: Input, epsilon: str, most: int, reach: int | None
+) -> None:
+    """Large and small ε, windows much wider than needed, an input with a gap."""
+    best, relaxed = (
+        solve(x, Fraction(epsilon), most, reach) for solve in (solve_exact, solve_relaxed)
+    )
+    bound = theorem_1(best.noise, most)
+    assert bound is not None
+    assert bound <= exp_bounds(Fraction(epsilon))[0]
+    assert best.distance <= relaxed.distance
+    assert best.objective == pytest.approx(best.distance, rel=1e-4, abs=2e-8)
+
+
+def test_windows_and_arguments_out_of_range_are_refused() -> None:
+    x = INPUTS["gaussian"]
+    for epsilon, most, reach in (("1", 15, 3), ("1", 15, 0), ("1", 0, None), ("50", 1, None)):
+        with pytest.raises(ValueError, match=r"window|epsilon"):
+            solve_exact(x, Fraction(epsilon), most, reach)
+
+
 def test_inputs_are_laws() -> None:
+    wide = poisson_input(800.0)
+    assert wide.masses @ np.arange(wide.masses.size) == pytest.approx(800, rel=1e-9)
     for x in INPUTS.values():
         assert x.masses.sum() == pytest.approx(1, abs=1e-12)
         assert x.at_most(np.array([x.low - 1, x.high, x.high + 5])) == pytest.approx([0, 1, 1])

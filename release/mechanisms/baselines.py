@@ -19,10 +19,13 @@ import numpy as np
 
 from release.answers import Group
 from release.channel import Channel
-from release.exact import exp_below_any_verifier, exp_bounds
+from release.exact import MAX_EPSILON, exp_below_any_verifier, exp_bounds
 from release.law import Law
 from release.line import LineLaw, Tail
 from release.mechanisms.closed_form import pure_law
+
+_LEAST = Fraction(1, 10**9)
+"""The least ε: weaker noise than that is uniform to all that 62 bits can tell."""
 
 _PLACES = 256
 """Masses are brought onto the answers in units of 2^-256, far below the law's own."""
@@ -34,7 +37,7 @@ def geometric(epsilon: Fraction) -> LineLaw:
     Source: Ghosh, Roughgarden and Sundararajan 2009.
 
     Raises:
-        ValueError: ε is not in (0, 100].
+        ValueError: ε is not in [10⁻⁹, 100].
     """
     tail = Tail(1, decay(epsilon))
     return LineLaw.of(0, [Fraction(1)], tail, tail)
@@ -44,16 +47,20 @@ def decay(epsilon: Fraction) -> Fraction:
     """A little more than e^{-ε}, over a power of two: what falls by it keeps every e^ε.
 
     Raises:
-        ValueError: ε is not in (0, 100].
+        ValueError: ε is not in [10⁻⁹, 100].
     """
+    _check_epsilon(epsilon)
     ratio = exp_below_any_verifier(epsilon)
-    if not ratio > 1:
-        raise ValueError("epsilon must be above 0")
     return Fraction(-(-(2**256) * ratio.denominator // ratio.numerator), 2**256)
 
 
+def _check_epsilon(epsilon: Fraction) -> None:
+    if not _LEAST <= epsilon <= MAX_EPSILON:
+        raise ValueError(f"epsilon must be at least 10^-9 and at most {MAX_EPSILON}")
+
+
 def discrete_gaussian(variance: Fraction) -> LineLaw:
-    """p(k) ∝ e^{-k²/2σ²}, as far as masses are above 10⁻⁴³ of the mode; zero beyond.
+    """p(k) ∝ e^{-k²/2σ²}, as far as masses are above e^-100 of the mode; zero beyond.
 
     ``variance`` is σ², the parameter; for small σ the variance itself is smaller.
 
@@ -67,7 +74,7 @@ def discrete_gaussian(variance: Fraction) -> LineLaw:
 
 
 def quantised_gaussian(variance: float, mean: float = 0.0) -> LineLaw:
-    """p(k) = the normal density's integral from k to k+1, to 40 standard deviations.
+    """p(k) = the normal density's integral from k to k+1, as far as floats tell it from 0.
 
     Source: Qin et al. 2022, (2) and (13), with Δ = 1.
     """
@@ -128,7 +135,12 @@ def gumbel(scale: float, location: float = 0.0) -> LineLaw:
     Kadam et al. 2024 realise the exponential mechanism by adding this noise to the answer (footnote
     6). The Gumbel-max trick that it refers to draws one such value for each possible answer, and is
     :func:`exponential`; the two are different mechanisms.
+
+    Raises:
+        ValueError: the scale is not in [0.05, 1000].
     """
+    if not 0.05 <= scale <= 1000:
+        raise ValueError("the scale must be at least 0.05 and at most 1000")
     low = math.floor(location - 7 * scale) - 1
     tail = Tail(1, Fraction(math.exp(-1 / scale)))
 
@@ -178,18 +190,18 @@ def truncated(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Cha
 
 def modular(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Law:
     """(q + η) mod N: the masses wrapped round, as a law on the group of the answers."""
-    reach = max(_reach(noise.left, -noise.low), _reach(noise.right, noise.high))
+    right = 0 if noise.right is None else math.lcm(noise.right.period, answers)
+    left = 0 if noise.left is None else math.lcm(noise.left.period, answers)
     units = [0] * answers
-    for k, mass in enumerate(noise.units(-reach, reach, _PLACES), -reach):
-        units[k % answers] += mass
+    spread = noise.units(noise.low - left, noise.high + right, _PLACES)
+    for k, mass in enumerate(spread, noise.low - left):
+        # Such a stretch of a tail repeats itself scaled, and falls on the same answers.
+        tail, block = (noise.left, left) if k < noise.low else (noise.right, right)
+        if noise.low <= k <= noise.high or tail is None:
+            units[k % answers] += mass
+        else:
+            units[k % answers] += int(mass / (1 - tail.ratio ** (block // tail.period)))
     return law_near([Fraction(unit, 2**_PLACES) for unit in units], keep)
-
-
-def _reach(tail: Tail | None, end: int) -> int:
-    """Beyond it there is less than rounding to 62 bits can see."""
-    if tail is None:
-        return max(1, abs(end))
-    return max(1, abs(end)) + tail.period * math.ceil(-90 / math.log(float(tail.ratio)))
 
 
 def law_near(masses: list[Fraction], keep: Fraction | None = None) -> Law:
@@ -199,13 +211,24 @@ def law_near(masses: list[Fraction], keep: Fraction | None = None) -> Law:
 
 
 def randomised_response(answers: int, epsilon: Fraction) -> Law:
-    """The truth with e^ε/(e^ε + n), any other answer alike: k-ary randomised response."""
+    """The truth with e^ε/(e^ε + n), any other answer alike: k-ary randomised response.
+
+    Raises:
+        ValueError: fewer than 2 answers, or ε not in [10⁻⁹, 100].
+    """
+    _check_epsilon(epsilon)
     steps = np.minimum(np.arange(answers), 1)
     return pure_law(Group((answers,)), steps, exp_below_any_verifier(epsilon))
 
 
 def data_independent(answers: int, error_rate: Fraction) -> Law:
-    """f(0) = 1 - ρ and ρ/n elsewhere. Source: Ravi et al. 2022, as in Kadam et al. 2024, Fig. 7."""
+    """f(0) = 1 - ρ and ρ/n elsewhere. Source: Ravi et al. 2022, as in Kadam et al. 2024, Fig. 7.
+
+    Raises:
+        ValueError: fewer than 2 answers, or an error rate that is not in [0, 1].
+    """
+    if not (answers >= 2 and 0 <= error_rate <= 1):
+        raise ValueError("there must be 2 answers or more, and an error rate from 0 to 1")
     rest = error_rate / (answers - 1)
     return law_near([1 - error_rate, *[rest] * (answers - 1)])
 
@@ -213,7 +236,8 @@ def data_independent(answers: int, error_rate: Fraction) -> Law:
 def exponential(answers: int, epsilon: Fraction) -> Channel:
     """P(o|q) ∝ e^{-ε|o - q|/2}: the exponential mechanism of McSherry and Talwar 2007.
 
-    Score -|o - q|, which neighbours 1 apart change by 1. It is the truncated geometric at ε/2.
+    Score -|o - q|, which neighbours 1 apart change by 1. It is the truncated geometric at ε/2,
+    which has to be at least 10⁻⁹.
     """
     return truncated(geometric(epsilon / 2), answers, exp_below_any_verifier(epsilon))
 

@@ -20,6 +20,9 @@ from release.law import DEFAULT_BITS
 from release.line import LineLaw
 from release.mechanisms.program import Floats
 
+_COARSEST = 2**10
+"""Units of a step: fewer, and rounding would cost more than a thousandth."""
+
 
 @dataclass(frozen=True)
 class ZeroDeltaDensity:
@@ -82,7 +85,8 @@ def zero_delta_noise(
     kept exactly.
 
     Raises:
-        ValueError: δ not in (0, 1), p not above 0, sensitivity below 1, or more than 10⁷ steps.
+        ValueError: δ not in (0, 1), p not above 0, sensitivity below 1, more than 10⁷ steps, or a δ
+            that leaves the steps too few units of 2^-``bits``.
     """
     _check(delta, power)
     if sensitivity < 1:
@@ -130,6 +134,8 @@ def _level(mode: int, height: int, total: int) -> LineLaw:
     """``mode`` at 0, ``height`` each side while there is mass, the rest next to that."""
     mode -= (total - mode) % 2
     height = min(height, mode)
+    if height < _COARSEST:
+        raise ValueError("delta is too near 0 or 1 for this many steps and bits; use more bits")
     steps, rest = divmod((total - mode) // 2, height)
     half = [Fraction(height, total)] * steps + ([Fraction(rest, total)] if rest else [])
     return LineLaw(-len(half), (*half[::-1], Fraction(mode, total), *half))

@@ -25,6 +25,9 @@ from release.exact import exp_bounds
 from release.line import LineLaw
 from release.mechanisms.program import Builder, Floats, Numbers, solve
 
+MOST = 10.0
+"""The largest ε for which the program is solved."""
+
 
 @dataclass(frozen=True)
 class CountLaw:
@@ -139,10 +142,18 @@ def solve_counts(
         most: the largest true count, N.
         reach: how far a published count may be off, D.
         keep: the probability of the true count, η.
-        epsilon: ε.
+        epsilon: ε, at most 10: beyond, δ̃ is less than the solver can tell from 0.
         first: the least true count, at least 1 (at 0 no error has mean zero).
         shared: one law for all counts, as in Proposition 3; then ``first`` is at least D.
+
+    Returns:
+        A solution up to the solver's tolerance, 10⁻⁹ of δ̃; None where it found none.
+
+    Raises:
+        ValueError: an argument out of its range.
     """
+    if not (0 < keep < 1 and 0 <= epsilon <= MOST):
+        raise ValueError(f"keep must be above 0 and below 1, and epsilon from 0 to {MOST:g}")
     if not 1 <= first <= most or (shared and first < reach):
         raise ValueError("true counts go from 1, or for a shared law from D, to the largest")
     builder, ratio = Builder(), float(np.exp(epsilon))

@@ -2,12 +2,12 @@
 
 All are for one-sided differences and the error rate. SD: every difference is μ̂ (Theorem 2,
 Corollary 1). BD: the differences are 1..μ̄ (Theorem 3, Corollary 2). What is wrong with the printed
-forms, with numbers, is in docs/gallery.md; in short:
+forms, with numbers, is in docs/gallery; in short:
 
 - Remark 3 says to replace n by N_μ̂ where μ̂ and n+1 share a factor. It has to be N_μ̂ - 1.
 - (34) to (36) are not 1/Σ ℓᵢe^{-iε} of the lengths (31) for j = h. (38) leaves out the group b+1
   for j < h, and its singleton then breaks δ. Corrected, the law is optimal for the program with one
-  shared indicator while b ≤ 3 and ε ≥ ln((1+√5)/2); for b ≥ 4 and j ≤ h-2 it breaks its own δ.
+  shared indicator while b ≤ 3 and ε ≥ ln((1+√5)/2); for b ≥ 4 and j ≤ h-2 it can break its own δ.
 - The limits (44) and (48) hold without their first case: f(0) ≥ 0.5 is asked for by nothing.
 
 Laws are floats in the order of the noise values 0..n.
@@ -66,19 +66,18 @@ def sd_breaks(n: int, epsilon: float) -> list[tuple[float, float]]:
 
 def sd_sorted(n: int, epsilon: float, delta: float) -> Floats:
     """The masses of Theorem 2 in falling order, (20) and (21); shape (n+1,)."""
-    breaks, order = sd_breaks(n, epsilon), np.arange(n + 1)
+    breaks, order, e = sd_breaks(n, epsilon), np.arange(n + 1), math.exp(-epsilon)
     for k, (begins, ends) in enumerate(breaks):
+        # Written with negative exponents only: e^{nε} may be more than a float holds.
+        flat = (1 - e) / (1 - e ** (n - k + 1)) * np.exp(-order * epsilon)
         if delta < begins:  # (21): the stretch before the k-th flat one
-            tail = math.exp(epsilon) - 1
-            tail /= math.exp(k * epsilon) - 1
-            falling = delta * np.exp((n - k - order) * epsilon)
-            rest = np.exp((n - order) * epsilon) * tail * (1 - delta / begins)
-            return np.asarray(np.where(order <= n - k, falling, rest))
+            beyond = np.exp((n - k - np.maximum(order, n - k)) * epsilon)
+            rest = beyond * (math.exp(epsilon) - 1) / (1 - e**k) * (1 - delta / begins)
+            return np.asarray(np.where(order <= n - k, delta / begins * flat, rest))
         if delta <= ends:
             if k == 0:
                 masses = np.exp(-epsilon * order)
                 return np.asarray(masses / masses.sum())
-            flat = begins * np.exp((n - k - order) * epsilon)
             return np.asarray(np.where(order <= n - k, flat, 0.0))
     raise AssertionError("the last stretch ends at 1")
 
@@ -173,10 +172,10 @@ def bd_regions(n: int, width: int, epsilon: float, form: Form = Form.CORRECTED) 
     """The regions of Theorem 3 in the order of δ, the first flat one (h = j = 0) first.
 
     Raises:
-        ValueError: not b + r < μ̄ (the theorem's condition), where n = b·μ̄ + r.
+        ValueError: not μ̄ ≤ n and b + r < μ̄ (the theorem's conditions), where n = b·μ̄ + r.
     """
     b, r = divmod(n, width)
-    if not b + r < width:
+    if not (width <= n and b + r < width):
         raise ValueError("Theorem 3 is for b + r below the width of the differences")
     lengths = (1, *[width] * b, r)
 
