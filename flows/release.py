@@ -2,8 +2,8 @@
 
 One task a stage, the same functions as ``dp-release run``. What Prefect may know is treated as
 public: parameters are two paths, results are not persisted, nothing is cached, nothing is printed
-into its logs, and arguments and results travel sealed, so that it cannot look into them. No task
-is retried: a retry around the draw would draw twice.
+into its logs, arguments pass it by and results travel sealed, so that it cannot look into them. No
+task is retried: a retry around the draw would draw twice.
 """
 
 from __future__ import annotations
@@ -11,44 +11,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
 
 from release.cache import default_cache
 from release.cli import STAGES, guarded, is_worth_a_line, parse_gap, print_verdict
 from release.errors import ReleaseError
 from release.pipeline import Options, Published, run_release
-
-# Read by Prefect when it is imported. Its telemetry would leave the machine, and its start-up
-# collides with its own database; its log may not hold tracebacks, whose messages quote values.
-SETTINGS = {
-    "DO_NOT_TRACK": "1",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_LOGGING_LEVEL": "CRITICAL",
-    "PREFECT_LOGGING_TO_API_ENABLED": "false",
-    "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
-    "PREFECT_CLI_PROMPT": "false",
-}
-os.environ.update({name: os.environ.get(name, value) for name, value in SETTINGS.items()})
-
-
-def _have_home() -> None:
-    """Give Prefect a folder that can be written: its own, or a passing one where there is none."""
-    home = Path(os.environ.get("PREFECT_HOME") or Path("~/.prefect").expanduser())
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        home = Path(tempfile.mkdtemp(prefix="dp-release-prefect-"))
-    os.environ["PREFECT_HOME"] = str(home)
-
-
-_have_home()
-
-from prefect import flow, task  # noqa: E402 - after its settings
-from prefect.cache_policies import NO_CACHE  # noqa: E402 - as above
 
 T = TypeVar("T")
 
@@ -83,9 +56,10 @@ def run_sealed(name: str, function: Callable[..., T], *arguments: Any) -> T:
         ReleaseError: the function refused, or failed; a foreign exception is told by type only.
     """
 
-    def stage(sealed: Sealed) -> Sealed:
+    def stage() -> Sealed:
+        # Arguments come by closure. Those of a task Prefect looks at, and follows by their address.
         try:
-            return Sealed(function(*cast("tuple[Any, ...]", sealed.content)))
+            return Sealed(function(*arguments))
         except ReleaseError:
             raise
         except Exception as error:
@@ -99,7 +73,7 @@ def run_sealed(name: str, function: Callable[..., T], *arguments: Any) -> T:
         persist_result=False,
         log_prints=False,
     )(stage)
-    return cast("T", run(Sealed(arguments)).content)
+    return cast("T", run().content)
 
 
 def watch(done: int, total: int, query: str) -> None:
