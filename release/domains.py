@@ -7,27 +7,47 @@ comes from a table.
 from __future__ import annotations
 
 from enum import Enum
+from fractions import Fraction
 from typing import Annotated, TypeAlias
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
+    PlainSerializer,
     StringConstraints,
     Tag,
     model_validator,
 )
 
 from release.answers import AnswerDomain, Topology, levels
+from release.exact import format_exact, parse_exact
 
 MAX_ANSWERS = 10**6
 """Answers of one query, and cells of one query: beyond this a spec is a slip of the pen."""
+
+GRID_LIMIT = 2**29
+"""Grids lie within ± this: their half steps are integers too, and no larger than others."""
 
 INTEGER_LIMIT = 2**31 - 1
 """Integer columns are clamped to ± this, so that sums of 2^31 rows stay below 2^62."""
 
 
+def _exact(value: object) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError('write the number as a string, such as "0.001": it has to be exact')
+    return parse_exact(str(value))
+
+
+Exact: TypeAlias = Annotated[
+    Fraction,
+    BeforeValidator(_exact, json_schema_input_type=str),
+    PlainSerializer(format_exact, return_type=str),
+]
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
@@ -96,6 +116,36 @@ class Levels(Model):
         return self
 
 
+class GridRange(Model):
+    """The points ``low``, ``low`` + ``step``, …, ``high``, in units of ``scale``.
+
+    ``scale`` is what one unit is in the column's own: with 0.001 a column in kWh is answered in Wh.
+    """
+
+    low: Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
+    high: Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
+    step: Annotated[int, Field(ge=1, le=GRID_LIMIT)]
+    scale: Exact
+
+
+class Grid(Model):
+    """Points at equal distances on the real line."""
+
+    grid: GridRange
+
+    @model_validator(mode="after")
+    def _check(self) -> Grid:
+        span, step = self.grid.high - self.grid.low, self.grid.step
+        if not (span >= step and span % step == 0 and span // step < MAX_ANSWERS):
+            raise ValueError(
+                "the grid needs two points or more, at most 10^6, and high a whole number of steps "
+                "above low"
+            )
+        if not self.grid.scale > 0:
+            raise ValueError("scale must be above 0")
+        return self
+
+
 def only_key(value: object) -> str:
     """Which alternative is meant: a mapping by its one key, a model by its one field."""
     if isinstance(value, Enum):
@@ -129,8 +179,11 @@ Domain: TypeAlias = Annotated[
 ]
 
 
-def plain_answers(domain: Domain) -> AnswerDomain:
+def plain_answers(domain: Domain | Grid) -> AnswerDomain:
     """The answers of a declared domain, in code order."""
+    if isinstance(domain, Grid):
+        g = domain.grid
+        return AnswerDomain(Topology.ORDERED, tuple(range(g.low, g.high + 1, g.step)))
     if isinstance(domain, Cyclic):
         return AnswerDomain(Topology.CYCLIC, tuple(range(domain.cyclic)))
     if isinstance(domain, Ordered):

@@ -33,12 +33,17 @@ class Definition(Enum):
     APPROXIMATE = "approximate"
 
 
+LEAST_DELTA = Fraction(1, 10**12)
+"""The least δ beside ε = 0."""
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """A promise (ε, δ) under a definition.
 
     Raises:
-        ValueError: not 0 < ε ≤ 100, not 0 ≤ δ < 1, or a pure guarantee with δ > 0.
+        ValueError: not 0 ≤ ε ≤ 100, not 0 ≤ δ < 1, a pure guarantee with δ > 0, or ε = 0 where δ
+            does not stand for what is promised (approximate, above 0).
     """
 
     definition: Definition
@@ -46,8 +51,15 @@ class Guarantee:
     delta: Fraction
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon <= 100:
+        if not 0 <= self.epsilon <= 100:
             raise ValueError("epsilon must be above 0 and at most 100")
+        if self.epsilon == 0 and not (
+            self.definition is Definition.APPROXIMATE and self.delta >= LEAST_DELTA
+        ):
+            raise ValueError(
+                "epsilon must be above 0; it may be 0 with an approximate guarantee and delta at "
+                "least 10^-12"
+            )
         if not 0 <= self.delta < 1:
             raise ValueError("delta must be at least 0 and below 1")
         if self.definition is Definition.PURE and self.delta != 0:

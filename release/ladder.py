@@ -125,6 +125,9 @@ def design(
 
 def _in_effect(guarantee: Guarantee) -> Guarantee:
     """With δ = 0, or less than a float can say, all three definitions are the pure one."""
+    if guarantee.epsilon == 0:
+        # A verifier may take a ratio up to 10⁻³⁰ below 1; the δ which that adds is kept free.
+        return replace(guarantee, delta=guarantee.delta - Fraction(2, 10**30))
     if float(guarantee.delta) == 0:
         return Guarantee(Definition.PURE, guarantee.epsilon, Fraction(0))
     return guarantee
@@ -292,7 +295,7 @@ def _first_radius(problem: Problem) -> int:
     far = 1e12 * problem.size * float(problem.loss.largest) / loss if loss > 0 else math.inf
     if problem.guarantee.definition is Definition.APPROXIMATE:
         far = min(far, 100 / problem.delta)
-    if far == math.inf:
+    if far == math.inf or problem.guarantee.epsilon == 0:
         return int(problem.steps.max())
     return math.ceil(math.log(max(far, 1.0)) / float(problem.guarantee.epsilon)) + 2
 

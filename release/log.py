@@ -184,7 +184,7 @@ class QueryRecord(Record):
     """One query of the release."""
 
     name: str
-    kind: Literal["count", "mode", "level", "value", "tuple", "sql"]
+    kind: Literal["count", "mode", "level", "real", "value", "tuple", "sql"]
     by: list[str]
     cells: int
     domain: dict[str, Any]

@@ -28,6 +28,7 @@ from release.spec import (
     LevelQuery,
     ModeQuery,
     Query,
+    RealQuery,
     Spec,
     SqlQuery,
     TableLoss,
@@ -180,6 +181,8 @@ _TAGS = {
     "count",
     "mode",
     "level",
+    "real",
+    "grid",
     "value",
     "cyclic",
     "ordered",
@@ -445,6 +448,8 @@ def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType
             wanted["weight"] = (query.weight, ColumnType.INTEGER)
     elif isinstance(query, LevelQuery):
         wanted["of"] = (query.of, ColumnType.INTEGER)
+    elif isinstance(query, RealQuery):
+        wanted["of"] = (query.of, ColumnType.NUMBER)
     for part, (column, kind) in wanted.items():
         if column not in columns:
             raise SpecError(f"{at}.{part}", unknown_name(column, columns))

@@ -26,7 +26,6 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
-    PlainSerializer,
     StringConstraints,
     Tag,
     model_validator,
@@ -34,9 +33,12 @@ from pydantic import (
 
 from release.answers import AnswerDomain, JointDomain, Shift
 from release.domains import (
+    GRID_LIMIT,
     INTEGER_LIMIT,
     MAX_ANSWERS,
     Domain,
+    Exact,
+    Grid,
     Label,
     LevelRange,
     Levels,
@@ -46,19 +48,10 @@ from release.domains import (
     one_of,
     plain_answers,
 )
-from release.exact import format_exact, parse_exact
 from release.guarantee import Definition, Guarantee
 from release.losses import LossName
 
 SPEC_SCHEMA: Literal["dp-release/spec/v1"] = "dp-release/spec/v1"
-
-
-def _exact(value: object) -> Fraction:
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError('write the number as a string, such as "0.001": it has to be exact')
-    return parse_exact(str(value))
 
 
 def _text(value: object) -> object:
@@ -68,11 +61,6 @@ def _text(value: object) -> object:
     return value
 
 
-Exact: TypeAlias = Annotated[
-    Fraction,
-    BeforeValidator(_exact, json_schema_input_type=str),
-    PlainSerializer(format_exact, return_type=str),
-]
 Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
 Column: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^#\x00-\x1f][^\x00-\x1f]*$")]
@@ -414,6 +402,28 @@ class LevelQuery(PlainQuery):
         return self.domain.levels
 
 
+class RealQuery(QueryBase):
+    """A sum or mean of a real column, clamped row by row, rounded to a declared grid.
+
+    Rows are rounded to whole units of the grid's ``scale`` before anything is added up, and
+    ``clamp`` bounds them in these units: no float is summed, compared or published.
+    """
+
+    kind: Literal["real"]
+    of: str
+    measure: Annotated[Measure, Field(strict=False)]
+    clamp: Annotated[list[int], Field(min_length=2, max_length=2)]
+    domain: Grid
+
+    @model_validator(mode="after")
+    def _check(self) -> RealQuery:
+        if not -GRID_LIMIT <= self.clamp[0] < self.clamp[1] <= GRID_LIMIT:
+            raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±2^29")
+        if self.measure not in (Measure.SUM, Measure.MEAN):
+            raise ValueError("a real answer has measure: sum or mean; for others use a level")
+        return self
+
+
 class SqlQuery(PlainQuery):
     """A SELECT giving the key columns and an integer ``answer``, run anew for every neighbour."""
 
@@ -429,7 +439,7 @@ class SqlQuery(PlainQuery):
         return self
 
 
-Part: TypeAlias = CountQuery | ModeQuery | ValueQuery | LevelQuery
+Part: TypeAlias = CountQuery | ModeQuery | ValueQuery | LevelQuery | RealQuery
 """A query that a tuple can answer jointly with others."""
 
 
@@ -453,7 +463,7 @@ class TupleQuery(QueryBase):
 
 
 Query: TypeAlias = Annotated[
-    CountQuery | ModeQuery | ValueQuery | LevelQuery | TupleQuery | SqlQuery,
+    CountQuery | ModeQuery | ValueQuery | LevelQuery | RealQuery | TupleQuery | SqlQuery,
     Field(discriminator="kind"),
 ]
 

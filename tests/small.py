@@ -29,7 +29,9 @@ class Small:
     budget: tuple[str, str] = ("1000", "0.9")
 
     def plain(self, path: str = "rows.parquet") -> dict[str, Any]:
-        """The spec as plain data."""
+        """The spec as plain data; with a real query the table has a number column ``kwh`` too."""
+        real = any(one["kind"] == "real" for one in self.queries)
+        derived = {"kwh": {"type": "number", "sql": "wh * 0.3"}} if real else {}
         return {
             "spec": "dp-release/spec/v1",
             "release": {
@@ -51,6 +53,7 @@ class Small:
                         "kind": "integer",
                         "wh": "integer",
                     },
+                    **({"derive": derived} if derived else {}),
                 }
             },
             "privacy": {
@@ -94,6 +97,7 @@ def query(kind: str, **fields: Any) -> dict[str, Any]:
         "count": {"ordered": {"min": 0, "max": 5}},
         "mode": {"cyclic": 4},
         "level": {"levels": {"low": 0, "high": 20, "count": 6}},
+        "real": {"grid": {"low": -2, "high": 8, "step": 2, "scale": "0.5"}},
     }
     plain = {
         "name": f"the_{kind}",
@@ -108,6 +112,8 @@ def query(kind: str, **fields: Any) -> dict[str, Any]:
         plain["of"] = "kind"
     if kind == "level":
         plain |= {"of": "wh", "measure": "sum", "clamp": [-5, 15]}
+    if kind == "real":
+        plain |= {"of": "kwh", "measure": "sum", "clamp": [-5, 15]}
     return plain | fields
 
 

@@ -54,6 +54,8 @@ STRUCTURAL = [
             query("mode", by=["place", "day"], domain={"ordered": {"min": 1, "max": 3}}),
             query("level", measure="sum", by=["place", "day"]),
             *(query("level", measure=m) for m in ("mean", "min", "max", "median")),
+            query("real", by=["place", "day"]),
+            query("real", measure="mean"),
         ]
     )
 ] + [
@@ -62,6 +64,8 @@ STRUCTURAL = [
     part("commonest", "mode"),
     part("total", "level", measure="sum"),
     joint("rows_here", "commonest", "total", name="jointly", differences="structural"),
+    part("energy", "real"),
+    joint("rows_here", "energy", name="with_real", differences="structural"),
     joint("rows_here", "total", name="vectors", differences={"declared": VECTORS}),
 ]
 

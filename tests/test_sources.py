@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import os
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -252,3 +255,25 @@ def test_memory_has_a_bound_and_a_wrong_one_is_told(tmp_path: Path) -> None:
         assert tables.rows(settings, "rows").to_pylist() == [{"m": "61.0 MiB", "t": 1}]
     with pytest.raises(SpecError, match="--memory-limit: 'plenty' is no size"):
         load(spec_file, Engine("plenty"))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_what_is_no_number_is_missing_whatever_else_a_file_holds(
+    tmp_path: Path, ending: str
+) -> None:
+    """The engine folds comparisons by the bounds in Parquet files, which leave NaN out."""
+    plain = Small([], [query("count", where="x > 5 OR x IS NULL", by=[])]).plain(f"rows.{ending}")
+    plain["keys"] = {}
+    plain["tables"]["rows"]["columns"] = {"unit": "string", "x": "number"}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(plain), "utf-8")
+    for other in ([], [1.0], [1.0, 7.0]):
+        values = [math.nan, *other]
+        table = pa.table({"unit": [f"u{i}" for i in range(len(values))], "x": pa.array(values)})
+        if ending == "csv":
+            pyarrow.csv.write_csv(table, tmp_path / "rows.csv")
+        else:
+            pq.write_table(table, tmp_path / "rows.parquet")
+        spec_file = read_spec(tmp_path / "spec.yaml")
+        with load(spec_file) as tables:
+            (answered,) = answer(tables, spec_file)
+        assert answered.codes.tolist() == [1 + other.count(7.0)]

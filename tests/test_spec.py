@@ -54,7 +54,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
             "queries.0.kind",
             "sum",
             "queries[0].kind",
-            "'count', 'mode', 'value', 'level', 'tuple', 'sql'",
+            "'count', 'mode', 'value', 'level', 'real', 'tuple', 'sql'",
         ),
         ("queries.0.of", 7, "queries[0].of", "should be a valid string"),
         ("queries.0.of", "kid", "queries[0].of", "did you mean 'kind'"),

@@ -9,6 +9,7 @@ from release.queries.joint import Joint
 from release.queries.kind import RowKind
 from release.queries.level import Level
 from release.queries.mode import Mode
+from release.queries.real import Real
 from release.queries.value import Value
 from release.spec import (
     CountQuery,
@@ -16,6 +17,7 @@ from release.spec import (
     ModeQuery,
     Part,
     Query,
+    RealQuery,
     Spec,
     SqlQuery,
     TupleQuery,
@@ -40,6 +42,8 @@ def _kind_of_part(query: Part) -> RowKind:
         return Mode(query)
     if isinstance(query, ValueQuery):
         return Value(query)
+    if isinstance(query, RealQuery):
+        return Real.of(query)
     return Level(query)
 
 

@@ -24,6 +24,7 @@ from release.log import LawRecord, QueryRecord, ReleaseRecord
 from release.spec import (
     Part,
     Query,
+    RealQuery,
     SqlQuery,
     TupleQuery,
     answer_columns,
@@ -69,6 +70,8 @@ class PublicQuery:
 def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
     """The answers of a domain; levels as from the least integer to the end."""
     labels = plain_answers(query.domain).labels
+    if isinstance(query, RealQuery):
+        return tuple(f"{label} × {format_exact(query.domain.grid.scale)}" for label in labels)
     if isinstance(query.domain, Levels):
         ends = [*(int(label) for label in labels[1:]), query.domain.levels.high]
         return tuple(f"{low} to {high}" for low, high in zip(labels, ends, strict=True))

@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from release.answers import Group, Topology
+from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import design
 from release.line import LineLaw
+from release.losses import LossName, named_loss
 from release.mechanisms.continuous import least_cost, zero_delta_noise
 from release.reproduce.sheet import Panel, Series, Sheet
+
+POWERS = ((1, LossName.ABSOLUTE, "E|noise|"), (2, LossName.SQUARED, "E noise²"))
 
 
 def _cost(noise: LineLaw, power: int) -> float:
@@ -15,21 +21,35 @@ def _cost(noise: LineLaw, power: int) -> float:
     return math.fsum(float(noise.mass(k)) * math.pow(abs(k), power) for k in spread)
 
 
+def _any_law(steps: int, delta: Fraction, name: LossName) -> float:
+    """The least cost of any (0, δ) law on a ring much wider than the noise, Δ = 1."""
+    size = 2 * math.ceil(steps * max(1 / float(delta), 2.0)) + 21
+    differences = Differences.of(Group((size,)), ((s,) for s in range(1, steps + 1)))
+    promise = Guarantee(Definition.APPROXIMATE, Fraction(0), delta)
+    made = design(differences, promise, named_loss(name, Topology.CYCLIC, size))
+    unit = steps if name is LossName.ABSOLUTE else steps * steps
+    return float(made.objective) / unit
+
+
 def theorem_3() -> Sheet:
     """Costs and laws for (0, δ)."""
     deltas = [Fraction(k, 40) for k in range(2, 40)]
     axis = [float(d) for d in deltas]
-    costs = []
-    for power, name in ((1, "E|noise|"), (2, "E noise²")):
-        exact = [least_cost(d, Fraction(1), Fraction(power)) for d in deltas]
-        series = [Series.of("Theorem 3", axis, exact)]
+    panels = []
+    for power, name, title in POWERS:
+        theorem = {d: least_cost(d, Fraction(1), Fraction(power)) for d in deltas}
+        series = [Series.of("Theorem 3", axis, [1.0] * len(axis))]
         for steps in (4, 20):
-            found = [
+            costs = [
                 _cost(zero_delta_noise(steps, d, Fraction(power)), power) / steps**power
                 for d in deltas
             ]
-            series.append(Series.of(f"grid, Δ = {steps} steps", axis, found, dashed=True))
-        costs.append(Panel(name, "δ", "cost, Δ = 1", tuple(series), log=True))
+            shares = [cost / theorem[d] for d, cost in zip(deltas, costs, strict=True)]
+            series.append(Series.of(f"falling, Δ = {steps} steps", axis, shares, dashed=True))
+        coarse = deltas[2::2]
+        shares = [_any_law(20, d, name) / theorem[d] for d in coarse]
+        series.append(Series.of("any law, Δ = 20 steps", map(float, coarse), shares, marked=True))
+        panels.append(Panel(title, "δ", "cost as a share of Theorem 3", tuple(series)))
     spread = range(-60, 61)
     laws = tuple(
         Series.of(
@@ -44,10 +64,16 @@ def theorem_3() -> Sheet:
         "the optimal (0, δ) noise",
         "Geng et al. 2018, Theorem 3",
         "p = 1 and 2; laws for p = 2 on a grid with Δ = 20 steps",
-        (*costs, Panel("laws on the grid", "steps", "probability", laws)),
+        (*panels, Panel("laws on the grid", "steps", "probability", laws)),
         (
             "On a grid the optimum of the same class is found in closed form and is exact in "
             "integers; on a coarse one it costs a little more than on the real line, on a finer "
             "one next to nothing.",
+            "The theorem's optimum is one among even laws that fall from 0 outwards. Without that "
+            "demand the linear program with ε = 0 finds laws that cost up to 7 % less in squares: "
+            "(0, δ) does not ask a law to fall. At Δ = 4 steps, δ = 0.6 masses 0.1 and 0.2 by "
+            "turns cost 3.6 steps² for 3.73 (tests/test_real_valued.py). Spread evenly over its "
+            "steps such a law keeps (0, δ) on the real line too, for a twelfth of a step squared "
+            "more.",
         ),
     )
