@@ -55,6 +55,9 @@ def test_the_gallery_is_what_the_command_draws(name: str, drawn: dict[str, Sheet
     numbers, expected = (np.array([row[2:] for row in t[1:]], float) for t in (found, kept))
     assert numbers == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True)
     assert sheet(name, drawn).markdown() in (GALLERY / "index.md").read_text("utf-8") + "\n"
+    listing = GALLERY / f"{name}-list.csv"
+    kept_list = rows(listing.read_bytes()) if listing.exists() else []
+    assert [list(row) for row in sheet(name, drawn).listing] == kept_list
     picture = (GALLERY / f"{name}.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert min(struct.unpack(">II", picture[16:24])) > 300

@@ -73,7 +73,8 @@ class Sheet:
     """A reproduced figure or table.
 
     ``source`` names the paper's figure, ``parameters`` is printed on the picture, ``remarks`` say
-    where ours and the printed one differ, and why.
+    where ours and the printed one differ, and why. ``listing`` is a table that no picture shows,
+    its header first; it is saved as ``NAME-list.csv``.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Sheet:
     parameters: str
     panels: tuple[Panel, ...]
     remarks: tuple[str, ...] = field(default=())
+    listing: tuple[tuple[str, ...], ...] = ()
 
     def csv(self) -> bytes:
         """All numbers: panel, series, x, y; 12 significant digits."""
@@ -118,10 +120,12 @@ class Sheet:
     def markdown(self) -> str:
         """The entry of the gallery."""
         remarks = "".join(f"- {remark}\n" for remark in self.remarks)
+        name = f"{self.name}-list.csv"
+        listed = f" {len(self.listing) - 1} rows more: [{name}]({name})." if self.listing else ""
         return (
             f"## {self.source}: "
             f"{self.title}\n\n![{self.title}]({self.name}.png)\n\n{self.parameters}. Numbers: "
-            f"[{self.name}.csv]({self.name}.csv).\n\n{remarks}\n"
+            f"[{self.name}.csv]({self.name}.csv).{listed}\n\n{remarks}\n"
         )
 
     def save(self, folder: Path) -> None:
@@ -132,6 +136,10 @@ class Sheet:
         """
         write_anew(folder / f"{self.name}.csv", self.csv())
         write_anew(folder / f"{self.name}.png", self.png())
+        if self.listing:
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows(self.listing)
+            write_anew(folder / f"{self.name}-list.csv", text.getvalue().encode())
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
