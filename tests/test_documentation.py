@@ -68,5 +68,5 @@ def test_the_python_of_the_documentation_runs(tmp_path: Path) -> None:
         )
         assert ran.returncode == 0, ran.stderr
         shown.append(ran.stdout)
-    assert len(shown) == 2
+    assert len(shown) == 3
     assert shown[0].startswith("linear-program")
