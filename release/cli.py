@@ -242,7 +242,10 @@ def reproduce(
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", help="The folder for pictures, numbers and index.md.")
+        Path,
+        typer.Option(
+            "--out", help="The folder for pictures, numbers, and index.md of this run's figures."
+        ),
     ] = Path("figures"),
     spec: Annotated[
         Path, typer.Option("--spec", help="Whose table kadam-14 is for; it will be shown.")

@@ -33,6 +33,12 @@ class Definition(Enum):
     APPROXIMATE = "approximate"
 
 
+LEAST_EPSILON = Fraction(1, 10**12)
+"""The least ε above 0: below it a law cannot be told from one for 0."""
+
+KEPT_FREE = Fraction(2, 10**30)
+"""What of δ a law for ε = 0 leaves unused, for verifiers with a ratio a little below 1."""
+
 LEAST_DELTA = Fraction(1, 10**12)
 """The least δ beside ε = 0."""
 
@@ -42,8 +48,8 @@ class Guarantee:
     """A promise (ε, δ) under a definition.
 
     Raises:
-        ValueError: not 0 ≤ ε ≤ 100, not 0 ≤ δ < 1, a pure guarantee with δ > 0, or ε = 0 where δ
-            does not stand for what is promised (approximate, above 0).
+        ValueError: ε neither 0 nor in [10⁻¹², 100], not 0 ≤ δ < 1, a pure guarantee with δ > 0, or
+            ε = 0 where no δ stands for what is promised (approximate, at least 10⁻¹²).
     """
 
     definition: Definition
@@ -51,10 +57,10 @@ class Guarantee:
     delta: Fraction
 
     def __post_init__(self) -> None:
-        if not 0 <= self.epsilon <= 100:
-            raise ValueError("epsilon must be above 0 and at most 100")
+        if not (self.epsilon == 0 or LEAST_EPSILON <= self.epsilon <= 100):
+            raise ValueError("epsilon must be above 0, at least 10^-12 and at most 100")
         if self.epsilon == 0 and not (
-            self.definition is Definition.APPROXIMATE and self.delta >= LEAST_DELTA
+            self.definition is Definition.APPROXIMATE and self.delta >= LEAST_DELTA - KEPT_FREE
         ):
             raise ValueError(
                 "epsilon must be above 0; it may be 0 with an approximate guarantee and delta at "

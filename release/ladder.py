@@ -22,7 +22,7 @@ from fractions import Fraction
 from release.constraints import Constraint, keeps_all
 from release.errors import DesignError
 from release.exact import exp_below_any_verifier
-from release.guarantee import Definition, Differences, Guarantee, keeps
+from release.guarantee import KEPT_FREE, Definition, Differences, Guarantee, keeps
 from release.law import DEFAULT_BITS, Law
 from release.losses import Loss, WorstCaseLoss
 from release.mechanisms.closed_form import (
@@ -127,7 +127,7 @@ def _in_effect(guarantee: Guarantee) -> Guarantee:
     """With δ = 0, or less than a float can say, all three definitions are the pure one."""
     if guarantee.epsilon == 0:
         # A verifier may take a ratio up to 10⁻³⁰ below 1; the δ which that adds is kept free.
-        return replace(guarantee, delta=guarantee.delta - Fraction(2, 10**30))
+        return replace(guarantee, delta=guarantee.delta - KEPT_FREE)
     if float(guarantee.delta) == 0:
         return Guarantee(Definition.PURE, guarantee.epsilon, Fraction(0))
     return guarantee
@@ -259,7 +259,7 @@ def _by_linear(problem: Problem, time_limit: float) -> Design:
     else:
         # A δ that the solver cannot see: the pure law may be the better one.
         left = max(deadline - time.monotonic(), 0)
-        pure = _pure_law(problem, left) if soft else None
+        pure = _pure_law(problem, left) if soft and problem.guarantee.epsilon else None
         laws = [made for made in (best, pure) if made is not None]
         best = min(laws, key=problem.loss.of, default=None)
     if best is None:

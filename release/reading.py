@@ -246,7 +246,7 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "union_tag_invalid":
         return f"found {context['tag']!r}; write one of {context['expected_tags']}"
     if kind == "union_tag_not_found":
-        return "missing; write count, mode, level, value, tuple or sql"
+        return "missing; write count, mode, level, real, value, tuple or sql"
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":

@@ -406,7 +406,7 @@ class RealQuery(QueryBase):
     """A sum or mean of a real column, clamped row by row, rounded to a declared grid.
 
     Rows are rounded to whole units of the grid's ``scale`` before anything is added up, and
-    ``clamp`` bounds them in these units: no float is summed, compared or published.
+    ``clamp`` bounds them in these units: no float is summed or published.
     """
 
     kind: Literal["real"]

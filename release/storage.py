@@ -51,7 +51,11 @@ def write_anew(path: Path, data: bytes) -> None:
     aside = path.with_name(f".{path.name}.new")
     aside.unlink(missing_ok=True)
     write(aside, data)
-    aside.replace(path)
+    try:
+        aside.replace(path)
+    except OSError:
+        aside.unlink()
+        raise
 
 
 def sync_tree(root: Path) -> None:

@@ -213,6 +213,27 @@ def test_its_neighbours_come_from_the_same_program(epsilon: str) -> None:
     assert losses == sorted(losses, reverse=True)
 
 
+@pytest.mark.parametrize("name", [LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED])
+@pytest.mark.parametrize("delta", ["0.000000000001", "0.1", "0.999999999999"])
+@pytest.mark.parametrize(
+    ("size", "shifts"), [(4, [2]), (6, [2, 3]), (6, [3]), (9, [3]), (11, [1]), (11, [5])]
+)
+def test_epsilon_zero_on_any_differences(
+    size: int, shifts: list[int], delta: str, name: LossName
+) -> None:
+    """Those that do not generate the group, and δ at both its ends."""
+    differences = Differences.of(Group((size,)), ((s,) for s in shifts))
+    promise = Guarantee(Definition.APPROXIMATE, Fraction(0), Fraction(delta))
+    loss = named_loss(name, Topology.ORDERED, size)
+    made = design(differences, promise, loss)
+    assert made.guarantee == promise
+    assert keeps(made.law, differences, promise, 1 - Fraction(1, 10**30))
+    near = design(
+        differences, Guarantee(Definition.APPROXIMATE, Fraction(1, 10**9), Fraction(delta)), loss
+    )
+    assert float(made.objective) == pytest.approx(float(near.objective), rel=1e-5, abs=1e-6)
+
+
 def test_zero_epsilon_without_a_delta_promises_nothing() -> None:
     for definition, delta in (
         (Definition.PURE, Fraction(0)),
@@ -222,6 +243,9 @@ def test_zero_epsilon_without_a_delta_promises_nothing() -> None:
     ):
         with pytest.raises(ValueError, match="epsilon must be above 0"):
             Guarantee(definition, Fraction(0), delta)
+    for epsilon in (Fraction(1, 10**13), Fraction(101), Fraction(-1)):
+        with pytest.raises(ValueError, match=r"at least 10\^-12 and at most 100"):
+            Guarantee(Definition.APPROXIMATE, epsilon, Fraction(1, 10))
 
 
 @pytest.mark.parametrize(

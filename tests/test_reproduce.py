@@ -140,9 +140,31 @@ def test_figure_14_sees_the_differences_of_the_table(drawn: dict[str, Sheet]) ->
     real = FIGURES["kadam-14"](LCL)
     titles = [panel.title for panel in real.panels[2:4]]
     assert titles == [
-        "mean_energy_11: 11 levels, ±{1} seen, ε = 1",
-        "mean_energy_17: 17 levels, ±{1} seen, ε = 1",
+        "mean_energy_11: 11 levels, ±{1} seen\npure (ε = 1, δ = 0)",
+        "mean_energy_17: 17 levels, ±{1} seen\npure (ε = 1, δ = 0)",
     ]
+
+
+def test_figure_14_takes_any_guarantee_and_name_of_a_spec(tmp_path: Path) -> None:
+    """ε = 0 with a δ, another loss; a file's name that is a formula and a heading elsewhere."""
+    text = TABLE.read_text("utf-8").replace("path: ", f"path: {TABLE.parent}/")
+    text = text.replace(
+        'guarantee: {definition: pure, epsilon: "1"}',
+        'guarantee: {definition: approximate, epsilon: "0", delta: "0.2"}\n    loss: absolute',
+        1,
+    )
+    odd = tmp_path / "a](x) $_$b$ # h.yaml"
+    odd.write_text(text.replace('delta: "0"}', 'delta: "0.5"}'), "utf-8")
+    made = reproduce("kadam-14", odd, tmp_path)
+    assert "approximate (ε = 0, δ = 0.2)" in made.panels[2].title
+    assert "a](x)" not in made.markdown()
+
+
+def test_an_old_file_stays_where_a_new_one_cannot_take_its_place(tmp_path: Path) -> None:
+    (tmp_path / "sadeghi-01.csv").mkdir()
+    with pytest.raises(StorageError, match="sadeghi-01"):
+        reproduce("sadeghi-01", TABLE, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["sadeghi-01.csv"]
 
 
 def test_figures_are_chosen_by_name_in_the_order_of_the_page() -> None:

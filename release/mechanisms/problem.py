@@ -86,8 +86,9 @@ class Problem:
 
     def loss_of_closed_form(self) -> float:
         """About what the pure closed form loses."""
-        steps = np.where(self.steps < 0, np.inf, self.steps)
-        decay = np.exp(-float(self.guarantee.epsilon) * steps)
+        # Unreachable elements have no mass, at ε = 0 too.
+        decay = np.exp(-float(self.guarantee.epsilon) * np.maximum(self.steps, 0))
+        decay = np.where(self.steps < 0, 0.0, decay)
         return float(self.costs @ decay / decay.sum())
 
     @property

@@ -125,7 +125,7 @@ def budget_svg(spent: Spending) -> str:
         axes.fill_between(x, y, step="post", color="#2b5d8a", alpha=0.15)
         axes.axhline(float(spent.cap), color="#a33", linestyle="--")
         axes.annotate("cap", (x[0], float(spent.cap)), (2, -12), textcoords="offset points")
-        axes.set_ylim(0, 1.08 * max(float(spent.cap), y[-1]))
+        axes.set_ylim(0, 1.08 * max(float(spent.cap), y[-1]) or 1.0)
         ends = {spent.days[0]: days[0], spent.days[-1]: days[-1]}
         axes.set_xticks([*ends.values()], [*ends])
         axes.set_ylabel("ε spent")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
+from release.agreement import loss_of
 from release.errors import SpecError
 from release.guarantee import Differences
+from release.ladder import design
 from release.pipeline import answer, find_differences, load
 from release.reading import read_spec
 from release.reproduce.kadam import ONE_SIDED, PAPER, bars
@@ -18,8 +19,8 @@ PRINTED: tuple[tuple[int, tuple[int, ...]], ...] = ((10, (1, 2, 3, 4)), (16, (1,
 """n and the differences that the paper saw in its table."""
 
 
-def seen_levels(spec: Path) -> list[tuple[str, int, list[int], float]]:
-    """For each level query of a spec its name, n, the differences seen in the table, and ε.
+def seen_levels(spec: Path) -> tuple[str, list[tuple[LevelQuery, Differences]]]:
+    """The id of a spec's release, and its level queries with the differences seen in the table.
 
     Raises:
         ReleaseError: the spec or its tables are refused, or no query is a level with empirical
@@ -29,7 +30,7 @@ def seen_levels(spec: Path) -> list[tuple[str, int, list[int], float]]:
     with load(spec_file) as tables:
         found = find_differences(answer(tables, spec_file), spec_file)
     levels = [
-        (query.name, moves.group.size - 1, _forward(moves), _epsilon(query))
+        (query, moves)
         for query, moves in zip(spec_file.spec.released, found, strict=True)
         if isinstance(query, LevelQuery) and query.is_empirical
     ]
@@ -37,18 +38,14 @@ def seen_levels(spec: Path) -> list[tuple[str, int, list[int], float]]:
         raise SpecError(
             "--spec", "has no level query with empirical differences; name one that has"
         )
-    return levels
+    return spec_file.spec.release.id, levels
 
 
-def _forward(moves: Differences) -> list[int]:
-    """One of each pair of signs: the size of the move."""
+def _told(moves: Differences) -> str:
+    """The sizes of the moves, either way round."""
     size = moves.group.size
-    return sorted({min(shift[0], size - shift[0]) for shift in moves.shifts})
-
-
-def _epsilon(query: LevelQuery) -> float:
-    epsilon: Fraction = query.promised.epsilon
-    return float(epsilon)
+    sizes = sorted({min(shift[0], size - shift[0]) for shift in moves.shifts})
+    return f"±{{{', '.join(map(str, sizes))}}}"
 
 
 def figure_14(spec: Path) -> Sheet:
@@ -64,24 +61,24 @@ def figure_14(spec: Path) -> Sheet:
             bars(f"ours, ±{{{told}}}", ours(n, steps, 1.0, 0.0).law.to_floats(), dashed=True),
         )
         panels.append(Panel(f"({letter}) n = {n}, ε = 1", "η", "f(η)", series, Shape.BARS))
+    release, levels = seen_levels(spec)
     table = []
-    for name, n, seen, epsilon in seen_levels(spec):
-        told = ", ".join(map(str, seen))
-        law = ours(n, seen, epsilon, 0.0).law.to_floats()
-        title = f"{name}: {n + 1} levels, ±{{{told}}} seen, ε = {epsilon:g}"
+    for query, moves in levels:
+        promise = query.promised.to_guarantee()
+        law = design(moves, promise, loss_of(query)).law.to_floats()
+        title = f"{query.name}: {moves.group.size} levels, {_told(moves)} seen\n{promise}"
         panels.append(Panel(title, "η", "f(η)", (bars("ours", law),), Shape.BARS))
-        table.append(f"{name}: ±{{{told}}}")
+        table.append(f"{query.name}: {_told(moves)}")
     return Sheet(
         "kadam-14",
         "laws for a table of meter readings",
         f"{PAPER}, Figure 14",
-        f"printed: n = 10 and 16, ε = 1, δ = 0; below: {spec.name}",
+        f"printed: n = 10 and 16, ε = 1, δ = 0; below: {release}",
         tuple(panels),
         (
             ONE_SIDED
             + " Error rates 0.6787 and 0.7336 printed, 0.7627 and 0.8010 with both signs.",
-            "The paper's table is not public. Below are the differences that a replacement of "
-            f"one home makes in the table of {spec.name} ({'; '.join(table)}), over all 12 "
-            "circuits.",
+            "The paper's table is not public. Below are the differences that a neighbouring table "
+            f"makes in that of {release} ({'; '.join(table)}).",
         ),
     )

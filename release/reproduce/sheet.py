@@ -106,7 +106,11 @@ class Sheet:
             figsize=(5.4 * columns if columns > 1 else 7, 3.4 * rows + 0.7), layout="constrained"
         )
         figure.suptitle(
-            f"{self.source}: {self.title}\n{self.parameters}", x=0.01, ha="left", size=9
+            f"{self.source}: {self.title}\n{self.parameters}",
+            x=0.01,
+            ha="left",
+            size=9,
+            parse_math=False,
         )
         axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
         for one, panel in zip(axes, self.panels, strict=False):
