@@ -11,12 +11,15 @@ there, by clamping, truncating or wrapping, is for :mod:`release.mechanisms.base
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from release.answers import Group
 from release.guarantee import Deltas
+from release.law import Law
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,20 @@ class LineLaw:
     @cached_property
     def _mirrored(self) -> LineLaw:
         return LineLaw(-self.high, self.masses[::-1], self.right, self.left)
+
+    def to_law(self) -> Law:
+        """The window as a law on Z_size, element 0 standing for ``low``: integers to be drawn from.
+
+        Raises:
+            ValueError: the law has a tail, or a mass that is no multiple of a power of two.
+        """
+        total = max(2, math.lcm(*(mass.denominator for mass in self.masses)))
+        if self.left or self.right or total & (total - 1):
+            raise ValueError("to be drawn a law has to end, with masses over a power of two")
+        weights = [int(mass * total) for mass in self.masses]
+        if len(weights) == 1:
+            weights.append(0)  # a group has two elements or more
+        return Law.of(Group((len(weights),)), weights)
 
     def _window(self, shift: int) -> Iterator[tuple[int, Fraction]]:
         """Every integer once up to repetition, and how many times as much its repetitions have.

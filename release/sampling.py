@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from release.answers import Codes
 from release.law import Law
+from release.line import LineLaw
 
 RandomBytes: TypeAlias = Callable[[int], bytes]
 """A source of uniform bytes, by number of bytes; ``os.urandom`` for every release."""
@@ -59,6 +60,15 @@ def _draw_wide(law: Law, count: int, source: RandomBytes) -> Codes:
         draw = (int(uniform[index]) << rest) | tail
         found[index] = bisect_right(bounds, draw, int(found[index]), int(ends[index]))
     return found
+
+
+def draw_on_line(noise: LineLaw, count: int, source: RandomBytes = os.urandom) -> Codes:
+    """``count`` independent integers of a law that ends, each with exactly its probability.
+
+    Raises:
+        ValueError: the law has a tail, or a mass that is no multiple of a power of two.
+    """
+    return noise.low + draw_noise(noise.to_law(), count, source)
 
 
 def add_noise(answers: Codes, law: Law, source: RandomBytes = os.urandom) -> Codes:

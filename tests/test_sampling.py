@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ from scipy.stats import chisquare
 
 from release.answers import Group
 from release.law import Law
-from release.sampling import add_noise, draw_noise, random_below_power
+from release.line import LineLaw
+from release.mechanisms.baselines import geometric
+from release.mechanisms.continuous import zero_delta_noise
+from release.sampling import add_noise, draw_noise, draw_on_line, random_below_power
 from tests.conftest import PROJECT
 
 
@@ -68,6 +72,26 @@ def test_frequencies_of_a_million_draws(bits: int) -> None:
     expected = np.array(shares) / 1024 * count
     # A false alarm about once in a hundred million runs.
     assert chisquare(seen, expected).pvalue > 1e-8
+
+
+def test_the_noise_of_a_grid_is_drawn_as_it_is_proved() -> None:
+    """(0, δ) noise of Geng et al.: 10⁶ draws, and the very integers at its ends."""
+    noise = zero_delta_noise(4, Fraction("0.3"), Fraction(2))
+    draws = draw_on_line(noise, 10**6)
+    values = np.arange(noise.low, noise.high + 1)
+    expected = np.array([float(noise.mass(k)) for k in values.tolist()]) * 10**6
+    seen = np.bincount(draws - noise.low, minlength=values.size)
+    assert seen.sum() == 10**6
+    assert chisquare(seen, expected).pvalue > 1e-8
+    law = noise.to_law()
+    assert draw_on_line(noise, 2, fixed(0, law.total - 1, bits=law.bits)).tolist() == [
+        noise.low,
+        noise.high,
+    ]
+    assert set(draw_on_line(LineLaw(7, (Fraction(1),)), 5).tolist()) == {7}
+    for endless in (geometric(Fraction(1)), LineLaw.of(0, [Fraction(1)] * 3)):
+        with pytest.raises(ValueError, match="has to end"):
+            draw_on_line(endless, 1)
 
 
 def test_noise_is_added_modulo_the_number_of_answers() -> None:
