@@ -159,8 +159,7 @@ def closed_forms() -> Sheet:
         ),
         (
             "(34) to (36) are not 1/Σ ℓᵢe^{-iε} of the lengths (31) for j = h: the printed masses "
-            "add "
-            "up to more than 1.",
+            "add up to more than 1.",
             "(38) says nothing of group b+1 for j < h, and its singleton then breaks δ where a "
             "later group has an element within μ̄ of it. Corrected: the groups of the flat "
             "stretch ahead, and what is left raises the smallest masses; f(0) is the same.",
