@@ -73,7 +73,7 @@ class Channel:
                 raise ValueError("the ratio to keep is too near 1 for this many bits; use more")
         else:
             share = Fraction(0)
-        rows = np.zeros((len(masses), len(masses[0])), dtype=np.int64 if bits <= 62 else object)
+        rows = np.zeros((len(masses), width), dtype=np.int64 if bits <= 62 else object)
         for row, given in zip(rows, masses, strict=True):
             whole = sum(given, Fraction(0))
             if not whole > 0:
@@ -88,10 +88,8 @@ class Channel:
     def of_law(cls, law: Law) -> Channel:
         """Modular noise as a channel: row q is the law moved on by q."""
         group = law.group
-        return cls(
-            np.stack([law.weights[group.moved(group.negative(group.shift(q)))] for q in _all(law)]),
-            law.total,
-        )
+        moves = [group.moved(group.negative(group.shift(q))) for q in range(group.size)]
+        return cls(np.stack([law.weights[move] for move in moves]), law.total)
 
     @property
     def answers(self) -> int:
@@ -112,21 +110,14 @@ class Channel:
         return sum(self.loss(costs), Fraction(0)) / self.answers
 
 
-def _all(law: Law) -> range:
-    return range(law.group.size)
-
-
-def answer_costs(power: int, answers: int, outcomes: int | None = None, first: int = 0) -> Codes:
-    """|published - true|^power as integers, 0 for the error rate; shape (answers, outcomes).
-
-    True answers are ``first``, ``first`` + 1, …, published ones 0, 1, ….
+def answer_costs(power: int, answers: int) -> Codes:
+    """|published - true|^power as integers, 0 for the error rate; shape (answers, answers).
 
     Raises:
         ValueError: a cost is 2^62 or more.
     """
-    true = first + np.arange(answers, dtype=np.int64)[:, None]
-    published = np.arange(answers if outcomes is None else outcomes, dtype=np.int64)[None, :]
-    error = np.abs(published - true)
+    answer = np.arange(answers, dtype=np.int64)
+    error = np.abs(answer[None, :] - answer[:, None])
     if int(error.max()) ** power >= 2**62:
         raise ValueError("the costs are too large for 64-bit integers; use a lower power")
     return np.asarray(error > 0, dtype=np.int64) if power == 0 else error**power
@@ -134,10 +125,9 @@ def answer_costs(power: int, answers: int, outcomes: int | None = None, first: i
 
 def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
     """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
-    apart = {step for step in steps if step}
-    return tuple(
-        (a, b) for a in range(answers) for b in range(answers) if a - b in apart or b - a in apart
-    )
+    apart = {abs(step) for step in steps if step}
+    forward = [(a, a + step) for step in apart for a in range(answers - step)]
+    return tuple(sorted([*forward, *((b, a) for a, b in forward)]))
 
 
 def channel_deltas(channel: Channel, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:

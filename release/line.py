@@ -65,7 +65,7 @@ class LineLaw:
         for tail in (self.left, self.right):
             if tail is not None and tail.period > len(self.masses):
                 raise ValueError("a tail needs a window at least as long as its period")
-        if sum(self._shares()) != 1:
+        if _total(self.masses, self.left, self.right) != 1:
             raise ValueError("the masses do not add up to 1")
 
     @classmethod
@@ -77,8 +77,7 @@ class LineLaw:
         right: Tail | None = None,
     ) -> LineLaw:
         """The law with masses in these proportions, scaled to 1 exactly."""
-        length = len(masses)
-        total = sum(m * _count(i, length, left, right) for i, m in enumerate(masses))
+        total = _total(masses, left, right)
         return cls(low, tuple(mass / total for mass in masses), left, right)
 
     @property
@@ -86,26 +85,17 @@ class LineLaw:
         """The last integer of the window."""
         return self.low + len(self.masses) - 1
 
-    def _shares(self) -> Iterator[Fraction]:
-        """For each mass of the window, what it and all of the tail that follows it have."""
-        for i, mass in enumerate(self.masses):
-            yield mass * _count(i, len(self.masses), self.left, self.right)
-
     def mass(self, noise: int) -> Fraction:
         """The probability of one integer."""
-        if noise > self.high:
-            return self._beyond(self.right, noise - self.high, -1)
-        if noise < self.low:
-            return self._beyond(self.left, self.low - noise, 1)
-        return self.masses[noise - self.low]
-
-    def _beyond(self, tail: Tail | None, distance: int, step: int) -> Fraction:
+        if self.low <= noise <= self.high:
+            return self.masses[noise - self.low]
+        outside = noise - self.high if noise > self.high else self.low - noise
+        tail = self.right if noise > self.high else self.left
         if tail is None:
             return Fraction(0)
-        times = -(-distance // tail.period)
-        back = distance - times * tail.period  # 0 or negative: so far inside the window
-        index = back if step > 0 else len(self.masses) - 1 + back
-        return self.masses[-index if step > 0 else index] * tail.ratio**times
+        times = -(-outside // tail.period)
+        inside = times * tail.period - outside  # how far from that end the mass repeated is
+        return self.masses[-1 - inside if noise > self.high else inside] * tail.ratio**times
 
     def units(self, low: int, high: int, places: int) -> list[int]:
         """The masses of ``low`` to ``high`` in units of 2^-``places``, rounded down.
@@ -197,6 +187,12 @@ class LineLaw:
 def _check_most(most: int) -> None:
     if most < 0:
         raise ValueError("answers cannot be fewer than 0 apart")
+
+
+def _total(masses: Sequence[Fraction], left: Tail | None, right: Tail | None) -> Fraction:
+    """What the masses of a window and the tails that follow them have together."""
+    counts = (_count(i, len(masses), left, right) for i in range(len(masses)))
+    return sum((c * m for c, m in zip(counts, masses, strict=True)), Fraction(0))
 
 
 def _count(index: int, length: int, left: Tail | None, right: Tail | None) -> Fraction:

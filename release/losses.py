@@ -130,6 +130,16 @@ def error_costs(name: LossName, topology: Topology, size: int) -> Codes:
     return error * error if name is LossName.SQUARED else error
 
 
+def check_prior(prior: tuple[Fraction, ...]) -> None:
+    """Refuse what is no law over the true answers.
+
+    Raises:
+        ValueError: a probability is negative, or they do not add up to 1.
+    """
+    if min(prior) < 0 or sum(prior) != 1:
+        raise ValueError("a prior needs probabilities of at least 0 that add up to 1")
+
+
 def prior_loss(name: LossName, topology: Topology, prior: tuple[Fraction, ...]) -> Loss:
     """The costs ρ_η = Σ_q π(q)·ℓ(q, (q+η) mod N) under a given prior π (DESIGN.md §3.3).
 
@@ -137,8 +147,7 @@ def prior_loss(name: LossName, topology: Topology, prior: tuple[Fraction, ...]) 
         ValueError: a probability is negative, they do not add up to 1, or their common denominator
             is too large for 64-bit integers.
     """
-    if min(prior) < 0 or sum(prior) != 1:
-        raise ValueError("a prior needs probabilities of at least 0 that add up to 1")
+    check_prior(prior)
     denominator = lcm(*(p.denominator for p in prior))
     shares = np.array([int(p * denominator) for p in prior], dtype=object)
     costs = (shares @ error_costs(name, topology, len(prior)).astype(object)).tolist()

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from release.answers import Group, Topology
 from release.channel import Channel, answer_costs, channel_deltas, line_pairs
 from release.exact import exp_bounds
-from release.guarantee import Definition, Differences, Guarantee, deltas
+from release.guarantee import Definition, Differences, Guarantee, deltas, deltas_at_ratio
+from release.ladder import design
 from release.law import Law
 from release.losses import LossName, named_loss
 from release.mechanisms.baselines import (
@@ -121,8 +122,6 @@ def test_modular_noise_is_the_same_as_a_law_and_as_a_channel(n: int, raw: list[i
     ratio = Fraction(3, 2)
     pairs = [(a, (a + s) % n) for a in range(n) for s in (1, -1)]
     by_law = Differences.of(law.group, [(1,)])
-    from release.guarantee import deltas_at_ratio
-
     assert channel_deltas(channel, pairs, ratio) == deltas_at_ratio(law, by_law, ratio)
     squared = named_loss(LossName.SQUARED, Topology.ORDERED, n)
     assert channel.mean_loss(answer_costs(2, n)) == squared.of(law)
@@ -155,8 +154,6 @@ def test_the_optimum_beats_every_modular_baseline() -> None:
     for rival in rivals:
         delta = deltas(rival, differences, epsilon).approximate
         definition = Definition.APPROXIMATE if delta else Definition.PURE
-        from release.ladder import design
-
         if delta < 1:
             best = design(differences, Guarantee(definition, epsilon, delta), loss)
             assert best.objective <= loss.of(rival) + Fraction(1, 10**12)

@@ -27,9 +27,10 @@ from release.errors import DesignError
 from release.exact import exp_below_any_verifier, exp_bounds
 from release.guarantee import Definition, Guarantee
 from release.law import DEFAULT_BITS
+from release.losses import check_prior
 from release.mechanisms.baselines import geometric_clamped
 from release.mechanisms.program import Builder, Floats, Numbers
-from release.mechanisms.refine import ONE, PLACES, Precise, refine
+from release.mechanisms.refine import ONE, PLACES, Precise, refine, times_power
 
 _ROUNDING = Fraction(1, 2**50)
 """How much of δ is left for rounding to integers."""
@@ -64,10 +65,10 @@ class ChannelProblem:
             raise ValueError("costs need a row of numbers of at least 0 for each true answer")
         if not self.steps or min(self.steps) < 1:
             raise ValueError("neighbouring answers are 1 or more apart")
-        if self.prior is not None and not (
-            len(self.prior) == len(self.costs) and min(self.prior) >= 0 and sum(self.prior) == 1
-        ):
-            raise ValueError("a prior needs a probability for each true answer, adding up to 1")
+        if self.prior is not None:
+            if len(self.prior) != len(self.costs):
+                raise ValueError("a prior needs one probability for each true answer")
+            check_prior(self.prior)
 
     @property
     def answers(self) -> int:
@@ -170,17 +171,12 @@ def _by_program(problem: ChannelProblem) -> ChannelDesign:
 
 def _rounded(masses: Precise, ratio: Fraction, give: Fraction) -> Channel:
     """Integers near the masses, with a share ``give`` of the uniform channel and a little more."""
-    rows = np.maximum(masses, 0)
-    width = rows.shape[1]
     keep = ratio if ratio > 1 + Fraction(1, 10**6) else None
-    return Channel.near(
-        [
-            [(1 - give) * Fraction(int(m), int(sum(row))) + give / width for m in row]
-            for row in rows.tolist()
-        ],
-        DEFAULT_BITS,
-        keep,
-    )
+    rows = []
+    for row in np.maximum(masses, 0).tolist():
+        uniform = give * sum(row) / len(row)
+        rows.append([(1 - give) * mass + uniform for mass in row])
+    return Channel.near(rows, DEFAULT_BITS, keep)
 
 
 @dataclass(frozen=True)
@@ -256,25 +252,15 @@ class _Program:
         refined = refine(self.builder.build())
         if refined is None:
             raise DesignError(f"the solver found no channel for the {self.problem.guarantee}")
-        masses = _shifted(refined.values[self.masses], self.exponents)
+        masses = times_power(refined.values[self.masses], self.exponents)
         up = math.log2(self.unit)
         # A row was divided by the scale of its first mass; its price rises by as much.
         multipliers = [
-            _shifted(-refined.duals[numbers], up - self.exponents[a])
+            times_power(-refined.duals[numbers], up - self.exponents[a])
             for numbers, (a, _) in zip(self.rows, self.problem.pairs, strict=True)
         ]
         answers = -refined.duals[np.array(self.answer_rows, dtype=np.int64)]
         return _Found(masses, np.stack(multipliers), answers)
-
-
-def _shifted(numbers: Precise, exponents: Floats) -> Precise:
-    """numbers·2^exponents, rounded down."""
-    by = np.broadcast_to(np.round(exponents).astype(np.int64), numbers.shape)
-    found = np.empty(numbers.shape, dtype=object)
-    for at in np.ndindex(numbers.shape):
-        number, power = int(numbers[at]), int(by[at])
-        found[at] = number << power if power >= 0 else number >> -power
-    return found
 
 
 def _proved_bound(problem: ChannelProblem, found: _Found) -> Fraction:

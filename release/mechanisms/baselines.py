@@ -39,7 +39,12 @@ def geometric(epsilon: Fraction) -> LineLaw:
     Raises:
         ValueError: ε is not in [10⁻⁹, 100].
     """
-    tail = Tail(1, decay(epsilon))
+    return two_sided(decay(epsilon))
+
+
+def two_sided(ratio: Fraction) -> LineLaw:
+    """p(k) ∝ ratio^|k|, the geometric noise of a given ratio in (0, 1)."""
+    tail = Tail(1, ratio)
     return LineLaw.of(0, [Fraction(1)], tail, tail)
 
 

@@ -25,7 +25,7 @@ from release.exact import exp_bounds
 from release.losses import Loss, WorstCaseLoss
 from release.mechanisms.problem import Problem
 from release.mechanisms.program import Builder, Floats, Numbers, Program
-from release.mechanisms.refine import ONE, PLACES, Precise, refine
+from release.mechanisms.refine import ONE, PLACES, Precise, refine, times_power
 from release.mechanisms.window import Window, answer_rows, demand_rows, keep_rows
 
 _SMALL = 2.0**-30
@@ -84,13 +84,13 @@ class _Assembly:
         window, duals = self.window, refined.duals
         masses = np.zeros(self.problem.size, dtype=object)
         found = refined.values[self.masses[self.orbit]]
-        masses[window.near] = _times_power(found, np.log2(window.scale))
+        masses[window.near] = times_power(found, np.log2(window.scale))
         up = float(np.log2(self.unit))
         return LinearLaw(
             masses=masses,
             multipliers=self._multipliers(duals, up),
             answers=-duals[self.answers],
-            demands=_times_power(-duals[np.array(self.demands, dtype=np.int64)], up),
+            demands=times_power(-duals[np.array(self.demands, dtype=np.int64)], up),
             solver=refined.solver,
         )
 
@@ -130,7 +130,7 @@ class _Assembly:
         negatives = group.negatives()
         for index, (numbers, tails, divisor) in zip(self.kept, self.rows, strict=True):
             elements = self.window.near[tails]
-            values = _times_power(-duals[numbers], up - np.log2(divisor))
+            values = times_power(-duals[numbers], up - np.log2(divisor))
             if not self.folded:
                 found[index, elements] = values
                 continue
@@ -168,14 +168,6 @@ def _power_of_two(value: float) -> float:
 
 def _down(value: Fraction) -> float:
     return float(np.nextafter(float(value), 0.0))
-
-
-def _times_power(numbers: Precise, exponents: Floats | float) -> Precise:
-    """numbers·2^exponents, rounded down."""
-    by = np.broadcast_to(np.round(exponents).astype(np.int64), numbers.shape).tolist()
-    found = np.empty(numbers.shape, dtype=object)
-    found[:] = [n << e if e >= 0 else n >> -e for n, e in zip(numbers.tolist(), by, strict=True)]
-    return found
 
 
 def proved_bound(problem: Problem, law: LinearLaw) -> Fraction:

@@ -128,44 +128,55 @@ class Region:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The problem a region belongs to: n, b = ⌊n/μ̄⌋ and ε."""
+class _Problem:
+    """What Theorem 3 is about: n = b·μ̄ + r (26), differences 1..μ̄ = ``width``, and ε."""
 
     n: int
-    b: int
+    width: int
     epsilon: float
 
+    @property
+    def b(self) -> int:
+        return self.n // self.width
 
-def _xi(terms: int, epsilon: float) -> float:
-    return sum(math.exp(-i * epsilon) for i in range(terms))
+    @property
+    def r(self) -> int:
+        return self.n % self.width
 
+    def decay(self, groups: int) -> float:
+        """e^{-iε}, by which the i-th group is below f(0)."""
+        return math.exp(-groups * self.epsilon)
 
-def _flat_lengths(b: int, r: int, width: int, h: int, j: int) -> tuple[int, ...]:
-    """(31)."""
-    lengths = [1, *[width] * (b - h), *[width - 1] * h, r + h - (j != h)]
-    if j != h:
-        lengths[b - h + j + 1] = width
-    return tuple(lengths)
+    def xi(self, terms: int) -> float:
+        """ξ: the sum of the first ``terms`` decays."""
+        return sum(self.decay(i) for i in range(terms))
 
+    def flat_lengths(self, h: int, j: int) -> tuple[int, ...]:
+        """(31)."""
+        b, width = self.b, self.width
+        lengths = [1, *[width] * (b - h), *[width - 1] * h, self.r + h - (j != h)]
+        if j != h:
+            lengths[b - h + j + 1] = width
+        return tuple(lengths)
 
-def _slope_lengths(b: int, r: int, width: int, h: int, j: int) -> tuple[int, ...]:
-    """(38) as printed; the singleton is group b-h+j+1, and for j < h nothing is said of b+1."""
-    lengths = [1, *[width] * (b - h), *[width - 1] * h, 0, r + h - 1]
-    lengths[b - h + j + 1] = 1
-    return tuple(lengths)
+    def slope_lengths(self, h: int, j: int) -> tuple[int, ...]:
+        """(38) as printed; the singleton is group b-h+j+1, and of b+1 nothing is said for j < h."""
+        b, width = self.b, self.width
+        lengths = [1, *[width] * (b - h), *[width - 1] * h, 0, self.r + h - 1]
+        lengths[b - h + j + 1] = 1
+        return tuple(lengths)
 
+    def printed_mode(self, h: int, j: int) -> float:
+        """φ_0^k by (34) to (36)."""
+        b, last = self.b, j != h
+        alpha = self.decay(1) * self.xi(b) - (1 - last) * self.decay(b - h + j + 1)
+        beta = 1 + self.decay(b - h + 1) * (self.decay(j) - self.xi(h))
+        beta += (self.r + h - last) * self.decay(b + 1)
+        return 1 / (self.width * alpha + beta)
 
-def _mode(lengths: tuple[int, ...], place: tuple[int, int, int, int, int], epsilon: float) -> float:
-    """φ_0^k by (34) to (36) as printed; ``place`` is (b, r, μ̄, h, j)."""
-    b, r, width, h, j = place
-    last = j != h
-
-    def decay(i: int) -> float:
-        return math.exp(-i * epsilon)
-
-    alpha = decay(1) * _xi(b, epsilon) - (1 - last) * decay(b - h + j + 1)
-    beta = 1 + decay(b - h + 1) * (decay(j) - _xi(h, epsilon)) + (r + h - last) * decay(b + 1)
-    return 1 / (width * alpha + beta)
+    def mode(self, lengths: tuple[int, ...]) -> float:
+        """φ_0^k by the first half of (34): what groups of these lengths leave for f(0)."""
+        return 1 / sum(count * self.decay(i) for i, count in enumerate(lengths))
 
 
 def bd_regions(n: int, width: int, epsilon: float, form: Form = Form.CORRECTED) -> list[Region]:
@@ -174,29 +185,25 @@ def bd_regions(n: int, width: int, epsilon: float, form: Form = Form.CORRECTED) 
     Raises:
         ValueError: not μ̄ ≤ n and b + r < μ̄ (the theorem's conditions), where n = b·μ̄ + r.
     """
-    b, r = divmod(n, width)
-    if not (width <= n and b + r < width):
+    asked = _Problem(n, width, epsilon)
+    b = asked.b
+    if not (width <= n and b + asked.r < width):
         raise ValueError("Theorem 3 is for b + r below the width of the differences")
-    lengths = (1, *[width] * b, r)
-
-    def mode_of(lengths: tuple[int, ...], h: int, j: int) -> float:
-        if form is Form.PRINTED and h:
-            return _mode(lengths, (b, r, width, h, j), epsilon)
-        return 1 / sum(c * math.exp(-i * epsilon) for i, c in enumerate(lengths))
-
-    mode = mode_of(lengths, 0, 0)
-    ends = mode * math.exp(-(b - 1) * epsilon)
+    lengths = (1, *[width] * b, asked.r)
+    mode = asked.mode(lengths)
+    ends = mode * asked.decay(b - 1)
     found = [Region(0, 0, lengths, (), mode, 0.0, 0.0, ends)]
     for h in range(1, b):
         for j in range(1, h + 1):
-            lengths = _flat_lengths(b, r, width, h, j)
-            mode, after = mode_of(lengths, h, j), ends
-            begins = mode * math.exp(-(b - h) * epsilon) * _xi(j, epsilon)
+            lengths, after = asked.flat_lengths(h, j), ends
+            printed = form is Form.PRINTED
+            mode = asked.printed_mode(h, j) if printed else asked.mode(lengths)
+            begins = mode * asked.decay(b - h) * asked.xi(j)
             if j < h:
-                ends = mode * math.exp(-(b - h) * epsilon) * _xi(j + 1, epsilon)
+                ends = mode * asked.decay(b - h) * asked.xi(j + 1)
             else:
-                ends = mode * math.exp(-(b - h - 1) * epsilon)
-            slope = _slope_lengths(b, r, width, h, j)
+                ends = mode * asked.decay(b - h - 1)
+            slope = asked.slope_lengths(h, j)
             found.append(Region(h, j, lengths, slope, mode, after, begins, ends))
     return found
 
@@ -209,11 +216,11 @@ def bounded_difference(
     Raises:
         ValueError: not b + r < μ̄.
     """
-    place = _Place(n, n // width, epsilon)
+    asked = _Problem(n, width, epsilon)
     for region in bd_regions(n, width, epsilon, form):
         if delta < region.begins:
             slope = _on_slope if form is Form.PRINTED else _on_slope_corrected
-            return slope(region, place, delta)
+            return slope(region, asked, delta)
         if delta <= region.ends:
             decay = np.exp(-epsilon * np.arange(len(region.flat)))
             return np.repeat(region.mode * decay, region.flat)
@@ -221,27 +228,27 @@ def bounded_difference(
     return np.array([delta, *[(1 - delta) / n] * n])
 
 
-def _on_slope(region: Region, place: _Place, delta: float) -> Floats:
+def _on_slope(region: Region, asked: _Problem, delta: float) -> Floats:
     """(39): all groups rise with δ but the singleton, which takes what is left."""
     h, j, lengths = region.h, region.j, region.slope
-    single = place.b - h + j + 1
+    single = asked.b - h + j + 1
     group = np.arange(len(lengths))
-    exponent = np.where(group < single, place.b - h - group, place.b - h - group + 1)
-    masses = delta * np.exp(exponent * place.epsilon) / _xi(j, place.epsilon)
+    exponent = np.where(group < single, asked.b - h - group, asked.b - h - group + 1)
+    masses = delta * np.exp(exponent * asked.epsilon) / asked.xi(j)
     masses[single] = 0.0
     masses[single] = 1 - float(np.array(lengths) @ masses)
     law = np.repeat(masses, lengths)
-    return np.concatenate([law, np.zeros(place.n + 1 - law.size)])
+    return np.concatenate([law, np.zeros(asked.n + 1 - law.size)])
 
 
-def _on_slope_corrected(region: Region, place: _Place, delta: float) -> Floats:
+def _on_slope_corrected(region: Region, asked: _Problem, delta: float) -> Floats:
     """The same f(0), with the groups of the flat stretch ahead and a floor under what is left.
 
     Raising the smallest masses to one height violates nothing new; the singleton of (38) does,
     where a later group has an element within μ̄ of it.
     """
-    mode = delta * math.exp((place.b - region.h) * place.epsilon) / _xi(region.j, place.epsilon)
-    masses = np.repeat(mode * np.exp(-place.epsilon * np.arange(len(region.flat))), region.flat)
+    mode = delta / (asked.decay(asked.b - region.h) * asked.xi(region.j))
+    masses = np.repeat(mode * np.exp(-asked.epsilon * np.arange(len(region.flat))), region.flat)
     missing, ordered = 1 - float(masses.sum()), np.sort(masses)
     # The floor under the k smallest masses: the largest k whose last mass is still below it.
     floors = (np.cumsum(ordered) + missing) / np.arange(1, ordered.size + 1)
@@ -257,10 +264,10 @@ def bd_delta(
     regions = bd_regions(n, width, epsilon, form)
     if regions[0].mode >= mode:
         return 0.0
-    b = n // width
+    asked = _Problem(n, width, epsilon)
     for region in regions[1:]:
         if region.mode >= mode:
-            return _xi(region.j, epsilon) * math.exp(-(b - region.h) * epsilon) * mode
+            return asked.xi(region.j) * asked.decay(asked.b - region.h) * mode
     return mode
 
 

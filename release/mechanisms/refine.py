@@ -58,6 +58,13 @@ def precise(numbers: Floats, scale: int = 0) -> Precise:
     return _objects([d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)])
 
 
+def times_power(numbers: Precise, exponents: Floats | float) -> Precise:
+    """numbers·2^exponents, rounded down; shapes as numpy broadcasts ``exponents``."""
+    by = np.broadcast_to(np.round(exponents).astype(np.int64), numbers.shape)
+    pairs = zip(numbers.reshape(-1).tolist(), by.reshape(-1).tolist(), strict=True)
+    return _objects([n << e if e >= 0 else n >> -e for n, e in pairs]).reshape(numbers.shape)
+
+
 def _objects(values: list[int]) -> Precise:
     found = np.empty(len(values), dtype=object)
     found[:] = values

@@ -49,7 +49,7 @@ def raise_to_feasible(
         start = [0] * differences.group.size
         for element, share in shares.items():
             start[element] = share * scale.numerator // (whole * scale.denominator)
-        weights = _close(start, moved, ratio, given_up)
+        weights = close(start, moved, ratio, given_up)
         surplus = sum(weights) - total
         if 0 <= surplus <= 4 * len(weights):
             break
@@ -62,16 +62,16 @@ def raise_to_feasible(
     return Law.of(differences.group, weights)
 
 
-def _close(
+def close(
     weights: list[int],
     moved: list[list[int]],
     ratio: Fraction,
-    given_up: list[list[bool]] | None,
+    given_up: list[list[bool]] | None = None,
 ) -> list[int]:
     """The least integers ≥ ``weights`` that keep the ratios: heaviest first, each settled once.
 
     An element can only be raised by a heavier one, so taking them in descending order is final,
-    as in Dijkstra's search.
+    as in Dijkstra's search. ``moved[i][e]`` is the element that constraint i of element e is about.
     """
     numerator, denominator = ratio.numerator, ratio.denominator
     loose_tails = given_up or [[False] * len(weights)] * len(moved)

@@ -16,7 +16,6 @@ which is as fast as any law may fall, and the programs count them to the end.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,9 +27,14 @@ from release.errors import DesignError
 from release.exact import exp_below_any_verifier
 from release.line import LineLaw, Tail, theorem_1
 from release.mechanisms.program import Builder, Floats, Numbers, solve
+from release.mechanisms.repair import close
 
 _GIVE = Fraction(1, 10**7)
 """By which share the solver's e^ε is smaller, so that the exact law keeps the true one."""
+
+
+_ONE = 2**200
+"""Exact masses are made of units of 2^-200."""
 
 
 @dataclass(frozen=True)
@@ -199,16 +203,16 @@ def _solve(
                 np.zeros(here.size),
             )
     # The tail's first stair against the window: its masses may not rise outwards.
+    last = masses.size - 1
     for inner, outer in (
-        (masses[-most:-1], masses[-most + 1 :]),
+        (masses[last - most + 1 : last], masses[last - most + 2 :]),
         (masses[1:most], masses[: most - 1]),
     ):
-        if most > 1:
-            builder.add_rows(
-                np.stack([outer, inner], axis=1),
-                np.broadcast_to(np.array([1.0, -1.0]), (inner.size, 2)),
-                np.zeros(inner.size),
-            )
+        builder.add_rows(
+            np.stack([outer, inner], axis=1),
+            np.broadcast_to(np.array([1.0, -1.0]), (inner.size, 2)),
+            np.zeros(inner.size),
+        )
     found = solve(builder.build(), arrays=True)
     if found is None:
         raise DesignError("the solver found no noise for these ε and m")
@@ -218,25 +222,17 @@ def _solve(
 
 def _exact(values: Floats, low: int, most: int, ratio: Fraction) -> LineLaw:
     """The exact law near ``values``, raised where a ratio was missed by the solver's tolerance."""
-    raised = [max(Fraction(value), Fraction(1, 2**200)) for value in values.tolist()]
-    queue = [(-mass, i) for i, mass in enumerate(raised)]
-    heapq.heapify(queue)
-    settled = [False] * len(raised)
-    while queue:
-        # Heaviest first: none is raised by a lighter one, so each is settled once.
-        _, i = heapq.heappop(queue)
-        if settled[i]:
-            continue
-        settled[i], least = True, raised[i] / ratio
-        for j in range(max(0, i - most), min(len(raised), i + most + 1)):
-            if raised[j] < least:
-                raised[j] = least
-                heapq.heappush(queue, (-least, j))
-    for i in range(len(raised) - most, len(raised)):
-        raised[i] = min(raised[i], raised[i - 1]) if i > len(raised) - most else raised[i]
+    size = values.size
+    # Outside of the window there is nothing to raise: such a neighbour is the element itself.
+    shifts = [s for s in range(-most, most + 1) if s]
+    moved = [[i + s if 0 <= i + s < size else i for i in range(size)] for s in shifts]
+    raised = close([max(1, int(Fraction(value) * _ONE)) for value in values.tolist()], moved, ratio)
+    for i in range(size - most + 1, size):
+        raised[i] = min(raised[i], raised[i - 1])
     for i in range(most - 2, -1, -1):
         raised[i] = min(raised[i], raised[i + 1])
-    noise = LineLaw.of(low, raised, Tail(most, 1 / ratio), Tail(most, 1 / ratio))
+    tail = Tail(most, 1 / ratio)
+    noise = LineLaw.of(low, list(map(Fraction, raised)), tail, tail)
     bound = theorem_1(noise, most)
     if bound is None or bound > ratio:
         raise DesignError("the noise found could not be made exact; widen the window")

@@ -10,9 +10,9 @@ from release.guarantee import Differences
 from release.ladder import design
 from release.pipeline import answer, find_differences, load
 from release.reading import read_spec
-from release.reproduce.kadam import ONE_SIDED, PAPER, bars
+from release.reproduce.kadam import ONE_SIDED, PAPER, bars, law_panel
 from release.reproduce.laws import ours, printed
-from release.reproduce.sheet import Panel, Shape, Sheet
+from release.reproduce.sheet import Sheet
 from release.spec import LevelQuery
 
 PRINTED: tuple[tuple[int, tuple[int, ...]], ...] = ((10, (1, 2, 3, 4)), (16, (1, 3, 5, 6)))
@@ -60,14 +60,14 @@ def figure_14(spec: Path) -> Sheet:
             bars(f"printed, {{{told}}}", printed(n, steps, 1.0, 0.0)),
             bars(f"ours, ±{{{told}}}", ours(n, steps, 1.0, 0.0).law.to_floats(), dashed=True),
         )
-        panels.append(Panel(f"({letter}) n = {n}, ε = 1", "η", "f(η)", series, Shape.BARS))
+        panels.append(law_panel(f"({letter}) n = {n}, ε = 1", series))
     release, levels = seen_levels(spec)
     table = []
     for query, moves in levels:
         promise = query.promised.to_guarantee()
         law = design(moves, promise, loss_of(query)).law.to_floats()
         title = f"{query.name}: {moves.group.size} levels, {_told(moves)} seen\n{promise}"
-        panels.append(Panel(title, "η", "f(η)", (bars("ours", law),), Shape.BARS))
+        panels.append(law_panel(title, [bars("ours", law)]))
         table.append(f"{query.name}: {_told(moves)}")
     return Sheet(
         "kadam-14",

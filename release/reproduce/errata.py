@@ -81,6 +81,22 @@ def disagreements() -> tuple[tuple[str, ...], ...]:
     return ((*header, "f(0) printed", "sum printed", "f(0) corrected"), *rows)
 
 
+def _sums(
+    title: str, x: str, name: str, axis: list[float], laws: dict[Form, list[Floats]]
+) -> Panel:
+    """What the masses of each form add up to; of a law 1."""
+    series = tuple(
+        Series.of(
+            f"{name}, {form.value}",
+            axis,
+            [law.sum() for law in laws[form]],
+            dashed=form is Form.CORRECTED,
+        )
+        for form in Form
+    )
+    return Panel(title, x, "Σ f", series)
+
+
 def closed_forms() -> Sheet:
     """Printed against corrected closed forms."""
     n, width, epsilon = 12, 5, 0.8
@@ -92,12 +108,7 @@ def closed_forms() -> Sheet:
     coarse = deltas[::3]
     shared = [float(printed(n, range(1, width + 1), epsilon, d)[0]) for d in coarse]
     each = [per_difference(n, list(range(1, width + 1)), epsilon, d) for d in coarse]
-    sums = {form: [float(law.sum()) for law in laws] for form, laws in forms.items()}
-    m = 8
-    single = {
-        form: [float(single_distance(m - 1, 2, e, 0.0, form).sum()) for e in EPSILONS]
-        for form in Form
-    }
+    single = {form: [single_distance(7, 2, e, 0.0, form) for e in EPSILONS] for form in Form}
     return Sheet(
         "kadam-errata",
         "Theorem 3 and Remark 3, printed and corrected",
@@ -122,40 +133,14 @@ def closed_forms() -> Sheet:
                     Series.of(
                         "program, per difference",
                         coarse,
-                        [np.asarray(f)[0] for f in each],
+                        [law[0] for law in each],
                         marked=True,
                         dashed=True,
                     ),
                 ),
             ),
-            Panel(
-                "sum of the masses",
-                "δ",
-                "Σ f",
-                tuple(
-                    Series.of(
-                        f"Theorem 3, {form.value}",
-                        deltas,
-                        sums[form],
-                        dashed=form is Form.CORRECTED,
-                    )
-                    for form in Form
-                ),
-            ),
-            Panel(
-                "sum of the masses of Remark 3",
-                "ε",
-                "Σ f",
-                tuple(
-                    Series.of(
-                        f"Remark 3, {form.value}",
-                        EPSILONS,
-                        single[form],
-                        dashed=form is Form.CORRECTED,
-                    )
-                    for form in Form
-                ),
-            ),
+            _sums("sum of the masses", "δ", "Theorem 3", deltas, forms),
+            _sums("sum of the masses of Remark 3", "ε", "Remark 3", EPSILONS, single),
         ),
         (
             "(34) to (36) are not 1/Σ ℓᵢe^{-iε} of the lengths (31) for j = h: the printed masses "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
 
-from release.line import LineLaw, Tail
-from release.reproduce.sheet import Series
+from release.reproduce.sheet import Panel, Series, Shape
 
 PAPER = "Kadam et al. 2024"
 NO_NEIGHBOURHOOD = (
@@ -32,12 +32,12 @@ MATCHED = Fraction(4683, 10_000)
 """The ratio whose two-sided geometric noise has variance 3.38."""
 
 
-def geometric_of(ratio: Fraction) -> LineLaw:
-    """Two-sided geometric noise that falls by this ratio."""
-    return LineLaw.of(0, [Fraction(1)], Tail(1, ratio), Tail(1, ratio))
-
-
 def bars(label: str, masses: object, *, dashed: bool = False) -> Series:
     """A series of masses by noise value."""
     values = np.asarray(masses, dtype=np.float64)
     return Series.of(label, range(values.size), values.tolist(), dashed=dashed)
+
+
+def law_panel(title: str, series: Iterable[Series]) -> Panel:
+    """A panel of laws, as bars by noise value."""
+    return Panel(title, "η", "f(η)", tuple(series), Shape.BARS)

@@ -6,7 +6,7 @@ the noise. *Ours* keeps both directions, with an indicator for each difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -15,8 +15,9 @@ from release.answers import Group, Topology
 from release.channel import Channel, channel_deltas, line_pairs
 from release.errors import DesignError
 from release.exact import exp_bounds
-from release.guarantee import Definition, Differences, Guarantee
+from release.guarantee import Definition, Deltas, Differences, Guarantee
 from release.ladder import Design, design
+from release.line import LineLaw
 from release.losses import Loss, LossName, named_loss
 from release.mechanisms.problem import Problem
 from release.mechanisms.program import Floats
@@ -74,17 +75,20 @@ def printed(
     return found.masses
 
 
-def channel_delta(channel: Channel, epsilon: float) -> float:
-    """The probabilistic δ of a channel for answers 1 apart, without wrapping."""
+def noise_deltas(noise: LineLaw, epsilon: float) -> Deltas:
+    """The exact δ of noise for answers 1 apart."""
+    return noise.deltas(1, exp_bounds(exact(epsilon))[0])
+
+
+def answer_deltas(channel: Channel, epsilon: float) -> Deltas:
+    """The exact δ of a channel for answers 1 apart, without wrapping."""
     ratio = exp_bounds(exact(epsilon))[0]
-    return float(channel_deltas(channel, line_pairs(channel.answers, [1]), ratio).probabilistic)
+    return channel_deltas(channel, line_pairs(channel.answers, [1]), ratio)
 
 
-def least(
-    choices: Sequence[float], allowed: Callable[[float], bool], cost: Callable[[float], float]
-) -> float:
-    """The least cost among the choices that are allowed; infinite where none is."""
-    return min((cost(one) for one in choices if allowed(one)), default=float("inf"))
+def channel_delta(channel: Channel, epsilon: float) -> float:
+    """The probabilistic one of :func:`answer_deltas`."""
+    return float(answer_deltas(channel, epsilon).probabilistic)
 
 
 def per_difference(n: int, steps: Iterable[int], epsilon: float, delta: float) -> Floats:

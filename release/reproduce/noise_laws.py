@@ -13,6 +13,7 @@ from release.losses import Loss
 from release.mechanisms.baselines import (
     discrete_gaussian,
     geometric,
+    two_sided,
 )
 from release.mechanisms.printed import single_distance
 from release.reproduce.kadam import (
@@ -21,7 +22,7 @@ from release.reproduce.kadam import (
     ONE_SIDED,
     PAPER,
     bars,
-    geometric_of,
+    law_panel,
 )
 from release.reproduce.laws import (
     exact,
@@ -36,15 +37,13 @@ def figure_8() -> Sheet:
     """The optimal law beside Gaussian and geometric noise."""
     n, epsilon = 8, 1.0
     noises = {
-        "geometric, ratio 0.4683": geometric_of(MATCHED),
+        "geometric, ratio 0.4683": two_sided(MATCHED),
         "discrete Gaussian, σ² = 3.38": discrete_gaussian(Fraction(338, 100)),
     }
     optimal = printed(n, [1], epsilon, 0.0)
     both = ours(n, [1], epsilon, 0.0).law.to_floats()
     line = np.arange(-n, n + 1)
-    centred = np.where(
-        line >= 0, np.append(optimal, np.zeros(n))[: line.size].take(np.abs(line)), 0
-    )
+    centred = [optimal[k] if k >= 0 else 0.0 for k in line]
     half = (n + 1) // 2
     ours_centred = [both[k % (n + 1)] if -half <= k <= half else 0.0 for k in line]
     series = (
@@ -76,32 +75,27 @@ NINE_DELTAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 
 def figure_9() -> Sheet:
     """Laws for a single distance."""
-    panels = tuple(
-        Panel(
+    steps = (("a", 3), ("b", 2))
+    printed_laws = [
+        law_panel(
             f"({letter}) μ̂ = {step}, one-sided (Theorem 2)",
-            "η",
-            "f(η)",
-            tuple(bars(f"δ = {d}", single_distance(7, step, 0.75, d)) for d in NINE_DELTAS),
-            Shape.BARS,
+            (bars(f"δ = {d}", single_distance(7, step, 0.75, d)) for d in NINE_DELTAS),
         )
-        for letter, step in (("a", 3), ("b", 2))
-    )
-    symmetric = tuple(
-        Panel(
+        for letter, step in steps
+    ]
+    symmetric = [
+        law_panel(
             f"ours: ±{step}",
-            "η",
-            "f(η)",
-            tuple(bars(f"δ = {d}", ours(7, [step], 0.75, d).law.to_floats()) for d in NINE_DELTAS),
-            Shape.BARS,
+            (bars(f"δ = {d}", ours(7, [step], 0.75, d).law.to_floats()) for d in NINE_DELTAS),
         )
-        for step in (3, 2)
-    )
+        for _, step in steps
+    ]
     return Sheet(
         "kadam-09",
         "laws for a single distance",
         f"{PAPER}, Figure 9",
         "n = 7, ε = 0.75, error rate",
-        (*panels, *symmetric),
+        (*printed_laws, *symmetric),
         (
             ONE_SIDED + " At δ = 0 the printed law for μ̂ = 3 has δ = 0.529 against the other.",
             "For μ̂ = 2 the printed Remark 3 has N_μ̂ for n, which gives masses that do not add "
@@ -117,38 +111,21 @@ def figure_10() -> Sheet:
     # The table rounds δ down; its programs need the next digit.
     solved = {0.1238: 0.12383, 0.1522: 0.15224}
     laws = {d: np.sort(printed(8, steps, 1.5, solved.get(d, d)))[::-1] for d in columns}
+    both = {d: ours(8, steps, 1.5, d).law.to_floats() for d in columns}
     panels = (
-        Panel(
+        law_panel(
             "(a) δ = 0, one-sided",
-            "η",
-            "f(η)",
-            (
-                bars("printed program", laws[0.0]),
-                bars("ours: ±{1,2,3}", ours(8, steps, 1.5, 0.0).law.to_floats(), dashed=True),
-            ),
-            Shape.BARS,
+            (bars("printed program", laws[0.0]), bars("ours: ±{1,2,3}", both[0.0], dashed=True)),
         ),
-        Panel(
+        law_panel(
             "(b) Table I: program (13), shared indicator",
-            "η",
-            "f(η)",
-            tuple(bars(f"δ = {d}", laws[d]) for d in columns),
-            Shape.BARS,
+            (bars(f"δ = {d}", law) for d, law in laws.items()),
         ),
-        Panel(
+        law_panel(
             "one-sided, an indicator for each difference",
-            "η",
-            "f(η)",
-            tuple(bars(f"δ = {d}", per_difference(8, steps, 1.5, d)) for d in columns),
-            Shape.BARS,
+            (bars(f"δ = {d}", per_difference(8, steps, 1.5, d)) for d in columns),
         ),
-        Panel(
-            "ours: ±{1,2,3}",
-            "η",
-            "f(η)",
-            tuple(bars(f"δ = {d}", ours(8, steps, 1.5, d).law.to_floats()) for d in columns),
-            Shape.BARS,
-        ),
+        law_panel("ours: ±{1,2,3}", (bars(f"δ = {d}", law) for d, law in both.items())),
     )
     return Sheet(
         "kadam-10",

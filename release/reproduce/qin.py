@@ -9,19 +9,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from release.answers import Group
 from release.exact import exp_bounds
-from release.law import DEFAULT_BITS, Law
+from release.law import Law
 from release.line import LineLaw, theorem_1
 from release.mechanisms.baselines import (
     decay,
+    law_near,
     one_sided_exponential,
     quantised_gaussian,
     quantised_laplace,
     staircase_noise,
     uniform_noise,
 )
-from release.mechanisms.program import Floats
 from release.mechanisms.wasserstein import (
     Input,
     Transport,
@@ -162,25 +161,20 @@ def stream(name: str) -> RandomBytes:
     return read
 
 
-def _as_law(low: int, masses: Floats) -> tuple[Law, int]:
-    weights = [int(mass * 2**DEFAULT_BITS) for mass in (masses / masses.sum()).tolist()]
-    weights[int(np.argmax(masses))] += 2**DEFAULT_BITS - sum(weights)
-    return Law.of(Group((len(weights),)), weights), low
-
-
-def _noise_law(noise: LineLaw) -> tuple[Law, int]:
-    spread = range(noise.low - 600, noise.high + 601)
-    return _as_law(spread[0], np.array([float(noise.mass(k)) for k in spread]))
+def _drawable(noise: LineLaw) -> tuple[Law, int]:
+    """The noise as a law to draw from, and what its element 0 stands for; tails to 600 beyond."""
+    low, high = noise.low - 600, noise.high + 600
+    return law_near(list(map(Fraction, noise.units(low, high, 256)))), low
 
 
 def _runs(name: str, given: Input, noise: LineLaw, label: str, runs: int, size: int) -> list[float]:
     """Wasserstein distances of ``size`` inputs and as many outputs, run by run."""
     source = stream(f"{name} {label}")
-    inputs, low = _as_law(given.low, given.masses)
-    law, first = _noise_law(noise)
+    inputs = law_near([Fraction(mass) for mass in given.masses.tolist()])
+    law, first = _drawable(noise)
     found = []
     for _ in range(runs):
-        x = low + draw_noise(inputs, size, source)
+        x = given.low + draw_noise(inputs, size, source)
         y = x + first + draw_noise(law, size, source)
         found.append(float(np.abs(np.sort(x) - np.sort(y)).mean()))
     return found

@@ -5,11 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from release.exact import exp_bounds
 from release.line import LineLaw
 from release.mechanisms.baselines import discrete_gaussian
 from release.mechanisms.count import CountLaw, count_law
-from release.reproduce.laws import exact
+from release.reproduce.laws import exact, noise_deltas
 from release.reproduce.sheet import Panel, Series, Shape, Sheet
 
 PAPER = "Sadeghi et al. 2020"
@@ -126,7 +125,7 @@ def figure_3() -> Sheet:
 
 
 def _delta(noise: LineLaw, epsilon: float) -> float:
-    return max(1e-16, float(noise.deltas(1, exp_bounds(exact(epsilon))[0]).approximate))
+    return max(1e-16, float(noise_deltas(noise, epsilon).approximate))
 
 
 def figure_4() -> Sheet:

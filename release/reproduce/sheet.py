@@ -87,14 +87,13 @@ class Sheet:
 
     def csv(self) -> bytes:
         """All numbers: panel, series, x, y; 12 significant digits."""
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(["panel", "series", "x", "y"])
-        for panel in self.panels:
-            for series in panel.series:
-                for x, y in zip(series.x, series.y, strict=True):
-                    out.writerow([panel.title, series.label, f"{x:.12g}", f"{y:.12g}"])
-        return text.getvalue().encode()
+        numbers = [
+            (panel.title, series.label, f"{x:.12g}", f"{y:.12g}")
+            for panel in self.panels
+            for series in panel.series
+            for x, y in zip(series.x, series.y, strict=True)
+        ]
+        return _csv([("panel", "series", "x", "y"), *numbers])
 
     def png(self) -> bytes:
         """The picture."""
@@ -141,9 +140,13 @@ class Sheet:
         write_anew(folder / f"{self.name}.csv", self.csv())
         write_anew(folder / f"{self.name}.png", self.png())
         if self.listing:
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows(self.listing)
-            write_anew(folder / f"{self.name}-list.csv", text.getvalue().encode())
+            write_anew(folder / f"{self.name}-list.csv", _csv(self.listing))
+
+
+def _csv(rows: Iterable[tuple[str, ...]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 def _draw(axes: Axes, panel: Panel) -> None:

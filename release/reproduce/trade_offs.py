@@ -8,7 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from release.channel import Channel, answer_costs, channel_deltas, line_pairs
+from release.answers import Codes
+from release.channel import Channel, answer_costs
 from release.exact import exp_bounds
 from release.guarantee import Definition
 from release.losses import LossName
@@ -19,8 +20,9 @@ from release.mechanisms.baselines import (
     discrete_gaussian,
     geometric_clamped,
     gumbel,
+    two_sided,
 )
-from release.mechanisms.count import CountLaw, count_law
+from release.mechanisms.count import count_law
 from release.mechanisms.printed import single_distance
 from release.reproduce.kadam import (
     ENDS,
@@ -30,13 +32,14 @@ from release.reproduce.kadam import (
     ONE_SIDED,
     PAPER,
     WRAPS,
-    geometric_of,
 )
 from release.reproduce.laws import (
+    answer_deltas,
     channel_delta,
     differences,
     exact,
     loss,
+    noise_deltas,
     ours,
     printed,
 )
@@ -108,11 +111,9 @@ def _squared_by_epsilon(n: int, delta: float) -> Panel:
 
 def _count_keep(reach: int, epsilon: float, delta: float) -> float:
     """The largest η whose count law has a probabilistic δ of at most ``delta``."""
-    ratio = exp_bounds(exact(epsilon))[0]
 
     def keeps(share: int) -> bool:
-        law = count_law(reach, Fraction(share, 200), exact(epsilon))
-        return law.noise.deltas(1, ratio).probabilistic <= exact(delta)
+        return _count_delta(reach, Fraction(share, 200), epsilon) <= exact(delta)
 
     return max((share / 200 for share in range(1, 200) if keeps(share)), default=float("nan"))
 
@@ -156,13 +157,12 @@ def figure_6() -> Sheet:
     epsilons = [0.1 * k for k in range(1, 21)]
     panels = []
     for title, noise in (
-        ("(a) geometric", geometric_of(MATCHED)),
+        ("(a) geometric", two_sided(MATCHED)),
         ("(b) discrete Gaussian", discrete_gaussian(Fraction(338, 100))),
     ):
         inside = clamped(noise, 9)
-        free = [noise.deltas(1, exp_bounds(exact(e))[0]) for e in epsilons]
-        pairs = line_pairs(9, [1])
-        kept = [channel_deltas(inside, pairs, exp_bounds(exact(e))[0]) for e in epsilons]
+        free = [noise_deltas(noise, e) for e in epsilons]
+        kept = [answer_deltas(inside, e) for e in epsilons]
         series = (
             Series.of("probabilistic, n = ∞", epsilons, [float(d.probabilistic) for d in free]),
             Series.of("probabilistic, clamped", epsilons, [float(d.probabilistic) for d in kept]),
@@ -203,94 +203,78 @@ def figure_7() -> Sheet:
     )
 
 
-def _least(n: int, epsilon: float, cap: float, name: LossName, *, directed: bool) -> float:
-    made = least_delta(
-        differences(n, [1], directed=directed),
-        Definition.PROBABILISTIC,
-        exact(epsilon),
-        loss(name, n),
-        exact(cap),
-        resolution=Fraction(1, 1000),
-    )
-    return float(made.guarantee.delta)
+def _least_line(
+    n: int, epsilons: list[float], cap: float, name: LossName, *, directed: bool
+) -> Series:
+    """The least δ under a loss, by (15): for differences of one sign, as printed, or of both."""
+    cost = {LossName.NOISE_SQUARED: ", Σ η²f(η)", LossName.SQUARED: ", η(N-η)"}.get(name, "")
+    label = f"(15), one-sided{cost}" if directed else f"ours: ±1{cost}"
+    moves = differences(n, [1], directed=directed)
+    found = [
+        least_delta(
+            moves,
+            Definition.PROBABILISTIC,
+            exact(epsilon),
+            loss(name, n),
+            exact(cap),
+            resolution=Fraction(1, 1000),
+        )
+        for epsilon in epsilons
+    ]
+    deltas = [float(made.guarantee.delta) for made in found]
+    return Series.of(label, epsilons, deltas, dashed=not directed, marked=True)
 
 
 def _matching(
-    make: Callable[[int, Fraction], Channel], n: int, cap: float, grid: list[Fraction]
+    make: Callable[[int, Fraction], Channel], costs: Codes, cap: float, hundredths: range
 ) -> Channel:
-    """The member of a family whose mean squared error is nearest to ``cap``."""
-    costs = answer_costs(2, n + 1)
-    found = [make(n + 1, one) for one in grid]
+    """The member of a family whose mean loss is nearest to ``cap``, by its parameter."""
+    found = [make(len(costs), Fraction(k, 100)) for k in hundredths]
     return min(found, key=lambda c: abs(float(c.mean_loss(costs)) - cap))
 
 
 def _delta_at_squared(n: int, cap: float, epsilons: list[float]) -> Panel:
+    costs = answer_costs(2, n + 1)
+
+    def centred_gumbel(size: int, scale: Fraction) -> Channel:
+        return clamped(gumbel(float(scale), -0.5772156649 * float(scale)), size)
+
+    gaussian = BASELINES["gaussian_clamped"]
     families = {
-        "geometric, clamped": _matching(
-            geometric_clamped, n, cap, [Fraction(k, 100) for k in range(120, 220)]
-        ),
-        "discrete Gaussian, clamped": _matching(
-            BASELINES["gaussian_clamped"], n, cap, [Fraction(k, 100) for k in range(40, 110)]
-        ),
-        "Gumbel, clamped": _matching(
-            lambda size, scale: clamped(gumbel(float(scale), -0.5772156649 * float(scale)), size),
-            n,
-            cap,
-            [Fraction(k, 100) for k in range(30, 90)],
-        ),
+        "geometric, clamped": _matching(geometric_clamped, costs, cap, range(120, 220)),
+        "discrete Gaussian, clamped": _matching(gaussian, costs, cap, range(40, 110)),
+        "Gumbel, clamped": _matching(centred_gumbel, costs, cap, range(30, 90)),
     }
-    lines = [
-        Series.of(
-            "(15), one-sided, Σ η²f(η)",
-            epsilons,
-            [_least(n, e, cap, LossName.NOISE_SQUARED, directed=True) for e in epsilons],
-            marked=True,
-        ),
-        Series.of(
-            "ours: ±1, η(N-η)",
-            epsilons,
-            [_least(n, e, cap, LossName.SQUARED, directed=False) for e in epsilons],
-            dashed=True,
-            marked=True,
-        ),
-    ]
-    for label, channel in families.items():
-        lines.append(Series.of(label, epsilons, [channel_delta(channel, e) for e in epsilons]))
-    return Panel(f"(a) mean squared error {cap}", "ε", "δ", tuple(lines))
+    lines = (
+        _least_line(n, epsilons, cap, LossName.NOISE_SQUARED, directed=True),
+        _least_line(n, epsilons, cap, LossName.SQUARED, directed=False),
+        *(_delta_line(label, channel, epsilons) for label, channel in families.items()),
+    )
+    return Panel(f"(a) mean squared error {cap}", "ε", "δ", lines)
 
 
-def _count_delta(reach: int, keep: Fraction, epsilon: float) -> float:
-    law: CountLaw = count_law(reach, keep, exact(epsilon))
-    return float(law.noise.deltas(1, exp_bounds(exact(epsilon))[0]).probabilistic)
+def _delta_line(label: str, channel: Channel, epsilons: list[float]) -> Series:
+    return Series.of(label, epsilons, [channel_delta(channel, e) for e in epsilons])
+
+
+def _count_delta(reach: int, keep: Fraction, epsilon: float) -> Fraction:
+    """The probabilistic δ of the count law."""
+    return noise_deltas(count_law(reach, keep, exact(epsilon)).noise, epsilon).probabilistic
 
 
 def _delta_at_errors(n: int, cap: float, epsilons: list[float]) -> Panel:
-    wrong = answer_costs(0, n + 1)
-    grid = [Fraction(k, 100) for k in range(120, 260)]
-    family = [geometric_clamped(n + 1, one) for one in grid]
-    nearest = min(family, key=lambda c: abs(float(c.mean_loss(wrong)) - cap))
+    nearest = _matching(geometric_clamped, answer_costs(0, n + 1), cap, range(120, 260))
     independent = Channel.of_law(data_independent(n + 1, exact(cap)))
     lines = (
-        Series.of(
-            "(15), one-sided",
-            epsilons,
-            [_least(n, e, cap, LossName.ERROR_RATE, directed=True) for e in epsilons],
-            marked=True,
-        ),
-        Series.of(
-            "ours: ±1",
-            epsilons,
-            [_least(n, e, cap, LossName.ERROR_RATE, directed=False) for e in epsilons],
-            dashed=True,
-            marked=True,
-        ),
-        Series.of("geometric, clamped", epsilons, [channel_delta(nearest, e) for e in epsilons]),
+        _least_line(n, epsilons, cap, LossName.ERROR_RATE, directed=True),
+        _least_line(n, epsilons, cap, LossName.ERROR_RATE, directed=False),
+        _delta_line("geometric, clamped", nearest, epsilons),
         Series.of(
             "count mechanism, D = 3",
             epsilons,
-            [_count_delta(3, 1 - exact(cap), e) for e in epsilons],
+            [float(_count_delta(3, 1 - exact(cap), e)) for e in epsilons],
         ),
-        Series.of("data-independent", epsilons, [channel_delta(independent, e) for e in epsilons]),
+        _delta_line("data-independent", independent, epsilons),
     )
     return Panel(f"(b) error rate {cap}", "ε", "δ", lines)
 
