@@ -189,12 +189,22 @@ class AnswerDomain:
         """Itself, the one part of a plain answer."""
         return (self,)
 
+    @property
+    def is_line(self) -> bool:
+        """Whether the answers have an order, and wrapping round costs."""
+        return self.topology is Topology.ORDERED
+
 
 @dataclass(frozen=True)
 class JointDomain:
     """The possible joint answers of several queries, numbered row-major over their codes."""
 
     parts: tuple[AnswerDomain, ...]
+
+    @property
+    def is_line(self) -> bool:
+        """Joint answers lie on no line."""
+        return False
 
     @property
     def size(self) -> int:

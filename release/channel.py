@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.answers import Codes
-from release.guarantee import Deltas
+from release.guarantee import Deltas, largest_kept
 from release.law import DEFAULT_BITS, Law
 
 Pair: TypeAlias = tuple[int, int]
@@ -135,11 +135,12 @@ def channel_deltas(channel: Channel, pairs: Iterable[Pair], ratio: Fraction) -> 
 
     A ratio below e^ε gives a δ that is too large, never too small.
     """
-    rows = channel.rows.astype(object)
+    rows, ceilings = channel.rows, largest_kept(channel.rows, channel.total, ratio)
     probabilistic = approximate = Fraction(0)
     for a, b in pairs:
-        violated = rows[a] * ratio.denominator > rows[b] * ratio.numerator
-        heavy, light = int(rows[a][violated].sum()), int(rows[b][violated].sum())
-        probabilistic = max(probabilistic, Fraction(heavy, channel.total))
-        approximate = max(approximate, (heavy - ratio * light) / channel.total)
+        violated = rows[a] > ceilings[b]
+        if violated.any():
+            heavy, light = int(rows[a][violated].sum()), int(rows[b][violated].sum())
+            probabilistic = max(probabilistic, Fraction(heavy, channel.total))
+            approximate = max(approximate, (heavy - ratio * light) / channel.total)
     return Deltas(probabilistic, approximate)

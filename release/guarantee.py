@@ -14,7 +14,7 @@ make the computed δ larger: a law that passes here passes with the true e^ε.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 
@@ -82,11 +82,15 @@ class Differences:
 
     Neighbouring goes both ways, so M is closed under negation; ``directed`` keeps a one-sided set
     as it is, for reproducing the papers only (DESIGN.md §3.1).
+
+    ``apart`` is how far neighbouring answers lie from each other on the line, each at least 1, where
+    the answers have an order. In M alone one step up and all the way down are the same.
     """
 
     group: Group
     shifts: tuple[Shift, ...]
     directed: bool = False
+    apart: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, group: Group, shifts: Iterable[Shift], *, directed: bool = False) -> Differences:
@@ -96,6 +100,12 @@ class Differences:
             normal |= {group.negative(shift) for shift in normal}
         normal.discard((0,) * len(group.moduli))
         return cls(group, tuple(sorted(normal)), directed)
+
+    @classmethod
+    def on_line(cls, size: int, steps: Iterable[int]) -> Differences:
+        """The differences of ``size`` answers in order, from signed ``steps`` between neighbours."""
+        apart = tuple(sorted({abs(step) for step in steps} - {0}))
+        return replace(cls.of(Group((size,)), ((step,) for step in apart)), apart=apart)
 
     @classmethod
     def everything(cls, group: Group) -> Differences:
@@ -131,7 +141,7 @@ def deltas_at_ratio(law: Law, differences: Differences, ratio: Fraction) -> Delt
     """
     if law.group != differences.group:
         raise ValueError("the law and the differences belong to different groups")
-    ceilings = largest_kept(law, ratio)
+    ceilings = largest_kept(law.weights, law.total, ratio)
     probabilistic = approximate = Fraction(0)
     for shift in differences.shifts:
         moved = law.group.moved(shift)
@@ -145,14 +155,14 @@ def deltas_at_ratio(law: Law, differences: Differences, ratio: Fraction) -> Delt
     return Deltas(probabilistic, approximate)
 
 
-def largest_kept(law: Law, ratio: Fraction) -> Weights:
-    """For each element the largest weight a neighbour may have: floor(ratio · weight).
+def largest_kept(weights: Weights, total: int, ratio: Fraction) -> Weights:
+    """For each of ``weights`` the largest that a neighbour may have: floor(ratio · weight).
 
     Capped at the total, which no weight exceeds, to stay in the range of the weights.
     """
     numerator, denominator = ratio.numerator, ratio.denominator
-    values = [min(law.total, w * numerator // denominator) for w in law.weights.tolist()]
-    return np.array(values, dtype=law.weights.dtype)
+    values = [min(total, w * numerator // denominator) for w in weights.reshape(-1).tolist()]
+    return np.array(values, dtype=weights.dtype).reshape(weights.shape)
 
 
 def keeps(law: Law, differences: Differences, guarantee: Guarantee, ratio: Fraction) -> bool:

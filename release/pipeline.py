@@ -15,6 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 from release.agreement import loss_of
 from release.cache import DesignCache
 from release.charge import Charges, charges
@@ -241,7 +243,9 @@ def find_differences(
     found = []
     for query, one in zip(_watched(spec_file, watch), answered, strict=True):
         if isinstance(one.contributed, Rerun):
-            found.append(seen_differences(one.contributed.found, answer_domain(query)))
+            steps, domain = one.contributed.steps, answer_domain(query)
+            numbers = steps if domain.is_line else np.unique(steps % domain.size)
+            found.append(seen_differences(numbers, domain))
         elif query.is_empirical:
             found.append(empirical_differences(one.contributed, spec_file, query))
         else:

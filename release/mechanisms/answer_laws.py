@@ -5,32 +5,39 @@ channel chooses P(o|q) for every true answer q: minimise Σ_q π(q)·Σ_o ℓ(q,
 loss over q, with P(o|a) ≤ E·P(o|b) for every pair of neighbouring answers, or the (ε, δ) form of it
 (DESIGN.md §3.5). It contains every other mechanism, so none is better.
 
-- For pure guarantees, neighbours 1 apart and a prior, the clamped geometric channel followed by the
-  best answer to each of its outcomes is optimal for every loss that grows with the error (Ghosh,
-  Roughgarden and Sundararajan 2009, Theorem 3.2): no program is needed, whatever the size.
+- For pure guarantees and neighbours 1 apart the clamped geometric channel, remapped, is optimal by
+  theorem, whatever the size (:mod:`release.mechanisms.remapped`).
 - Else a linear program, solved to hundreds of bits, made integers by a touch of the uniform law,
-  proved on them, and bounded from below by exact weak duality. Its size is answers² · neighbours.
+  proved on them, and bounded from below by exact weak duality. Its size is answers² · neighbours;
+  where any answer can turn into any other, and the guarantee is pure, only answers².
+- Beyond ``MOST_ENTRIES`` the remapped geometric at ε over the farthest step, which keeps the promise
+  but need not be optimal; blocks of answers give a bound that is proved.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
-from release.answers import Codes
-from release.channel import Channel, Pair, channel_deltas, line_pairs
+from release.channel import Channel
 from release.errors import DesignError
-from release.exact import exp_below_any_verifier, exp_bounds
-from release.guarantee import Definition, Guarantee
+from release.exact import exp_bounds
+from release.guarantee import Definition
 from release.law import DEFAULT_BITS
-from release.losses import check_prior
-from release.mechanisms.baselines import geometric_clamped
+from release.mechanisms.answer_problem import ChannelDesign, ChannelProblem
 from release.mechanisms.program import Builder, Floats, Numbers
 from release.mechanisms.refine import ONE, PLACES, Precise, refine, times_power
+from release.mechanisms.remapped import remapped_geometric
+
+MOST_ENTRIES = 30_000
+"""Comparisons of masses in a linear program: more would take longer than some twenty seconds."""
+
+_BLOCK_ENTRIES = 6_000
+"""As above, for the blocks of answers that bound a larger problem: about a second."""
 
 _ROUNDING = Fraction(1, 2**50)
 """How much of δ is left for rounding to integers."""
@@ -39,125 +46,60 @@ _LEAST_SCALE = -33
 """log2 of the smallest scale of a mass: below it the solver sees nothing anyway."""
 
 
-@dataclass(frozen=True)
-class ChannelProblem:
-    """What is asked of a channel.
-
-    Attributes:
-        steps: how far apart neighbouring answers can be, each at least 1.
-        guarantee: pure or approximate.
-        costs: ℓ(q, o) as integers of at least 0, shape (true answers, published answers).
-        prior: π, one probability for each true answer, adding up to 1; None for the largest loss.
-
-    Raises:
-        ValueError: another definition, a prior that is none, or costs of another shape.
-    """
-
-    steps: tuple[int, ...]
-    guarantee: Guarantee
-    costs: Codes
-    prior: tuple[Fraction, ...] | None
-
-    def __post_init__(self) -> None:
-        if self.guarantee.definition is Definition.PROBABILISTIC:
-            raise ValueError("a channel keeps pure or approximate guarantees")
-        if self.costs.ndim != 2 or not (self.costs >= 0).all():
-            raise ValueError("costs need a row of numbers of at least 0 for each true answer")
-        if not self.steps or min(self.steps) < 1:
-            raise ValueError("neighbouring answers are 1 or more apart")
-        if self.prior is not None:
-            if len(self.prior) != len(self.costs):
-                raise ValueError("a prior needs one probability for each true answer")
-            check_prior(self.prior)
-
-    @property
-    def answers(self) -> int:
-        """The number of true answers."""
-        return int(self.costs.shape[0])
-
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        """The pairs of neighbouring answers, both orders."""
-        return line_pairs(self.answers, self.steps)
-
-    @property
-    def ratio(self) -> Fraction:
-        """The rational that laws are built with in place of e^ε."""
-        return exp_below_any_verifier(self.guarantee.epsilon)
-
-    def loss_of(self, channel: Channel) -> Fraction:
-        """The expected loss under the prior, or the largest over the true answers."""
-        losses = channel.loss(self.costs)
-        if self.prior is None:
-            return max(losses)
-        return sum((p * loss for p, loss in zip(self.prior, losses, strict=True)), Fraction(0))
-
-    def keeps(self, channel: Channel) -> bool:
-        """Whether the channel keeps the guarantee with every verifier's e^ε."""
-        found = channel_deltas(channel, self.pairs, self.ratio)
-        return found.under(self.guarantee.definition) <= self.guarantee.delta
-
-
-@dataclass(frozen=True)
-class ChannelDesign:
-    """A proved channel, and an exact lower bound of the loss of every one that keeps the promise.
-
-    ``by_theorem`` tells that the bound is the theorem's: the loss itself, up to rounding.
-    """
-
-    channel: Channel
-    objective: Fraction
-    lower_bound: Fraction
-    method: str
-    by_theorem: bool = False
-
-
 def design_channel(problem: ChannelProblem) -> ChannelDesign:
-    """The channel of least loss that keeps the guarantee.
+    """The channel of least loss that keeps the guarantee; see the notes of what is returned.
 
     Raises:
         DesignError: no channel could be proved.
+        ValueError: costs that do not grow with the error, for more answers than a program takes.
     """
-    return _remapped_geometric(problem) or _by_program(problem)
-
-
-def _remapped_geometric(problem: ChannelProblem) -> ChannelDesign | None:
-    grows = all(_grows_outwards(row, q) for q, row in enumerate(problem.costs.tolist()))
-    square = problem.costs.shape == (problem.answers, problem.answers)
     pure = problem.guarantee.definition is Definition.PURE
-    if problem.prior is None or not (pure and problem.steps == (1,) and grows and square):
-        return None
-    plain = geometric_clamped(problem.answers, problem.guarantee.epsilon)
-    best = best_answers(plain, problem.costs, problem.prior)
-    rows = np.zeros_like(plain.rows)
-    for outcome, answer in enumerate(best):
-        rows[:, answer] += plain.rows[:, outcome]
-    made = Channel(rows, plain.total)
-    if not problem.keeps(made):
-        raise DesignError(f"the channel found does not keep the {problem.guarantee}")
-    loss = problem.loss_of(made)
-    return ChannelDesign(made, loss, loss, "remapped geometric", by_theorem=True)
+    if pure and problem.steps == (1,) and problem.is_plain:
+        return remapped_geometric(problem)
+    if _size(problem) <= MOST_ENTRIES:
+        return by_program(problem)
+    if not problem.is_plain:
+        raise ValueError("so many answers need costs that grow with the error")
+    made = remapped_geometric(problem)
+    note = "the best remapping of the clamped geometric; the bound holds for every channel"
+    return replace(made, lower_bound=min(made.objective, _block_bound(problem)), notes=(note,))
 
 
-def _grows_outwards(row: Sequence[int], true: int) -> bool:
-    """Whether a cost is 0 at the true answer and grows with the error on both sides."""
-    right, left = row[true:], row[true::-1] if true else row[:1]
-    return row[true] == 0 and all(list(side) == sorted(side) for side in (right, left))
+def _size(problem: ChannelProblem) -> int:
+    if problem.is_everything and problem.guarantee.definition is Definition.PURE:
+        return 2 * problem.costs.size
+    return problem.entries
 
 
-def best_answers(channel: Channel, costs: Codes, prior: Sequence[Fraction]) -> list[int]:
-    """For each outcome the answer to publish in its place that loses least; the least of several.
+def _block_bound(problem: ChannelProblem) -> Fraction:
+    """A bound from blocks of answers: no channel does better on one than one made for it alone.
 
-    In floats: which answer is chosen promises nothing, and what it costs is computed exactly.
+    Costs grow with the error, so nothing is lost by moving what is published into the block; and a
+    channel for all answers is one for each block, for neighbours are neighbours there. Of uniform
+    priors and costs that depend on the distance only; 0 for others.
     """
-    posterior = np.array([float(share) for share in prior])[:, None] * channel.to_floats()
-    losses = posterior.T @ costs.astype(np.float64)
-    # Equal losses come out apart by rounding; the middle of several would be as good.
-    least = losses.min(axis=1, keepdims=True) * (1 + 1e-12)
-    return [int(answer) for answer in (losses <= least).argmax(axis=1)]
+    costs, size = problem.costs, problem.answers
+    uniform = problem.prior is not None and len(set(problem.prior)) == 1
+    if not (uniform and (costs[1:, 1:] == costs[:-1, :-1]).all()):
+        return Fraction(0)
+    for width in range(min(size, 64), 1, -1):
+        steps = tuple(step for step in problem.steps if step < width)
+        if not steps:
+            return Fraction(0)
+        block = costs[:width, :width]
+        share = (Fraction(1, width),) * width
+        part = ChannelProblem(steps, problem.guarantee, block, share)
+        if _size(part) <= _BLOCK_ENTRIES:
+            return by_program(part).lower_bound * (size // width) * width / size
+    return Fraction(0)
 
 
-def _by_program(problem: ChannelProblem) -> ChannelDesign:
+def by_program(problem: ChannelProblem) -> ChannelDesign:
+    """The channel of least loss by a linear program.
+
+    Raises:
+        DesignError: the solver found none, or none that could be proved.
+    """
     program = _Program(problem)
     found = program.solve()
     for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 2, -1))):
@@ -165,7 +107,7 @@ def _by_program(problem: ChannelProblem) -> ChannelDesign:
         if problem.keeps(made):
             loss = problem.loss_of(made)
             bound = min(loss, _proved_bound(problem, found))
-            return ChannelDesign(made, loss, bound, "linear program")
+            return ChannelDesign(problem, made, loss, bound, "linear program", solver=found.solver)
     raise DesignError(f"no channel was found for the {problem.guarantee}")
 
 
@@ -181,15 +123,26 @@ def _rounded(masses: Precise, ratio: Fraction, give: Fraction) -> Channel:
 
 @dataclass(frozen=True)
 class _Found:
-    """Masses and multipliers in units of 2^-PLACES.
+    """Masses and prices in units of 2^-PLACES.
 
-    ``masses`` has shape (true, published); ``multipliers`` (pairs, published): what giving up a
-    little of a privacy constraint would save; ``answers`` weighs the true answers.
+    ``masses`` and ``prices`` have shape (true, published). Under any channel that keeps the promise
+    Σ prices·P is at most δ·``delta_price``: prices are sums of privacy constraints, each weighed by
+    what giving up a little of it would save. ``answers`` weighs the true answers.
     """
 
     masses: Precise
-    multipliers: Precise
+    prices: Precise
+    delta_price: int
     answers: Precise
+    solver: str
+
+
+class _Privacy(Protocol):
+    """The rows of a program that keep the promise."""
+
+    def prices(self, duals: Precise) -> tuple[Precise, int]:
+        """``prices`` and ``delta_price`` of :class:`_Found`, from the duals of all rows."""
+        ...
 
 
 class _Program:
@@ -208,13 +161,44 @@ class _Program:
         self.masses = self.masses.reshape(true, published)
         for row, shares in zip(self.masses, scale, strict=True):
             self.builder.add_row(row, shares, 1.0, equal=True)
-        self.rows = [self._privacy_rows(a, b) for a, b in problem.pairs]
+        pure = problem.guarantee.definition is Definition.PURE
+        make = _Within if pure and problem.is_everything else _Pairs
+        self.privacy: _Privacy = make(problem, self.builder, self.masses, self.exponents)
         self.answer_rows = [] if prior is not None else self._worst_case(scale)
 
     def _scale(self, true: int, published: int) -> Floats:
         apart = np.abs(np.arange(true)[:, None] - np.arange(published)[None, :])
         far = np.ceil(apart / max(self.problem.steps)) * float(self.problem.guarantee.epsilon)
         return np.asarray(np.maximum(np.round(-far / math.log(2)), _LEAST_SCALE))
+
+    def _worst_case(self, scale: Floats) -> list[int]:
+        """Every expected loss is at most one more variable, which is all that is minimised."""
+        top = self.builder.add_columns(np.ones(1))
+        return [
+            self.builder.add_row(np.append(row, top), np.append(costs * shares, -1.0), 0.0)
+            for row, costs, shares in zip(self.masses, self.problem.costs, scale, strict=True)
+        ]
+
+    def solve(self) -> _Found:
+        """Solve to hundreds of bits."""
+        refined = refine(self.builder.build())
+        if refined is None:
+            raise DesignError(f"the solver found no channel for the {self.problem.guarantee}")
+        masses = times_power(refined.values[self.masses], self.exponents)
+        duals = np.maximum(times_power(-refined.duals, math.log2(self.unit)), 0)
+        answers = -refined.duals[np.array(self.answer_rows, dtype=np.int64)]
+        return _Found(masses, *self.privacy.prices(duals), answers, refined.solver)
+
+
+class _Pairs:
+    """A row for each pair of neighbouring answers and each outcome."""
+
+    def __init__(
+        self, problem: ChannelProblem, builder: Builder, masses: Numbers, exponents: Floats
+    ) -> None:
+        self.problem, self.builder = problem, builder
+        self.masses, self.exponents = masses, exponents
+        self.rows = [self._privacy_rows(a, b) for a, b in problem.pairs]
 
     def _privacy_rows(self, a: int, b: int) -> Numbers:
         """P(o|a) - E·P(o|b) ≤ t(o), divided by the scale of P(o|a); Σ t ≤ δ."""
@@ -239,51 +223,72 @@ class _Program:
             self.builder.add_row(slack, np.exp2(unit - limit), float(budget))
         return self.builder.add_rows(columns, values, np.zeros(ones.size), residues)
 
-    def _worst_case(self, scale: Floats) -> list[int]:
-        """Every expected loss is at most one more variable, which is all that is minimised."""
-        top = self.builder.add_columns(np.ones(1))
-        return [
-            self.builder.add_row(np.append(row, top), np.append(costs * shares, -1.0), 0.0)
-            for row, costs, shares in zip(self.masses, self.problem.costs, scale, strict=True)
-        ]
+    def prices(self, duals: Precise) -> tuple[Precise, int]:
+        """Σ_ab Σ_o y_ab(o)·(P(o|a) - E·P(o|b)) ≤ δ·Σ_ab max y_ab for every y ≥ 0."""
+        ratio = _ratio_above(self.problem)
+        prices, largest = np.zeros(self.masses.shape, dtype=object), 0
+        for (a, b), numbers in zip(self.problem.pairs, self.rows, strict=True):
+            # A row was divided by the scale of its first mass; its price rises by as much.
+            row = times_power(duals[numbers], -self.exponents[a])
+            prices[a] += row
+            prices[b] -= (ratio * row >> PLACES) + 1
+            largest += max(row.tolist())
+        return prices, largest
 
-    def solve(self) -> _Found:
-        """Solve to hundreds of bits."""
-        refined = refine(self.builder.build())
-        if refined is None:
-            raise DesignError(f"the solver found no channel for the {self.problem.guarantee}")
-        masses = times_power(refined.values[self.masses], self.exponents)
-        up = math.log2(self.unit)
-        # A row was divided by the scale of its first mass; its price rises by as much.
-        multipliers = [
-            times_power(-refined.duals[numbers], up - self.exponents[a])
-            for numbers, (a, _) in zip(self.rows, self.problem.pairs, strict=True)
-        ]
-        answers = -refined.duals[np.array(self.answer_rows, dtype=np.int64)]
-        return _Found(masses, np.stack(multipliers), answers)
+
+class _Within:
+    """Pure, and any answer may turn into any other: m(o) ≤ P(o|q) ≤ E·m(o) for some m(o)."""
+
+    def __init__(
+        self, problem: ChannelProblem, builder: Builder, masses: Numbers, exponents: Floats
+    ) -> None:
+        self.problem, self.exponents = problem, exponents
+        ratio = float(problem.ratio)
+        residue = float(problem.ratio - Fraction(ratio))
+        least = builder.add_columns(np.zeros(masses.shape[1]))
+        self.below, self.above = [], []
+        for row, powers in zip(masses, exponents, strict=True):
+            columns = np.stack([row, least], axis=1)
+            ones, rest = np.ones(least.size), np.exp2(-powers)
+            # Divided by the scale of the mass.
+            over = np.stack([ones, -ratio * rest], axis=1)
+            residues = np.stack([0 * ones, -residue * rest], axis=1)
+            self.above.append(builder.add_rows(columns, over, 0 * ones, residues))
+            self.below.append(builder.add_rows(columns, np.stack([-ones, rest], axis=1), 0 * ones))
+
+    def prices(self, duals: Precise) -> tuple[Precise, int]:
+        """Σ u(P - E·m) + v(m - P) ≤ 0 for all u, v ≥ 0; with Σ_q v = E·Σ_q u no m(o) is left."""
+        ratio = _ratio_above(self.problem)
+        above = times_power(duals[np.stack(self.above)], -self.exponents)
+        below = times_power(duals[np.stack(self.below)], -self.exponents)
+        prices = np.zeros(above.shape, dtype=object)
+        for o, (u, v) in enumerate(zip(above.T.tolist(), below.T.tolist(), strict=True)):
+            wanted, there = (ratio * sum(u) >> PLACES) + 1, sum(v)
+            # Less of u where its own price is not covered; E·Σu ≤ Σv is all that is needed.
+            keep = ONE if wanted <= there else there * ONE // wanted
+            prices[:, o] = [(keep * a >> PLACES) - b for a, b in zip(u, v, strict=True)]
+        return prices, 0
+
+
+def _ratio_above(problem: ChannelProblem) -> int:
+    """A little more than e^ε, in units of 2^-PLACES."""
+    high = exp_bounds(problem.guarantee.epsilon)[1]
+    return -(-high.numerator * ONE // high.denominator)
 
 
 def _proved_bound(problem: ChannelProblem, found: _Found) -> Fraction:
-    """An exact lower bound of the loss of any channel, from multipliers y ≥ 0.
+    """An exact lower bound of the loss of any channel that keeps (ε, δ), by weak duality.
 
-    Σ_ab Σ_o y_ab(o)·(P(o|a) - E·P(o|b)) ≤ δ·Σ_ab max y_ab for every channel that keeps (ε, δ), so
-    its loss is at least Σ_q min_o [w_q·ℓ(q, o) + Σ_b y_qb(o) - E·Σ_a y_aq(o)] - δ·Σ_ab max y_ab,
-    with w the prior, or for the largest loss any weights that add up to 1.
+    Σ_q Σ_o w_q·ℓ(q, o)·P(o|q) ≥ Σ_q min_o [w_q·ℓ(q, o) + prices(q, o)] - δ·delta_price, with w the
+    prior, or for the largest loss any weights that add up to 1.
     """
-    high = exp_bounds(problem.guarantee.epsilon)[1]
-    ratio = -(-high.numerator * ONE // high.denominator)
     if problem.prior is None:
         weights = np.maximum(found.answers, 0)
         whole = int(sum(weights.tolist())) or 1
     else:
         whole = math.lcm(*(share.denominator for share in problem.prior))
         weights = np.array([int(share * whole) for share in problem.prior], dtype=object)
-    reduced = weights[:, None] * problem.costs.astype(object) * ONE // whole
-    largest = 0
-    for (a, b), row in zip(problem.pairs, np.maximum(found.multipliers, 0), strict=True):
-        reduced[a] += row
-        reduced[b] -= (ratio * row >> PLACES) + 1
-        largest += max(row.tolist())
+    reduced = weights[:, None] * problem.costs.astype(object) * ONE // whole + found.prices
     total = sum(min(row) for row in reduced.tolist())
-    bound: Fraction = (total - problem.guarantee.delta * largest) / ONE
+    bound: Fraction = (total - problem.guarantee.delta * found.delta_price) / ONE
     return max(Fraction(0), bound)

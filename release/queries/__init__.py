@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from release.errors import SpecError
 from release.guarantee import Differences
 from release.queries.count import Count
@@ -50,15 +52,22 @@ def _kind_of_part(query: Part) -> RowKind:
 def differences_without_data(spec: Spec, query: Query) -> Differences:
     """The differences of a query that follow from its declaration alone."""
     if isinstance(query.differences, DeclaredDifferences):
-        return _declared(query.differences, query)
+        declared = _declared(query.differences, query)
+        # On the line, what can happen when no more rows are read than the declaration allows.
+        enforced = structural_differences(spec, query, rows_read(spec, query))
+        return replace(declared, apart=enforced.apart)
     return structural_differences(spec, query, spec.rows_per_unit(query))
 
 
 def structural_differences(spec: Spec, query: Query, rows: int) -> Differences:
     """All differences that up to ``rows`` rows of a unit can make, whatever the table."""
-    group = answer_domain(query).group
+    domain = answer_domain(query)
     steps = kind_of(query).steps(rows, spec.privacy.neighbours)
-    return Differences.of(group, zip(*(c.tolist() for c in group.coordinates(steps)), strict=True))
+    if domain.is_line:
+        return Differences.on_line(domain.size, steps.tolist())
+    group = domain.group
+    numbers = group.coordinates(steps)
+    return Differences.of(group, zip(*(c.tolist() for c in numbers), strict=True))
 
 
 def rows_read(spec: Spec, query: Query) -> int:

@@ -35,12 +35,13 @@ def empirical_differences(
     units; equal profiles of one free part are compared once.
     """
     privacy = spec_file.spec.privacy
-    cells, kind, group = contributed.cells, kind_of(query), answer_domain(query).group
+    cells, kind, domain = contributed.cells, kind_of(query), answer_domain(query)
+    group = domain.group
     rows = rows_read(spec_file.spec, query)
     add_remove = privacy.neighbours is Relation.ADD_REMOVE
     nobody = np.zeros((1, kind.width), dtype=np.int64)
     nothing = kind.prepared(nobody)
-    seen = np.zeros(group.size, dtype=bool)
+    seen: set[int] = set()
     places = np.argsort(cells.free, kind="stable")
     bounds = np.searchsorted(cells.free[places], np.arange(len(cells.free_parts) + 1))
     for free in range(len(cells.free_parts)):
@@ -61,16 +62,21 @@ def empirical_differences(
             if add_remove:
                 reached.append(kind.reached(sums, members, nothing))
             answer = kind.decide(sums[None, :])
-            seen[group.minus(answer, np.concatenate(reached))] = True
-    return seen_differences(np.flatnonzero(seen), answer_domain(query))
+            found = np.concatenate(reached)
+            steps = answer - found if domain.is_line else group.minus(answer, found)
+            seen.update(np.unique(steps).tolist())
+    return seen_differences(np.array(sorted(seen)), domain)
 
 
 def seen_differences(found: Codes, domain: AnswerDomain | JointDomain) -> Differences:
-    """The differences whose numbers were seen, and what stands in for each part that none moves.
+    """The differences that were seen, and what stands in for each part that none moves.
 
+    ``found`` are steps with their sign where the answers have an order, else numbers of elements.
     ±1 (nominal: everything) stands in for the unseen, because an answer without noise is a promise
     kept by luck.
     """
+    if domain.is_line:
+        return Differences.on_line(domain.size, found.tolist() if found.any() else [1])
     coordinates = [c.tolist() for c in domain.group.coordinates(found)]
     shifts: list[Shift] = list(zip(*coordinates, strict=True))
     for place, part in enumerate(domain.parts):

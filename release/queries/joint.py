@@ -132,7 +132,9 @@ class Joint:
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """Every vector of the parts' steps."""
-        return self._vectors([kind.steps(rows, relation) for kind in self.kinds])
+        steps = [kind.steps(rows, relation) for kind in self.kinds]
+        sizes = self.group.moduli
+        return self._vectors([np.unique(s % m) for s, m in zip(steps, sizes, strict=True)])
 
     def _vectors(self, codes: list[Codes]) -> Codes:
         grid = np.meshgrid(*codes, indexing="ij")

@@ -67,9 +67,10 @@ class Kind(Protocol):
         ...
 
     def steps(self, rows: int, relation: Relation) -> Codes:
-        """How far a unit can move the code, whatever the table, 0 included; modulo the domain.
+        """How far a unit can move the code, whatever the table, 0 included; with its sign.
 
-        Of ``add_remove`` by coming in (going is the negative), else by being replaced.
+        Of ``add_remove`` by coming in (going is the negative), else by being replaced. On a domain
+        without an order, modulo its size.
         """
         ...
 
@@ -152,6 +153,5 @@ def between(lowest: Codes, highest: Codes, size: int) -> Codes:
 
 
 def steps_between(down: int, up: int, size: int) -> Codes:
-    """The steps -``down`` .. ``up``, as far as codes lie apart, modulo ``size``."""
-    down, up = min(down, size - 1), min(up, size - 1)
-    return np.unique(np.arange(-down, up + 1, dtype=np.int64) % size)
+    """The steps -``down`` .. ``up``, as far as the codes of a domain of ``size`` lie apart."""
+    return np.arange(-min(down, size - 1), min(up, size - 1) + 1, dtype=np.int64)

@@ -36,10 +36,10 @@ MOST_UNITS = 150
 
 @dataclass(frozen=True, repr=False)
 class Rerun:
-    """Confidential: the true codes, and all differences to the neighbours of this table."""
+    """Confidential: the true codes, and how far they lie from those of the neighbours, signed."""
 
     codes: Codes
-    found: Codes
+    steps: Codes
 
     def __repr__(self) -> str:
         return "Rerun(confidential)"
@@ -87,7 +87,7 @@ class _Statement:
         here = self._codes('SELECT * FROM "#base"')
         reached = {0}
         for neighbour in self._neighbours(units):
-            reached.update(((here - self._codes(neighbour)) % self.size).tolist())
+            reached.update((here - self._codes(neighbour)).tolist())
         return Rerun(here, np.array(sorted(reached), dtype=np.int64))
 
     def _neighbours(self, units: list[str | int]) -> Iterator[str]:
