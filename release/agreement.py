@@ -10,7 +10,10 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+
 from release.answers import AnswerDomain
+from release.channel import COST_POWERS, Channel, answer_costs
 from release.exact import format_down, format_up
 from release.law import Law
 from release.log import Accuracy
@@ -73,6 +76,29 @@ def accuracy_of(law: Law, parts: tuple[AnswerDomain, ...]) -> Accuracy:
     )
 
 
+def channel_accuracy(channel: Channel) -> Accuracy:
+    """As :func:`accuracy_of`, of a channel of answers in order."""
+    size = channel.answers
+    apart = answer_costs(1, size)
+    wrong, far = np.asarray(apart > 0, np.int64), np.asarray(apart > 1, np.int64)
+    return Accuracy(
+        p_exact=_rounded(1 - channel.mean_loss(wrong)),
+        mean_absolute=_rounded(channel.mean_loss(apart)),
+        p_within_1=_rounded(1 - channel.mean_loss(far)),
+    )
+
+
+def channel_loss(channel: Channel, query: Query) -> Fraction:
+    """The expected loss of a channel under the uniform prior, as the spec counts it.
+
+    Raises:
+        ValueError: the spec's loss is none of published answers in order.
+    """
+    if not isinstance(query.loss, LossName) or query.loss not in COST_POWERS:
+        raise ValueError("a channel needs the loss error_rate, absolute or squared")
+    return channel.mean_loss(answer_costs(COST_POWERS[query.loss], channel.answers))
+
+
 def _rounded(value: Fraction) -> str:
     return format_down(value + Fraction(1, 2 * 10**12), 12)
 
@@ -86,7 +112,20 @@ def loss_of(query: Query) -> Loss:
 
 def epsilon_everywhere(law: Law) -> str:
     """The least ε of the law over all differences, rounded up; ``inf`` if there is none."""
-    least, largest = int(law.weights.min()), int(law.weights.max())
+    return _epsilon_between(int(law.weights.min()), int(law.weights.max()))
+
+
+def channel_epsilon(channel: Channel) -> str:
+    """The least ε of a channel over all pairs of answers, rounded up; ``inf`` if there is none."""
+    pairs = zip(channel.rows.min(axis=0).tolist(), channel.rows.max(axis=0).tolist(), strict=True)
+    # What is never published tells nothing.
+    told = [(least, most) for least, most in pairs if most]
+    if not all(least for least, _ in told):
+        return "inf"
+    return _epsilon_between(*max(told, key=lambda pair: Fraction(pair[1], pair[0])))
+
+
+def _epsilon_between(least: int, largest: int) -> str:
     if least == 0:
         return "inf"
     context = Context(prec=40)

@@ -22,16 +22,20 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from release.channel import Channel
 from release.constraints import Constraint, keeps_all
 from release.guarantee import Differences, Guarantee
 from release.ladder import GAP, TIME_LIMIT, Design, design
 from release.law import Law
 from release.losses import Loss, WorstCaseLoss
+from release.mechanisms.answer_laws import design_channel
+from release.mechanisms.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
 from release.version import VERSION
 
 _VARIABLE = "DP_RELEASE_CACHE"
 
 _SCHEMA = "dp-release/cached-law/v1"
+_CHANNEL_SCHEMA = "dp-release/cached-channel/v1"
 
 
 @dataclass(frozen=True)
@@ -63,16 +67,31 @@ class DesignCache:
         made = design(differences, guarantee, loss, constraints, time_limit=time_limit, gap=gap)
         if made.is_within(gap):
             with contextlib.suppress(OSError):
-                self._write(path, made)
+                self._write(path, _record(made))
         return made
 
-    def _write(self, path: Path, made: Design) -> None:
+    def channel(self, problem: ChannelProblem) -> ChannelDesign:
+        """As :func:`release.mechanisms.answer_laws.design_channel`, from the folder if it can be.
+
+        Only what a program took long to find is kept; a channel is proved anew on every load.
+        """
+        path = self.folder / f"{_key_of_channel(problem)}.json"
+        found = _read_channel(path, problem)
+        if found is not None:
+            return found
+        made = design_channel(problem)
+        if made.method == LINEAR_PROGRAM:
+            with contextlib.suppress(OSError):
+                self._write(path, _channel_record(made))
+        return made
+
+    def _write(self, path: Path, record: dict[str, Any]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Written aside and renamed: two jobs may solve the same problem at once.
         handle, aside = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".part")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(_record(made), file)
+                json.dump(record, file)
             Path(aside).rename(path)
         except BaseException:
             Path(aside).unlink(missing_ok=True)
@@ -112,7 +131,48 @@ def key_of(
         ],
         "gap": str(gap),
     }
+    return _address(asked)
+
+
+def _address(asked: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _key_of_channel(problem: ChannelProblem) -> str:
+    guarantee = problem.guarantee
+    asked: dict[str, Any] = {
+        "version": VERSION,
+        "steps": problem.steps,
+        "definition": guarantee.definition.value,
+        "epsilon": str(guarantee.epsilon),
+        "delta": str(guarantee.delta),
+        "costs": problem.costs.tolist(),
+        "prior": None if problem.prior is None else [str(share) for share in problem.prior],
+    }
+    return _address(asked)
+
+
+def _channel_record(made: ChannelDesign) -> dict[str, Any]:
+    return {
+        "schema": _CHANNEL_SCHEMA,
+        "rows": [[str(weight) for weight in row] for row in made.channel.rows.tolist()],
+        "lower_bound": str(made.lower_bound),
+        "solver": made.solver,
+    }
+
+
+def _read_channel(path: Path, problem: ChannelProblem) -> ChannelDesign | None:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        channel = Channel.of([[int(weight) for weight in row] for row in record["rows"]])
+        fits = channel.rows.shape == problem.costs.shape and problem.keeps(channel)
+        loss = problem.loss_of(channel) if fits else Fraction(0)
+        bound, solver = Fraction(record["lower_bound"]), str(record["solver"])
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        return None
+    if record.get("schema") != _CHANNEL_SCHEMA or not (fits and 0 <= bound <= loss):
+        return None
+    return ChannelDesign(problem, channel, loss, bound, LINEAR_PROGRAM, solver=solver)
 
 
 def _record(made: Design) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from release.answers import Codes
 from release.guarantee import Deltas, largest_kept
 from release.law import DEFAULT_BITS, Law
+from release.losses import LossName
 
 Pair: TypeAlias = tuple[int, int]
 """Two true answers that neighbours can have."""
@@ -51,11 +53,11 @@ class Channel:
     @classmethod
     def near(
         cls,
-        masses: Sequence[Sequence[Fraction]],
+        masses: Sequence[Sequence[Fraction]] | Sequence[Sequence[int]],
         bits: int = DEFAULT_BITS,
         keep: Fraction | None = None,
     ) -> Channel:
-        """The channel of about these probabilities, rounded down to units of 2^-``bits``.
+        """The channel of about these shares of each row, rounded down to units of 2^-``bits``.
 
         What rounding leaves over goes to the heaviest outcome of each row. Rounding may break a
         ratio of two masses by a unit; where they kept the ratio ``keep`` > 1, as little of the
@@ -75,14 +77,30 @@ class Channel:
             share = Fraction(0)
         rows = np.zeros((len(masses), width), dtype=np.int64 if bits <= 62 else object)
         for row, given in zip(rows, masses, strict=True):
-            whole = sum(given, Fraction(0))
+            units = _units(given)
+            whole = sum(units)
             if not whole > 0:
                 raise ValueError("a row of a channel has no mass")
             scale, floor = (1 - share) / whole * total, share / width * total
-            weights = [int(mass * scale + floor) for mass in given]
+            over = scale.denominator * floor.denominator
+            up, more = scale.numerator * floor.denominator, floor.numerator * scale.denominator
+            weights = [(unit * up + more) // over for unit in units]
             weights[weights.index(max(weights))] += total - sum(weights)
             row[:] = weights
         return cls(rows, total)
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Channel:
+        """The channel of these weights, a row for each true answer.
+
+        Raises:
+            ValueError: as the class says, or rows of different lengths.
+        """
+        total = sum(rows[0]) if rows else 0
+        if len({len(row) for row in rows}) != 1:
+            raise ValueError("the rows of a channel have the same length")
+        wide = np.array([[int(weight) for weight in row] for row in rows], dtype=object)
+        return cls(wide.astype(np.int64) if 0 < total <= 2**62 else wide, total)
 
     @classmethod
     def of_law(cls, law: Law) -> Channel:
@@ -108,6 +126,20 @@ class Channel:
     def mean_loss(self, costs: Codes) -> Fraction:
         """The expected cost under the uniform prior over the true answers."""
         return sum(self.loss(costs), Fraction(0)) / self.answers
+
+
+def _units(masses: Sequence[Any]) -> list[int]:
+    """The masses over their common denominator."""
+    shares = [(mass.numerator, mass.denominator) for mass in masses]
+    common = lcm(*(denominator for _, denominator in shares))
+    return [numerator * (common // denominator) for numerator, denominator in shares]
+
+
+MOST_ROWS = 1024
+"""A channel of more answers would be a file of more than a million weights."""
+
+COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
+"""The losses of published answers in order, as powers of the error."""
 
 
 def answer_costs(power: int, answers: int) -> Codes:

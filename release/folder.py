@@ -20,19 +20,23 @@ from release.agreement import (
     ENFORCED_BY,
     accuracy_of,
     adjacency_text,
+    channel_accuracy,
+    channel_epsilon,
     epsilon_everywhere,
     guarantee_kind,
     limits,
     withheld,
 )
 from release.answers import Codes
+from release.channel import channel_deltas
 from release.charge import Charge, Charges
-from release.exact import format_down, format_exact, format_up
-from release.guarantee import deltas
+from release.choice import Chosen, ChosenChannel
+from release.exact import exp_bounds, format_down, format_exact, format_up
+from release.guarantee import Deltas, Guarantee, deltas
 from release.hashes import commit, sha256
-from release.ladder import Design
 from release.ledger import Spending
 from release.log import (
+    ChannelRecord,
     ChargeRecord,
     Composition,
     DesignRecord,
@@ -69,7 +73,7 @@ class Result:
 
     query: Query
     keys: tuple[tuple[str, ...], ...]
-    design: Design
+    design: Chosen
     charge: Charge
     noisy: Codes
 
@@ -84,43 +88,78 @@ class About:
     spending: Spending | None = None
 
 
-def law_record(query: Query, design: Design) -> LawRecord:
+_NEVER = "some published values never occur: ε over all differences is infinite"
+
+
+def law_record(query: Query, design: Chosen) -> LawRecord | ChannelRecord:
     """The law file of one query; every figure in it is recomputed from the integers."""
-    law, group = design.law, design.law.group
+    if isinstance(design, ChosenChannel):
+        return _channel_record(query, design)
+    law = design.law
     found = deltas(law, design.differences, design.guarantee.epsilon)
-    notes = list(design.notes)
-    if law.has_zero_mass:
-        notes.append("some noise values never occur: ε over all differences is infinite")
+    everywhere = epsilon_everywhere(law)
     return LawRecord(
         schema="dp-release/law/v1",
         query=query.name,
         mechanism="modular",
-        group=list(group.moduli),
+        group=list(law.group.moduli),
         weights=[str(weight) for weight in law.weights.tolist()],
         total=str(law.total),
         differences=[list(shift) for shift in design.differences.shifts],
         directed=design.differences.directed,
-        guarantee=GuaranteeRecord(
-            definition=definition_name(design.guarantee.definition),
-            epsilon=format_exact(design.guarantee.epsilon),
-            delta=format_exact(design.guarantee.delta),
-        ),
-        recomputed=Recomputed(
-            delta_probabilistic=format_exact(found.probabilistic),
-            delta_approximate=format_up(found.approximate, 60),
-            epsilon_all_differences=epsilon_everywhere(law),
-        ),
-        design=DesignRecord(
-            method=design.method,
-            loss=design.loss.name,
-            objective=format_up(design.objective, 18),
-            lower_bound=format_down(design.lower_bound, 18),
-            bound="proved" if design.bound_proved else "solver",
-            gap=format_up(design.gap, 18),
-            solver=design.solver,
-            notes=notes,
-        ),
+        guarantee=_guarantee_record(design.guarantee),
+        recomputed=_recomputed(found, everywhere),
+        design=_design_record(design, everywhere),
         accuracy=accuracy_of(law, answer_domain(query).parts),
+    )
+
+
+def _channel_record(query: Query, design: ChosenChannel) -> ChannelRecord:
+    channel, pairs = design.channel, design.pairs
+    found = channel_deltas(channel, pairs, exp_bounds(design.guarantee.epsilon)[0])
+    everywhere = channel_epsilon(channel)
+    return ChannelRecord(
+        schema="dp-release/law/v1",
+        query=query.name,
+        mechanism="channel",
+        group=[channel.answers],
+        rows=[[str(weight) for weight in row] for row in channel.rows.tolist()],
+        total=str(channel.total),
+        pairs=[list(pair) for pair in pairs],
+        directed=False,
+        guarantee=_guarantee_record(design.guarantee),
+        recomputed=_recomputed(found, everywhere),
+        design=_design_record(design, everywhere),
+        accuracy=channel_accuracy(channel),
+    )
+
+
+def _guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
+    return GuaranteeRecord(
+        definition=definition_name(guarantee.definition),
+        epsilon=format_exact(guarantee.epsilon),
+        delta=format_exact(guarantee.delta),
+    )
+
+
+def _recomputed(found: Deltas, everywhere: str) -> Recomputed:
+    return Recomputed(
+        delta_probabilistic=format_exact(found.probabilistic),
+        delta_approximate=format_up(found.approximate, 60),
+        epsilon_all_differences=everywhere,
+    )
+
+
+def _design_record(design: Chosen, everywhere: str) -> DesignRecord:
+    return DesignRecord(
+        method=design.method,
+        loss=design.loss.name,
+        objective=format_up(design.objective, 18),
+        lower_bound=format_down(design.lower_bound, 18),
+        bound="proved" if design.bound_proved else "solver",
+        gap=format_up(design.gap, 18),
+        solver=design.solver,
+        notes=[*design.notes, *([_NEVER] if everywhere == "inf" else [])],
     )
 
 
@@ -171,8 +210,9 @@ class _Writer:
                 query=query.name,
                 source=query.source,
                 neighbours=spec.privacy.neighbours.value,
-                group=list(result.design.law.group.moduli),
+                group=list(result.design.differences.group.moduli),
                 differences=shifts,
+                apart=_apart(result.design),
             )
             path = self._auditor / "differences" / f"{query.name}.json"
             write(path, canonical(differences), 0o600)
@@ -205,6 +245,10 @@ class _Writer:
             write(self._auditor / "openings.json", canonical(openings), 0o600)
 
 
+def _apart(design: Chosen) -> list[int] | None:
+    return list(design.differences.apart or ()) if isinstance(design, ChosenChannel) else None
+
+
 def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFile) -> QueryRecord:
     """What ``release.json`` says of one query."""
     query = result.query
@@ -223,7 +267,7 @@ def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFil
         ),
         guarantee_kind=guarantee_kind((query,)),
         differences_source=query.source,
-        mechanism="modular",
+        mechanism="channel" if isinstance(result.design, ChosenChannel) else "modular",
         law=law,
         output=output,
     )

@@ -83,8 +83,8 @@ class Differences:
     Neighbouring goes both ways, so M is closed under negation; ``directed`` keeps a one-sided set
     as it is, for reproducing the papers only (DESIGN.md §3.1).
 
-    ``apart`` is how far neighbouring answers lie from each other on the line, each at least 1, where
-    the answers have an order. In M alone one step up and all the way down are the same.
+    ``apart`` is how far neighbouring answers lie from each other on the line, each at least 1,
+    where the answers have an order. In M alone one step up and all the way down are the same.
     """
 
     group: Group
@@ -103,7 +103,7 @@ class Differences:
 
     @classmethod
     def on_line(cls, size: int, steps: Iterable[int]) -> Differences:
-        """The differences of ``size`` answers in order, from signed ``steps`` between neighbours."""
+        """The differences of ``size`` answers in order, from ``steps`` with their sign."""
         apart = tuple(sorted({abs(step) for step in steps} - {0}))
         return replace(cls.of(Group((size,)), ((step,) for step in apart)), apart=apart)
 

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from release.agreement import accuracy_of, epsilon_everywhere, loss_of
+from release.agreement import (
+    accuracy_of,
+    channel_accuracy,
+    channel_epsilon,
+    channel_loss,
+    epsilon_everywhere,
+    loss_of,
+)
+from release.channel import channel_deltas, line_pairs
 from release.errors import VerificationError
-from release.exact import format_exact, format_up, parse_exact
-from release.guarantee import Definition, Differences, Guarantee, deltas
-from release.log import LawRecord
+from release.exact import exp_bounds, format_exact, format_up
+from release.guarantee import Deltas, Differences, Guarantee, deltas
+from release.log import ChannelRecord, LawRecord, NoiseRecord
 from release.spec import Query, answer_domain
 
 MAX_WORK = 10**9
@@ -33,12 +41,19 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def check_law(file: str, record: LawRecord, query: Query) -> Differences:
+def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Differences:
     """Prove one law file against the query of the spec; its differences.
 
     Raises:
         VerificationError: not a law, not the promise of the spec, or a promise it does not keep.
     """
+    pinned = query.mechanism.value
+    if pinned in ("modular", "channel"):
+        expect(file, "mechanism", record.mechanism, pinned)
+    elif pinned != "best":
+        expect(file, "design.method", record.design.method, f"baseline {pinned}")
+    if isinstance(record, ChannelRecord):
+        return _check_channel(file, record, query)
     domain = answer_domain(query)
     work = domain.size * max(1, len(record.differences))
     if work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
@@ -54,32 +69,77 @@ def check_law(file: str, record: LawRecord, query: Query) -> Differences:
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "weights", str(error), "a law") from error
     expect(file, "differences (closed, sorted, without zero)", differences, closed)
+    guarantee = _promised(file, record, query)
+    found = deltas(law, differences, guarantee.epsilon)
+    _check_kept(file, record, guarantee, found, epsilon_everywhere(law))
+    if law.mass(0) == 1:
+        raise VerificationError(file, "weights", "no noise at all", "a law with noise")
+    expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.parts))
+    loss = loss_of(query)
+    _check_design(file, record, loss.name, loss.of(law))
+    return differences
+
+
+def _check_channel(file: str, record: ChannelRecord, query: Query) -> Differences:
+    """As :func:`check_law`; how far apart neighbouring answers are is read from the pairs."""
+    domain = answer_domain(query)
+    work = domain.size * max(1, len(record.pairs))
+    if not domain.is_line or work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
+        raise VerificationError(
+            file, "size", f"{work} comparisons", f"answers in order, at most {MAX_WORK}"
+        )
+    expect(file, "query", record.query, query.name)
+    expect(file, "group", tuple(record.group), domain.group.moduli)
+    expect(file, "directed", record.directed, False)
+    try:
+        channel = record.to_channel()
+    except (ValueError, OverflowError) as error:
+        raise VerificationError(file, "rows", str(error), "a channel") from error
+    expect(file, "rows", channel.rows.shape, (domain.size, domain.size))
+    differences = Differences.on_line(domain.size, (a - b for a, b in record.pairs))
+    closed = line_pairs(domain.size, differences.apart or ())
+    found_pairs = tuple((a, b) for a, b in record.pairs)
+    expect(file, "pairs (closed under moving both, sorted, both orders)", found_pairs, closed)
+    guarantee = _promised(file, record, query)
+    found = channel_deltas(channel, closed, exp_bounds(guarantee.epsilon)[0])
+    _check_kept(file, record, guarantee, found, channel_epsilon(channel))
+    if all(row[q] == channel.total for q, row in enumerate(channel.rows)):
+        raise VerificationError(file, "rows", "no noise at all", "a channel with noise")
+    expect(file, "accuracy", record.accuracy, channel_accuracy(channel))
+    try:
+        objective = channel_loss(channel, query)
+    except ValueError as error:
+        raise VerificationError(file, "design.loss", record.design.loss, str(error)) from error
+    _check_design(file, record, loss_of(query).name, objective)
+    return differences
+
+
+def _promised(file: str, record: NoiseRecord, query: Query) -> Guarantee:
+    """The promise of the spec, which the file has to repeat."""
     promised = query.promised
     expect(file, "definition", record.guarantee.definition, promised.definition.value)
     expect(file, "epsilon", record.guarantee.epsilon, format_exact(promised.epsilon))
     expect(file, "delta", record.guarantee.delta, format_exact(promised.delta))
-    guarantee = Guarantee(
-        Definition(record.guarantee.definition),
-        parse_exact(record.guarantee.epsilon),
-        parse_exact(record.guarantee.delta),
-    )
-    found = deltas(law, differences, guarantee.epsilon)
+    return promised.to_guarantee()
+
+
+def _check_kept(
+    file: str, record: NoiseRecord, guarantee: Guarantee, found: Deltas, everywhere: str
+) -> None:
     kept = found.under(guarantee.definition)
     if not kept <= guarantee.delta:
         raise VerificationError(
             file, "δ", format_up(kept, 12), f"at most {format_exact(guarantee.delta)}"
         )
-    if law.mass(0) == 1:
-        raise VerificationError(file, "weights", "no noise at all", "a law with noise")
-    loss = loss_of(query)
-    objective, bound = loss.of(law), Fraction(record.design.lower_bound)
-    expect(file, "design.loss", record.design.loss, loss.name)
-    expect(file, "design.objective", record.design.objective, format_up(objective, 18))
-    expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.parts))
-    if bound > objective:
-        raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")
     said = record.recomputed
     expect(file, "delta_probabilistic", Fraction(said.delta_probabilistic), found.probabilistic)
     expect(file, "delta_approximate", said.delta_approximate, format_up(found.approximate, 60))
-    expect(file, "epsilon_all_differences", said.epsilon_all_differences, epsilon_everywhere(law))
-    return differences
+    expect(file, "epsilon_all_differences", said.epsilon_all_differences, everywhere)
+
+
+def _check_design(file: str, record: NoiseRecord, loss: str, objective: Fraction) -> None:
+    expect(file, "design.loss", record.design.loss, loss)
+    expect(file, "design.objective", record.design.objective, format_up(objective, 18))
+    bound = Fraction(record.design.lower_bound)
+    if bound > objective:
+        raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")

@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
 from release.answers import Group
+from release.channel import Channel
 from release.guarantee import Definition, Differences
 from release.law import Law
 
@@ -31,7 +32,7 @@ Commitment: TypeAlias = Annotated[str, StringConstraints(pattern=r"^hmac-sha256:
 DefinitionName: TypeAlias = Literal["pure", "probabilistic", "approximate"]
 
 
-R = TypeVar("R", bound="Record")
+R = TypeVar("R", bound=BaseModel)
 
 
 class Record(BaseModel):
@@ -77,21 +78,26 @@ class Accuracy(Record):
     p_within_1: Exact
 
 
-class LawRecord(Record):
-    """``laws/<query>.json`` (FORMAT.md §3)."""
+class NoiseRecord(Record):
+    """What all files in ``laws/`` have in common (FORMAT.md §3)."""
 
     schema_: Literal["dp-release/law/v1"] = Field(alias="schema")
     query: str
-    mechanism: Literal["modular"]
     group: Annotated[list[int], Field(min_length=1, max_length=8)]
-    weights: list[Digits]
     total: Digits
-    differences: list[list[int]]
     directed: bool
     guarantee: GuaranteeRecord
     recomputed: Recomputed
     design: DesignRecord
     accuracy: Accuracy
+
+
+class LawRecord(NoiseRecord):
+    """One law for all answers."""
+
+    mechanism: Literal["modular"]
+    weights: list[Digits]
+    differences: list[list[int]]
 
     def to_law(self) -> Law:
         """The exact law.
@@ -109,8 +115,37 @@ class LawRecord(Record):
         return Differences(group, tuple(tuple(s) for s in self.differences), self.directed)
 
 
+class ChannelRecord(NoiseRecord):
+    """One law for each true answer, and the pairs of answers that neighbours can have."""
+
+    mechanism: Literal["channel"]
+    rows: list[list[Digits]]
+    pairs: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+
+    def to_channel(self) -> Channel:
+        """The exact channel.
+
+        Raises:
+            ValueError: the weights are no channel.
+        """
+        channel = Channel.of([[int(weight) for weight in row] for row in self.rows])
+        if channel.total != int(self.total):
+            raise ValueError("the weights of a row do not add up to the total")
+        return channel
+
+
+AnyLaw: TypeAlias = Annotated[LawRecord | ChannelRecord, Field(discriminator="mechanism")]
+
+
+class LawFileRecord(RootModel[AnyLaw]):
+    """``laws/<query>.json``."""
+
+
 class DifferencesRecord(Record):
-    """``differences/<query>.json`` of the auditor's half."""
+    """``differences/<query>.json`` of the auditor's half.
+
+    ``apart`` is how far answers in order lie from each other, for a channel.
+    """
 
     schema_: Literal["dp-release/differences/v1"] = Field(alias="schema")
     query: str
@@ -118,6 +153,7 @@ class DifferencesRecord(Record):
     neighbours: Literal["replace_one", "add_remove", "attribute"]
     group: list[int]
     differences: list[list[int]]
+    apart: list[int] | None = None
 
 
 class Opening(Record):
@@ -195,7 +231,7 @@ class QueryRecord(Record):
     charge: ChargeRecord
     guarantee_kind: Literal["worst-case", "instance-specific"]
     differences_source: Literal["empirical", "structural", "declared"]
-    mechanism: Literal["modular"]
+    mechanism: Literal["modular", "channel"]
     law: LawFile | LawCommitment
     output: OutputFile
 
@@ -258,8 +294,8 @@ class ReleaseRecord(Record):
     limits: list[str]
 
 
-FILES: dict[str, type[Record]] = {
-    "law": LawRecord,
+FILES: dict[str, type[BaseModel]] = {
+    "law": LawFileRecord,
     "differences": DifferencesRecord,
     "openings": OpeningsRecord,
     "release": ReleaseRecord,
@@ -268,8 +304,10 @@ FILES: dict[str, type[Record]] = {
 
 
 def canonical(record: Record) -> bytes:
-    """The record as canonical JSON."""
-    return rfc8785.dumps(record.model_dump(mode="json", by_alias=True))
+    """The record as canonical JSON; optional fields that say nothing are left out."""
+    plain = record.model_dump(mode="json", by_alias=True)
+    silent = [n for n, f in type(record).model_fields.items() if not f.is_required()]
+    return rfc8785.dumps({k: v for k, v in plain.items() if not (k in silent and v is None)})
 
 
 def parse(model: type[R], data: bytes) -> R:

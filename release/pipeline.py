@@ -20,20 +20,22 @@ import numpy as np
 from release.agreement import loss_of
 from release.cache import DesignCache
 from release.charge import Charges, charges
+from release.choice import Asked, Chosen, ChosenChannel, Solvers, choose, choose_unseen
 from release.errors import DesignError, ReleaseError, SpecError
 from release.exact import format_up
 from release.folder import About, Result, write_release
 from release.guarantee import Differences
-from release.ladder import GAP, Design, design
+from release.ladder import GAP
 from release.law_check import MAX_WORK
 from release.ledger import Spent, today
+from release.losses import LossName
 from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
 from release.queries import differences_without_data
 from release.reading import SpecFile, read_spec
-from release.sampling import RandomBytes, add_noise
+from release.sampling import RandomBytes, add_noise, draw_answers
 from release.signing import read_key
-from release.spec import Query, SqlQuery, answer_domain
+from release.spec import Mechanism, Query, SqlQuery, answer_domain
 from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
@@ -257,19 +259,19 @@ def design_all(
     differences: tuple[Differences, ...],
     spec_file: SpecFile,
     options: Options,
-) -> tuple[Design, ...]:
+) -> tuple[Chosen, ...]:
     """A proved law for each query; equal problems are solved once.
 
     Raises:
         DesignError: a law could not be proved, or not to be within the gap that is accepted.
     """
-    cache = options.cache
-    solved: dict[object, Design] = {}
+    solved: dict[object, Chosen] = {}
     designs = []
     for query, found in zip(_watched(spec_file, options.watch), differences, strict=True):
-        guarantee = query.promised.to_guarantee()
-        topologies = tuple(part.topology for part in answer_domain(query).parts)
-        problem = (found, guarantee, topologies, repr(query.loss))
+        asked = asked_of(query, found)
+        topologies = tuple(part.topology for part in asked.domain.parts)
+        seen = query.is_empirical
+        problem = (found, asked.guarantee, topologies, repr(query.loss), query.mechanism, seen)
         if found.group.size * len(found.shifts) > MAX_WORK:
             raise DesignError(
                 f"query {query.name}: {found.group.size} answers and {len(found.shifts)} "
@@ -278,9 +280,11 @@ def design_all(
             )
         if problem not in solved:
             # Differences seen in a table are confidential, and so is a law that shows them.
-            public = cache is not None and not query.is_empirical
-            solve = cache.design if cache is not None and public else design
-            solved[problem] = solve(found, guarantee, loss_of(query), gap=options.accept_gap)
+            solvers = solvers_of(None if seen else options.cache, options.accept_gap)
+            if seen and query.mechanism is Mechanism.BEST:
+                solved[problem] = choose_unseen(asked, solvers)
+            else:
+                solved[problem] = choose(asked, query.mechanism.value, solvers)
         made = solved[problem]
         if not made.is_within(options.accept_gap):
             share = format_up(made.gap / made.objective, 9)
@@ -290,6 +294,18 @@ def design_all(
             )
         designs.append(made)
     return tuple(designs)
+
+
+def asked_of(query: Query, differences: Differences) -> Asked:
+    """What a mechanism is chosen for, as the spec has it."""
+    name = query.loss if isinstance(query.loss, LossName) else None
+    guarantee = query.promised.to_guarantee()
+    return Asked(answer_domain(query), differences, guarantee, loss_of(query), name)
+
+
+def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
+    """Who solves programs: the cache where there is one."""
+    return Solvers(gap=gap) if cache is None else Solvers(cache.design, cache.channel, gap)
 
 
 def charge(publication: Publication, spec_file: SpecFile) -> Charges:
@@ -307,22 +323,29 @@ def charge(publication: Publication, spec_file: SpecFile) -> Charges:
 def draw(
     publication: Publication,
     answered: tuple[Answered, ...],
-    designs: tuple[Design, ...],
+    designs: tuple[Chosen, ...],
     source: RandomBytes,
 ) -> Noisy:
     """One noisy code for each cell of each query; the only place where noise is drawn."""
 
     def once() -> Noisy:
         pairs = zip(answered, designs, strict=True)
-        return Noisy(tuple(add_noise(one.codes, made.law, source) for one, made in pairs))
+        return Noisy(tuple(noisy_codes(one.codes, made, source) for one, made in pairs))
 
     return publication.draw(once)
+
+
+def noisy_codes(codes: Codes, made: Chosen, source: RandomBytes) -> Codes:
+    """One published code for each true code, as the mechanism has it."""
+    if isinstance(made, ChosenChannel):
+        return draw_answers(codes, made.channel, source)
+    return add_noise(codes, made.law, source)
 
 
 def publish(
     publication: Publication,
     spec_file: SpecFile,
-    designs: tuple[Design, ...],
+    designs: tuple[Chosen, ...],
     charged: Charges,
     noisy: Noisy,
     about: About,

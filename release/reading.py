@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from release.channel import COST_POWERS, MOST_ROWS
 from release.contract import Contract, OnViolation, read_contract
 from release.domains import MAX_ANSWERS, Model, Nominal
 from release.errors import SpecError, listed, unknown_name
@@ -26,6 +27,7 @@ from release.spec import (
     ColumnType,
     CountQuery,
     LevelQuery,
+    Mechanism,
     ModeQuery,
     Query,
     RealQuery,
@@ -359,6 +361,7 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
         )
     _check_kind(spec, at, query, columns)
     _check_relation(spec, at, query)
+    _check_mechanism(at, query)
     size = answer_domain(query).size
     if size > MAX_ANSWERS:
         raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
@@ -373,6 +376,43 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             raise SpecError(
                 f"{at}.loss.table", f"{len(query.loss.table)} costs for {size} answers; give {size}"
             )
+
+
+_NEED_ORDER = {
+    Mechanism.CHANNEL,
+    Mechanism.GEOMETRIC_CLAMPED,
+    Mechanism.GEOMETRIC_TRUNCATED,
+    Mechanism.GAUSSIAN_CLAMPED,
+    Mechanism.GUMBEL_CLAMPED,
+    Mechanism.EXPONENTIAL,
+}
+_NEED_DELTA = {
+    Mechanism.GAUSSIAN_CLAMPED,
+    Mechanism.GAUSSIAN_MODULAR,
+    Mechanism.GUMBEL_CLAMPED,
+}
+
+
+def _check_mechanism(at: str, query: Query) -> None:
+    """See to it that the mechanism that is named fits the answers and the promise."""
+    named, domain = query.mechanism, answer_domain(query)
+    at = f"{at}.mechanism"
+    if named in {Mechanism.BEST, Mechanism.MODULAR} or query.guarantee is None:
+        return
+    if len(domain.parts) > 1:
+        raise SpecError(at, f"{named.value!r} answers one query; a tuple takes best or modular")
+    if named in _NEED_ORDER and not (
+        domain.is_line and domain.size <= MOST_ROWS and query.loss in COST_POWERS
+    ):
+        raise SpecError(
+            at,
+            f"{named.value!r} needs at most {MOST_ROWS} answers in order, and the loss "
+            "error_rate, absolute or squared; write best",
+        )
+    if named in _NEED_DELTA and query.guarantee.delta == 0:
+        raise SpecError(at, f"{named.value!r} needs delta above 0; write best")
+    if query.guarantee.epsilon == 0 and named is not Mechanism.CHANNEL:
+        raise SpecError(at, f"{named.value!r} needs epsilon above 0; write best")
 
 
 def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:

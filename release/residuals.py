@@ -11,6 +11,11 @@ Noise that wraps around shifts a residual too, by sums S of whole domains, and d
 Of all these shifts and that of the data together one at most is nearer to zero than half of what
 lies between two elements of S; for the others to give a residual of at most w, the noise itself has
 to be at least that half less w away. The chance of that is added.
+
+A channel has another law for each true answer, of which nothing is known but that the parts of a
+residual are independent. The chance that it is exactly 0 is Σ_x P(x)·R(z - x), with P the law of
+the total and R that of a part, for some z that the other parts decide; by Cauchy and Schwarz it is
+at most √ΣP² · √ΣR², at the true answers where these are largest.
 """
 
 from __future__ import annotations
@@ -19,11 +24,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.answers import Codes
+from release.channel import Channel
 from release.domains import Ordered
 from release.law import Law
 from release.spec import CountQuery, Query
@@ -39,7 +46,7 @@ class Released:
     """A released count: its query, the noise law, the keys of its cells and their noisy codes."""
 
     query: CountQuery
-    law: Law
+    law: Law | Channel
     keys: tuple[tuple[str, ...], ...]
     codes: Codes
 
@@ -85,34 +92,43 @@ def is_total_of(total: Query, parts: Query) -> bool:
 def residuals(total: Released, parts: Released) -> Residuals | None:
     """Test the residuals of two counts; None where the law is too long, or not one that falls off.
 
-    ``within`` is such that about half of the residuals of noise alone are that small.
+    ``within`` is such that about half of the residuals of noise alone are that small; of channels,
+    and of what does not fall off, it is 0.
     """
-    if not (_falls_off(total.law) and _falls_off(parts.law)):
-        return None
     sums: dict[tuple[str, ...], int] = defaultdict(int)
     places = [parts.query.by.index(column) for column in total.query.by]
     for key, count in zip(parts.keys, parts.counts, strict=True):
         sums[tuple(key[place] for place in places)] += count
     found = [count - sums[key] for key, count in zip(total.keys, total.counts, strict=True)]
     share = len(parts.keys) // len(total.keys)
-    masses = _law_of_residual(total.law, parts.law, share)
+    noise, of_parts = total.law, parts.law
+    if not (_falls_off(noise) and _falls_off(of_parts)):
+        most = _concentration(noise) * _concentration(of_parts)
+        return _counted(total, parts, found, 0, most + 1e-9)
+    masses = _law_of_residual(noise, of_parts, share)
     if masses is None:
         return None
     # masses[i] is the chance of a residual of ±i, so these are the chances of at most i.
     at_most = np.minimum(np.cumsum(masses), 1.0)
     within = int(np.searchsorted(at_most, 0.5))
-    far = _spacing(total.law.group.size, parts.law.group.size, share) // 2 - within
+    far = _spacing(noise.group.size, of_parts.group.size, share) // 2 - within
     wrapped = 1.0 if far <= 0 else 1 - float(at_most[min(far, at_most.size) - 1])
     chance = min(1.0, float(at_most[within]) + wrapped + 1e-9)  # floats, to the safe side
+    return _counted(total, parts, found, within, chance)
+
+
+def _counted(
+    total: Released, parts: Released, found: list[int], within: int, chance: float
+) -> Residuals:
     small = sum(abs(one) <= within for one in found)
-    return Residuals(
-        total.query.name,
-        parts.query.name,
-        len(found),
-        small,
-        within,
-        _at_least(len(found), small, chance),
-    )
+    likely = _at_least(len(found), small, min(1.0, chance))
+    return Residuals(total.query.name, parts.query.name, len(found), small, within, likely)
+
+
+def _concentration(noise: Law | Channel) -> float:
+    """The largest √Σ P(o)² of published answers o, over the true ones."""
+    masses = noise.to_floats()
+    return float(np.sqrt((masses**2).sum(axis=-1)).max())
 
 
 def _spacing(total: int, parts: int, share: int) -> int:
@@ -121,8 +137,10 @@ def _spacing(total: int, parts: int, share: int) -> int:
     return min(sums - {0})
 
 
-def _falls_off(law: Law) -> bool:
-    """Whether the law is symmetric and never rises away from zero."""
+def _falls_off(law: Law | Channel) -> TypeGuard[Law]:
+    """Whether there is one law, symmetric, that never rises away from zero."""
+    if isinstance(law, Channel):
+        return False
     weights = law.weights.tolist()
     half = weights[: len(weights) // 2 + 1]
     symmetric = weights[1:] == weights[:0:-1]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.answers import Codes
+from release.channel import Channel
 from release.law import Law
 from release.line import LineLaw
 
@@ -69,6 +70,29 @@ def draw_on_line(noise: LineLaw, count: int, source: RandomBytes = os.urandom) -
         ValueError: the law has a tail, or a mass that is no multiple of a power of two.
     """
     return noise.low + draw_noise(noise.to_law(), count, source)
+
+
+def draw_answers(answers: Codes, channel: Channel, source: RandomBytes = os.urandom) -> Codes:
+    """One published code for each true code: a draw from the channel's row of that answer.
+
+    Each cell takes as many bits of the source as any other, in the order of the cells.
+
+    Raises:
+        ValueError: a code is outside the domain, or a total above 2^62.
+    """
+    size = channel.answers
+    if not ((answers >= 0) & (answers < size)).all():
+        raise ValueError("an answer code is outside the domain")
+    bits = channel.total.bit_length() - 1
+    if bits > _WORD_BITS - 2:
+        raise ValueError("a channel is drawn from with totals of at most 2^62")
+    uniform = random_below_power(bits, answers.size, source)
+    drawn = np.empty(answers.size, dtype=np.int64)
+    for code in np.unique(answers).tolist():
+        here = answers == code
+        cumulative = np.cumsum(channel.rows[code].astype(np.uint64))
+        drawn[here] = np.searchsorted(cumulative, uniform[here], side="right")
+    return drawn
 
 
 def add_noise(answers: Codes, law: Law, source: RandomBytes = os.urandom) -> Codes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Protocol, TypeVar
 
 from release.errors import DesignError
 from release.guarantee import Definition, Differences, Guarantee
@@ -28,7 +29,7 @@ def least_epsilon(
     Raises:
         DesignError: not even ε = 100 loses so little.
     """
-    return _least(
+    return least(
         lambda steps: design(differences, Guarantee(definition, steps * resolution, delta), loss),
         int(100 / resolution),
         cap,
@@ -58,14 +59,36 @@ def least_delta(
     at_zero = at(0)
     if at_zero.objective <= cap:
         return at_zero
-    return _least(at, int(1 / resolution) - 1, cap, "delta")
+    return least(at, int(1 / resolution) - 1, cap, "delta")
 
 
-def _least(at: Callable[[int], Design], most: int, cap: Fraction, name: str) -> Design:
-    """Bisection: the invariant is that ``most`` steps are enough and ``low`` are not."""
-    low, enough = 0, at(most)
-    if enough.objective > cap:
-        raise DesignError(f"no {name} in range keeps the loss at or under the cap; raise the cap")
+class HasLoss(Protocol):
+    """What a search can rank."""
+
+    @property
+    def objective(self) -> Fraction:
+        """The expected loss."""
+        ...
+
+
+Found = TypeVar("Found", bound=HasLoss)
+
+
+def least(at: Callable[[int], Found], most: int, cap: Fraction, name: str) -> Found:
+    """What ``at`` gives at the least number of steps up to ``most`` that keeps the loss at ``cap``.
+
+    Bisection: the invariant is that ``most`` steps are enough and ``low`` are not.
+
+    Raises:
+        DesignError: not even ``most`` steps are enough.
+    """
+    low, tries = 0, min(most, 64)
+    # Doubling first: what is far above the answer may be far harder to solve.
+    while (enough := at(tries)).objective > cap:
+        if tries == most:
+            raise DesignError(f"no {name} in range keeps the loss at the cap; raise the cap")
+        low, tries = tries, min(most, 2 * tries)
+    most = tries
     while low + 1 < most:
         middle = (low + most) // 2
         tried = at(middle)

@@ -258,10 +258,20 @@ DifferencesSpec: TypeAlias = Annotated[
 
 
 class Mechanism(StrEnum):
-    """How the noisy answer is made."""
+    """How the noisy answer is made: the best, one of ours, or a baseline fitted to the promise."""
 
     BEST = "best"
     MODULAR = "modular"
+    CHANNEL = "channel"
+    GEOMETRIC_CLAMPED = "geometric_clamped"
+    GEOMETRIC_TRUNCATED = "geometric_truncated"
+    GEOMETRIC_MODULAR = "geometric_modular"
+    GAUSSIAN_CLAMPED = "gaussian_clamped"
+    GAUSSIAN_MODULAR = "gaussian_modular"
+    GUMBEL_CLAMPED = "gumbel_clamped"
+    EXPONENTIAL = "exponential"
+    RANDOMISED_RESPONSE = "randomised_response"
+    DATA_INDEPENDENT = "data_independent"
 
 
 class QueryBase(Model):

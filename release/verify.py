@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import numpy as np
+from pydantic import BaseModel
 
 from release.agreement import (
     ATTESTATION,
@@ -35,13 +36,14 @@ from release.hashes import commit, sha256
 from release.keys import check_keys, declared_keys, key_text
 from release.law_check import check_law, expect, shown
 from release.log import (
+    ChannelRecord,
     DifferencesRecord,
     LawCommitment,
     LawFile,
-    LawRecord,
+    LawFileRecord,
+    NoiseRecord,
     OpeningsRecord,
     QueryRecord,
-    Record,
     ReleaseRecord,
     parse,
 )
@@ -52,7 +54,7 @@ from release.released import check_released
 from release.residuals import CHANCE, Released, is_total_of, residuals
 from release.spec import CountQuery, KeyFile, Query, Spec, plain_domain
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=BaseModel)
 
 MAX_FILE_BYTES = 2**30
 
@@ -267,7 +269,9 @@ def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list
 
     def released(query: CountQuery) -> Released:
         path = public / "laws" / f"{query.name}.json"
-        return Released(query, _read(LawRecord, path.name, path).to_law(), *tables[query.name])
+        law = _read(LawFileRecord, path.name, path).root
+        made = law.to_channel() if isinstance(law, ChannelRecord) else law.to_law()
+        return Released(query, made, *tables[query.name])
 
     told = []
     for total, parts in permutations(counts, 2):
@@ -370,10 +374,15 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
 ) -> None:
     file = f"laws/{query.name}.json"
     if isinstance(record.law, LawFile):
-        law = _read(LawRecord, file, public / file)
+        law = _read(LawFileRecord, file, public / file).root
+        expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
         differences = check_law(file, law, query)
         structural = structural_differences(spec, query, rows_read(spec, query))
         missing = set(structural.shifts) - set(differences.shifts)
+        if isinstance(law, ChannelRecord):
+            missing |= {(s,) for s in structural.apart or ()} - {
+                (s,) for s in differences.apart or ()
+            }
         if missing:
             raise VerificationError(
                 file, "differences", f"{len(missing)} missing", "all that the declaration allows"
@@ -388,21 +397,24 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     for commitment in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
         if not hmac.compare_digest(commitment, record.law.commitment):
             raise VerificationError(file, "commitment", commitment, record.law.commitment)
-    law = _parsed(LawRecord, file, data)
-    check_law(file, law, query)
+    law = _parsed(LawFileRecord, file, data).root
+    expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
+    differences = check_law(file, law, query)
     path = f"differences/{query.name}.json"
     seen = _read(DifferencesRecord, path, auditor / path)
     expect(path, "query", seen.query, query.name)
     expect(path, "source", seen.source, query.source)
     expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
     expect(path, "group", seen.group, law.group)
-    expect(path, "differences", seen.differences, law.differences)
+    expect(path, "differences", seen.differences, [list(s) for s in differences.shifts])
+    if isinstance(law, ChannelRecord):
+        expect(path, "apart", seen.apart, list(differences.apart or ()))
     verdict.proved.append(
-        f"{query.name}: {_promise(law)} for its {len(law.differences)} committed differences"
+        f"{query.name}: {_promise(law)} for its {len(seen.differences)} committed differences"
     )
     verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbours")
 
 
-def _promise(law: LawRecord) -> str:
+def _promise(law: NoiseRecord) -> str:
     promised = law.guarantee
     return f"the law keeps {promised.definition} ε = {promised.epsilon}, δ = {promised.delta}"

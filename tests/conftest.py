@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,20 @@ def _no_cache_of_laws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def ami_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The public folder of one run of the sample spec; tests copy it before they change it."""
+    """The public folder of one run of the sample spec; tests copy it before they change it.
+
+    With modular noise throughout: these tests change single weights of a law.
+    """
     from release.pipeline import run_release
 
-    return run_release(PROJECT / "data" / "ami.yaml", tmp_path_factory.mktemp("ami")).public
+    place = tmp_path_factory.mktemp("ami")
+    (place / "data").mkdir()
+    shutil.copy(PROJECT / "data" / "ami_readings.parquet", place / "data")
+    shutil.copytree(PROJECT / "schemas" / "tables", place / "schemas" / "tables")
+    text = (PROJECT / "data" / "ami.yaml").read_text("utf-8")
+    pinned = text.replace("    loss: squared\n", "    loss: squared\n    mechanism: modular\n")
+    (place / "data" / "ami.yaml").write_text(pinned, "utf-8")
+    return run_release(place / "data" / "ami.yaml", place).public
 
 
 @pytest.fixture

@@ -569,8 +569,10 @@ def test_a_table_in_which_nothing_moves_still_gets_noise(tmp_path: Path) -> None
     from release.pipeline import auditor_half, run_release
     from release.verify import verify
 
+    other = query("count", name="by_channel", mechanism="channel")
     public = run_release(
-        Small([], [query("count"), query("mode")]).write(tmp_path), tmp_path
+        Small([], [query("count", mechanism="modular"), query("mode"), other]).write(tmp_path),
+        tmp_path,
     ).public
     auditor = auditor_half(public)
     assert auditor is not None
@@ -578,3 +580,6 @@ def test_a_table_in_which_nothing_moves_still_gets_noise(tmp_path: Path) -> None
     law = json.loads((auditor / "laws" / "the_count.json").read_bytes())
     assert law["differences"] == [[1], [5]]
     assert law["weights"][0] != law["total"]
+    channel = json.loads((auditor / "laws" / "by_channel.json").read_bytes())
+    assert channel["pairs"][:3] == [[0, 1], [1, 0], [1, 2]]
+    assert channel["rows"][0][0] != channel["total"]

@@ -20,8 +20,8 @@ import matplotlib.backends.backend_svg  # noqa: F401 - once here, and not in eve
 import pytest
 
 from release.answers import Codes
+from release.choice import Chosen
 from release.errors import LedgerError, ReleaseError, SpecError
-from release.law import Law
 from release.ledger import (
     Abort,
     Commit,
@@ -33,10 +33,10 @@ from release.ledger import (
     read_ledger,
     replay,
 )
-from release.pipeline import Options, auditor_half, call, run_release
+from release.pipeline import Options, auditor_half, call, noisy_codes, run_release
 from release.provenance import Trust
 from release.publication import Publication, open_ledger
-from release.sampling import RandomBytes, add_noise
+from release.sampling import RandomBytes
 from release.signing import create_key, read_key
 from release.verify import verify
 from tests.small import Row, Small, query
@@ -214,11 +214,11 @@ def retried(times: int) -> Callable[..., Any]:
 def test_a_retry_of_every_stage_draws_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
 
-    def counted(answers: Codes, law: Law, source: RandomBytes) -> Codes:
+    def counted(answers: Codes, made: Chosen, source: RandomBytes) -> Codes:
         drawn.append(answers.size)
-        return add_noise(answers, law, source)
+        return noisy_codes(answers, made, source)
 
-    monkeypatch.setattr("release.pipeline.add_noise", counted)
+    monkeypatch.setattr("release.pipeline.noisy_codes", counted)
     run_release(place / "spec.yaml", place / "out", retried(3), options=Options(key=place / "key"))
     assert drawn == [1, 1]
     kinds = [entry.kind for entry in read_ledger(place / "out" / "ledger").entries]

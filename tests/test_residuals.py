@@ -17,9 +17,10 @@ from pydantic import TypeAdapter
 from release.answers import Group
 from release.errors import ReleaseError
 from release.law import Law
+from release.mechanisms.baselines import geometric_clamped
 from release.pipeline import Noisy, call, run_release
 from release.residuals import Released, _at_least, _law_of_residual, is_total_of, residuals
-from release.sampling import add_noise
+from release.sampling import add_noise, draw_answers
 from release.spec import CountQuery
 from release.verify import verify
 from tests.small import Row, Small, query, write_rows
@@ -27,12 +28,16 @@ from tests.small import Row, Small, query, write_rows
 PLACES = [f"p{i:02}" for i in range(60)]
 
 
-def write(folder: Path, rows: list[Row]) -> Path:
+def write(folder: Path, rows: list[Row], mechanism: str = "modular") -> Path:
     """Counts by place, and by place and day."""
-    top = {"ordered": {"min": 0, "max": 200}}
+    alike = {
+        "domain": {"ordered": {"min": 0, "max": 200}},
+        "differences": "structural",
+        "mechanism": mechanism,
+    }
     queries = [
-        query("count", name="total", by=["place"], domain=top, differences="structural"),
-        query("count", name="parts", by=["day", "place"], domain=top, differences="structural"),
+        query("count", name="total", by=["place"], **alike),
+        query("count", name="parts", by=["day", "place"], **alike),
     ]
     plain = Small(rows, queries, max_rows_per_unit=1).plain()
     plain["keys"]["place"] = PLACES
@@ -48,22 +53,26 @@ def rows(days: tuple[int, ...]) -> list[Row]:
     ]
 
 
+@pytest.mark.parametrize("mechanism", ["modular", "channel"])
 @pytest.mark.parametrize("days", [(1, 2), (1, 2, 3)])
-def test_a_release_with_its_noise_passes(days: tuple[int, ...], tmp_path: Path) -> None:
+def test_a_release_with_its_noise_passes(
+    days: tuple[int, ...], mechanism: str, tmp_path: Path
+) -> None:
     """Also where a third of the rows is of a day that is no key."""
-    published = run_release(write(tmp_path, rows(days)), tmp_path / "out")
+    published = run_release(write(tmp_path, rows(days), mechanism), tmp_path / "out")
     (told,) = (line for line in verify(published.public).tested if "residuals" in line)
     assert told.startswith("total minus the sums of parts: ")
 
 
-def test_a_release_without_noise_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["modular", "channel"])
+def test_a_release_without_noise_is_found(mechanism: str, tmp_path: Path) -> None:
     def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         if name == "draw":
             return Noisy(tuple(one.codes for one in arguments[1]))
         return call(name, function, *arguments)
 
     with pytest.raises(ReleaseError, match="60 of 60 residuals are within"):
-        run_release(write(tmp_path, rows((1, 2))), tmp_path / "out", step)
+        run_release(write(tmp_path, rows((1, 2)), mechanism), tmp_path / "out", step)
 
 
 LAWS = [
@@ -109,13 +118,45 @@ def test_only_counts_of_the_same_rows_are_compared() -> None:
     assert not is_total_of(count([]), count(["day"], table="other"))
 
 
-def test_laws_that_do_not_fall_off_are_left_alone() -> None:
+def test_of_laws_that_do_not_fall_off_no_chance_is_told_that_is_too_small() -> None:
+    """All outcomes of one total and two parts: it is 0 no more often than is said."""
     rises = Law.of(Group((5,)), [2, 6, 1, 1, 6])
     leans = Law.of(Group((5,)), [8, 4, 2, 1, 1])
-    good = Released(count([]), LAWS[0], ((),), np.array([3]))
-    for law in (rises, leans):
-        bad = Released(count(["day"]), law, (("1",), ("2",)), np.array([1, 2]))
-        assert residuals(good, bad) is None
+    good = Law.of(Group((5,)), [8, 3, 1, 1, 3])
+    trues = itertools.product(range(5), repeat=3)
+    for law, (total, first, second) in [(law, t) for t in trues for law in (rises, leans)]:
+        zero = Fraction(0)
+        for a, b in itertools.product(range(5), repeat=2):
+            wanted = (a + first) % 5 + (b + second) % 5
+            if wanted < 5:
+                zero += law.mass(a) * law.mass(b) * good.mass((wanted - total) % 5)
+        one = Released(count([]), good, ((),), np.array([2]))
+        parts = Released(count(["day"]), law, (("1",), ("2",)), np.array([1, 1]))
+        found = residuals(one, parts)
+        assert found is not None
+        assert (found.small, found.within) == (1, 0)
+        assert float(zero) <= found.chance
+
+
+def test_false_alarms_of_channels_are_rare_at_the_edges_too() -> None:
+    """Counts of 0, where a clamped channel is most often right: the chance is never below 1e-6."""
+    channel = geometric_clamped(30, Fraction(2))
+    for _ in range(200):
+        one, two = (
+            Released(
+                count(by, domain={"ordered": {"min": 0, "max": 29}}),
+                channel,
+                keys,
+                draw_answers(np.zeros(len(keys), dtype=np.int64), channel),
+            )
+            for by, keys in (
+                (["place"], tuple((f"{i:02}",) for i in range(40))),
+                (["day", "place"], tuple((d, f"{i:02}") for d in "12" for i in range(40))),
+            )
+        )
+        found = residuals(one, two)
+        assert found is not None
+        assert found.chance > 1e-6
 
 
 def geometric(size: int) -> Law:

@@ -380,7 +380,8 @@ def test_a_seeded_run_is_marked_and_refused(tmp_path: Path) -> None:
 
 def test_a_law_for_fewer_differences_than_the_declaration_allows_is_refused(tmp_path: Path) -> None:
     """A law that is sound for ±1 only, where a unit may have three rows."""
-    spec = Small([], [query("count", differences="structural")], max_rows_per_unit=3)
+    asked = query("count", differences="structural", mechanism="modular")
+    spec = Small([], [asked], max_rows_per_unit=3)
     release = run_release(spec.write(tmp_path), tmp_path).public
     declared = read_spec(release / "spec.yaml").spec.queries[0]
     made = design(

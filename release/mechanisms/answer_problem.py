@@ -15,6 +15,8 @@ from release.exact import exp_below_any_verifier
 from release.guarantee import Definition, Guarantee
 from release.losses import check_prior
 
+LINEAR_PROGRAM = "linear program"
+
 
 @dataclass(frozen=True)
 class ChannelProblem:
@@ -95,8 +97,8 @@ class ChannelProblem:
 class ChannelDesign:
     """A proved channel, and an exact lower bound of the loss of every one that keeps the promise.
 
-    ``method`` says how it was found. ``by_theorem`` tells that a theorem has part in the bound: then
-    it is sharp up to rounding. ``notes`` say what is not proved.
+    ``method`` says how it was found. ``by_theorem`` tells that a theorem has part in the bound,
+    which is sharp then, up to rounding. ``notes`` say what is not proved.
     """
 
     problem: ChannelProblem

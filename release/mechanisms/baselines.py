@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -73,9 +74,14 @@ def discrete_gaussian(variance: Fraction) -> LineLaw:
     """
     if not variance > 0:
         raise ValueError("the variance must be above 0")
-    last = math.isqrt(int(200 * variance))
-    half = [1 / exp_bounds(k * k / (2 * variance))[0] for k in range(last + 1)]
-    return LineLaw.of(-last, [*half[:0:-1], *half])
+    # e^{-(k+1)²/2σ²} from e^{-k²/2σ²}, in integers far finer than the least mass of e^-100.
+    mass = unit = 1 << 2 * _PLACES
+    step, fall = (int(unit / exp_bounds(x)[0]) for x in (1 / (2 * variance), 1 / variance))
+    half = [Fraction(mass)]
+    for _ in range(math.isqrt(int(200 * variance))):
+        mass, step = mass * step // unit, step * fall // unit
+        half.append(Fraction(mass))
+    return LineLaw.of(1 - len(half), [*half[:0:-1], *half])
 
 
 def quantised_gaussian(variance: float, mean: float = 0.0) -> LineLaw:
@@ -182,14 +188,14 @@ def clamped(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Chann
         row = masses[n - q : 2 * n - q + 1]
         row[0] += below[q]
         row[-1] += above[q]
-        rows.append([Fraction(mass, unit) for mass in row])
+        rows.append(row)
     return Channel.near(rows, keep=keep)
 
 
 def truncated(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Channel:
     """Noise drawn again until q + η is an answer: each row in proportion to the noise."""
     n = answers - 1
-    masses = [Fraction(mass, 2**_PLACES) for mass in noise.units(-n, n, _PLACES)]
+    masses = noise.units(-n, n, _PLACES)
     return Channel.near([masses[n - q : 2 * n - q + 1] for q in range(answers)], keep=keep)
 
 
@@ -247,6 +253,7 @@ def exponential(answers: int, epsilon: Fraction) -> Channel:
     return truncated(geometric(epsilon / 2), answers, exp_below_any_verifier(epsilon))
 
 
+@lru_cache(maxsize=8)
 def geometric_clamped(answers: int, epsilon: Fraction) -> Channel:
     """Clamped geometric noise: ε-differentially private for neighbours 1 apart, as clamping is."""
     return clamped(geometric(epsilon), answers, exp_below_any_verifier(epsilon))

@@ -20,7 +20,7 @@ from release.answers import Topology
 from release.domains import Levels, plain_answers
 from release.exact import format_exact
 from release.ledger import Spending
-from release.log import LawRecord, QueryRecord, ReleaseRecord
+from release.log import ChannelRecord, LawRecord, QueryRecord, ReleaseRecord
 from release.spec import (
     Part,
     Query,
@@ -48,7 +48,7 @@ class PublicQuery:
     record: QueryRecord
     keys: tuple[tuple[str, ...], ...]
     codes: tuple[int, ...]
-    law: LawRecord | None
+    law: LawRecord | ChannelRecord | None
 
     @property
     def columns(self) -> tuple[str, ...]:

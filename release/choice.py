@@ -1,0 +1,288 @@
+"""Which mechanism answers a query: all families that fit it, compared on what is public.
+
+``best`` takes the family that loses least under the spec's own loss and a uniform prior over the
+answers, and its notes say what the others lose. Only public things enter: the declared domain, the
+promise, the loss, and differences that follow from the declaration. Of differences seen in a table
+nothing may show in the choice, for the name of the mechanism is public; there ``best`` is a channel
+where it provably loses no more than any other whatever the differences are, else modular noise.
+
+On answers without an end to wrap round (circles, categories) no channel loses less than modular
+noise: the mean of a channel's translates keeps what it keeps and loses as much, and is modular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TypeAlias
+
+from release.answers import AnswerDomain, JointDomain
+from release.channel import COST_POWERS, MOST_ROWS, Channel, Pair, answer_costs, line_pairs
+from release.errors import DesignError
+from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import GAP, Design, design
+from release.law import Law
+from release.losses import Loss, LossName
+from release.mechanisms.answer_laws import MOST_ENTRIES, design_channel
+from release.mechanisms.answer_problem import ChannelDesign, ChannelProblem
+from release.mechanisms.fitted import (
+    MODULAR,
+    MODULAR_WITH_DELTA,
+    ON_LINE,
+    ON_LINE_WITH_DELTA,
+    Promise,
+    fitted,
+)
+from release.mechanisms.program import Floats
+
+BEST, MODULAR_NOISE, CHANNEL = "best", "modular", "channel"
+OURS = (MODULAR_NOISE, CHANNEL)
+"""The families of which one is as good as any other."""
+
+_MOST_COMPARED = 256
+"""Baselines that have to be searched for are compared up to this many answers."""
+
+_LEAST_DELTA = Fraction(1, 10**11)
+"""Below it an approximate promise is kept as a pure one by channels: a program would not see it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a mechanism is chosen for: the public side of a query, and its differences."""
+
+    domain: AnswerDomain | JointDomain
+    differences: Differences
+    guarantee: Guarantee
+    loss: Loss
+    loss_name: LossName | None
+
+    @property
+    def is_line(self) -> bool:
+        """Whether channels apply: answers in order, and a loss of answers rather than of noise."""
+        return is_line(self.domain, self.loss_name) and bool(self.differences.apart)
+
+    @cached_property
+    def problem(self) -> ChannelProblem:
+        """What is asked of a channel, under the uniform prior."""
+        size = self.domain.size
+        power = COST_POWERS[self.loss_name or LossName.ERROR_RATE]
+        share = (Fraction(1, size),) * size
+        apart = self.differences.apart or ()
+        return ChannelProblem(apart, in_effect(self.guarantee), answer_costs(power, size), share)
+
+    @property
+    def promise(self) -> Promise:
+        """What a baseline has to keep."""
+        return Promise(self.domain.size, self.differences, self.guarantee)
+
+
+@dataclass(frozen=True)
+class ChosenChannel:
+    """A channel for a query, with what is known about it; the sibling of a :class:`Design`."""
+
+    channel: Channel
+    differences: Differences
+    guarantee: Guarantee
+    loss: Loss
+    method: str
+    objective: Fraction
+    lower_bound: Fraction
+    solver: str
+    settled: bool
+    notes: tuple[str, ...] = ()
+    bound_proved: bool = True
+
+    @property
+    def gap(self) -> Fraction:
+        """How much better any channel could be at most."""
+        return max(Fraction(0), self.objective - self.lower_bound)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs of neighbouring answers, both orders."""
+        return line_pairs(self.channel.answers, self.differences.apart or ())
+
+    def is_within(self, gap: Fraction = GAP) -> bool:
+        """Whether no other can lose less by more than ``gap``, or this family was asked for."""
+        return self.settled or self.gap <= max(gap * self.objective, Fraction(1, 10**9))
+
+
+Chosen: TypeAlias = Design | ChosenChannel
+"""A proved mechanism of one query: modular noise, or a channel."""
+
+Solve: TypeAlias = Callable[..., Design]
+"""As :func:`release.ladder.design`, or a cache's."""
+
+SolveChannel: TypeAlias = Callable[[ChannelProblem], ChannelDesign]
+"""As :func:`release.mechanisms.answer_laws.design_channel`, or a cache's."""
+
+
+@dataclass(frozen=True)
+class Solvers:
+    """Who solves the programs, and how near to the best a law has to be."""
+
+    law: Solve = design
+    channel: SolveChannel = design_channel
+    gap: Fraction = GAP
+
+
+def is_line(domain: AnswerDomain | JointDomain, loss: LossName | None) -> bool:
+    """Whether a channel fits: few enough answers in order, and a loss of published answers."""
+    return domain.is_line and loss in COST_POWERS and domain.size <= MOST_ROWS
+
+
+def in_effect(guarantee: Guarantee) -> Guarantee:
+    """What a channel keeps: a pure promise where there is no program for the definition."""
+    probabilistic = guarantee.definition is Definition.PROBABILISTIC
+    if guarantee.epsilon and (probabilistic or guarantee.delta < _LEAST_DELTA):
+        return Guarantee(Definition.PURE, guarantee.epsilon, Fraction(0))
+    return guarantee
+
+
+def choose(asked: Asked, mechanism: str = BEST, solvers: Solvers | None = None) -> Chosen:
+    """The mechanism that the spec names, or the best of all that fit; proved.
+
+    Raises:
+        DesignError: it cannot keep the promise.
+    """
+    using = solvers or Solvers()
+    if mechanism != BEST:
+        return _made(asked, mechanism, using)
+    found, failed = compare(asked, using)
+    if not found:
+        raise DesignError(failed[0][1])
+    name, winner = min(found.items(), key=lambda pair: pair[1].objective)
+    return replace(winner, notes=(*winner.notes, _told(name, found)))
+
+
+def choose_unseen(asked: Asked, solvers: Solvers | None = None) -> Chosen:
+    """What ``best`` is where the differences are confidential; the kind hangs on none of them."""
+    few = asked.domain.size**3 <= MOST_ENTRIES
+    known = asked.guarantee.definition is not Definition.PROBABILISTIC
+    by_channel = asked.is_line and few and (known or asked.guarantee.delta == 0)
+    return _made(asked, CHANNEL if by_channel else MODULAR_NOISE, solvers or Solvers())
+
+
+def compare(
+    asked: Asked, solvers: Solvers, names: Sequence[str] | None = None
+) -> tuple[dict[str, Chosen], list[tuple[str, str]]]:
+    """What each family makes of the query, by name, and why some make nothing.
+
+    Of ``names`` where they are given. Baselines that have to be searched for are left out of large
+    domains.
+    """
+    found: dict[str, Chosen] = {}
+    failed = []
+    for name in families(asked):
+        if names is not None and name not in names:
+            continue
+        try:
+            found[name] = _made(asked, name, solvers)
+        except DesignError as error:
+            failed.append((name, str(error)))
+    return found, failed
+
+
+def families(asked: Asked) -> Iterator[str]:
+    """The families that can answer the query."""
+    yield MODULAR_NOISE
+    if isinstance(asked.domain, JointDomain):
+        return
+    few = asked.domain.size <= _MOST_COMPARED
+    with_delta = asked.guarantee.delta > 0 and asked.guarantee.epsilon > 0 and few
+    if asked.is_line:
+        yield CHANNEL
+    if asked.guarantee.epsilon == 0:
+        return
+    if asked.is_line:
+        yield from ON_LINE if few else ON_LINE[:1]
+        yield from ON_LINE_WITH_DELTA if with_delta else ()
+    yield from MODULAR if few else MODULAR[:1]
+    yield from MODULAR_WITH_DELTA if with_delta else ()
+
+
+def _told(name: str, found: dict[str, Chosen]) -> str:
+    """Which won and by how much."""
+    order = sorted(found.items(), key=lambda pair: pair[1].objective)
+    losses = ", ".join(f"{other} {_short(made.objective)}" for other, made in order)
+    won = f"best of {len(found)} by {order[0][1].loss.name} loss: {losses}"
+    if len(order) == 1 or order[0][1].objective == 0:
+        return won
+    second = order[1]
+    times = second[1].objective / order[0][1].objective
+    return f"{won}; the next, {second[0]}, loses {float(times):.5g} times what {name} loses"
+
+
+def _short(value: Fraction) -> str:
+    return f"{float(value):.4g}"
+
+
+def _made(asked: Asked, name: str, solvers: Solvers) -> Chosen:
+    if name == MODULAR_NOISE:
+        return solvers.law(asked.differences, asked.guarantee, asked.loss, gap=solvers.gap)
+    if name == CHANNEL:
+        return _channel(asked, solvers)
+    made = fitted(name, asked.promise)
+    objective = asked.loss.of(made) if isinstance(made, Law) else _loss(asked, made)
+    told = (f"pinned to the baseline {name}; nothing is proved of others",)
+    if isinstance(made, Law):
+        return Design(
+            law=made,
+            differences=asked.differences,
+            guarantee=asked.guarantee,
+            loss=asked.loss,
+            method=f"baseline {name}",
+            objective=objective,
+            lower_bound=Fraction(0),
+            bound_proved=True,
+            solver="none",
+            notes=told,
+            settled=True,
+        )
+    return _as_chosen(asked, made, f"baseline {name}", objective, told)
+
+
+def _loss(asked: Asked, made: Channel) -> Fraction:
+    return asked.problem.loss_of(made)
+
+
+def _as_chosen(
+    asked: Asked, made: Channel, method: str, objective: Fraction, notes: tuple[str, ...]
+) -> ChosenChannel:
+    return ChosenChannel(
+        channel=made,
+        differences=asked.differences,
+        guarantee=asked.guarantee,
+        loss=asked.loss,
+        method=method,
+        objective=objective,
+        lower_bound=Fraction(0),
+        solver="none",
+        settled=True,
+        notes=notes,
+    )
+
+
+def _channel(asked: Asked, solvers: Solvers) -> ChosenChannel:
+    if not asked.is_line:
+        raise DesignError("a channel needs at most 1,024 answers in order, and a loss of answers")
+    found = solvers.channel(asked.problem)
+    notes = found.notes
+    if found.problem.guarantee != asked.guarantee:
+        notes = (*notes, "made for the pure promise, which implies this one")
+    chosen = _as_chosen(asked, found.channel, found.method, found.objective, notes)
+    return replace(
+        chosen,
+        lower_bound=found.lower_bound,
+        solver=found.solver,
+        settled=found.by_theorem or bool(found.notes),
+    )
+
+
+def published_masses(made: Chosen) -> Floats:
+    """The chance of each published answer for each true one; for pictures, never for proofs."""
+    if isinstance(made, ChosenChannel):
+        return made.channel.to_floats()
+    return Channel.of_law(made.law).to_floats()
