@@ -35,7 +35,6 @@ from release.mechanisms.fitted import (
     Promise,
     fitted,
 )
-from release.mechanisms.program import Floats
 
 BEST, MODULAR_NOISE, CHANNEL = "best", "modular", "channel"
 OURS = (MODULAR_NOISE, CHANNEL)
@@ -92,6 +91,7 @@ class ChosenChannel:
     solver: str
     settled: bool
     notes: tuple[str, ...] = ()
+    compared: tuple[tuple[str, Fraction], ...] = ()
     bound_proved: bool = True
 
     @property
@@ -154,7 +154,9 @@ def choose(asked: Asked, mechanism: str = BEST, solvers: Solvers | None = None) 
     if not found:
         raise DesignError(failed[0][1])
     name, winner = min(found.items(), key=lambda pair: pair[1].objective)
-    return replace(winner, notes=(*winner.notes, _told(name, found)))
+    order = sorted(found.items(), key=lambda pair: pair[1].objective)
+    compared = tuple((other, made.objective) for other, made in order)
+    return replace(winner, notes=(*winner.notes, _told(name, found)), compared=compared)
 
 
 def choose_unseen(asked: Asked, solvers: Solvers | None = None) -> Chosen:
@@ -281,8 +283,6 @@ def _channel(asked: Asked, solvers: Solvers) -> ChosenChannel:
     )
 
 
-def published_masses(made: Chosen) -> Floats:
-    """The chance of each published answer for each true one; for pictures, never for proofs."""
-    if isinstance(made, ChosenChannel):
-        return made.channel.to_floats()
-    return Channel.of_law(made.law).to_floats()
+def noise_of(made: Chosen) -> Law | Channel:
+    """The law, or the channel."""
+    return made.channel if isinstance(made, ChosenChannel) else made.law

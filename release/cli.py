@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from release import ledger_cli
+from release import ledger_cli, plan_cli
 from release.errors import ReleaseError, SpecError
 from release.exact import parse_exact
 from release.version import VERSION
@@ -38,6 +38,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.command()(plan_cli.init)
+app.command()(plan_cli.plan)
+app.command()(plan_cli.compare)
 app.add_typer(ledger_cli.app)
 app.command("key")(ledger_cli.create_key_command)
 

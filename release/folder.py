@@ -59,6 +59,7 @@ from release.log import (
     canonical,
     definition_name,
 )
+from release.packaging import DATAPACKAGE, REGISTRY, datapackage, registry
 from release.reading import SpecFile
 from release.released import released_bytes
 from release.report import PublicQuery, report_html
@@ -225,7 +226,14 @@ class _Writer:
         record = query_record(result, law, output)
         codes = tuple(result.noisy.tolist())
         self._seen.append(
-            PublicQuery(query, record, result.keys, codes, None if instance else law_json)
+            PublicQuery(
+                query,
+                record,
+                result.keys,
+                codes,
+                None if instance else law_json,
+                () if instance else result.design.compared,
+            )
         )
 
     @property
@@ -235,6 +243,13 @@ class _Writer:
     def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)
         write(self._public / "release.json", canonical(record))
+        sizes = {
+            one.output.path: (self._public / one.output.path).stat().st_size
+            for one in record.queries
+        }
+        spec = self._spec_file.spec
+        write(self._public / DATAPACKAGE, datapackage(spec, record, sizes))
+        write(self._public / REGISTRY, registry(spec, record))
         write(self._public / "report.html", report_html(record, tuple(self._seen), spent).encode())
         if self._openings:
             openings = OpeningsRecord(

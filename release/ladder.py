@@ -77,6 +77,8 @@ class Design:
     notes: tuple[str, ...] = ()
     settled: bool = False
     """Whether this family was asked for, whatever others lose."""
+    compared: tuple[tuple[str, Fraction], ...] = ()
+    """What each family that was looked at loses, where several were."""
 
     @property
     def gap(self) -> Fraction:

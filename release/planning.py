@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from release.accuracy import radius_of
 from release.agreement import accuracy_of, channel_accuracy
-from release.answers import AnswerDomain, JointDomain, Topology
+from release.answers import AnswerDomain, JointDomain
 from release.charge import Charge, touched_cells
 from release.choice import (
     OURS,
@@ -28,12 +29,13 @@ from release.choice import (
     choose,
     choose_unseen,
     compare,
+    noise_of,
 )
 from release.errors import DesignError, SpecError
 from release.exact import parse_exact
 from release.guarantee import Definition, Differences, Guarantee
 from release.log import Accuracy
-from release.losses import LossName, probability_within
+from release.losses import LossName
 from release.pipeline import asked_of
 from release.queries import differences_without_data, structural_differences
 from release.queries.differences import seen_differences
@@ -47,8 +49,6 @@ LEAST_SEEN, MOST_ALLOWED = "least seen", "most allowed"
 
 _GRID = 24
 """Points of ε at which a split of the budget looks at a query."""
-
-_INTERVAL = Fraction(95, 100)
 
 
 @dataclass(frozen=True)
@@ -205,37 +205,10 @@ def name_of(made: Chosen) -> str:
 def candidate(name: str, made: Chosen, domain: AnswerDomain | JointDomain) -> Candidate:
     """A mechanism with what a reader can expect of it."""
     if isinstance(made, ChosenChannel):
-        return Candidate(name, made, channel_accuracy(made.channel), within_of(made, domain))
-    accuracy = accuracy_of(made.law, domain.parts)
-    return Candidate(name, made, accuracy, within_of(made, domain))
-
-
-def within_of(
-    made: Chosen, domain: AnswerDomain | JointDomain, share: Fraction = _INTERVAL
-) -> int | None:
-    """The least w for which an answer is at most w codes off with chance ``share``.
-
-    Under a uniform prior; None where some part of the answer has no distances.
-    """
-    if any(part.topology is Topology.NOMINAL for part in domain.parts):
-        return None
-    low, high = -1, max(part.size for part in domain.parts) - 1
-    while low + 1 < high:
-        middle = (low + high) // 2
-        if chance_within(made, domain, middle) >= share:
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def chance_within(made: Chosen, domain: AnswerDomain | JointDomain, radius: int) -> Fraction:
-    """The chance that an answer is at most ``radius`` codes off, under a uniform prior."""
-    if not isinstance(made, ChosenChannel):
-        return probability_within(made.law, domain.parts, radius)
-    rows, size = made.channel.rows, made.channel.answers
-    near = sum(int(rows[q, max(0, q - radius) : q + radius + 1].sum()) for q in range(size))
-    return Fraction(near, size * made.channel.total)
+        accuracy = channel_accuracy(made.channel)
+    else:
+        accuracy = accuracy_of(made.law, domain.parts)
+    return Candidate(name, made, accuracy, radius_of(noise_of(made), domain))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ a query a unit counts. A count with ``of`` the privacy unit counts units. ``attr
 sensitive column of attribute neighbours, ``replacement`` says what a unit that comes in may hold,
 ``relation`` the table of a database file, and ``contract`` the rules of a table's values. A query
 without ``guarantee`` is published as a part of the tuples that name it, and not by itself; the
-``declared`` differences of a tuple are lists with a coordinate for each part.
+``declared`` differences of a tuple are lists with a coordinate for each part. ``title`` and
+``units`` of a query go into the descriptions of its answers.
 """
 
 from __future__ import annotations
@@ -278,6 +279,8 @@ class QueryBase(Model):
     """What all kinds of query have in common."""
 
     name: Name
+    title: Text | None = None
+    units: Text | None = None
     table: str
     by: list[str]
     where: str | None = None

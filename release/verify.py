@@ -47,6 +47,7 @@ from release.log import (
     ReleaseRecord,
     parse,
 )
+from release.packaging import DATAPACKAGE, REGISTRY, datapackage, registry
 from release.provenance import Trust, check_provenance
 from release.queries import rows_read, structural_differences
 from release.reading import SpecFile, parse_spec
@@ -101,6 +102,8 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
     keys, tables = _check_tables(public, release, spec)
     verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
+    _check_descriptions(public, release, spec)
+    verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     _check_charges(release, SpecFile(spec, b"", public, keys))
     verdict.proved.append(
         f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
@@ -196,7 +199,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
-    expected = {"release.json", "report.html", "spec.yaml"}
+    expected = {"release.json", "report.html", "spec.yaml", DATAPACKAGE, REGISTRY}
     if release.ledger.sequence is not None:
         expected |= {ATTESTATION, PROOF}
     for query in release.queries:
@@ -261,6 +264,16 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
             raise VerificationError(file, f"software.{name}", shown(text), "a version")
     expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.released))
+
+
+def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> None:
+    sizes = {one.output.path: (public / one.output.path).stat().st_size for one in release.queries}
+    for file, made in (
+        (DATAPACKAGE, datapackage(spec, release, sizes)),
+        (REGISTRY, registry(spec, release)),
+    ):
+        if _bytes(file, public / file) != made:
+            raise VerificationError(file, "bytes", "others", "what release.json and the spec say")
 
 
 def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list[str]:

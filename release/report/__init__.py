@@ -1,26 +1,38 @@
 """The report for people: one self-contained HTML file, from public records only.
 
 It sees released answers and, for worst-case queries, their laws; nothing else is passed in. The
-same inputs give the same bytes, pictures included.
+same inputs give the same bytes, pictures included. A reader's half says what was published, how
+near it is and what it means for a person; an auditor's half shows the laws and what they keep.
 """
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
+from release.accuracy import radius_of
 from release.answers import Topology
+from release.channel import Channel
 from release.domains import Levels, plain_answers
 from release.exact import format_exact
+from release.guarantee import Differences
+from release.law import Law
 from release.ledger import Spending
 from release.log import ChannelRecord, LawRecord, QueryRecord, ReleaseRecord
+from release.report.pictures import (
+    answers_svg,
+    budget_svg,
+    delta_svg,
+    heat_map_svg,
+    law_svg,
+    losses_svg,
+)
 from release.spec import (
     Part,
     Query,
@@ -32,23 +44,25 @@ from release.spec import (
     plain_parts,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 MAX_ROWS = 200
 """Longer tables are cut in the report; the Parquet file has them whole."""
+
+_BARS, _FIELDS = 60, 40
 
 
 @dataclass(frozen=True)
 class PublicQuery:
-    """What everyone may see of one query. ``law`` is None where it depends on the data."""
+    """What everyone may see of one query. ``law`` is None where it depends on the data.
+
+    ``compared`` is what each family of mechanisms loses, where several were looked at.
+    """
 
     query: Query
     record: QueryRecord
     keys: tuple[tuple[str, ...], ...]
     codes: tuple[int, ...]
     law: LawRecord | ChannelRecord | None
+    compared: tuple[tuple[str, Fraction], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,105 +96,150 @@ def report_html(
     record: ReleaseRecord, queries: tuple[PublicQuery, ...], spent: Spending | None = None
 ) -> str:
     """The report as HTML; with what the scope has ``spent`` where there is a ledger."""
-    import jinja2
-
-    template = resources.files("release.report").joinpath("report.html").read_text("utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    shown = [
-        {
-            "name": public.record.name,
-            "record": public.record,
-            "law": public.law,
-            "by": public.record.by,
-            "columns": public.columns,
-            "rows": public.rows[:MAX_ROWS],
-            "left_out": max(0, len(public.rows) - MAX_ROWS),
-            "picture": answers_svg(public),
-        }
-        for public in queries
-    ]
-    budget = (
-        None
-        if spent is None
-        else {
+    budget = None
+    if spent is not None:
+        budget = {
             "spent": format_exact(spent.epsilon[-1]),
             "cap": format_exact(spent.cap),
+            "left": format_exact(spent.cap - spent.epsilon[-1]),
             "charges": len(spent.days),
             "picture": budget_svg(spent),
         }
+    return render(
+        "report.html",
+        release=record,
+        queries=[_shown(public) for public in queries],
+        budget=budget,
+        odds=odds(Fraction(record.guarantee.epsilon)),
+        chance=chance(Fraction(record.guarantee.delta)),
     )
-    return environment.from_string(template).render(release=record, queries=shown, budget=budget)
 
 
-def budget_svg(spent: Spending) -> str:
-    """A picture of what a scope has spent over time, and of its cap."""
-    days = [np.datetime64(day) for day in spent.days]
-    with _figure(2.4) as (figure, axes, sink):
-        # From the day before the first charge, so that a first step is there to be seen.
-        x = [days[0] - 1, *days, days[-1] + 1]
-        y = [0.0, *map(float, spent.epsilon), float(spent.epsilon[-1])]
-        axes.step(x, y, where="post", color="#2b5d8a", linewidth=2)
-        axes.fill_between(x, y, step="post", color="#2b5d8a", alpha=0.15)
-        axes.axhline(float(spent.cap), color="#a33", linestyle="--")
-        axes.annotate("cap", (x[0], float(spent.cap)), (2, -12), textcoords="offset points")
-        axes.set_ylim(0, 1.08 * max(float(spent.cap), y[-1]) or 1.0)
-        ends = {spent.days[0]: days[0], spent.days[-1]: days[-1]}
-        axes.set_xticks([*ends.values()], [*ends])
-        axes.set_ylabel("ε spent")
-        _save(figure, sink)
-    return _inside_html(sink)
+def render(template: str, **values: Any) -> str:
+    """A page from one of the templates beside this file."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(
+            lambda name: resources.files("release.report").joinpath(name).read_text("utf-8")
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
 
 
-def answers_svg(public: PublicQuery) -> str | None:
-    """A picture of the released answers by key; None where a picture would not help."""
-    if len(public.record.by) != 1 or not 2 <= len(public.keys) <= 60:
+def odds(epsilon: Fraction) -> str:
+    """e^ε, rounded up, for a sentence."""
+    value = math.exp(float(epsilon))
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{math.ceil(value * 100) / 100:g}"
+
+
+def chance(delta: Fraction) -> str | None:
+    """δ as one in so many; None where it is 0."""
+    return f"{int(1 / delta):,}" if delta else None
+
+
+def _shown(public: PublicQuery) -> dict[str, Any]:
+    """What the page says of one query."""
+    rows = public.rows
+    return {
+        "name": public.record.name,
+        "record": public.record,
+        "law": public.law,
+        "by": public.record.by,
+        "columns": public.columns,
+        "rows": rows[:MAX_ROWS],
+        "left_out": max(0, len(rows) - MAX_ROWS),
+        "picture": _answers_picture(public),
+        "odds": odds(Fraction(public.record.epsilon)),
+        "exact": None if public.law is None else _share(public.law.accuracy.p_exact),
+        "near": None if public.law is None else _share(public.law.accuracy.p_within_1),
+        **_of_law(public),
+    }
+
+
+def _of_law(public: PublicQuery) -> dict[str, Any]:
+    """The worked example and the pictures of a law; nothing where it is not public."""
+    if public.law is None:
+        return {"example": None, "law_picture": None, "delta_picture": None, "losses": None}
+    law, domain = public.law, answer_domain(public.query)
+    noise, differences = noise_in(law)
+    name, guarantee = public.record.name, public.query.promised.to_guarantee()
+    radius = radius_of(noise, domain)
+    plain = isinstance(noise, Channel) or len(noise.group.moduli) == 1
+    return {
+        "example": _example(public, radius),
+        "law_picture": law_svg(name, noise, differences, guarantee) if plain else None,
+        "delta_picture": delta_svg(name, noise, differences, guarantee),
+        "losses": _losses(public),
+        "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in public.compared),
+    }
+
+
+def noise_in(law: LawRecord | ChannelRecord) -> tuple[Law | Channel, Differences]:
+    """The exact law or channel of a file, with the differences that it is proved for."""
+    if isinstance(law, ChannelRecord):
+        steps = (a - b for a, b in law.pairs)
+        return law.to_channel(), Differences.on_line(law.group[0], steps)
+    return law.to_law(), law.to_differences()
+
+
+def _losses(public: PublicQuery) -> str | None:
+    if len(public.compared) < 2 or public.law is None:
         return None
+    return losses_svg(public.record.name, public.law.design.loss, public.compared)
+
+
+def _example(public: PublicQuery, radius: int | None) -> str | None:
+    """How to read one number: the first published answer, with its interval in 95 of 100."""
+    if radius is None or len(public.columns) != len(public.record.by) + 1:
+        return None
+    *key, published = public.rows[0]
+    about = f" for {', '.join(key)}" if key else ""
+    if radius == 0:
+        return f"Published {published}{about}: exactly the true answer in 95 of 100 such answers."
+    domain, query = plain_answers(plain_parts(public.query)[0].domain), public.query
+    labels = _labels(plain_parts(query)[0])
+    code, last = public.codes[0], domain.size - 1
+    if domain.topology is Topology.CYCLIC:
+        return (
+            f"Published {published}{about}: the true answer is within {radius} steps of it, the "
+            "shorter way round, in 95 of 100 such answers."
+        )
+    low, high = labels[max(0, code - radius)], labels[min(last, code + radius)]
+    if isinstance(query, RealQuery) or isinstance(getattr(query, "domain", None), Levels):
+        return (
+            f"Published {published}{about}: the true answer is at most {radius} levels away, "
+            f"between those from {low} and from {high}, in 95 of 100 such answers."
+        )
+    return (
+        f"Published {published}{about}: the true answer is within ±{radius}, from {low} to {high}, "
+        "in 95 of 100 such answers."
+    )
+
+
+def _share(text: str) -> str:
+    """A probability as so many of 100, rounded down."""
+    value = 100 * float(text)
+    return f"{int(value)} of 100" if value >= 1 else "less than 1 of 100"
+
+
+def _answers_picture(public: PublicQuery) -> str | None:
+    """Released answers by one key or two; None where a picture would not help."""
     if isinstance(public.query, TupleQuery):
         return None
-    domain = plain_answers(public.query.domain)
-    places = range(len(public.keys))
-    with _figure(2.8) as (figure, axes, sink):
-        if domain.topology is Topology.ORDERED:
-            values = [float(domain.labels[code]) for code in public.codes]
-            axes.bar(places, values, color="#2b5d8a")
-        else:
-            axes.plot(places, public.codes, "o", color="#2b5d8a")
-            axes.set_ylim(-0.5, domain.size - 0.5)
-            if domain.topology is Topology.NOMINAL:
-                axes.set_yticks(
-                    range(domain.size), [str(label) for label in domain.labels], parse_math=False
-                )
-        axes.set_xticks(places, [key[0] for key in public.keys], parse_math=False)
-        axes.set_xlabel(public.record.by[0], parse_math=False)
-        axes.set_ylabel("published answer")
-        _save(figure, sink)
-    return _inside_html(sink)
+    domain, by, name = plain_answers(public.query.domain), public.record.by, public.record.name
+    if len(by) == 1 and 2 <= len(public.keys) <= _BARS:
+        return answers_svg(name, domain, by[0], [key[0] for key in public.keys], public.codes)
+    if len(by) != 2 or not all(2 <= count <= _FIELDS for count in _sides(public.keys)):
+        return None
+    return heat_map_svg(name, domain, (by[0], by[1]), public.keys, public.codes)
 
 
-@contextmanager
-def _figure(height: float) -> Iterator[tuple[Figure, Axes, io.StringIO]]:
-    """An empty picture whose bytes depend on what is drawn alone."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "dp-release", "svg.fonttype": "none", "font.size": 10}):
-        figure = Figure(figsize=(8, height), layout="constrained")
-        axes = figure.subplots()
-        axes.grid(axis="y", color="#dddddd")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        yield figure, axes, io.StringIO()
-
-
-def _save(figure: Figure, sink: io.StringIO) -> None:
-    with warnings.catch_warnings():
-        # The file holds text, not glyphs; that a font here lacks some of them does not matter.
-        warnings.simplefilter("ignore")
-        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
-
-
-def _inside_html(sink: io.StringIO) -> str:
-    """Without the XML declaration and the document type, which have no place there."""
-    return sink.getvalue().partition("<svg")[1] + sink.getvalue().partition("<svg")[2]
+def _sides(keys: Sequence[tuple[str, ...]]) -> tuple[int, int]:
+    return len({key[0] for key in keys}), len({key[1] for key in keys})
