@@ -55,12 +55,11 @@ def _at(asked: Asked, epsilon: Fraction) -> Asked:
     return replace(asked, guarantee=replace(asked.guarantee, epsilon=epsilon))
 
 
-def kept_at_equal_loss(asked: Asked, solvers: Solvers) -> Iterator[Kept]:
-    """For each family δ by ε, when it is given the ε at which it loses what the best loses.
+def kept_at_equal_loss(asked: Asked, found: dict[str, Chosen], solvers: Solvers) -> Iterator[Kept]:
+    """For each family of ``found`` δ by ε, at an ε of its own: where it loses what the best loses.
 
     Approximate δ. A family that never loses so little is left out.
     """
-    found, _ = compare(asked, solvers)
     target = min(made.objective for made in found.values())
     top = float(asked.guarantee.epsilon) * 2
     grid = np.linspace(0, top, 25)

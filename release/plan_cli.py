@@ -107,7 +107,8 @@ def compare(
 
         with _working("drawing"):
             there, _ = compare_families(asked, solvers)
-            kept = tuple(kept_at_equal_loss(asked, solvers))
+            there = {one.mechanism: there[one.mechanism] for one in order if one.mechanism in there}
+            kept = tuple(kept_at_equal_loss(asked, there, solvers))
             page = compare_html(named[query], asked, order, kept, side_by_side(asked, there))
         _write(html, page)
     if as_json:

@@ -150,7 +150,9 @@ def _gaussian_modular(promise: Promise) -> Law | Channel | None:
 
 def _gumbel_clamped(promise: Promise) -> Law | Channel | None:
     def make(scale: Fraction) -> Channel:
-        return clamped(gumbel(min(max(float(scale), 0.05), 1000.0)), promise.answers)
+        # Beyond a few times the answers all are alike but the last, and nothing more is kept.
+        within = min(max(float(scale), 0.05), 4.0 * promise.answers, 1000.0)
+        return clamped(gumbel(within), promise.answers)
 
     epsilon = float(promise.guarantee.epsilon)
     return _with_noise(promise, make, 2 * promise.farthest_on_line / epsilon)
