@@ -269,10 +269,8 @@ def test_a_call_that_cannot_be_meant(
 def test_init_writes_a_spec_once(capsys: Capture, tmp_path: Path) -> None:
     path = Small([], [QUERIES[0]]).write(tmp_path)
     assert path.exists()
-    spec = tmp_path / "new.yaml"
-    first = ran(
-        capsys, "init", str(tmp_path / "rows.parquet"), "--unit", "unit", "--out", str(spec)
-    )
+    spec, table = tmp_path / "new.yaml", str(tmp_path / "rows.parquet")
+    first = ran(capsys, "init", table, "--unit", "unit", "--out", str(spec))
     assert first.returncode == 0, first.stderr
     assert read_spec(spec).spec.privacy.unit == "unit"
     again = ran(capsys, "init", table, "--out", str(spec))
