@@ -5,7 +5,7 @@ OUT ?= out
 TESTS ?= tests
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types check bench clean
+.PHONY: demo test lint types check bench site clean
 
 demo: .venv/ready
 	@rm -rf $(OUT)/demo
@@ -28,6 +28,11 @@ check: lint types test
 bench: .venv/ready
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+site: .venv/ready
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[site]'
+	@$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "out/site/index.html"
 
 clean:
 	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,8 @@
 """Draws the pictures of the documents: ``python docs/pictures.py``.
 
 ``docs/release.png``: runs the sample release and shows its published answers beside the true ones,
-which may be shown because the sample homes are invented, and the public noise law beside its copy
-shifted by one.
+which may be shown because the sample homes are invented, and the public law of one answer beside
+that of its neighbour.
 
 ``docs/laws.png`` and ``docs/scale.png``: the figures of ``benchmarks/bench_laws.py --full`` and
 ``bench_scale.py --full``, kept in ``docs/*.csv``.
@@ -46,22 +46,15 @@ def main() -> None:
     left.set_title("Heavy evenings by circuit, 5 January 2013, ε = 2", loc="left")
     left.legend(frameon=False)
     total = int(law["total"])
-    masses = np.array([int(w) / total for w in law["weights"]])
-    noise = np.arange(-12, 13)
-    shown = masses[noise % masses.size]
-    right.semilogy(noise, shown, "o-", ms=3, color=BLUE, label="noise law f")
-    right.semilogy(
-        noise,
-        masses[(noise - 1) % masses.size],
-        "o-",
-        ms=3,
-        color=GREY,
-        label="shifted by one home",
-    )
-    right.semilogy(noise, np.exp(2) * shown, ":", color=RED, label="e^ε · f: never crossed")
+    few, more = ([int(w) / total for w in law["rows"][true]] for true in (5, 6))
+    shown = np.arange(18)
+    right.semilogy(shown, few[:18], "o-", ms=3, color=BLUE, label="if 5 homes are heavy")
+    right.semilogy(shown, more[:18], "o-", ms=3, color=GREY, label="if it is one more")
+    ceiling = np.exp(2) * np.array(few[:18])
+    right.semilogy(shown, ceiling, ":", color=RED, label="e^ε × the first: never crossed")
     right.set_ylim(1e-11, 20)
-    right.set_xlabel("noise")
-    right.set_title("Its noise law, public and re-proved", loc="left")
+    right.set_xlabel("published")
+    right.set_title("What is published for an answer, re-proved", loc="left")
     right.legend(frameon=False, fontsize=8)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from release.cache import DesignCache
     from release.constraints import Constraint, at_most, equal_masses, monotone, zero_mean
     from release.errors import DesignError, ReleaseError
+    from release.estimation import (
+        Estimate,
+        Estimates,
+        estimate,
+        estimate_release,
+        likelihood,
+        sum_of,
+    )
     from release.guarantee import Definition, Deltas, Differences, Guarantee, deltas
     from release.ladder import Design, design
     from release.law import Law
@@ -46,6 +54,14 @@ _HOMES = {
     "cache": ("DesignCache",),
     "constraints": ("Constraint", "at_most", "equal_masses", "monotone", "zero_mean"),
     "errors": ("DesignError", "ReleaseError"),
+    "estimation": (
+        "Estimate",
+        "Estimates",
+        "estimate",
+        "estimate_release",
+        "likelihood",
+        "sum_of",
+    ),
     "guarantee": ("Definition", "Deltas", "Differences", "Guarantee", "deltas"),
     "ladder": ("Design", "design"),
     "law": ("Law",),
@@ -71,6 +87,8 @@ __all__ = [
     "DesignCache",
     "DesignError",
     "Differences",
+    "Estimate",
+    "Estimates",
     "Group",
     "Guarantee",
     "Law",
@@ -83,12 +101,16 @@ __all__ = [
     "deltas",
     "design",
     "equal_masses",
+    "estimate",
+    "estimate_release",
     "least_delta",
     "least_epsilon",
     "levels",
+    "likelihood",
     "monotone",
     "named_loss",
     "prior_loss",
+    "sum_of",
     "table_loss",
     "worst_case",
     "zero_mean",

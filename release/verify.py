@@ -102,13 +102,13 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
     keys, tables = _check_tables(public, release, spec)
     verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
-    _check_descriptions(public, release, spec)
-    verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     _check_charges(release, SpecFile(spec, b"", public, keys))
     verdict.proved.append(
         f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
         f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
     )
+    _check_descriptions(public, release, spec)
+    verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     committed = any(isinstance(query.law, LawCommitment) for query in release.queries)
     # A release whose laws are all public has no auditor's half to open.
     openings = _openings(release, auditor) if auditor is not None and committed else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -19,12 +20,15 @@ DOCUMENTS = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), PROJECT / 
 def test_the_readmes_commands_run_as_shown(tmp_path: Path) -> None:
     text = (PROJECT / "README.md").read_text("utf-8")
     commands = re.findall(
-        r"^dp-release ((?:run|verify|check|key|ledger) .+?)(?: +#(.*))?$", text, re.MULTILINE
+        r"^dp-release ((?:run|verify|check|key|ledger|plan|compare) .+?)(?: +#(.*))?$",
+        text,
+        re.MULTILINE,
     )
-    assert len(commands) == 11
+    assert len(commands) == 14
     for command, remark in commands:
         arguments = [
-            str(tmp_path / word) if word.startswith("out") else word for word in command.split()
+            str(tmp_path / word) if word.startswith("out") else word
+            for word in shlex.split(command)
         ]
         done = subprocess.run(
             [sys.executable, "-m", "release", *arguments],

@@ -129,8 +129,8 @@ def test_what_is_known_of_the_curator_decides_what_is_proved(signed: Signed) -> 
 
 def test_the_report_tells_what_the_scope_has_spent(signed: Signed) -> None:
     told = [(public / "report.html").read_text("utf-8") for public in (signed.one, signed.two)]
-    assert "ε = 1 of 9, by 1 charge with this one" in told[0]
-    assert "ε = 2 of 9, by 2 charges with this one" in told[1]
+    assert "ε = 1 spent of 9, 8 left, after 1 charge with this one" in told[0]
+    assert "ε = 2 spent of 9, 7 left, after 2 charges with this one" in told[1]
     assert all("What the scope has spent over time" in text for text in told)
 
 
