@@ -189,7 +189,9 @@ class _Program:
 
     def solve(self) -> _Found:
         """Solve to hundreds of bits."""
-        refined = refine(self.builder.build())
+        # Pure programs have many optima, between which the simplex method can wander for minutes.
+        pure = self.problem.guarantee.definition is Definition.PURE
+        refined = refine(self.builder.build(), interior=pure)
         if refined is None:
             raise DesignError(f"the solver found no channel for the {self.problem.guarantee}")
         masses = times_power(refined.values[self.masses], self.exponents)

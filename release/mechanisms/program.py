@@ -131,7 +131,7 @@ class Solution:
     basis: Any = None
 
 
-def solve(
+def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
     program: Program,
     time_limit: float | None = None,
     *,
@@ -139,6 +139,7 @@ def solve(
     gaps: tuple[float, float] = (1e-9, 1e-12),
     basis: Any = None,
     arrays: bool | None = None,
+    interior: bool = False,
 ) -> Solution | None:
     """Solve with HiGHS; ``None`` when there is no feasible point (found).
 
@@ -146,9 +147,10 @@ def solve(
     when the bound is within the relative or the absolute of the ``gaps``. Small programs
     go through PuLP, larger ones as arrays: PuLP builds row by row in Python, which from about
     ``ARRAYS_FROM`` rows on costs more than solving; ``arrays`` says otherwise. With a ``basis``
-    arrays are used at any size.
+    arrays are used at any size. ``interior`` asks for an interior point first, which some programs
+    with many optima need to end at all.
     """
-    options: dict[str, float | bool] = {
+    options: dict[str, float | bool | str] = {
         "threads": 1,
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
@@ -162,6 +164,8 @@ def solve(
     }
     if time_limit is not None:
         options["time_limit"] = float(time_limit)
+    if interior:
+        options["solver"] = "ipm"
     has_whole = bool(program.whole.any())
     if arrays is None:
         arrays = program.limit.size >= ARRAYS_FROM or basis is not None
@@ -172,7 +176,7 @@ def solve(
 
 
 def _run_through_pulp(
-    program: Program, options: dict[str, float | bool]
+    program: Program, options: dict[str, float | bool | str]
 ) -> tuple[Any, list[int | None]] | None:
     """HiGHS after the solve, and where PuLP has put each of our columns."""
     import pulp
@@ -212,7 +216,7 @@ def _run_through_pulp(
     return highs, order
 
 
-def _run_as_arrays(program: Program, options: dict[str, float | bool], basis: Any) -> Any:
+def _run_as_arrays(program: Program, options: dict[str, float | bool | str], basis: Any) -> Any:
     import highspy
 
     model = highspy.HighsLp()

@@ -105,16 +105,19 @@ def _sums(terms: Precise, groups: Numbers, count: int) -> Precise:
     return sums
 
 
-def refine(program: Program, deadline: float = inf) -> Refined | None:
+def refine(program: Program, deadline: float = inf, *, interior: bool = False) -> Refined | None:
     """Solve a program of columns ≥ 0 without upper bounds; None if the solver finds no solution.
 
     ``deadline`` is a moment of the monotonic clock; what is unsolved then counts as unsolvable.
+    ``interior`` is for the first round, as of :func:`release.mechanisms.program.solve`.
 
     What is returned is as good as the last round was; nothing depends on its being optimal but the
     loss of the law and the bound that are made of it.
     """
     program = _with_slack(program)
-    first = _solved(program, deadline, _TOLERANCES[0]) or _solved(program, deadline, _TOLERANCES[1])
+    first = None
+    for tolerance in _TOLERANCES:
+        first = first or _solved(program, deadline, tolerance, interior=interior)
     if first is None:
         return None
     state = _State.of(program, _Matrix(program)).corrected(first, 0, 0)
@@ -140,10 +143,16 @@ def refine(program: Program, deadline: float = inf) -> Refined | None:
 
 
 def _solved(
-    program: Program, deadline: float, tolerance: float, basis: Any = None
+    program: Program,
+    deadline: float,
+    tolerance: float,
+    basis: Any = None,
+    *,
+    interior: bool = False,
 ) -> Solution | None:
     left = max(deadline - time.monotonic(), 0.01)
-    found = solve(program, None if isinf(left) else left, tolerance=tolerance, basis=basis)
+    limit = None if isinf(left) else left
+    found = solve(program, limit, tolerance=tolerance, basis=basis, interior=interior)
     return found if found is not None and found.finished else None
 
 
