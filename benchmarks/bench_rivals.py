@@ -52,8 +52,9 @@ MEASURES = ("squared", "absolute", "exact")
 class Library:
     """A library: its package, its mechanisms for a count of so many answers, and how it selects.
 
-    Of the mechanisms the first is timed. ``answers`` of them are sampled for the errors. A ``table``
-    is read and grouped; the others are given the true answers. Times are compared within each kind.
+    Of the mechanisms the first is timed. ``answers`` is how many are sampled for the errors. A
+    ``table`` is read and grouped; the others are given the true answers. Times are compared within
+    each kind.
     """
 
     title: str
@@ -564,11 +565,12 @@ def print_times(present: dict[str, str], vectors: tuple[int, ...]) -> None:
             if ended.failure:
                 cells.append(f"{count:,}: {ended.failure}")
                 continue
-            base = first.setdefault((LIBRARIES[key].table, count), ended.value)
+            kind = (LIBRARIES[key].table, count)
+            if key in ("ours", "release"):
+                first[kind] = ended.value
+            ratio = f", {ended.value / first[kind]:.1f}x" if kind in first else ""
             each = ended.value / count * 1e6
-            cells.append(
-                f"{count:,}: {ended.value:.4g} s, {each:.3g} µs each, {ended.value / base:.1f}x"
-            )
+            cells.append(f"{count:,}: {ended.value:.4g} s, {each:.3g} µs each{ratio}")
         print(f"  {LIBRARIES[key].title:24} {'   '.join(cells)}", flush=True)
 
 

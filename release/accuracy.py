@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from release.answers import AnswerDomain, JointDomain, Topology
 from release.channel import Channel
 from release.law import Law
@@ -44,3 +46,30 @@ def radius_of(
         else:
             low = middle
     return high
+
+
+def likely_around(
+    noise: Law | Channel, domain: AnswerDomain, code: int, share: Fraction = IN_95_OF_100
+) -> tuple[int, int] | None:
+    """The shortest run of true answers that ``code`` was published for, with chance ``share``.
+
+    The first and the last code of it; on a circle the first may be the larger. None where answers
+    have no order, or where it is all of them.
+    """
+    if domain.topology is Topology.NOMINAL:
+        return None
+    size = domain.size
+    if isinstance(noise, Channel):
+        column = noise.rows[:, code].astype(np.float64)
+    else:
+        column = noise.to_floats()[(code - np.arange(size)) % size]
+    round_ = domain.topology is Topology.CYCLIC
+    sums = np.concatenate([[0.0], np.cumsum(np.tile(column, 2) if round_ else column)])
+    wanted = float(share) * float(column.sum()) * (1 - 1e-12)
+    starts = np.arange(size)
+    ends = np.searchsorted(sums, sums[:size] + wanted)
+    lengths = np.where(ends < sums.size, ends - starts, 2 * size)
+    first = int(lengths.argmin())
+    if lengths[first] >= size:
+        return None
+    return first, (first + int(lengths[first]) - 1) % size

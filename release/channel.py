@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from release.answers import Codes
-from release.guarantee import Deltas, largest_kept
+from release.answers import AnswerDomain, Codes, JointDomain
+from release.guarantee import Definition, Deltas, Guarantee, largest_kept
 from release.law import DEFAULT_BITS, Law
 from release.losses import LossName
 
@@ -135,11 +135,32 @@ def _units(masses: Sequence[Any]) -> list[int]:
     return [numerator * (common // denominator) for numerator, denominator in shares]
 
 
-MOST_ROWS = 1024
+MOST_ROWS = 1000
 """A channel of more answers would be a file of more than a million weights."""
+
+MOST_ENTRIES = 10_000
+"""Comparisons of masses in a linear program; with neighbours 1 apart three times as many."""
+
+LEAST_UNSEEN = Fraction(1, 1000)
+"""The least ε at which a channel can be made whatever the differences are."""
 
 COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
 """The losses of published answers in order, as powers of the error."""
+
+
+def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
+    """Whether a channel can answer: few enough answers in order, a loss of published answers."""
+    return domain.is_line and domain.size <= MOST_ROWS and loss in list(COST_POWERS)
+
+
+def channel_unseen(domain: AnswerDomain | JointDomain, loss: object, guarantee: Guarantee) -> bool:
+    """Whether ``best`` is a channel where differences are confidential; nothing hangs on them.
+
+    So small that a program takes all differences, so that no other mechanism loses less.
+    """
+    known = guarantee.definition is not Definition.PROBABILISTIC or guarantee.delta == 0
+    few = domain.size**3 <= MOST_ENTRIES
+    return channel_fits(domain, loss) and few and known and guarantee.epsilon >= LEAST_UNSEEN
 
 
 def answer_costs(power: int, answers: int) -> Codes:

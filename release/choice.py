@@ -19,13 +19,22 @@ from functools import cached_property
 from typing import TypeAlias
 
 from release.answers import AnswerDomain, JointDomain
-from release.channel import COST_POWERS, MOST_ROWS, Channel, Pair, answer_costs, line_pairs
+from release.channel import (
+    COST_POWERS,
+    MOST_ROWS,
+    Channel,
+    Pair,
+    answer_costs,
+    channel_fits,
+    channel_unseen,
+    line_pairs,
+)
 from release.errors import DesignError
 from release.guarantee import Definition, Differences, Guarantee
 from release.ladder import GAP, Design, design
 from release.law import Law
 from release.losses import Loss, LossName
-from release.mechanisms.answer_laws import MOST_ENTRIES, design_channel
+from release.mechanisms.answer_laws import design_channel
 from release.mechanisms.answer_problem import ChannelDesign, ChannelProblem
 from release.mechanisms.fitted import (
     MODULAR,
@@ -34,6 +43,7 @@ from release.mechanisms.fitted import (
     ON_LINE_WITH_DELTA,
     Promise,
     fitted,
+    is_quick,
 )
 
 BEST, MODULAR_NOISE, CHANNEL = "best", "modular", "channel"
@@ -60,7 +70,7 @@ class Asked:
     @property
     def is_line(self) -> bool:
         """Whether channels apply: answers in order, and a loss of answers rather than of noise."""
-        return is_line(self.domain, self.loss_name) and bool(self.differences.apart)
+        return channel_fits(self.domain, self.loss_name) and bool(self.differences.apart)
 
     @cached_property
     def problem(self) -> ChannelProblem:
@@ -128,11 +138,6 @@ class Solvers:
     gap: Fraction = GAP
 
 
-def is_line(domain: AnswerDomain | JointDomain, loss: LossName | None) -> bool:
-    """Whether a channel fits: few enough answers in order, and a loss of published answers."""
-    return domain.is_line and loss in COST_POWERS and domain.size <= MOST_ROWS
-
-
 def in_effect(guarantee: Guarantee) -> Guarantee:
     """What a channel keeps: a pure promise where there is no program for the definition."""
     probabilistic = guarantee.definition is Definition.PROBABILISTIC
@@ -161,9 +166,7 @@ def choose(asked: Asked, mechanism: str = BEST, solvers: Solvers | None = None) 
 
 def choose_unseen(asked: Asked, solvers: Solvers | None = None) -> Chosen:
     """What ``best`` is where the differences are confidential; the kind hangs on none of them."""
-    few = asked.domain.size**3 <= MOST_ENTRIES
-    known = asked.guarantee.definition is not Definition.PROBABILISTIC
-    by_channel = asked.is_line and few and (known or asked.guarantee.delta == 0)
+    by_channel = channel_unseen(asked.domain, asked.loss_name, asked.guarantee)
     return _made(asked, CHANNEL if by_channel else MODULAR_NOISE, solvers or Solvers())
 
 
@@ -194,15 +197,19 @@ def families(asked: Asked) -> Iterator[str]:
         return
     few = asked.domain.size <= _MOST_COMPARED
     with_delta = asked.guarantee.delta > 0 and asked.guarantee.epsilon > 0 and few
+
+    def quick(name: str) -> bool:
+        return is_quick(name, asked.promise)
+
     if asked.is_line:
         yield CHANNEL
     if asked.guarantee.epsilon == 0:
         return
     if asked.is_line:
         yield from ON_LINE if few else ON_LINE[:1]
-        yield from ON_LINE_WITH_DELTA if with_delta else ()
+        yield from filter(quick, ON_LINE_WITH_DELTA if with_delta else ())
     yield from MODULAR if few else MODULAR[:1]
-    yield from MODULAR_WITH_DELTA if with_delta else ()
+    yield from filter(quick, MODULAR_WITH_DELTA if with_delta else ())
 
 
 def _told(name: str, found: dict[str, Chosen]) -> str:
@@ -214,7 +221,8 @@ def _told(name: str, found: dict[str, Chosen]) -> str:
         return won
     second = order[1]
     times = second[1].objective / order[0][1].objective
-    return f"{won}; the next, {second[0]}, loses {float(times):.5g} times what {name} loses"
+    share = "as much as" if times < 1 + Fraction(1, 10**5) else f"{float(times):.5g} times what"
+    return f"{won}; the next, {second[0]}, loses {share} {name} loses"
 
 
 def _short(value: Fraction) -> str:
@@ -269,7 +277,9 @@ def _as_chosen(
 
 def _channel(asked: Asked, solvers: Solvers) -> ChosenChannel:
     if not asked.is_line:
-        raise DesignError("a channel needs at most 1,024 answers in order, and a loss of answers")
+        raise DesignError(
+            f"a channel needs at most {MOST_ROWS} answers in order, and a loss of answers"
+        )
     found = solvers.channel(asked.problem)
     notes = found.notes
     if found.problem.guarantee != asked.guarantee:

@@ -12,7 +12,7 @@ from release.accuracy import radius_of
 from release.channel import Channel, channel_deltas
 from release.choice import Asked, Chosen, ChosenChannel, Solvers, compare, families, noise_of
 from release.exact import exp_bounds
-from release.guarantee import deltas
+from release.guarantee import LEAST_EPSILON, deltas
 
 EPSILONS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 """Where losses are compared: these parts of the ε that the spec promises."""
@@ -34,7 +34,6 @@ class Kept:
     """δ at several ε of one family, made to lose what the best loses at the promise."""
 
     mechanism: str
-    made: Chosen
     epsilons: tuple[float, ...]
     deltas: tuple[float, ...]
 
@@ -42,7 +41,9 @@ class Kept:
 def losses_by_epsilon(asked: Asked, solvers: Solvers) -> tuple[Losses, ...]:
     """The loss of every family at multiples of the promised ε."""
     promised = asked.guarantee.epsilon
-    grid = [promised * part for part in EPSILONS if promised * part <= 100]
+    parts = EPSILONS if promised else (Fraction(1),)
+    grid = [promised * part for part in parts if not 0 < promised * part < LEAST_EPSILON]
+    grid = [epsilon for epsilon in grid if epsilon <= 100]
     found: dict[str, list[Fraction | None]] = {name: [] for name in families(asked)}
     for epsilon in grid:
         there, _ = compare(_at(asked, epsilon), solvers)
@@ -60,14 +61,16 @@ def kept_at_equal_loss(asked: Asked, found: dict[str, Chosen], solvers: Solvers)
 
     Approximate δ. A family that never loses so little is left out.
     """
+    if not asked.guarantee.epsilon:
+        return
     target = min(made.objective for made in found.values())
     top = float(asked.guarantee.epsilon) * 2
     grid = np.linspace(0, top, 25)
     for name in found:
         made = _losing(asked, name, target, solvers)
         if made is not None:
-            curve = tuple(_delta(made, Fraction(float(e)).limit_denominator(1000)) for e in grid)
-            yield Kept(name, made, tuple(grid.tolist()), curve)
+            curve = tuple(_delta(made, Fraction(float(e)).limit_denominator(10**9)) for e in grid)
+            yield Kept(name, tuple(grid.tolist()), curve)
 
 
 def _losing(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> Chosen | None:

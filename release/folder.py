@@ -32,7 +32,7 @@ from release.channel import channel_deltas
 from release.charge import Charge, Charges
 from release.choice import Chosen, ChosenChannel
 from release.exact import exp_bounds, format_down, format_exact, format_up
-from release.guarantee import Deltas, Guarantee, deltas
+from release.guarantee import Deltas, Differences, Guarantee, deltas
 from release.hashes import commit, sha256
 from release.ledger import Spending
 from release.log import (
@@ -205,7 +205,7 @@ class _Writer:
             law = LawCommitment(commitment=commitment)
             self._openings[law_path] = Opening(key=key.hex(), commitment=commitment)
             write(self._auditor / law_path, law_bytes, 0o600)
-            shifts = [list(shift) for shift in result.design.differences.shifts]
+            shifts = [list(shift) for shift in _differences(result.design).shifts]
             differences = DifferencesRecord(
                 schema="dp-release/differences/v1",
                 query=query.name,
@@ -258,6 +258,14 @@ class _Writer:
                 openings=self._openings,
             )
             write(self._auditor / "openings.json", canonical(openings), 0o600)
+
+
+def _differences(design: Chosen) -> Differences:
+    """Those of the law; of a channel those of its pairs."""
+    found = design.differences
+    if isinstance(design, ChosenChannel):
+        return Differences.on_line(design.channel.answers, found.apart or ())
+    return found
 
 
 def _apart(design: Chosen) -> list[int] | None:

@@ -69,10 +69,11 @@ def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Dif
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "weights", str(error), "a law") from error
     expect(file, "differences (closed, sorted, without zero)", differences, closed)
+    _check_some(file, "differences", len(differences.shifts))
     guarantee = _promised(file, record, query)
     found = deltas(law, differences, guarantee.epsilon)
     _check_kept(file, record, guarantee, found, epsilon_everywhere(law))
-    if law.mass(0) == 1:
+    if int(law.weights.max()) == law.total:
         raise VerificationError(file, "weights", "no noise at all", "a law with noise")
     expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.parts))
     loss = loss_of(query)
@@ -84,10 +85,15 @@ def _check_channel(file: str, record: ChannelRecord, query: Query) -> Difference
     """As :func:`check_law`; how far apart neighbouring answers are is read from the pairs."""
     domain = answer_domain(query)
     work = domain.size * max(1, len(record.pairs))
-    if not domain.is_line or work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
+    if not domain.is_line or work > MAX_WORK or int(record.total) > 2**62:
         raise VerificationError(
-            file, "size", f"{work} comparisons", f"answers in order, at most {MAX_WORK}"
+            file,
+            "size",
+            f"{work} comparisons",
+            f"answers in order, at most {MAX_WORK}, and a total of at most 2^62",
         )
+    expect(file, "rows", len(record.rows), domain.size)
+    _check_some(file, "pairs", len(record.pairs))
     expect(file, "query", record.query, query.name)
     expect(file, "group", tuple(record.group), domain.group.moduli)
     expect(file, "directed", record.directed, False)
@@ -103,7 +109,7 @@ def _check_channel(file: str, record: ChannelRecord, query: Query) -> Difference
     guarantee = _promised(file, record, query)
     found = channel_deltas(channel, closed, exp_bounds(guarantee.epsilon)[0])
     _check_kept(file, record, guarantee, found, channel_epsilon(channel))
-    if all(row[q] == channel.total for q, row in enumerate(channel.rows)):
+    if int(channel.rows.max()) == channel.total:
         raise VerificationError(file, "rows", "no noise at all", "a channel with noise")
     expect(file, "accuracy", record.accuracy, channel_accuracy(channel))
     try:
@@ -112,6 +118,11 @@ def _check_channel(file: str, record: ChannelRecord, query: Query) -> Difference
         raise VerificationError(file, "design.loss", record.design.loss, str(error)) from error
     _check_design(file, record, loss_of(query).name, objective)
     return differences
+
+
+def _check_some(file: str, check: str, found: int) -> None:
+    if not found:
+        raise VerificationError(file, check, "none", "some: with none there is nothing to prove")
 
 
 def _promised(file: str, record: NoiseRecord, query: Query) -> Guarantee:
@@ -140,6 +151,9 @@ def _check_kept(
 def _check_design(file: str, record: NoiseRecord, loss: str, objective: Fraction) -> None:
     expect(file, "design.loss", record.design.loss, loss)
     expect(file, "design.objective", record.design.objective, format_up(objective, 18))
-    bound = Fraction(record.design.lower_bound)
+    bound, gap = Fraction(record.design.lower_bound), Fraction(record.design.gap)
     if bound > objective:
         raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")
+    # Each of the three is rounded to 18 places.
+    if abs(gap - (objective - bound)) > Fraction(3, 10**18):
+        raise VerificationError(file, "design.gap", str(gap), "the objective less the bound")

@@ -15,7 +15,7 @@ import yaml
 from release.answers import AnswerDomain, Topology
 from release.domains import Levels, plain_answers
 from release.exact import format_exact
-from release.log import ReleaseRecord
+from release.log import QueryRecord, ReleaseRecord
 from release.spec import (
     LevelQuery,
     Query,
@@ -100,7 +100,7 @@ def _licence(name: str) -> dict[str, str]:
     """A licence by its identifier, or where it is none by its title."""
     plain = all(letter.isascii() and (letter.isalnum() or letter in "-._") for letter in name)
     # The profile asks for a name; a title beside it says what was meant.
-    return {"name": name} if plain else {"name": "other-open", "title": name}
+    return {"name": name} if plain else {"name": "notspecified", "title": name}
 
 
 def _table_schema(query: Query) -> dict[str, Any]:
@@ -191,8 +191,8 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
         },
         "implementation": {
             "preprocessing_and_hyperparameter_tuning": record.privacy.enforced_by,
-            "mechanisms": ", ".join(f"{one.name}: {one.mechanism}" for one in record.queries),
-            "justification": "least expected loss under the promise; see the laws and the report",
+            "mechanisms": ", ".join(map(_mechanism, spec.released, record.queries)),
+            "justification": _justified(spec),
         },
         "administrative": {
             "sources": [record.contact],
@@ -202,6 +202,17 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     }
     text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
     return text.encode()
+
+
+def _mechanism(query: Query, entry: QueryRecord) -> str:
+    pinned = query.mechanism.value not in {"best", entry.mechanism}
+    return f"{query.name}: {entry.mechanism}{f' ({query.mechanism.value})' if pinned else ''}"
+
+
+def _justified(spec: Spec) -> str:
+    pinned = [query.name for query in spec.released if query.mechanism.value != "best"]
+    told = "least expected loss under the promise; see the laws and the report"
+    return told if not pinned else f"{told}; of {', '.join(pinned)} the spec names the mechanism"
 
 
 def _by_name(spec: Spec) -> list[tuple[str, Query]]:

@@ -273,8 +273,9 @@ def design_all(
         seen = query.is_empirical
         problem = (found, asked.guarantee, topologies, repr(query.loss), query.mechanism, seen)
         if found.group.size * len(found.shifts) > MAX_WORK:
+            told = "the seen" if seen else str(len(found.shifts))
             raise DesignError(
-                f"query {query.name}: {found.group.size} answers and {len(found.shifts)} "
+                f"query {query.name}: {found.group.size} answers and {told} "
                 f"differences are more than a verifier checks ({MAX_WORK} pairs); declare a "
                 "smaller domain"
             )
@@ -287,9 +288,11 @@ def design_all(
                 solved[problem] = choose(asked, query.mechanism.value, solvers)
         made = solved[problem]
         if not made.is_within(options.accept_gap):
+            # Of differences that were seen nothing may show, a number least of all.
             share = format_up(made.gap / made.objective, 9)
+            near = "not near enough to" if seen else f"within {share} of"
             raise DesignError(
-                f"query {query.name}: the law is proved to be within {share} of the best only; "
+                f"query {query.name}: the law is proved to be {near} the best only; "
                 f"accept that with --accept-gap, or choose another delta, loss or domain"
             )
         designs.append(made)

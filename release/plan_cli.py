@@ -54,15 +54,22 @@ def plan(  # noqa: PLR0913 - one for each question that a plan answers
     from release.planning import make_plan
     from release.reading import read_spec
 
+    questions = [epsilon_for is not None, delta_for is not None, split]
+    if sum(questions) > 1:
+        raise SpecError(
+            "--split", "ask one question at a time: --epsilon-for, --delta-for, --split"
+        )
+    if any(questions) and (html is not None or ledger is not None):
+        raise SpecError("--html", "pages, and --ledger, are for plain plans; leave them out")
+    if weight and not split:
+        raise SpecError("--weight", "is for a split of the budget; give --split too")
     spec_file, solvers = read_spec(spec), _solvers()
-    if epsilon_for or delta_for:
+    if epsilon_for is not None or delta_for is not None:
         _targets(spec_file, epsilon_for, delta_for, as_json)
         return
     if split:
         _split(spec_file, weight or [], as_json)
         return
-    if weight:
-        raise SpecError("--weight", "is for a split of the budget; give --split too")
     with _working("planning"):
         made = make_plan(spec_file, solvers)
     left = None if ledger is None else _left(spec_file, ledger)
@@ -194,6 +201,7 @@ def _working(what: str) -> Iterator[None]:
         with console.status(f"{what} ..."):
             yield
     else:
+        console.print(f"{what} ...")
         yield
 
 
@@ -239,7 +247,8 @@ def _print_plan(spec_file: SpecFile, made: Plan, left: tuple[Fraction, Fraction]
         )
     if any(one.assumed for one in made.queries):
         typer.echo(
-            "empirical differences are not known before the table is read: both ends are shown"
+            "empirical differences are not known before the table is read: shown are one step and "
+            "the most"
         )
 
 
@@ -334,7 +343,10 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
     from release.planning import split_budget
 
     with _working("splitting the budget"):
-        shares = split_budget(spec_file, dict(map(_weight, weights)), _solvers())
+        named = [_weight(text) for text in weights]
+        if len(dict(named)) < len(named):
+            raise SpecError("--weight", "names a query twice; keep one")
+        shares = split_budget(spec_file, dict(named), _solvers())
     if as_json:
         _print_json({"split": [_plain_share(one) for one in shares]})
         return
@@ -343,6 +355,8 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
     total = sum((one.weight * one.objective for one in shares), Fraction(0))
     now = sum((one.weight * one.now for one in shares), Fraction(0))
     cap = format_exact(spec_file.spec.budget.epsilon)
+    if len({str(one.query.loss) for one in shares}) > 1:
+        typer.echo("losses of several kinds are added as they are; --weight says what one is worth")
     typer.echo(f"weighted loss {_short(total)} within ε = {cap}; as written {_short(now)}")
 
 

@@ -2,8 +2,9 @@
 
 A plan is made of the spec alone. Where differences are structural or declared, it is exact: the
 same differences, choice of mechanism and law as the release will have. Where they are still to
-be seen in the table they are not known, so the plan shows both ends: the least a table can show
-(one step, or any category) and the most that the declaration allows.
+be seen in the table they are not known: the plan shows what it is where answers move by one step
+(or to any category), which is common but not the least there can be, and what it is at the most
+that the declaration allows.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ from release.spec import Mechanism, Query, SqlQuery, answer_domain
 if TYPE_CHECKING:
     from release.reading import SpecFile
 
-LEAST_SEEN, MOST_ALLOWED = "least seen", "most allowed"
+ONE_STEP, MOST_ALLOWED = "one step", "most allowed"
+
+_UNIT = Fraction(1, 10**6)
+"""Splits of a budget are in multiples of it."""
 
 _GRID = 24
 """Points of ε at which a split of the budget looks at a query."""
@@ -136,7 +140,7 @@ def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, As
     domain = answer_domain(query)
     few = seen_differences(np.zeros(1, dtype=np.int64), domain)
     many = _most(spec_file, query, domain)
-    yield LEAST_SEEN, asked_of(query, few)
+    yield ONE_STEP, asked_of(query, few)
     if many.shifts != few.shifts or many.apart != few.apart:
         yield MOST_ALLOWED, asked_of(query, many)
 
@@ -287,6 +291,13 @@ def delta_for(
 
 
 @dataclass(frozen=True)
+class _Never:
+    """A promise that nothing keeps, or that cannot be meant: no cap is high enough."""
+
+    objective: Fraction = Fraction(10**40)
+
+
+@dataclass(frozen=True)
 class _Retargeted:
     """A query that is asked for another loss."""
 
@@ -300,11 +311,16 @@ class _Retargeted:
     def least(self, at: Callable[[int], Guarantee], most: int, name: str) -> Least:
         """Bisection over guarantees that lose less and less."""
 
-        def made(steps: int) -> Chosen:
-            asked = replace(self.asked, guarantee=at(steps))
-            return ours(self.query, asked, self.solvers)
+        def made(steps: int) -> Chosen | _Never:
+            try:
+                asked = replace(self.asked, guarantee=at(steps))
+                return ours(self.query, asked, self.solvers)
+            except (DesignError, ValueError):
+                return _Never()
 
         found = least(made, most, self.cap, name)
+        if isinstance(found, _Never):  # the search ends in something that keeps the cap
+            raise TypeError("a search ended in nothing")
         cells = touched_cells(self.spec_file, self.query)
         promised = found.guarantee
         charge = Charge(cells, cells * promised.epsilon, cells * promised.delta)
@@ -364,7 +380,7 @@ def split_budget(
         *_, (_, asked) = possible(spec_file, query)
         cells = touched_cells(spec_file, query)
         weight = weights.get(query.name, Fraction(1))
-        curves.append(_Curve.of(query, asked, cells, weight, (cap, using)))
+        curves.append(_Curve.of(query, asked, cells, weight, (cap, len(queries), using)))
     spent = _steepest_first(curves, cap)
     return tuple(curve.share(spend, using) for curve, spend in zip(curves, spent, strict=True))
 
@@ -381,20 +397,25 @@ class _Curve:
 
     @classmethod
     def of(
-        cls, query: Query, asked: Asked, cells: int, weight: Fraction, at: tuple[Fraction, Solvers]
+        cls,
+        query: Query,
+        asked: Asked,
+        cells: int,
+        weight: Fraction,
+        at: tuple[Fraction, int, Solvers],
     ) -> _Curve:
-        cap, solvers = at
+        cap, queries, solvers = at
         points = []
         for place in range(_GRID):
-            share = float(cap) / cells * 200.0 ** (place / (_GRID - 1) - 1)
-            epsilon = max(Fraction(round(share * 1000), 1000), Fraction(1, 1000))
+            share = float(cap) / cells * (200.0 * queries) ** (place / (_GRID - 1) - 1)
+            epsilon = max(_UNIT, Fraction(int(share / _UNIT)) * _UNIT)
             promised = replace(asked.guarantee, epsilon=min(epsilon, Fraction(100)))
             made = ours(query, replace(asked, guarantee=promised), solvers)
             points.append((promised.epsilon * cells, float(weight * made.objective)))
         return cls(query, asked, cells, weight, _hull(sorted(set(points))))
 
     def share(self, spend: Fraction, solvers: Solvers) -> Share:
-        epsilon = max(Fraction(int(spend / self.cells * 1000), 1000), Fraction(1, 1000))
+        epsilon = int(spend / self.cells / _UNIT) * _UNIT
         promised = replace(self.asked.guarantee, epsilon=epsilon)
         made = ours(self.query, replace(self.asked, guarantee=promised), solvers)
         now = ours(self.query, self.asked, solvers)
@@ -420,6 +441,8 @@ def _steepest_first(curves: Sequence[_Curve], cap: Fraction) -> list[Fraction]:
     """How much to spend on each: every piece of a hull costs its width and saves its fall."""
     spent = [curve.corners[0][0] for curve in curves]
     left = cap - sum(spent, Fraction(0))
+    if left < 0:
+        raise DesignError("the budget is too small to give every query a share; raise epsilon")
     pieces = sorted(
         (_slope(a, b), which, b[0] - a[0])
         for which, curve in enumerate(curves)

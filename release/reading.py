@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from release.channel import COST_POWERS, MOST_ROWS
+from release.channel import MOST_ROWS, channel_fits
 from release.contract import Contract, OnViolation, read_contract
 from release.domains import MAX_ANSWERS, Model, Nominal
 from release.errors import SpecError, listed, unknown_name
@@ -123,7 +123,9 @@ def parse_spec(text: bytes) -> Spec:
     """
     if len(text) > MAX_SPEC_BYTES:
         raise SpecError("spec", f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
-    spec = _validated(_plain(text))
+    plain = _plain(text)
+    _check_text("spec", plain)
+    spec = _validated(plain)
     _check_names(spec)
     spec = with_parts(spec)
     for index, query in enumerate(spec.queries):
@@ -166,6 +168,19 @@ def _plain(text: bytes) -> object:
         place = f"line {mark.line + 1}" if mark is not None else "spec"
         problem = getattr(error, "problem", None) or "not readable as UTF-8 text"
         raise SpecError(place, f"not valid YAML: {problem}") from error
+
+
+def _check_text(at: str, plain: object) -> None:
+    """Half characters are text to YAML and to nothing else; publishing them would fail."""
+    if isinstance(plain, dict):
+        for key, value in plain.items():
+            _check_text("spec", key)
+            _check_text(str(key), value)
+    elif isinstance(plain, list):
+        for value in plain:
+            _check_text(at, value)
+    elif isinstance(plain, str) and any("\ud800" <= letter <= "\udfff" for letter in plain):
+        raise SpecError(at, "half a character (a surrogate) stands in it; write the whole one")
 
 
 def _validated(plain: object) -> Spec:
@@ -401,9 +416,7 @@ def _check_mechanism(at: str, query: Query) -> None:
         return
     if len(domain.parts) > 1:
         raise SpecError(at, f"{named.value!r} answers one query; a tuple takes best or modular")
-    if named in _NEED_ORDER and not (
-        domain.is_line and domain.size <= MOST_ROWS and query.loss in COST_POWERS
-    ):
+    if named in _NEED_ORDER and not channel_fits(domain, query.loss):
         raise SpecError(
             at,
             f"{named.value!r} needs at most {MOST_ROWS} answers in order, and the loss "

@@ -60,6 +60,8 @@ def starting_spec(path: Path, unit: str | None = None) -> str:
         SpecError: the file cannot be read, is no table, or has no column that a spec can use;
             ``unit`` is no column of it that can name a unit.
     """
+    if path.exists() and not path.is_file():
+        raise SpecError("TABLE", f"is no plain file; {_TAKEN}")
     readers = {".parquet": _parquet, ".csv": _csv}
     reader = readers.get(path.suffix.lower())
     if reader is None:

@@ -29,6 +29,7 @@ from release.agreement import (
     withheld,
 )
 from release.answers import Codes
+from release.channel import channel_unseen
 from release.charge import charges
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact import format_exact
@@ -53,7 +54,15 @@ from release.queries import rows_read, structural_differences
 from release.reading import SpecFile, parse_spec
 from release.released import check_released
 from release.residuals import CHANCE, Released, is_total_of, residuals
-from release.spec import CountQuery, KeyFile, Query, Spec, plain_domain
+from release.spec import (
+    CountQuery,
+    KeyFile,
+    Mechanism,
+    Query,
+    Spec,
+    answer_domain,
+    plain_domain,
+)
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -120,6 +129,10 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     verdict.unopened += provenance.unopened
     verdict.asserted += provenance.asserted
     verdict.asserted += release.limits
+    verdict.asserted.append(
+        "what law files say of how a law was found: method, solver, notes, and that no other of "
+        "its kind loses less than the lower bound"
+    )
     verdict.asserted.append("that report.html says in words and pictures what the files say")
     verdict.asserted += [
         f"that the keys of {column}, which the spec takes from a file, are public"
@@ -248,6 +261,11 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         expect(file, f"{at}.delta", record.delta, format_exact(query.promised.delta))
         expect(file, f"{at}.differences_source", record.differences_source, query.source)
         expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
+        if instance and query.mechanism is Mechanism.BEST:
+            guarantee = query.promised.to_guarantee()
+            by_channel = channel_unseen(answer_domain(query), query.loss, guarantee)
+            kind = "channel" if by_channel else "modular"
+            expect(file, f"{at}.mechanism (it may hang on nothing seen)", record.mechanism, kind)
         expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
     instance = any(query.is_empirical for query in spec.released)
     expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
@@ -420,8 +438,8 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
     expect(path, "group", seen.group, law.group)
     expect(path, "differences", seen.differences, [list(s) for s in differences.shifts])
-    if isinstance(law, ChannelRecord):
-        expect(path, "apart", seen.apart, list(differences.apart or ()))
+    apart = list(differences.apart or ()) if isinstance(law, ChannelRecord) else None
+    expect(path, "apart", seen.apart, apart)
     verdict.proved.append(
         f"{query.name}: {_promise(law)} for its {len(seen.differences)} committed differences"
     )

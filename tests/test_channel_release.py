@@ -104,7 +104,7 @@ def test_a_pinned_mechanism_is_taken_and_checked(tmp_path: Path) -> None:
         ({"mechanism": "gaussian_clamped"}, "queries[0].mechanism: 'gaussian_clamped' needs delta"),
         ({"mechanism": "laplace"}, "queries[0].mechanism: found 'laplace'; write"),
         (
-            {"mechanism": "channel", "domain": {"ordered": {"min": 0, "max": 1024}}},
+            {"mechanism": "channel", "domain": {"ordered": {"min": 0, "max": 1000}}},
             "queries[0].mechanism: 'channel' needs",
         ),
     ],
@@ -199,6 +199,7 @@ def test_a_seen_channel_stays_in_the_auditors_half(tmp_path: Path) -> None:
     law = json.loads((half / "laws" / "the_count.json").read_bytes())
     assert law["mechanism"] == "channel"
     assert seen["apart"] == sorted({abs(a - b) for a, b in law["pairs"]})
+    assert 1 in seen["apart"]
     assert verify(public).unopened == ["the_count"]
     assert verify(public, half).complete
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation do what they say: their commands, their Python, their reference."""
+"""The pages of the documentation do what they say: commands, Python and reference."""
 
 from __future__ import annotations
 

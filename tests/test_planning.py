@@ -18,8 +18,8 @@ from release.errors import DesignError, SpecError
 from release.guarantee import Guarantee
 from release.pipeline import run_release
 from release.planning import (
-    LEAST_SEEN,
     MOST_ALLOWED,
+    ONE_STEP,
     QueryPlan,
     delta_for,
     epsilon_for,
@@ -86,7 +86,7 @@ def test_intervals_hold_in_95_of_100(tmp_path: Path) -> None:
 def test_both_ends_of_what_will_be_seen_are_shown(tmp_path: Path) -> None:
     asked = query("count", loss="squared")
     plan = make_plan(spec_of(tmp_path, asked, max_rows_per_unit=3))
-    assert [one.assumed for one in plan.queries] == [LEAST_SEEN, MOST_ALLOWED]
+    assert [one.assumed for one in plan.queries] == [ONE_STEP, MOST_ALLOWED]
     least, most = plan.queries
     assert least.asked.differences.apart == (1,)
     assert most.asked.differences.apart == (1, 2, 3)
@@ -162,10 +162,42 @@ def test_a_split_is_as_good_as_the_best_of_many(
     assert total <= best * 1.01
 
 
+def test_a_split_never_spends_more_than_there_is(tmp_path: Path) -> None:
+    """Many queries, one that touches many cells, a tiny budget; or it is refused."""
+    many = [query("count", differences="structural", name=f"q{i}") for i in range(40)]
+    for number, (queries, cap) in enumerate([(many, "1"), (QUERIES[:2], "0.0005")]):
+        (tmp_path / str(number)).mkdir()
+        spec_file = spec_of(tmp_path / str(number), *queries, budget=(cap, "0"))
+        shares = split_budget(spec_file, {})
+        assert 0 < sum(one.charge for one in shares) <= Fraction(cap)
+    (tmp_path / "none").mkdir()
+    spec_file = spec_of(tmp_path / "none", *many, budget=("0.00001", "0"))
+    with pytest.raises(DesignError, match="too small"):
+        split_budget(spec_file, {})
+
+
 @pytest.mark.parametrize("weights", [{"nobody": Fraction(1)}, {"the_count": Fraction(0)}])
 def test_weights_of_nothing_are_refused(weights: dict[str, Fraction], tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="--weight"):
         split_budget(spec_of(tmp_path, QUERIES[0]), weights)
+
+
+def test_targets_of_mechanisms_that_cannot_be_made_everywhere(tmp_path: Path) -> None:
+    """A pinned Gaussian needs δ, and ε = 0 has no pure promise: neither ends a search."""
+    promise = {"definition": "approximate", "epsilon": "1", "delta": "0.1"}
+    nothing = {"definition": "approximate", "epsilon": "0", "delta": "0.1"}
+    spec_file = spec_of(
+        tmp_path,
+        query("count", differences="structural", mechanism="gaussian_clamped", guarantee=promise),
+        query("count", differences="structural", name="at_zero", guarantee=nothing),
+    )
+    target = parse_target("--delta-for", "error_rate <= 0.7")
+    for one in delta_for(spec_file, target):
+        assert one.objective <= Fraction(7, 10)
+        assert one.guarantee.delta > 0
+    ((_, asked),) = possible(spec_file, spec_file.spec.released[1])
+    assert list(kept_at_equal_loss(asked, compare(asked, Solvers())[0], Solvers())) == []
+    assert {len(one.epsilons) for one in losses_by_epsilon(asked, Solvers())} == {1}
 
 
 def test_all_families_side_by_side(tmp_path: Path) -> None:
@@ -248,6 +280,13 @@ def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:
         (["plan", "SPEC", "--weight", "the_count=2"], "--weight"),
         (["plan", "SPEC", "--split", "--weight", "the_count=x"], "--weight"),
         (["plan", "SPEC", "--epsilon-for", "nothing"], "--epsilon-for"),
+        (["plan", "SPEC", "--epsilon-for", ""], "--epsilon-for"),
+        (["plan", "SPEC", "--split", "--delta-for", "squared <= 1"], "one question at a time"),
+        (["plan", "SPEC", "--split", "--html", "x.html"], "--html"),
+        (
+            ["plan", "SPEC", "--split", "--weight", "the_count=1", "--weight", "the_count=2"],
+            "twice",
+        ),
         (["plan", "nowhere.yaml"], "nowhere.yaml"),
         (["compare", "SPEC", "nobody"], "QUERY: 'nobody' is none; write one of the_count"),
         (["init", "SPEC"], "TABLE"),
@@ -260,10 +299,10 @@ def test_a_call_that_cannot_be_meant(
     spec_of(tmp_path, QUERIES[0])
     place = str(tmp_path / "spec.yaml")
     told = ran(capsys, *(place if word == "SPEC" else word for word in arguments))
-    assert told.returncode == (1 if "--html" in arguments else 2)
-    assert told.stderr.startswith("error: ")
-    assert says in told.stderr
-    assert len(told.stderr.splitlines()) == 1
+    assert told.returncode == (1 if "/nowhere/page.html" in arguments else 2)
+    (line,) = (one for one in told.stderr.splitlines() if not one.endswith(" ..."))
+    assert line.startswith("error: ")
+    assert says in line
 
 
 def test_init_writes_a_spec_once(capsys: Capture, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -87,7 +86,8 @@ def test_a_page_for_everyone(published: Path) -> None:
     assert all(b <= a + 1 for a, b in pairwise(levels))
     for tag, attributes in page.elements:
         if tag == "figure":
-            assert attributes["role"] == "img"
+            assert "role" not in attributes  # it would hide the caption
+        if attributes.get("role") == "img":
             assert len(attributes["aria-label"] or "") > 20
         if attributes.get("class") == "scroll":
             assert attributes["tabindex"] == "0"
@@ -112,21 +112,25 @@ def test_the_same_release_gives_the_same_page(tmp_path: Path) -> None:
 
 
 def test_the_worked_example_is_so(published: Path) -> None:
-    """The interval around the first answer holds in 95 of 100 under a uniform prior."""
+    """Of all true answers that the first one was published for, 95 of 100 lie where it says."""
     text = (published / "report.html").read_text("utf-8")
-    found = re.search(r"Published (\d+) for a, 1: the true answer is within ±(\d+)", text)
-    assert found is not None
+    found = re.search(r"Published (\d+) for a, 1: the true answer lies from (\d+) to (\d+)", text)
     law = parse(LawFileRecord, (published / "laws" / "the_count.json").read_bytes()).root
     noise, _ = noise_in(law)
     rows = (Channel.of_law(noise) if isinstance(noise, Law) else noise).to_floats()
-    codes = np.arange(len(rows))
-    apart = np.abs(codes[:, None] - codes[None, :])
-    share = [float(rows[apart <= w].sum()) / len(rows) for w in range(len(rows))]
-    within = int(found[2])
-    assert share[within] >= 0.95
-    assert within == 0 or share[within - 1] < 0.95
-    table = pq.read_table(published / "data" / "the_count.parquet").to_pylist()
-    assert int(found[1]) == table[0]["answer"]
+    answer = pq.read_table(published / "data" / "the_count.parquet").to_pylist()[0]["answer"]
+    posterior = rows[:, answer] / rows[:, answer].sum()
+    if found is None:
+        # All answers, or one alone: nothing shorter than that holds 95 of 100.
+        assert f"Published {answer} for a, 1: the true answer is" in text or all(
+            posterior[a : a + 5].sum() < 0.95 for a in range(2)
+        )
+        return
+    low, high = int(found[2]), int(found[3])
+    assert int(found[1]) == answer
+    assert posterior[low : high + 1].sum() >= 0.95 - 1e-9
+    width = high - low + 1
+    assert all(posterior[a : a + width - 1].sum() < 0.95 for a in range(len(posterior)))
 
 
 def test_an_instance_specific_query_shows_no_accuracy(tmp_path: Path) -> None:
@@ -161,7 +165,8 @@ def test_numbers_in_sentences_are_on_the_safe_side() -> None:
 
     assert odds(Fraction(1)) == "2.72"
     assert float(odds(Fraction(1, 10))) > 2.718281828**0.1
-    assert odds(Fraction(10)) == "22,026"
+    assert odds(Fraction(10)) == "22,027"
+    assert odds(Fraction(1000)) == "10^435"
     assert chance(Fraction(0)) is None
     assert chance(Fraction(1, 1000)) == "1,000"
     assert chance(Fraction(3, 1000)) == "333"

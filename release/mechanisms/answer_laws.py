@@ -17,6 +17,7 @@ loss over q, with P(o|a) ≤ E·P(o|b) for every pair of neighbouring answers, o
 from __future__ import annotations
 
 import math
+import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,7 +25,7 @@ from typing import Protocol
 
 import numpy as np
 
-from release.channel import Channel
+from release.channel import MOST_ENTRIES, Channel
 from release.errors import DesignError
 from release.exact import exp_bounds
 from release.guarantee import Definition
@@ -34,8 +35,11 @@ from release.mechanisms.program import Builder, Floats, Numbers
 from release.mechanisms.refine import ONE, PLACES, Precise, refine, times_power
 from release.mechanisms.remapped import remapped_geometric
 
-MOST_ENTRIES = 30_000
-"""Comparisons of masses in a linear program: more would take longer than some twenty seconds."""
+TIME_LIMIT = 60.0
+"""Seconds a program may take before the remapped geometric is used in its place."""
+
+_EPSILONS = (Fraction(1, 10**6), Fraction(12))
+"""Outside of these floats cannot tell masses from 0, or e^ε from 1, and solvers lose their way."""
 
 _BLOCK_ENTRIES = 3_000
 """As above, for the blocks of answers that bound a larger problem: about half a second."""
@@ -57,11 +61,11 @@ def design_channel(problem: ChannelProblem) -> ChannelDesign:
     pure = problem.guarantee.definition is Definition.PURE
     if pure and problem.steps == (1,) and problem.is_plain:
         return remapped_geometric(problem)
-    if _size(problem) <= MOST_ENTRIES:
+    if _is_small(problem):
         try:
             return by_program(problem)
         except DesignError:
-            # Floats cannot tell masses apart at an ε this large, or this small.
+            # The solver found none in time, or none that can be proved.
             if not problem.is_plain:
                 raise
     if not problem.is_plain:
@@ -69,6 +73,16 @@ def design_channel(problem: ChannelProblem) -> ChannelDesign:
     made = remapped_geometric(problem)
     note = "the best remapping of the clamped geometric; the bound holds for every channel"
     return replace(made, lower_bound=min(made.objective, _block_bound(problem)), notes=(note,))
+
+
+def _is_small(problem: ChannelProblem) -> bool:
+    """Whether a program is solved in seconds; as measured, one step apart is far easier."""
+    epsilon = problem.guarantee.epsilon
+    if epsilon and not _EPSILONS[0] <= epsilon <= _EPSILONS[1]:
+        return not problem.is_plain
+    most = 3 * MOST_ENTRIES if len(problem.steps) == 1 else MOST_ENTRIES
+    wide = problem.is_everything and problem.guarantee.definition is Definition.PURE
+    return _size(problem) <= (10 * MOST_ENTRIES if wide else most)
 
 
 def _size(problem: ChannelProblem) -> int:
@@ -191,7 +205,8 @@ class _Program:
         """Solve to hundreds of bits."""
         # Pure programs have many optima, between which the simplex method can wander for minutes.
         pure = self.problem.guarantee.definition is Definition.PURE
-        refined = refine(self.builder.build(), interior=pure)
+        late = time.monotonic() + TIME_LIMIT
+        refined = refine(self.builder.build(), late, interior=pure)
         if refined is None:
             raise DesignError(f"the solver found no channel for the {self.problem.guarantee}")
         masses = times_power(refined.values[self.masses], self.exponents)

@@ -129,13 +129,28 @@ def _with_noise(
     def weaker(weakness: Fraction) -> Law | Channel:
         return make(unit / weakness)
 
-    return _search(promise, weaker, Fraction(1, 16), Fraction(64))
+    # The classical value is nearly always enough, and far more noise takes far longer to make.
+    for strong in (Fraction(1), Fraction(1, 4), Fraction(1, 16)):
+        found = _search(promise, weaker, strong, Fraction(64))
+        if found is not None:
+            return found
+    return None
 
 
 def _variance(promise: Promise, farthest: int) -> float:
     """σ² of the classical analysis (Dwork and Roth 2014, Theorem A.1): where a search begins."""
     epsilon, delta = float(promise.guarantee.epsilon), float(promise.guarantee.delta)
     return max(2 * math.log(1.25 / delta) * farthest**2 / epsilon**2, 0.1)
+
+
+def is_quick(name: str, promise: Promise) -> bool:
+    """Whether a baseline is fitted in about a second: the wider its noise, the longer it takes."""
+    if name.startswith("gaussian"):
+        on_line = name == "gaussian_clamped"
+        return _variance(promise, promise.farthest_on_line if on_line else promise.farthest) <= 2500
+    if name.startswith("gumbel"):
+        return 2 * promise.farthest_on_line / float(promise.guarantee.epsilon) <= 20
+    return True
 
 
 def _gaussian_clamped(promise: Promise) -> Law | Channel | None:

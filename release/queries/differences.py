@@ -8,6 +8,8 @@ could bring.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from release.answers import AnswerDomain, Codes, JointDomain, Shift, Topology
@@ -76,7 +78,9 @@ def seen_differences(found: Codes, domain: AnswerDomain | JointDomain) -> Differ
     kept by luck.
     """
     if domain.is_line:
-        return Differences.on_line(domain.size, found.tolist() if found.any() else [1])
+        seen = Differences.on_line(domain.size, found.tolist() if found.any() else [1])
+        # On the line an answer without a neighbour would be published without noise.
+        return replace(seen, apart=tuple(sorted({1, *(seen.apart or ())})))
     coordinates = [c.tolist() for c in domain.group.coordinates(found)]
     shifts: list[Shift] = list(zip(*coordinates, strict=True))
     for place, part in enumerate(domain.parts):

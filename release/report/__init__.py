@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from release.accuracy import radius_of
+from release.accuracy import likely_around
 from release.answers import Topology
 from release.channel import Channel
 from release.domains import Levels, plain_answers
-from release.exact import format_exact
+from release.exact import exp_bounds, format_exact
 from release.guarantee import Differences
 from release.law import Law
 from release.ledger import Spending
@@ -48,6 +48,9 @@ MAX_ROWS = 200
 """Longer tables are cut in the report; the Parquet file has them whole."""
 
 _BARS, _FIELDS = 60, 40
+
+_PICTURED = 30
+"""Laws of so many queries are drawn; a page of more would be long to make and to load."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,12 @@ def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
     """The answers of a domain; levels as from the least integer to the end."""
     labels = plain_answers(query.domain).labels
     if isinstance(query, RealQuery):
-        return tuple(f"{label} × {format_exact(query.domain.grid.scale)}" for label in labels)
+        points = (int(label) * query.domain.grid.scale for label in labels)
+        return tuple(("-" if p < 0 else "") + format_exact(abs(p)) for p in points)
     if isinstance(query.domain, Levels):
-        ends = [*(int(label) for label in labels[1:]), query.domain.levels.high]
-        return tuple(f"{low} to {high}" for low, high in zip(labels, ends, strict=True))
+        ends = [int(label) - 1 for label in labels[1:]]
+        told = [f"{low} to {high}" for low, high in zip(labels, ends, strict=False)]
+        return (*told, f"{labels[-1]} or more")
     return tuple(map(str, labels))
 
 
@@ -108,7 +113,8 @@ def report_html(
     return render(
         "report.html",
         release=record,
-        queries=[_shown(public) for public in queries],
+        queries=[_shown(public, pictured=n < _PICTURED) for n, public in enumerate(queries)],
+        without_pictures=max(0, len(queries) - _PICTURED),
         budget=budget,
         odds=odds(Fraction(record.guarantee.epsilon)),
         chance=chance(Fraction(record.guarantee.delta)),
@@ -133,9 +139,11 @@ def render(template: str, **values: Any) -> str:
 
 def odds(epsilon: Fraction) -> str:
     """e^ε, rounded up, for a sentence."""
-    value = math.exp(float(epsilon))
+    if epsilon > 20:
+        return f"10^{math.ceil(float(epsilon) / math.log(10))}"
+    value = exp_bounds(epsilon)[1]
     if value >= 1000:
-        return f"{value:,.0f}"
+        return f"{math.ceil(value):,}"
     return f"{math.ceil(value * 100) / 100:g}"
 
 
@@ -144,7 +152,15 @@ def chance(delta: Fraction) -> str | None:
     return f"{int(1 / delta):,}" if delta else None
 
 
-def _shown(public: PublicQuery) -> dict[str, Any]:
+def _near(public: PublicQuery) -> str | None:
+    """How often an answer is at most one step off; None where there are no steps."""
+    nominal = [one.topology is Topology.NOMINAL for one in answer_domain(public.query).parts]
+    if public.law is None or any(nominal):
+        return None
+    return _share(public.law.accuracy.p_within_1)
+
+
+def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     """What the page says of one query."""
     rows = public.rows
     return {
@@ -158,25 +174,24 @@ def _shown(public: PublicQuery) -> dict[str, Any]:
         "picture": _answers_picture(public),
         "odds": odds(Fraction(public.record.epsilon)),
         "exact": None if public.law is None else _share(public.law.accuracy.p_exact),
-        "near": None if public.law is None else _share(public.law.accuracy.p_within_1),
-        **_of_law(public),
+        "near": _near(public),
+        **_of_law(public, pictured=pictured),
     }
 
 
-def _of_law(public: PublicQuery) -> dict[str, Any]:
+def _of_law(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     """The worked example and the pictures of a law; nothing where it is not public."""
     if public.law is None:
         return {"example": None, "law_picture": None, "delta_picture": None, "losses": None}
     law, domain = public.law, answer_domain(public.query)
     noise, differences = noise_in(law)
     name, guarantee = public.record.name, public.query.promised.to_guarantee()
-    radius = radius_of(noise, domain)
-    plain = isinstance(noise, Channel) or len(noise.group.moduli) == 1
+    plain = len(domain.parts) == 1
     return {
-        "example": _example(public, radius),
-        "law_picture": law_svg(name, noise, differences, guarantee) if plain else None,
-        "delta_picture": delta_svg(name, noise, differences, guarantee),
-        "losses": _losses(public),
+        "example": _example(public, noise) if plain else None,
+        "law_picture": law_svg(name, noise, differences, guarantee) if plain and pictured else None,
+        "delta_picture": delta_svg(name, noise, differences, guarantee) if pictured else None,
+        "losses": _losses(public) if pictured else None,
         "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in public.compared),
     }
 
@@ -195,31 +210,24 @@ def _losses(public: PublicQuery) -> str | None:
     return losses_svg(public.record.name, public.law.design.loss, public.compared)
 
 
-def _example(public: PublicQuery, radius: int | None) -> str | None:
-    """How to read one number: the first published answer, with its interval in 95 of 100."""
-    if radius is None or len(public.columns) != len(public.record.by) + 1:
-        return None
+def _example(public: PublicQuery, noise: Law | Channel) -> str | None:
+    """How to read one number: the first published answer, and where the true one is likely."""
     *key, published = public.rows[0]
+    one = plain_parts(public.query)[0]
+    domain = plain_answers(one.domain)
+    found = likely_around(noise, domain, public.codes[0])
+    if found is None:
+        return None
     about = f" for {', '.join(key)}" if key else ""
-    if radius == 0:
-        return f"Published {published}{about}: exactly the true answer in 95 of 100 such answers."
-    domain, query = plain_answers(plain_parts(public.query)[0].domain), public.query
-    labels = _labels(plain_parts(query)[0])
-    code, last = public.codes[0], domain.size - 1
-    if domain.topology is Topology.CYCLIC:
-        return (
-            f"Published {published}{about}: the true answer is within {radius} steps of it, the "
-            "shorter way round, in 95 of 100 such answers."
-        )
-    low, high = labels[max(0, code - radius)], labels[min(last, code + radius)]
-    if isinstance(query, RealQuery) or isinstance(getattr(query, "domain", None), Levels):
-        return (
-            f"Published {published}{about}: the true answer is at most {radius} levels away, "
-            f"between those from {low} and from {high}, in 95 of 100 such answers."
-        )
+    labels = _labels(one)
+    first, last = labels[found[0]], labels[found[1]]
+    if isinstance(one.domain, Levels):
+        # From where the first level begins to where the last one ends.
+        first, last = str(domain.labels[found[0]]), last.split(" to ")[-1]
+    where = f"is {first}" if found[0] == found[1] else f"lies from {first} to {last}"
     return (
-        f"Published {published}{about}: the true answer is within ±{radius}, from {low} to {high}, "
-        "in 95 of 100 such answers."
+        f"Published {published}{about}: the true answer {where} in 95 of 100 such cases, if all "
+        "answers were equally likely beforehand."
     )
 
 
