@@ -161,7 +161,7 @@ def init(
     """
     from release.starting_spec import starting_spec
 
-    text = starting_spec(table, unit)
+    text = starting_spec(table, unit, None if out is None else out.parent)
     if out is None:
         typer.echo(text, nl=False)
         return

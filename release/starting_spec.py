@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import os
 import re
 import sys
 import unicodedata
@@ -51,10 +52,11 @@ class _Found:
     reason: str = ""
 
 
-def starting_spec(path: Path, unit: str | None = None) -> str:
+def starting_spec(path: Path, unit: str | None = None, folder: Path | None = None) -> str:
     """The text of a commented spec for the table at ``path``; no value of the table is read.
 
     ``unit`` is the column that names the privacy unit; without it one is suggested by its name.
+    ``folder`` is where the spec will lie; beside the table, unless it is told.
 
     Raises:
         SpecError: the file cannot be read, is no table, or has no column that a spec can use;
@@ -69,7 +71,8 @@ def starting_spec(path: Path, unit: str | None = None) -> str:
     found = _sorted_out(path, reader(path))
     columns = {one.name: one.kind for one in found if one.kind is not None}
     left_out = [one for one in found if one.kind is None]
-    text = _text(path, columns, left_out, _unit(path, columns, unit))
+    shown = path.name if folder is None else os.path.relpath(path, folder)
+    text = _text(path, shown, columns, left_out, _unit(path, columns, unit))
     # What a curator is given has to be accepted; the rules of names stand there and only there.
     parse_spec(text.encode())
     return text
@@ -211,7 +214,9 @@ def _ascii(text: str) -> str:
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
 
 
-def _text(path: Path, columns: dict[str, ColumnType], left_out: list[_Found], unit: str) -> str:
+def _text(
+    path: Path, shown: str, columns: dict[str, ColumnType], left_out: list[_Found], unit: str
+) -> str:
     others = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
     key = others[0] if others else "column"
     return _SPEC.substitute(
@@ -219,7 +224,7 @@ def _text(path: Path, columns: dict[str, ColumnType], left_out: list[_Found], un
         id=_scalar(_release_id(path.stem)),
         table=_scalar(_table_name(path.stem)),
         # Brackets in a path make it a pattern.
-        path=_scalar(glob.escape(path.name)),
+        path=_scalar(glob.escape(shown)),
         untyped=_UNTYPED if path.suffix.lower() == ".csv" else "",
         columns="".join(f"      {_scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
         left_out="".join(f"      # Left out: {_scalar(o.name)}: {o.reason}.\n" for o in left_out),

@@ -315,3 +315,7 @@ def test_init_writes_a_spec_once(capsys: Capture, tmp_path: Path) -> None:
     again = ran(capsys, "init", table, "--out", str(spec))
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
     assert ran(capsys, "plan", str(spec)).returncode == 0
+    (tmp_path / "elsewhere").mkdir()
+    moved = tmp_path / "elsewhere" / "new.yaml"
+    assert ran(capsys, "init", table, "--unit", "unit", "--out", str(moved)).returncode == 0
+    assert ran(capsys, "check", str(moved)).returncode == 0
