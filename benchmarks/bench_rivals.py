@@ -389,7 +389,7 @@ LIBRARIES = {
         "diffprivlib", "diffprivlib", diffprivlib, 200_000, diffprivlib_selection
     ),
     "release": Library("dp-release, a release", "dp-release", our_release, 40_000, table=True),
-    "polars": Library("OpenDP Polars", "opendp", opendp_polars, 40_000, table=True),
+    "polars": Library("OpenDP Polars", "polars", opendp_polars, 40_000, table=True),
     "smartnoise": Library("SmartNoise SQL", "smartnoise-sql", smartnoise, 40_000, table=True),
     "tumult": Library("Tumult Analytics", "tmlt.analytics", tumult, 40_000, table=True),
 }

@@ -415,7 +415,9 @@ class _Curve:
         return cls(query, asked, cells, weight, _hull(sorted(set(points))))
 
     def share(self, spend: Fraction, solvers: Solvers) -> Share:
-        epsilon = int(spend / self.cells / _UNIT) * _UNIT
+        # Few digits where they say enough.
+        unit = Fraction(1, 1000) if spend / self.cells >= Fraction(1, 100) else _UNIT
+        epsilon = int(spend / self.cells / unit) * unit
         promised = replace(self.asked.guarantee, epsilon=epsilon)
         made = ours(self.query, replace(self.asked, guarantee=promised), solvers)
         now = ours(self.query, self.asked, solvers)
