@@ -41,5 +41,5 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
 	@echo "Setting up .venv (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fast,flows,accounting,dev]'
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fast,flows,accounting,spark,dask,stores,dev]'
 	@touch $@

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from release import ledger_cli, plan_cli
+from release import ledger_cli, operations_cli, plan_cli
 from release.errors import ReleaseError, SpecError
 from release.exact import parse_exact
+from release.plan_cli import PeriodOption, named_period
 from release.version import VERSION
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ app = typer.Typer(
 app.command()(plan_cli.init)
 app.command()(plan_cli.plan)
 app.command()(plan_cli.compare)
+app.command("catch-up")(operations_cli.catch_up)
+app.command()(operations_cli.deliver)
+app.command()(operations_cli.restore)
+app.command()(operations_cli.settle)
 app.add_typer(ledger_cli.app)
 app.command("key")(ledger_cli.create_key_command)
 
@@ -81,7 +86,7 @@ def _root(
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 - one for each thing that a run can be told
     spec: Annotated[Path, typer.Argument(help="The release spec, a YAML file.")],
     out: Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")],
     accept_gap: Annotated[
@@ -96,6 +101,7 @@ def run(
             envvar="DP_RELEASE_KEY", help="The file of the key that signs for OUT/ledger."
         ),
     ] = None,
+    period: PeriodOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run a release: load, answer, design the noise, draw, publish, verify.
@@ -108,7 +114,7 @@ def run(
 
     gap, cache, engine = parse_gap(accept_gap), default_cache(), Engine(memory_limit)
     with _shown() as shown:
-        options = Options(gap, cache, engine, shown.watch, key)
+        options = Options(gap, cache, engine, shown.watch, key, named_period(period))
         published = run_release(spec, out, shown.step, options=options)
     if as_json:
         typer.echo(
@@ -130,6 +136,7 @@ def run(
 @app.command()
 def check(
     spec: Annotated[Path, typer.Argument(help="The release spec, a YAML file.")],
+    period: PeriodOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Look at the tables of a spec: what is missing or breaks a contract. For the curator only.
@@ -141,7 +148,7 @@ def check(
     from release.pipeline import load
     from release.reading import read_spec
 
-    spec_file = read_spec(spec)
+    spec_file = read_spec(spec, named_period(period))
     with load(spec_file) as tables:
         found = [tables.quality(name) for name in spec_file.spec.tables]
     if as_json:

@@ -46,7 +46,15 @@ class DataError(ReleaseError):
 
 
 class BudgetError(ReleaseError):
-    """The charges of the release exceed its cap."""
+    """The charges of the release exceed its cap.
+
+    ``scope_ended`` is whether that is the lifetime cap of its scope in the ledger: no later run can
+    pay for it either, until the cap is raised.
+    """
+
+    def __init__(self, message: str, *, scope_ended: bool = False) -> None:
+        super().__init__(message)
+        self.scope_ended = scope_ended
 
 
 class LedgerError(ReleaseError):

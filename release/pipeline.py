@@ -29,6 +29,7 @@ from release.ladder import GAP
 from release.law_check import MAX_WORK
 from release.ledger import Spent, today
 from release.losses import LossName
+from release.periods import Period
 from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
 from release.queries import differences_without_data
@@ -93,6 +94,7 @@ class Options:
     A law that some other could beat by more than the share ``accept_gap`` is refused. Laws that
     follow from the spec alone are kept in the ``cache``. ``engine`` bounds what DuckDB may use.
     ``watch`` is told of the queries within each stage. ``key`` signs, where there is a ledger.
+    ``period`` is what a spec template is filled in with.
     """
 
     accept_gap: Fraction = GAP
@@ -100,6 +102,7 @@ class Options:
     engine: Engine | None = None
     watch: Watch = unwatched
     key: Path | None = None
+    period: Period | None = None
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
@@ -128,7 +131,7 @@ def run_release(
         ReleaseError: refused; nothing was published and nothing is left behind.
     """
     chosen = options or Options()
-    spec_file = step("spec", read_spec, spec_path)
+    spec_file = step("spec", read_spec, spec_path, chosen.period)
     kind: Literal["RELEASE", "TEST"] = "RELEASE" if test_source is None else "TEST"
     about = About(kind, published or today())
     with step("check", open_publication, out, spec_file, kind, chosen.key) as publication:

@@ -13,6 +13,7 @@ import typer
 
 from release.errors import SpecError, StorageError
 from release.exact import format_exact, format_up, parse_exact
+from release.periods import Period, parse_period
 
 if TYPE_CHECKING:
     from release.choice import Asked, Solvers
@@ -23,6 +24,19 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write a page with pictures there.")]
 SpecPath = Annotated[Path, typer.Argument(help="The release spec, a YAML file.")]
+PeriodOption = Annotated[
+    str | None,
+    typer.Option("--period", help="The period of a spec template, such as 2024-01-05 or 2024-01."),
+]
+
+
+def named_period(text: str | None) -> Period | None:
+    """The period that ``--period`` names.
+
+    Raises:
+        SpecError: it names none.
+    """
+    return None if text is None else parse_period(text)
 
 
 def plan(  # noqa: PLR0913 - one for each question that a plan answers
@@ -45,6 +59,7 @@ def plan(  # noqa: PLR0913 - one for each question that a plan answers
         Path | None, typer.Option("--ledger", help="The ledger that will pay, to see what is left.")
     ] = None,
     html: Html = None,
+    period: PeriodOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show accuracy and charge of a spec before anything is spent; reads no confidential data.
@@ -63,7 +78,7 @@ def plan(  # noqa: PLR0913 - one for each question that a plan answers
         raise SpecError("--html", "pages, and --ledger, are for plain plans; leave them out")
     if weight and not split:
         raise SpecError("--weight", "is for a split of the budget; give --split too")
-    spec_file, solvers = read_spec(spec), _solvers()
+    spec_file, solvers = read_spec(spec, named_period(period)), _solvers()
     if epsilon_for is not None or delta_for is not None:
         _targets(spec_file, epsilon_for, delta_for, as_json)
         return
@@ -89,6 +104,7 @@ def compare(
     spec: SpecPath,
     query: Annotated[str, typer.Argument(help="The name of a query of the spec.")],
     html: Html = None,
+    period: PeriodOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare all mechanisms on one query: what each loses at several ε; reads no data.
@@ -100,7 +116,7 @@ def compare(
     from release.planning import possible
     from release.reading import read_spec
 
-    spec_file, solvers = read_spec(spec), _solvers()
+    spec_file, solvers = read_spec(spec, named_period(period)), _solvers()
     named = {one.name: one for one in spec_file.spec.released}
     if query not in named:
         raise SpecError("QUERY", f"{query!r} is none; write one of {', '.join(named)}")

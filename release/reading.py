@@ -22,6 +22,7 @@ from release.errors import SpecError, listed, unknown_name
 from release.keys import declared_keys
 from release.losses import table_loss
 from release.parts import with_parts
+from release.periods import Period, filled
 from release.queries import check_declared
 from release.spec import (
     ColumnType,
@@ -60,20 +61,31 @@ class SpecFile:
     contracts: dict[str, Contract] = field(default_factory=dict)
 
 
-def read_spec(path: Path) -> SpecFile:
-    """Read and check the spec at ``path`` and open the key sets it names.
+def read_text(path: Path) -> bytes:
+    """The text of a spec, as it stands in its file; of one that is too long only the beginning.
 
     Raises:
-        SpecError: anything that cannot be meant; the message names the field and the remedy.
+        SpecError: it cannot be read.
     """
     try:
         with path.open("rb") as file:
-            text = file.read(MAX_SPEC_BYTES + 1)
+            return file.read(MAX_SPEC_BYTES + 1)
     except (OSError, ValueError) as error:
         raise SpecError(
             str(path),
             "cannot be read; give the path of a spec",
         ) from error
+
+
+def read_spec(path: Path, period: Period | None = None) -> SpecFile:
+    """Read and check the spec at ``path`` and open the key sets it names.
+
+    A template (:mod:`release.periods`) is read for ``period``.
+
+    Raises:
+        SpecError: anything that cannot be meant; the message names the field and the remedy.
+    """
+    text = filled(read_text(path), period)
     spec = parse_spec(text)
     keys = {column: declared_keys(spec, column, path.parent) for column in spec.keys}
     for index, query in enumerate(spec.queries):

@@ -2,8 +2,9 @@
 
 A path names Parquet files or CSV files (one, or several by a glob), a folder of Parquet files whose
 subfolders may be partitions (``day=2024-01-05/part-0.parquet``), or a DuckDB or SQLite database
-file, of which ``relation`` names the table or view. The declaration rules, never the file: columns
-are taken by name, and a file that does not have them in a fitting type is refused.
+file, of which ``relation`` names the table or view. A URI such as ``s3://bucket/readings`` names
+the same in a store (:mod:`release.stores`), but for database files. The declaration rules, never
+the file: columns are taken by name; a file that does not have them in a fitting type is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +26,10 @@ from release.reading import SpecFile
 from release.spec import ColumnType, Table
 from release.sql import identifier, literal
 from release.sqlite import is_sqlite
+from release.stores import Store, is_uri, open_store
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 SQL_TYPES = {
     ColumnType.STRING: "VARCHAR",
@@ -33,6 +39,17 @@ SQL_TYPES = {
     ColumnType.NUMBER: "DOUBLE",
     ColumnType.BOOLEAN: "BOOLEAN",
 }
+
+
+ARROW_TYPES = {
+    ColumnType.STRING: pa.string(),
+    ColumnType.INTEGER: pa.int64(),
+    ColumnType.DATE: pa.date32(),
+    ColumnType.TIMESTAMP: pa.timestamp("us"),
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.BOOLEAN: pa.bool_(),
+}
+"""What a declared type is in Arrow, where Arrow has to be told."""
 
 
 class Format(Enum):
@@ -55,21 +72,27 @@ _DATABASES = {".duckdb", ".db", ".ddb", ".sqlite", ".sqlite3"}
 class Source:
     """The files of one table, all of one format, in the order of their names.
 
-    ``partitions`` are the columns that stand in the names of folders below ``root``.
+    ``partitions`` are the columns that stand in the names of folders below ``root``. With a
+    ``store`` the files are its own, and not this machine's.
     """
 
     files: tuple[Path, ...]
     format: Format
     root: Path
     partitions: tuple[str, ...] = ()
+    store: Store | None = None
 
     @property
     def folders(self) -> set[Path]:
-        """The folders that have to be readable."""
+        """The folders of this machine that have to be readable."""
+        if self.store is not None:
+            return set()
         return {self.root} if self.partitions else {file.parent for file in self.files}
 
     def stamps(self) -> list[tuple[int, int, int]]:
         """What changes when a file is written or replaced."""
+        if self.store is not None:
+            return self.store.stamps(map(str, self.files))
         logs = [file.with_name(f"{file.name}-wal") for file in self.files]
         try:
             found = [file.stat() for file in (*self.files, *(log for log in logs if log.exists()))]
@@ -85,6 +108,8 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         SpecError: none, or both Parquet and CSV.
     """
     table, field = spec_file.spec.tables[name], f"tables.{name}.path"
+    if is_uri(table.path):
+        return _find_in_store(table, field)
     path = spec_file.folder / table.path
     if any(mark in table.path for mark in "*?["):
         files = sorted(f for f in _glob(path) if f.is_file())
@@ -112,6 +137,66 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
     return Source(found, kinds.pop() or Format.PARQUET, root, partitions)
 
 
+def _find_in_store(table: Table, field: str) -> Source:
+    """As :func:`find_source`, in a store."""
+    # What stands before the first mark of a glob; the spec is published, so it holds no options.
+    match = re.fullmatch(r"([^*?\[]*/)([^/]*[*?\[].*)", table.path)
+    place, pattern = match.groups() if match else (table.path, "")
+    store = open_store(place, field)
+    root = Path(store.root)
+    found = [Path(store.root)] if store.is_file("") else []
+    found = found or [root / one for one in store.names("", recursive=True)]
+    wanted = pattern or ("" if found == [root] else "*.parquet")
+    files = tuple(file for file in found if not wanted or file.match(wanted))
+    if not files:
+        raise SpecError(field, f"no file {table.path!r} in the store; correct the path")
+    kinds = {_ENDINGS.get(file.suffix.lower()) for file in files}
+    if len(kinds) != 1 or None in kinds or table.relation is not None:
+        raise SpecError(field, "from a store come files that are all .parquet or all .csv")
+    is_folder = not pattern and files != (root,)
+    partitions = _partitions(field, root, files) if is_folder else ()
+    return Source(files, kinds.pop() or Format.PARQUET, root, partitions, store)
+
+
+def fetched(source: Source, folder: Path) -> Source:
+    """The source with its files copied from their store into a private folder.
+
+    Raises:
+        StorageError: the store does not answer, or the folder is full.
+    """
+    if source.store is None:
+        return source
+    files = []
+    for number, file in enumerate(source.files):
+        copy = folder / "fetched" / str(number) / file.name
+        source.store.copy_out(str(file), copy)
+        files.append(copy)
+    return Source(tuple(files), source.format, folder, source.partitions)
+
+
+def dataset_of(table: Table, source: Source) -> ds.Dataset:
+    """The Parquet files of a source as an Arrow dataset: what it has is read as it is asked for."""
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    types = [
+        (column, ARROW_TYPES[table.columns.get(column, ColumnType.STRING)])
+        for column in source.partitions
+    ]
+    return ds.dataset(
+        [str(file) for file in source.files],
+        format="parquet",
+        filesystem=LocalFileSystem() if source.store is None else source.store.filesystem,
+        partitioning=ds.partitioning(pa.schema(types), flavor="hive") if types else None,
+        partition_base_dir=str(source.root),
+    )
+
+
+def in_store(name: str) -> str:
+    """The SQL name under which the Parquet files of a table in a store can be read."""
+    return identifier(f"store {name}")
+
+
 def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
     """The names in ``name=value`` folders between the root and the files, all alike."""
     named = {
@@ -133,6 +218,8 @@ def scan_sql(name: str, table: Table, source: Source) -> str:
     """What a SELECT reads the declared columns from, unless that is an SQLite file."""
     if source.format is Format.CSV:
         return _csv_scan(name, table, source)
+    if source.store is not None:
+        return in_store(name)
     if source.format is Format.DUCKDB:
         return f"{database(name)}.{identifier(table.relation or '')}"
     files = ", ".join(literal(str(file)) for file in source.files)
@@ -252,13 +339,19 @@ def _header(name: str, table: Table, file: Path) -> tuple[str, ...]:
 def _check_parquet(name: str, table: Table, source: Source) -> None:
     for file in source.files:
         try:
-            schema = pq.read_schema(file)
+            schema = _schema(source, file)
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(
                 f"tables.{name}.path: {file.name} is not a readable Parquet file"
             ) from error
         stored = {c: k for c, k in table.columns.items() if c not in source.partitions}
         _check_schema(name, stored, schema, file.name)
+
+
+def _schema(source: Source, file: Path) -> pa.Schema:
+    if source.store is None:
+        return pq.read_schema(file)
+    return pq.read_schema(str(file), filesystem=source.store.filesystem)
 
 
 def _check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, where: str) -> None:

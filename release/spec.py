@@ -19,6 +19,7 @@ without ``guarantee`` is published as a part of the tuples that name it, and not
 from __future__ import annotations
 
 import datetime
+import re
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
@@ -104,7 +105,7 @@ class DerivedColumn(Model):
 
 
 class Table(Model):
-    """A confidential table: where it lies (relative to the spec) and its declared columns.
+    """A confidential table: where it lies (relative to the spec, or a URI) and its columns.
 
     Of a database file ``relation`` names the table or view. ``contract`` names a file of rules for
     its values (:mod:`release.contract`).
@@ -118,6 +119,13 @@ class Table(Model):
     contract: Annotated[str, StringConstraints(min_length=1)] | None = None
     join: Join | None = None
     derive: dict[Column, DerivedColumn] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check(self) -> Table:
+        # The spec is published.
+        if re.match(r"[a-z0-9+.-]+://[^/]*@", self.path):
+            raise ValueError("a path with credentials; they belong into the environment")
+        return self
 
 
 class Relation(StrEnum):

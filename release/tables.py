@@ -31,6 +31,8 @@ from release.sources import (
     check_relation,
     check_source,
     database,
+    dataset_of,
+    fetched,
     find_source,
     scan_sql,
 )
@@ -95,7 +97,12 @@ class Tables:
         try:
             self.connection = _open(sources, self._scratch, engine or Engine())
             for name, source in sources.items():
-                self._load(name, source)
+                if source.format is Format.PARQUET and source.store is not None:
+                    dataset = dataset_of(spec_file.spec.tables[name], source)
+                    self.connection.register(f"store {name}", dataset)
+                    self._load(name, source)
+                else:
+                    self._load(name, fetched(source, self._scratch))
             for name in sources:
                 self._widen(name)
         except BaseException:

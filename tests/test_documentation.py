@@ -54,7 +54,7 @@ def test_every_dependency_has_a_reason() -> None:
     reasons = (PROJECT / "docs" / "dependencies.md").read_text("utf-8")
     pins = (PROJECT / "constraints.txt").read_text("utf-8").lower()
     for requirement in wanted:
-        name = re.split(r"[<>=]", requirement)[0].lower()
+        name = re.split(r"[<>=\[]", requirement)[0].lower()
         assert name in reasons or name.startswith("types-"), name
         assert re.search(rf"^{re.escape(name)}==", pins, re.MULTILINE), name
 

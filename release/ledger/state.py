@@ -128,7 +128,8 @@ class State:
                 raise BudgetError(
                     f"budget.{name}: scope {entry.scope!r} has spent {format_exact(had)}{of}, "
                     f"asked is {format_exact(more)}, the cap is {format_exact(most)}; "
-                    "lower guarantees, or have the cap raised: dp-release ledger policy"
+                    "lower guarantees, or have the cap raised: dp-release ledger policy",
+                    scope_ended=not prefix,
                 )
 
     def _check_key(self, entry: Key) -> None:

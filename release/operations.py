@@ -1,0 +1,122 @@
+"""A scheduled release from end to end: witness, run, deliver; and what an earlier run left.
+
+The order is that of trust. Before a run the checkpoint in the store is held against the ledger, so
+that a machine which was put back in time does not draw twice on the same budget. After it the
+release goes to the store, then the ledger: whoever reads there finds every release paid for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from release.errors import ReleaseError
+from release.ledger import replay
+from release.pipeline import Options, Published, Step, call, run_release
+from release.publication import LEDGER, Publication, open_ledger
+from release.signing import read_key
+from release.stores import Store, check_witness, deliver, deliver_ledger
+
+if TYPE_CHECKING:
+    from release.periods import Period
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where releases go: the folder ``out``, the key that signs there, and a store or none."""
+
+    out: Path
+    key: Path | None = None
+    store: Store | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """How each release of a schedule is run."""
+
+    place: Place
+    options: Options = field(default_factory=Options)
+    step: Step = call
+
+
+def release_period(spec: Path, period: Period | None, run: Run) -> Published:
+    """Run the release of one period and deliver it.
+
+    Raises:
+        ReleaseError: refused, or published here and not delivered; run again.
+    """
+    place = run.place
+    witnessed(place)
+    options = replace(run.options, period=period, key=place.key)
+    published = run_release(spec, place.out, run.step, options=options)
+    deliver_all(place)
+    return published
+
+
+def witnessed(place: Place) -> None:
+    """See that the ledger is not older than what its store has seen.
+
+    Raises:
+        LedgerError: it is.
+        StorageError: the store does not answer.
+    """
+    if place.store is not None and (place.out / LEDGER).is_dir():
+        check_witness(place.out / LEDGER, place.store)
+
+
+def deliver_all(place: Place) -> tuple[str, ...]:
+    """Deliver every release that is public here and not in the store yet, and the ledger.
+
+    Raises:
+        StorageError: the store fails; run it again.
+        LedgerError: the store and the ledger do not agree.
+    """
+    if place.store is None:
+        return ()
+    folder = place.out / "public"
+    there = set(place.store.names("public"))
+    done = []
+    for public in sorted(folder.iterdir()) if folder.is_dir() else ():
+        # A folder that was delivered in part has a name there too; deliver() tells.
+        if (public.name not in there or not place.store.renames) and deliver(public, place.store):
+            done.append(public.name)
+    if (place.out / LEDGER).is_dir():
+        deliver_ledger(place.out / LEDGER, place.store)
+    return tuple(done)
+
+
+def left_behind(out: Path) -> tuple[str, ...]:
+    """The releases of which a run was cut off: by working folders, and open reserves."""
+    names = {path.name.removeprefix(".work-") for path in out.glob(".work-*")}
+    if (out / LEDGER).is_dir():
+        names |= replay(out / LEDGER).state.running.keys()
+    return tuple(sorted(names))
+
+
+def settle(place: Place, release_id: str) -> str:
+    """Finish what an interrupted run has staged, or give it up in the open; what was done.
+
+    Nothing is drawn. A charge comes back only if it is certain that no noise was drawn.
+
+    Raises:
+        ReleaseError: another run is at work on it, or the ledger cannot be written.
+    """
+    signer = None if place.key is None else read_key(place.key)
+    if (place.out / "public" / release_id).exists() and not (
+        place.out / f".work-{release_id}"
+    ).exists():
+        return "public"
+    with Publication(place.out, release_id, open_ledger(place.out, signer)) as publication:
+        return "given up" if publication.recovered is None else "published"
+
+
+def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
+    """:func:`settle` for everything that is left behind; what could not be settled says why."""
+    found = []
+    for name in left_behind(place.out):
+        try:
+            found.append((name, settle(place, name)))
+        except ReleaseError as error:
+            found.append((name, str(error)))
+    return tuple(found)

@@ -1,0 +1,186 @@
+"""``dp-release catch-up``, ``deliver``, ``restore``, ``settle``: the daily life of releases."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from release.errors import ReleaseError, SpecError
+
+if TYPE_CHECKING:
+    from release.operations import Place
+    from release.schedule import CaughtUp, OnePeriod, Schedule
+
+Out = Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--key", envvar="DP_RELEASE_KEY", help="The file of the signing key."),
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", help="A store to deliver to: a folder, s3://…, or another URI."),
+]
+Specs = Annotated[list[Path], typer.Argument(help="Release specs that name {period}.")]
+Since = Annotated[
+    str, typer.Option("--since", help="The first period: 2024-01-05, 2024-w01, 2024-01, …")
+]
+DelayDays = Annotated[
+    int, typer.Option("--delay-days", min=0, help="Full days to wait after the end of a period.")
+]
+Attempts = Annotated[
+    int, typer.Option("--attempts", min=1, help="Charges for one period before it is left out.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def place_of(out: Path, key: Path | None, to: str | None) -> Place:
+    """Where releases go.
+
+    Raises:
+        SpecError: the store cannot be opened.
+    """
+    from release.operations import Place
+    from release.stores import open_store
+
+    return Place(out, key, None if to is None else open_store(to, "--to"))
+
+
+def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
+    specs: Specs,
+    out: Out,
+    since: Since,
+    key: KeyFile = None,
+    to: To = None,
+    delay_days: DelayDays = 0,
+    attempts: Attempts = 3,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what is due; release nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Release every period that has ended and is not public yet, oldest first.
+
+    For a scheduler of your own, such as a systemd timer; with Prefect: dp-release serve.
+
+    Example: dp-release catch-up nightly.yaml --since 2024-01-01 --out out --key dp.key
+    """
+    from release.cache import default_cache
+    from release.ledger import today
+    from release.operations import Run, release_period
+    from release.periods import parse_period
+    from release.pipeline import Options
+    from release.schedule import Schedule, periods_of
+    from release.schedule import catch_up as run_due
+
+    place, first = place_of(out, key, to), parse_period(since, "--since")
+    schedules = [Schedule(spec, first, delay_days, attempts) for spec in specs]
+    if dry_run:
+        found = [one for schedule in schedules for one in periods_of(schedule, out, today())]
+        _show(as_json, [_plain(one) for one in found])
+        return
+    run = Run(place, Options(cache=default_cache()))
+    refused: list[ReleaseError] = []
+    for schedule in schedules:
+        done = run_due(
+            schedule,
+            out,
+            lambda one, schedule=schedule: release_period(schedule.spec, one.period, run),  # type: ignore[misc]
+            today=today(),
+        )
+        _tell(schedule, done, as_json)
+        refused += [done.error] if done.error is not None else []
+    if refused:
+        raise refused[-1]
+
+
+def _tell(schedule: Schedule, done: CaughtUp, as_json: bool) -> None:
+    rows = [_plain(one) | {"became": "public"} for one in done.released]
+    rows += [_plain(one) | {"became": f"refused: {error}"} for one, error in done.refused]
+    if as_json:
+        typer.echo(json.dumps({"spec": schedule.spec.name, "ended": done.ended, "periods": rows}))
+        return
+    _show(False, rows)
+    typer.echo(f"{schedule.spec.name}: {done.ended}, {len(done.released)} released")
+
+
+def _plain(one: OnePeriod) -> dict[str, str]:
+    return {"period": str(one.period), "release_id": one.release_id, "became": one.became.value}
+
+
+def _show(as_json: bool, rows: list[dict[str, str]]) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        typer.echo("  ".join(row.values()))
+
+
+def deliver(out: Out, to: str = typer.Option(help="The store: a folder, s3://…, …")) -> None:
+    """Copy every release of OUT that is not in the store yet, and the ledger, to a store.
+
+    Example: dp-release deliver --out out --to s3://office/releases
+    """
+    from release.operations import deliver_all
+
+    done = deliver_all(place_of(out, None, to))
+    typer.echo("\n".join([*(f"delivered  {name}" for name in done), f"{len(done)} delivered"]))
+
+
+def restore(
+    out: Out,
+    source: Annotated[str, typer.Option("--from", help="The store that releases went to.")],
+    trust: Annotated[
+        str | None, typer.Option(help="Your public key, where OUT has no ledger at all.")
+    ] = None,
+) -> None:
+    """Bring back what OUT has lost, after a machine was put back in time or replaced.
+
+    The auditor's halves are in no store: bring them back from a backup of your own.
+
+    Example: dp-release restore --out out --from s3://office/releases
+    """
+    from release.signing import read_public_key
+    from release.stores import open_store
+    from release.stores import restore as bring_back
+
+    trusted = None if trust is None else read_public_key(trust)
+    found = bring_back(open_store(source, "--from"), out, trusted)
+    for name in found.releases:
+        typer.echo(f"restored  {name}")
+    typer.echo(f"{found.entries} entries of the ledger, {len(found.releases)} releases restored")
+
+
+def settle(out: Out, key: KeyFile = None, as_json: AsJson = False) -> None:
+    """Finish what interrupted runs have staged, and give up the rest in the open; draws nothing.
+
+    Example: dp-release settle --out out --key dp.key
+    """
+    from release.operations import settle_all
+
+    found = settle_all(place_of(out, key, None))
+    rows: list[dict[str, Any]] = [{"release_id": name, "became": became} for name, became in found]
+    _show(as_json, rows)
+    if not as_json and not rows:
+        typer.echo("nothing was left behind")
+    if any(became not in ("public", "published", "given up") for _, became in found):
+        raise SpecError("--out", "some runs could not be settled; see above")
+
+
+def today_in(zone: str) -> datetime.date:
+    """The day it is in a time zone.
+
+    Raises:
+        SpecError: there is no such zone.
+    """
+    from zoneinfo import ZoneInfo
+
+    try:
+        return datetime.datetime.now(tz=ZoneInfo(zone)).date()
+    except (ValueError, OSError, KeyError) as error:
+        raise SpecError(
+            "--timezone", f"{zone!r} is none; write Europe/Vienna"
+        ) from error

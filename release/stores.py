@@ -1,0 +1,384 @@
+"""Stores: file systems and object stores that tables are read from and releases are delivered to.
+
+A store is named by a path or a URI: ``/srv/public``, ``file:///srv/public``, ``s3://bucket/folder``
+(Arrow's own file systems, with their options in the query part), or ``memory://`` and whatever else
+fsspec knows. The ledger and the releases of ``OUT`` are the original; a store holds a copy.
+
+What a reader of a store may rely on. Where there is a rename that is atomic (the local file
+system), a release appears all at once. Elsewhere its files are put one by one and ``SHA256SUMS``
+last: a release without it is not there yet, and one with it has all its files. Every file is read
+back before that. Nothing is ever put over something else, so a delivery that was cut off goes on
+from where it was, and two that race write the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from release.agreement import SUMS
+from release.errors import LedgerError, SpecError, StorageError
+from release.hashes import sha256
+from release.ledger import CHECKPOINT, check_checkpoint, keys_at, read_ledger, replay
+from release.signing import PublicKey
+from release.storage import make_folder, storage_errors, sync, write
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+_URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.ASCII)
+_ARROW = {"file", "s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"}
+_LEDGER, _PUBLIC = "ledger", "public"
+
+
+def is_uri(text: str) -> bool:
+    """Whether a path names a store other than this machine's files."""
+    return _URI.match(text) is not None
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder in a store; names are relative to it, with ``/`` between their parts.
+
+    ``told`` is what messages call it: its URI without options, which may be secrets.
+    """
+
+    filesystem: FileSystem
+    root: str
+    told: str
+
+    @property
+    def renames(self) -> bool:
+        """Whether a folder can be renamed, at once and for all readers."""
+        return bool(self.filesystem.type_name == "local")
+
+    def path(self, name: str) -> str:
+        """Where a name is, for the file system."""
+        return f"{self.root}/{name}" if name else self.root
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes under a name, or None where there is no file.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        with _store_errors(self.told, "read"):
+            if not self.is_file(name):
+                return None
+            with self.filesystem.open_input_stream(self.path(name)) as stream:
+                return bytes(stream.read())
+
+    def is_file(self, name: str) -> bool:
+        """Whether a name is that of a file.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        from pyarrow.fs import FileType
+
+        with _store_errors(self.told, "read"):
+            return self.filesystem.get_file_info(self.path(name)).type is FileType.File
+
+    def stamps(self, paths: Iterable[str]) -> list[tuple[int, int, int]]:
+        """What changes when a file is replaced; ``paths`` are the file system's own."""
+        with _store_errors(self.told, "read"):
+            found = self.filesystem.get_file_info(list(paths))
+            return [(0, one.size or 0, one.mtime_ns or 0) for one in found]
+
+    def copy_out(self, path: str, target: Path) -> None:
+        """Copy a file out of the store, for its owner's eyes only; ``path`` is the store's own.
+
+        Raises:
+            StorageError: the store does not answer, or the disk is full.
+        """
+        with (
+            storage_errors(target, "a copy of the table"),
+            _store_errors(self.told, "read"),
+            self.filesystem.open_input_stream(path) as stream,
+        ):
+            make_folder(target.parent, 0o700)
+            with target.open("xb") as file:
+                target.chmod(0o600)
+                shutil.copyfileobj(stream, file)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Put bytes under a name where there are none, and read them back.
+
+        Raises:
+            StorageError: there are other bytes already, or the store does not take them.
+        """
+        there = self.read(name)
+        if there is None:
+            with _store_errors(self.told, "written"):
+                parent = self.path(name).rpartition("/")[0]
+                if self.renames:
+                    self.filesystem.create_dir(parent, recursive=True)
+                with self.filesystem.open_output_stream(self.path(name)) as stream:
+                    stream.write(data)
+            there = self.read(name)
+        if there != data:
+            raise StorageError(f"{self.told}: {name} holds other bytes; nothing is put over it")
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Put bytes under a name, in the place of what may be there.
+
+        Raises:
+            StorageError: the store does not take them.
+        """
+        with _store_errors(self.told, "written"):
+            target = self.path(name)
+            aside = f"{target}.next" if self.renames else target
+            self.filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+            with self.filesystem.open_output_stream(aside) as stream:
+                stream.write(data)
+            if aside != target:
+                self.filesystem.move(aside, target)
+
+    def names(self, folder: str, *, recursive: bool = False) -> list[str]:
+        """The files in a folder, or the folders and files right in it, sorted; maybe none.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        from pyarrow.fs import FileSelector, FileType
+
+        with _store_errors(self.told, "read"):
+            base = self.path(folder)
+            selector = FileSelector(base, recursive=recursive, allow_not_found=True)
+            found = self.filesystem.get_file_info(selector)
+            kept = [one for one in found if not recursive or one.type is FileType.File]
+            return sorted(
+                str(PurePosixPath(one.path).relative_to(PurePosixPath(base))) for one in kept
+            )
+
+
+def open_store(text: str, field: str) -> Store:
+    """The store that a path or URI names; ``field`` is what messages speak of.
+
+    Raises:
+        SpecError: there is no such file system, or its library is not installed.
+    """
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+    match = _URI.match(text)
+    told = text.partition("?")[0]
+    try:
+        if match is None:
+            found, root = FileSystem.from_uri(Path(text).absolute().as_uri())
+        elif match[1] in _ARROW:
+            found, root = FileSystem.from_uri(text)
+        else:
+            import fsspec
+
+            inner, root = fsspec.core.url_to_fs(text)
+            found = PyFileSystem(FSSpecHandler(inner))
+    except ImportError as error:
+        raise SpecError(
+            field, f"{told} needs fsspec and its library for such a store; pip install them"
+        ) from error
+    except (ValueError, OSError, pa.ArrowException) as error:
+        raise SpecError(field, f"{told} is no place that can be opened") from error
+    return Store(found, str(root).rstrip("/"), told)
+
+
+@contextmanager
+def _store_errors(told: str, what: str) -> Iterator[None]:
+    """Messages of a store may hold addresses and tokens."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        kind = type(error).__name__
+        raise StorageError(f"{told}: the store cannot be {what} ({kind})") from error
+
+
+def deliver(public: Path, store: Store) -> bool:
+    """Copy a published release to a store; False where it was there already.
+
+    Cost: each file is written once and read back once.
+
+    Raises:
+        StorageError: another release has its name there, or the store fails; run it again.
+    """
+    name = f"{_PUBLIC}/{public.name}"
+    sums = _local(public / SUMS)
+    there = store.read(f"{name}/{SUMS}")
+    if there == sums:
+        return False
+    if there is not None:
+        raise StorageError(f"{store.told}: another {public.name!r} is there already")
+    files = [line[66:] for line in sums.decode().splitlines()]
+    if store.renames:
+        _deliver_by_rename(public, Path(store.path(name)), [*files, SUMS])
+        return True
+    for file in files:
+        store.put(f"{name}/{file}", _local(public / file))
+    store.put(f"{name}/{SUMS}", sums)
+    return True
+
+
+def _deliver_by_rename(public: Path, target: Path, files: list[str]) -> None:
+    with storage_errors(target, "the release"):
+        part = target.with_name(f".part-{target.name}")
+        shutil.rmtree(part, ignore_errors=True)
+        for file in files:
+            write(part / file, _local(public / file))
+        for folder in {(part / file).parent for file in files}:
+            sync(folder)
+        part.chmod(0o755)
+        part.rename(target)
+        sync(target.parent)
+
+
+def deliver_ledger(folder: Path, store: Store) -> None:
+    """Copy the entries of a ledger to a store, and then the checkpoint that signs for them.
+
+    Raises:
+        LedgerError: the store knows of entries that this ledger does not have, or has others.
+        StorageError: the store fails; run it again.
+    """
+    check_witness(folder, store)
+    ledger = read_ledger(folder)
+    note = _local(folder / CHECKPOINT)
+    there = set(store.names(_LEDGER))
+    for number, data in enumerate(ledger.files):
+        name = f"{number:08}.json"
+        if name not in there:
+            store.put(f"{_LEDGER}/{name}", data)
+    store.replace(f"{_LEDGER}/{CHECKPOINT}", note)
+
+
+def check_witness(folder: Path, store: Store) -> None:
+    """See by the checkpoint in a store that this machine was not put back in time.
+
+    Raises:
+        LedgerError: the store has signed entries that this ledger has not, or has otherwise.
+        StorageError: the store does not answer.
+    """
+    note = store.read(f"{_LEDGER}/{CHECKPOINT}")
+    if note is None:
+        return
+    try:
+        check_checkpoint(note.decode("utf-8", "replace"), replay(folder))
+    except LedgerError as error:
+        raise LedgerError(
+            f"{store.told} holds a checkpoint that this ledger does not agree with ({error}); if "
+            "this machine was put back in time: dp-release restore"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What came back from a store: entries of the ledger, and releases by name."""
+
+    entries: int
+    releases: tuple[str, ...]
+
+
+def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restored:
+    """Bring back from a store what ``out`` has lost: entries of its ledger, and public folders.
+
+    What ``out`` has stays as it is, and has to be the beginning of what the store has. Where it has
+    no ledger at all, ``trusted`` has to have signed the one in the store. The auditor's halves are
+    confidential and in no store; restore them from a backup.
+
+    Raises:
+        LedgerError: there is nothing in ``out`` to go on from, or the two do not agree.
+        StorageError: a copy is not whole.
+    """
+    folder = out / _LEDGER
+    aside = out / ".restored"
+    try:
+        if trusted is None and not folder.exists():
+            raise LedgerError(f"no ledger in {out} to go on from; say whose to trust: --trust KEY")
+        own = replay(folder).files if folder.exists() else ()
+        with storage_errors(out, "what is restored"):
+            shutil.rmtree(aside, ignore_errors=True)
+            names = [name for name in store.names(_LEDGER) if name.endswith(".json")]
+            for name in [*names, CHECKPOINT]:
+                data = store.read(f"{_LEDGER}/{name}")
+                if data is None:
+                    raise LedgerError(f"{store.told}: no ledger was delivered there")
+                write(aside / _LEDGER / name, data)
+        # Entries may have been delivered for which nobody has signed there yet.
+        kept = _signed_for(aside / _LEDGER)
+        copied = read_ledger(aside / _LEDGER)
+        if trusted and trusted not in keys_at(copied, kept):
+            raise LedgerError(f"{store.told}: the key that is trusted does not sign for its ledger")
+        if copied.files[: len(own)] != own:
+            raise LedgerError(f"{store.told} has not the ledger that this one is the beginning of")
+        with storage_errors(out, "what is restored"):
+            make_folder(folder, 0o755)
+            for number in range(len(own), kept):
+                (aside / _LEDGER / f"{number:08}.json").rename(folder / f"{number:08}.json")
+            (aside / _LEDGER / CHECKPOINT).replace(folder / CHECKPOINT)
+            sync(folder)
+            releases = tuple(_fetched(store, out, aside, tuple(copied.state.committed)))
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return Restored(kept - len(own), releases)
+
+
+def _signed_for(folder: Path) -> int:
+    """Take away the entries at the end that the checkpoint does not speak of; how many are left."""
+    size = check_checkpoint((folder / CHECKPOINT).read_text("utf-8"), replay(folder))
+    for path in folder.glob("*.json"):
+        if int(path.stem) >= size:
+            path.unlink()
+    return size
+
+
+def _fetched(store: Store, out: Path, aside: Path, names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        final = out / _PUBLIC / name
+        if final.exists() or store.read(f"{_PUBLIC}/{name}/{SUMS}") is None:
+            continue
+        fetch(store, name, aside / name)
+        make_folder(final.parent, 0o755)
+        (aside / name).rename(final)
+        sync(final.parent)
+        yield name
+
+
+def fetch(store: Store, name: str, folder: Path) -> None:
+    """Copy a delivered release into a new folder, and check its sums.
+
+    Raises:
+        StorageError: it is not there, or not whole.
+    """
+    sums = store.read(f"{_PUBLIC}/{name}/{SUMS}")
+    if sums is None:
+        raise StorageError(f"{store.told}: {name!r} is not there, or its delivery has not ended")
+    try:
+        _fetch(store, name, sums, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _fetch(store: Store, name: str, sums: bytes, folder: Path) -> None:
+    with storage_errors(folder, "the release"):
+        for line in sums.decode("utf-8", "replace").splitlines():
+            digest, file = line[:64], line[66:]
+            inside = file and not PurePosixPath(file).is_absolute() and "\0" not in file
+            if not inside or ".." in PurePosixPath(file).parts:
+                raise StorageError(f"{store.told}: {name}/{SUMS} is not a list of its files")
+            data = store.read(f"{_PUBLIC}/{name}/{file}")
+            if data is None or sha256(data) != digest:
+                raise StorageError(f"{store.told}: {name}/{file} is not what its sum says")
+            write(folder / file, data)
+        write(folder / SUMS, sums)
+
+
+def _local(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read") from error
