@@ -30,6 +30,9 @@ Spec.privacy: whom the guarantee protects
 Spec.budget: what the release may cost
 Spec.keys: the public key set of each column that stands in a `by`
 Spec.queries: what is asked
+Spec.engine: what reads the tables, where it is not DuckDB on this machine
+EngineSpec.backend: `duckdb`, or `spark` (a cluster's address is given with `--spark`)
+EngineSpec.cluster: `inside`: a cluster may hold confidential rows, and laws that depend on them
 ReleaseInfo.id: the name of the release and of its folder
 ReleaseInfo.title: the title of the report
 ReleaseInfo.curator: who publishes

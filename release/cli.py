@@ -102,6 +102,8 @@ def run(  # noqa: PLR0913 - one for each thing that a run can be told
         ),
     ] = None,
     period: PeriodOption = None,
+    to: operations_cli.To = None,
+    spark: operations_cli.SparkMaster = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run a release: load, answer, design the noise, draw, publish, verify.
@@ -109,13 +111,16 @@ def run(  # noqa: PLR0913 - one for each thing that a run can be told
     Example: dp-release run data/ami.yaml --out out
     """
     from release.cache import default_cache
-    from release.pipeline import Options, run_release
+    from release.operations import Run, release_period
+    from release.pipeline import Options
     from release.tables import Engine
 
-    gap, cache, engine = parse_gap(accept_gap), default_cache(), Engine(memory_limit)
+    gap, cache = parse_gap(accept_gap), default_cache()
+    engine = Engine(memory_limit, spark=spark)
+    place = operations_cli.place_of(out, key, to)
     with _shown() as shown:
-        options = Options(gap, cache, engine, shown.watch, key, named_period(period))
-        published = run_release(spec, out, shown.step, options=options)
+        run = Run(place, Options(gap, cache, engine, shown.watch), shown.step)
+        published = release_period(spec, named_period(period), run)
     if as_json:
         typer.echo(
             json.dumps(
@@ -145,11 +150,11 @@ def check(
 
     Example: dp-release check data/ami.yaml
     """
-    from release.pipeline import load
     from release.reading import read_spec
+    from release.tables import Tables
 
     spec_file = read_spec(spec, named_period(period))
-    with load(spec_file) as tables:
+    with Tables(spec_file) as tables:
         found = [tables.quality(name) for name in spec_file.spec.tables]
     if as_json:
         plain = [

@@ -24,6 +24,14 @@ To = Annotated[
     str | None,
     typer.Option("--to", help="A store to deliver to: a folder, s3://…, or another URI."),
 ]
+SparkMaster = Annotated[
+    str | None,
+    typer.Option(
+        "--spark",
+        envvar="DP_RELEASE_SPARK",
+        help="Read the tables on the Spark cluster of this master, such as local[2].",
+    ),
+]
 Specs = Annotated[list[Path], typer.Argument(help="Release specs that name {period}.")]
 Since = Annotated[
     str, typer.Option("--since", help="The first period: 2024-01-05, 2024-w01, 2024-01, …")
@@ -181,6 +189,4 @@ def today_in(zone: str) -> datetime.date:
     try:
         return datetime.datetime.now(tz=ZoneInfo(zone)).date()
     except (ValueError, OSError, KeyError) as error:
-        raise SpecError(
-            "--timezone", f"{zone!r} is none; write Europe/Vienna"
-        ) from error
+        raise SpecError("--timezone", f"{zone!r} is none; write Europe/Vienna") from error

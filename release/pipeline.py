@@ -41,9 +41,10 @@ from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
     from release.answers import Codes
+    from release.engine import Loaded
     from release.queries.contributions import Contributions
     from release.queries.statement import Rerun
-    from release.tables import Engine, Tables
+    from release.tables import Engine
 
 T = TypeVar("T")
 
@@ -211,28 +212,31 @@ def auditor_half(public: Path) -> Path | None:
 
 def load(
     spec_file: SpecFile, engine: Engine | None = None, publication: Publication | None = None
-) -> Tables:
+) -> Loaded:
     """Open the confidential tables; to be closed by the caller."""
-    from release.tables import Tables
+    from release.engine import HereTables
 
-    return Tables(spec_file, engine, None if publication is None else publication.scratch())
+    scratch = None if publication is None else publication.scratch()
+    declared = spec_file.spec.engine
+    master = None if engine is None else engine.spark
+    if master is not None or (declared is not None and declared.backend == "spark"):
+        from release.spark import SparkTables
+
+        return SparkTables(spec_file, master or "local[*]", engine, scratch)
+    return HereTables(spec_file, engine, scratch)
 
 
-def answer(tables: Tables, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[Answered, ...]:
+def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[Answered, ...]:
     """The true answers of all queries, with what their differences are found from."""
-    from release.queries.contributions import (
-        contributions,
-        true_answers,
-    )
-    from release.queries.statement import rerun
+    from release.queries.contributions import contributions, true_answers
 
     found = []
     for query in _watched(spec_file, watch):
         if isinstance(query, SqlQuery):
-            run_again = rerun(tables, spec_file, query)
+            run_again = tables.rerun(query)
             found.append(Answered(run_again, run_again.codes))
             continue
-        contributed = contributions(tables, spec_file, query)
+        contributed = contributions(tables.profiles(query), spec_file, query)
         found.append(Answered(contributed, true_answers(contributed, query)))
     tables.check_unchanged()
     return tuple(found)
@@ -357,7 +361,7 @@ def publish(
     about: About,
 ) -> Path:
     """Put the results together, write them, and make them public."""
-    from release.queries.contributions import cells_of
+    from release.queries.profiles import cells_of
 
     results = tuple(
         Result(query, cells_of(spec_file, query).keys, made, charge, codes)

@@ -137,6 +137,18 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
     return Source(found, kinds.pop() or Format.PARQUET, root, partitions)
 
 
+def find_sources(spec_file: SpecFile) -> dict[str, Source]:
+    """The files of every table, their schemas looked at.
+
+    Raises:
+        SpecError, DataError: as :func:`find_source` and :func:`check_source`.
+    """
+    found = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
+    for name, source in found.items():
+        check_source(name, spec_file.spec.tables[name], source)
+    return found
+
+
 def _find_in_store(table: Table, field: str) -> Source:
     """As :func:`find_source`, in a store."""
     # What stands before the first mark of a glob; the spec is published, so it holds no options.

@@ -13,7 +13,8 @@ sensitive column of attribute neighbours, ``replacement`` says what a unit that 
 ``relation`` the table of a database file, and ``contract`` the rules of a table's values. A query
 without ``guarantee`` is published as a part of the tuples that name it, and not by itself; the
 ``declared`` differences of a tuple are lists with a coordinate for each part. ``title`` and
-``units`` of a query go into the descriptions of its answers.
+``units`` of a query go into the descriptions of its answers. ``engine`` names what reads the tables
+and says of a cluster that it is inside the boundary.
 """
 
 from __future__ import annotations
@@ -513,6 +514,13 @@ def answer_columns(query: Query) -> tuple[str, ...]:
     return ("answer",)
 
 
+class EngineSpec(Model):
+    """What reads the tables. Of a cluster it has to be said that it may hold confidential rows."""
+
+    backend: Literal["duckdb", "spark"] = "duckdb"
+    cluster: Literal["inside"] | None = None
+
+
 class Spec(Model):
     """A whole release spec; what depends on several fields is checked in :mod:`release.reading`."""
 
@@ -523,6 +531,7 @@ class Spec(Model):
     budget: Budget
     keys: dict[str, KeySet] = Field(default_factory=dict)
     queries: Annotated[list[Query], Field(min_length=1, max_length=10_000)]
+    engine: EngineSpec | None = None
 
     @property
     def released(self) -> tuple[Query, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +29,10 @@ from release.sources import (
     Format,
     Source,
     check_relation,
-    check_source,
     database,
     dataset_of,
     fetched,
-    find_source,
+    find_sources,
     scan_sql,
 )
 from release.spec import ColumnType
@@ -52,10 +51,14 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Engine:
-    """What the engine may use: memory such as ``2GB`` (beyond it, the scratch folder), threads."""
+    """What the engine may use: memory such as ``2GB`` (beyond it, the scratch folder), threads.
+
+    ``spark`` is the master of a Spark cluster, such as ``local[2]``.
+    """
 
     memory_limit: str | None = None
     threads: int | None = None
+    spark: str | None = None
 
 
 _CLAMPED = {"minimum", "maximum"}
@@ -79,18 +82,21 @@ class Tables:
     """The confidential tables of one run, open in a locked DuckDB with a private scratch folder.
 
     Use it as a context manager; leaving it closes the engine and wipes the scratch folder, which is
-    an empty one of its own unless given. Its representation shows nothing of the tables.
+    an empty one of its own unless given. Its representation shows nothing of the tables. Tables
+    ``given`` as Arrow, one or more for each name, are copied; no file is looked at then.
     """
 
     def __init__(
-        self, spec_file: SpecFile, engine: Engine | None = None, scratch: Path | None = None
+        self,
+        spec_file: SpecFile,
+        engine: Engine | None = None,
+        scratch: Path | None = None,
+        given: Mapping[str, Iterable[pa.Table]] | None = None,
     ) -> None:
         self._spec_file = spec_file
         self._put: dict[str, pa.Table] = {}
         self._answers: dict[str, pa.Table] = {}
-        sources = {name: find_source(spec_file, name) for name in spec_file.spec.tables}
-        for name, source in sources.items():
-            check_source(name, spec_file.spec.tables[name], source)
+        sources = {} if given is not None else find_sources(spec_file)
         self._sources = sources
         self._stamps = {name: source.stamps() for name, source in sources.items()}
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
@@ -103,7 +109,10 @@ class Tables:
                     self._load(name, source)
                 else:
                     self._load(name, fetched(source, self._scratch))
-            for name in sources:
+            for name, batches_of in (given or {}).items():
+                self._copy(name, iter(batches_of), self._selected(name)('"#incoming"'))
+                self._enforce(name)
+            for name in spec_file.spec.tables:
                 self._widen(name)
         except BaseException:
             self.close()
@@ -133,18 +142,7 @@ class Tables:
         table = self._spec_file.spec.tables[name]
         if source.format is Format.DUCKDB:
             check_relation(name, table, self.connection)
-        unit_name = self._spec_file.spec.privacy.unit
-        columns = ", ".join(
-            # A clamped unit would be another unit's.
-            f"{identifier(column) if column == unit_name else _cast(identifier(column), kind)} "
-            f"AS {identifier(column)}"
-            for column, kind in table.columns.items()
-        )
-        unit = identifier(unit_name)
-
-        def selected(scan: str) -> str:
-            return f"SELECT {columns} FROM {scan} WHERE {unit} IS NOT NULL"
-
+        selected = self._selected(name)
         if source.format is Format.SQLITE:
             self._copy(name, batches(name, table, source.files[0]), selected('"#incoming"'))
             self._enforce(name)
@@ -159,6 +157,23 @@ class Tables:
                 # Read where it lies, as often as it is asked for: a copy could fill the memory.
                 self.connection.execute(f"CREATE VIEW {given_table(name)} AS {scanned}")
             self._enforce(name)
+
+    def _selected(self, name: str) -> Callable[[str], str]:
+        """How the declared columns of a table are read from what has them."""
+        table = self._spec_file.spec.tables[name]
+        unit_name = self._spec_file.spec.privacy.unit
+        columns = ", ".join(
+            # A clamped unit would be another unit's.
+            f"{identifier(column) if column == unit_name else _cast(identifier(column), kind)} "
+            f"AS {identifier(column)}"
+            for column, kind in table.columns.items()
+        )
+        unit = identifier(unit_name)
+
+        def selected(scan: str) -> str:
+            return f"SELECT {columns} FROM {scan} WHERE {unit} IS NOT NULL"
+
+        return selected
 
     def _copy(self, name: str, given: Iterator[pa.Table], selected: str) -> None:
         """Store what comes in batches; ``selected`` reads the declared columns of one."""

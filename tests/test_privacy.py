@@ -320,7 +320,8 @@ def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
 def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
     spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
     with load(spec_file) as tables:
-        contributed = contributions(tables, spec_file, spec_file.spec.queries[0])
+        query_of = spec_file.spec.queries[0]
+        contributed = contributions(tables.profiles(query_of), spec_file, query_of)
         assert repr(tables) == "Tables(confidential)"
         assert repr(contributed) == "Contributions(confidential)"
         assert repr(Answered(contributed, np.array([4711]))) == "Answered(confidential)"
@@ -341,6 +342,6 @@ def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
 )
 def test_the_engine_is_locked(sql: str, tmp_path: Path) -> None:
     spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
-    with load(spec_file) as tables, pytest.raises(DataError) as error:
+    with Tables(spec_file) as tables, pytest.raises(DataError) as error:
         tables.run(sql)
     assert "example.org" not in str(error.value)

@@ -247,10 +247,10 @@ def test_a_file_replaced_while_it_is_read_is_noticed(tmp_path: Path) -> None:
 
 
 def test_memory_has_a_bound_and_a_wrong_one_is_told(tmp_path: Path) -> None:
-    from release.tables import Engine
+    from release.tables import Engine, Tables
 
     spec_file = read_spec(Small(ROWS, QUERIES).write(tmp_path))
-    with load(spec_file, Engine("64MB", 1)) as tables:
+    with Tables(spec_file, Engine("64MB", 1)) as tables:
         settings = "SELECT current_setting('memory_limit') AS m, current_setting('threads') AS t"
         assert tables.rows(settings, "rows").to_pylist() == [{"m": "61.0 MiB", "t": 1}]
     with pytest.raises(SpecError, match="--memory-limit: 'plenty' is no size"):

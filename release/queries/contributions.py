@@ -1,71 +1,22 @@
-"""What each unit contributes to each cell of a query, read from the tables with all bounds kept.
+"""What the units contribute to each cell of a query: sums, and distinct profiles.
 
-The cells come from the public key sets, never from the data: a group without rows is answered too,
-and rows of groups outside the key sets are left out. A cell is a pair of a *fixed* part (key
-columns that neighbours share, such as a home's circuit) and a *free* part (the other key columns,
-such as the day).
-
-Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,
-those in its first ``max_cells_per_unit`` free parts are kept, where that is declared, and of these
-the first ``max_rows_per_unit`` by the declared columns, in their order. A unit has one fixed part,
-the least that its rows name; its rows elsewhere are left out. Each costs a pass of its own only
-where some unit breaks the bound.
-
-Nothing is ever made for each unit outside the engine: what leaves it is the sums of each cell and
-the *distinct* profiles of each cell's units, for equal profiles make equal neighbours.
+Nothing is ever made for each unit outside the engine: what leaves it is the *distinct* profiles of
+each cell's units, for equal profiles make equal neighbours, and how many units have each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import pyarrow as pa
 
 from release.answers import Codes
-from release.queries import kind_of, rows_read
-from release.queries.joint import Joint
-from release.queries.kind import Kind, Profiles, RowKind
+from release.queries import kind_of
+from release.queries.kind import Kind, Profiles
+from release.queries.profiles import Cells, cells_of, integers
 from release.reading import SpecFile
-from release.spec import Query, TupleQuery
-from release.sql import identifier
-from release.tables import Tables, wide_table
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a query in the order of publication.
-
-    ``keys`` are the key tuples, ascending; ``fixed[c]`` and ``free[c]`` number the two parts.
-    """
-
-    keys: tuple[tuple[str, ...], ...]
-    fixed_parts: tuple[tuple[str, ...], ...]
-    free_parts: tuple[tuple[str, ...], ...]
-    fixed: Codes
-    free: Codes
-
-
-def cells_of(spec_file: SpecFile, query: Query) -> Cells:
-    """All key combinations of ``query``, sorted; one cell with an empty key without ``by``."""
-    keys = tuple(product(*(spec_file.keys[column] for column in query.by)))
-    is_fixed = [column in spec_file.spec.privacy.fixed for column in query.by]
-
-    def part(key: tuple[str, ...], wanted: bool) -> tuple[str, ...]:
-        return tuple(k for k, fixed in zip(key, is_fixed, strict=True) if fixed is wanted)
-
-    fixed_parts = tuple(sorted({part(key, True) for key in keys}))
-    free_parts = tuple(sorted({part(key, False) for key in keys}))
-    fixed_number = {p: i for i, p in enumerate(fixed_parts)}
-    free_number = {p: i for i, p in enumerate(free_parts)}
-    return Cells(
-        keys,
-        fixed_parts,
-        free_parts,
-        np.array([fixed_number[part(key, True)] for key in keys], dtype=np.int64),
-        np.array([free_number[part(key, False)] for key in keys], dtype=np.int64),
-    )
+from release.spec import Query
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,17 +59,11 @@ class Contributions:
         return "Contributions(confidential)"
 
 
-def contributions(tables: Tables, spec_file: SpecFile, query: Query) -> Contributions:
-    """Read what the units contribute to ``query``, with all bounds enforced.
-
-    Cost: one aggregation by unit over the table (shared by all queries on it) to see whether the
-    bounds bind; one by unit and cell over the rows that meet the condition, which falls away where
-    a unit has one row; one more of each only where a bound binds.
-    """
-    cells, kind = cells_of(spec_file, query), kind_of(query)
-    found = _Reader(tables, spec_file, query, cells, kind).read()
+def contributions(read: pa.Table, spec_file: SpecFile, query: Query) -> Contributions:
+    """What units contribute to ``query``, from their profiles as an engine has read them."""
+    cells = cells_of(spec_file, query)
     number, home, free, item, total, rows, units = (
-        _integers(found, name)
+        integers(read, name)
         for name in ("number", "home", "free", "item", "total", "rows", "units")
     )
     first = np.flatnonzero(np.diff(number, prepend=-1))
@@ -142,208 +87,6 @@ def _sums(cells: Cells, home: Codes, free: Codes, parts: Parts) -> Parts:
     np.add.at(total, place, (parts.total * parts.of)[inside])
     np.add.at(rows, place, (parts.rows * parts.of)[inside])
     return Parts(cell, item, total, rows)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """The statements that lead from the rows to the distinct profiles. Our names start with #."""
-
-    tables: Tables
-    spec_file: SpecFile
-    query: Query
-    cells: Cells
-    kind: RowKind | Joint
-
-    @property
-    def unit(self) -> str:
-        return identifier(self.spec_file.spec.privacy.unit)
-
-    def _keys(self, fixed: bool) -> list[str]:
-        """The key columns of a part, as text."""
-        columns = self.spec_file.spec.privacy.fixed
-        return [
-            f"CAST({identifier(column)} AS VARCHAR)"
-            for column in self.query.by
-            if (column in columns) is fixed
-        ]
-
-    def read(self) -> pa.Table:
-        """Profiles by number, with their parts, their items and how many units have them."""
-        self.tables.put("#fixed", _part_table(self.cells.fixed_parts))
-        self.tables.put("#free", _part_table(self.cells.free_parts))
-        most = rows_read(self.spec_file.spec, self.query)
-        rows, homes = self._bounds()
-        source = wide_table(self.query.table)
-        if homes > 1:
-            self._settle_homes()
-            source = (
-                f'(SELECT * FROM {source} JOIN "#homes" ON {self.unit} = "#unit" '
-                f'AND {_tuple(self._keys(True))} = "#home")'
-            )
-        eligible = self._eligible(source)
-        if rows > most:
-            rows = self._most_rows(eligible)
-        eligible = self._first_cells(eligible)
-        if rows > most:
-            order = self._order()
-            eligible = (
-                f"(SELECT * FROM {eligible} QUALIFY row_number() "
-                f'OVER (PARTITION BY "#unit" ORDER BY {order}) <= {most})'
-            )
-            rows = most
-        return self.tables.rows(self._profiles(eligible, one_row=rows <= 1), self.query.table)
-
-    def _bounds(self) -> tuple[int, int]:
-        """How many rows and fixed parts a unit has at most, anywhere in the table."""
-        fixed = self._keys(True)
-        homes = "1"
-        if fixed:
-            present = " AND ".join(f"{column} IS NOT NULL" for column in fixed)
-            key = _tuple(fixed)
-            homes = (
-                f"CASE WHEN min({key}) FILTER (WHERE {present}) = max({key}) "
-                f"FILTER (WHERE {present}) THEN 1 ELSE 2 END"
-            )
-        found = self.tables.rows_once(
-            f"SELECT coalesce(max(n), 0) AS n, coalesce(max(h), 1) AS h FROM ("
-            f"SELECT count(*) AS n, {homes} AS h FROM {wide_table(self.query.table)} "
-            f"GROUP BY {self.unit})",
-            self.query.table,
-        )
-        return int(_integers(found, "n")[0]), int(_integers(found, "h")[0])
-
-    def _settle_homes(self) -> None:
-        """One fixed part a unit: the least that its rows name."""
-        fixed = self._keys(True)
-        present = " AND ".join(f"{column} IS NOT NULL" for column in fixed)
-        self.tables.run(
-            f'CREATE OR REPLACE TABLE "#homes" AS SELECT {self.unit} AS "#unit", '
-            f'min({_tuple(fixed)}) FILTER (WHERE {present}) AS "#home" '
-            f"FROM {wide_table(self.query.table)} GROUP BY ALL"
-        )
-
-    def _eligible(self, source: str) -> str:
-        """The rows that count, with the numbers of their parts and with what they add to which."""
-        fixed, free = self._keys(True), self._keys(False)
-        named = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
-        if isinstance(self.kind, Joint):
-            added, counts = self._joint(self.kind)
-        else:
-            item, value = self.kind.item_sql, self.kind.value_sql
-            added = f'({item})::BIGINT AS "#item", ({value})::BIGINT AS "#value"'
-            counts = self.kind.eligible_sql
-        return (
-            f'(SELECT rows.{self.unit} AS "#unit", coalesce(home."#number", -1) AS "#at", '
-            f'free."#number" AS "#free", {added}, {self._order_columns()} '
-            f'FROM {source} AS rows LEFT JOIN "#fixed" AS home ON {_equal("home", fixed)} '
-            f'JOIN "#free" AS free ON {_equal("free", free)} '
-            f"WHERE {named} AND {self._condition(self.query)} AND ({counts}))"
-        )
-
-    def _condition(self, query: Query) -> str:
-        return self.tables.condition(
-            f"{self.spec_file.spec.place_of(query)}.where",
-            query.table,
-            query.where,
-            empirical=self.query.is_empirical,
-        )
-
-    def _joint(self, kind: Joint) -> tuple[str, str]:
-        """What a row adds to each part that reads it, as a list; whether any part does."""
-        reads, adds = [], []
-        for part, own, first in zip(
-            self.query.parts if isinstance(self.query, TupleQuery) else (),
-            kind.kinds,
-            kind.first_items,
-            strict=False,
-        ):
-            reads.append(f"({self._condition(part)} AND {own.eligible_sql})")
-            adds.append(
-                f"CASE WHEN {reads[-1]} THEN {{'item': ({own.item_sql})::BIGINT + {first}, "
-                f"'value': ({own.value_sql})::BIGINT}} END"
-            )
-        return f'[{", ".join(adds)}] AS "#adds"', " OR ".join(reads)
-
-    def _first_cells(self, eligible: str) -> str:
-        """Without the rows of a unit beyond its first cells, in the order of their keys."""
-        most = self.spec_file.spec.privacy.max_cells_per_unit
-        if most is None or most >= len(self.cells.free_parts):
-            return eligible
-        return (
-            f"(SELECT * FROM {eligible} QUALIFY dense_rank() "
-            f'OVER (PARTITION BY "#unit" ORDER BY "#free") <= {most})'
-        )
-
-    def _order_columns(self) -> str:
-        # All columns, joined ones too: rows that still tie are alike in all a query can read.
-        columns = self.spec_file.spec.table_columns(self.query.table)
-        return ", ".join(
-            f"rows.{identifier(c)} AS {identifier(f'#order {i}')}" for i, c in enumerate(columns)
-        )
-
-    def _order(self) -> str:
-        columns = self.spec_file.spec.table_columns(self.query.table)
-        return ", ".join(identifier(f"#order {i}") for i in range(len(columns)))
-
-    def _most_rows(self, eligible: str) -> int:
-        found = self.tables.rows(
-            "SELECT coalesce(max(n), 0) AS n FROM "
-            f'(SELECT count(*) AS n FROM {eligible} GROUP BY "#unit")',
-            self.query.table,
-        )
-        return int(_integers(found, "n")[0])
-
-    def _profiles(self, eligible: str, *, one_row: bool) -> str:
-        if isinstance(self.kind, Joint):
-            eligible = (
-                '(SELECT "#unit", "#at", "#free", "#add".item AS "#item", "#add".value AS "#value" '
-                f'FROM (SELECT *, unnest("#adds") AS "#add" FROM {eligible}) '
-                'WHERE "#add" IS NOT NULL)'
-            )
-            one_row = False
-        parts = '"#at" AS home, "#free" AS free, "#item" AS item'
-        by_unit = (
-            f'SELECT "#unit", {parts}, ({self.kind.unit_sql})::BIGINT AS total, count(*) AS rows '
-            f"FROM {eligible} GROUP BY ALL"
-        )
-        if self.kind.items > 1 and not one_row:
-            return (
-                "SELECT number, home, free, units, part[1] AS item, part[2] AS total, "
-                "part[3] AS rows FROM (SELECT *, unnest(profile) AS part FROM (SELECT *, "
-                "row_number() OVER (ORDER BY free, home, profile) - 1 AS number FROM ("
-                "SELECT home, free, profile, count(*) AS units FROM (SELECT home, free, "
-                f"list((item, total, rows) ORDER BY item) AS profile FROM ({by_unit}) "
-                'GROUP BY "#unit", home, free) GROUP BY ALL))) ORDER BY number, item'
-            )
-        # Where a unit has one row, equal rows are equal profiles, and no unit has to be named.
-        source = f'SELECT {parts}, "#value" AS total, 1 AS rows FROM {eligible}'
-        return (
-            "SELECT row_number() OVER () - 1 AS number, * FROM (SELECT home, free, item, total, "
-            f"rows, count(*) AS units FROM ({source if one_row else by_unit}) "
-            "GROUP BY home, free, item, total, rows ORDER BY free, home, item, total, rows)"
-        )
-
-
-def _tuple(columns: list[str]) -> str:
-    return columns[0] if len(columns) == 1 else f"[{', '.join(columns)}]"
-
-
-def _equal(table: str, columns: list[str]) -> str:
-    pairs = (f"{column} = {table}.{identifier(f'#key {i}')}" for i, column in enumerate(columns))
-    return " AND ".join(pairs) or "true"
-
-
-def _part_table(parts: tuple[tuple[str, ...], ...]) -> pa.Table:
-    columns = {
-        f"#key {i}": pa.array(column, pa.string())
-        for i, column in enumerate(zip(*parts, strict=True))
-    }
-    return pa.table({**columns, "#number": pa.array(range(len(parts)), pa.int64())})
-
-
-def _integers(table: pa.Table, column: str) -> Codes:
-    values = table.column(column).to_numpy()
-    return np.asarray(values, dtype=np.int64)
 
 
 def true_answers(contributed: Contributions, query: Query) -> Codes:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from release.answers import Codes
 from release.domains import Levels, Ordered, plain_answers
 from release.errors import DataError, SpecError
-from release.queries.contributions import cells_of
+from release.queries.profiles import cells_of
 from release.reading import SpecFile
 from release.spec import Relation, SqlQuery
 from release.sql import identifier, literal, parts_of
