@@ -164,10 +164,12 @@ def choose(asked: Asked, mechanism: str = BEST, solvers: Solvers | None = None) 
     return replace(winner, notes=(*winner.notes, _told(name, found)), compared=compared)
 
 
-def choose_unseen(asked: Asked, solvers: Solvers | None = None) -> Chosen:
-    """What ``best`` is where the differences are confidential; the kind hangs on none of them."""
+def family_of(asked: Asked, mechanism: str, *, seen: bool) -> str:
+    """The family that the spec names; where ``best`` may hang on nothing ``seen``, what it is."""
+    if mechanism != BEST or not seen:
+        return mechanism
     by_channel = channel_unseen(asked.domain, asked.loss_name, asked.guarantee)
-    return _made(asked, CHANNEL if by_channel else MODULAR_NOISE, solvers or Solvers())
+    return CHANNEL if by_channel else MODULAR_NOISE
 
 
 def compare(

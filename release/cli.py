@@ -42,6 +42,7 @@ app = typer.Typer(
 app.command()(plan_cli.init)
 app.command()(plan_cli.plan)
 app.command()(plan_cli.compare)
+app.command("verify-all")(operations_cli.verify_all)
 app.command("catch-up")(operations_cli.catch_up)
 app.command()(operations_cli.deliver)
 app.command()(operations_cli.restore)
@@ -104,6 +105,8 @@ def run(  # noqa: PLR0913 - one for each thing that a run can be told
     period: PeriodOption = None,
     to: operations_cli.To = None,
     spark: operations_cli.SparkMaster = None,
+    jobs: operations_cli.Jobs = None,
+    scheduler: operations_cli.Scheduler = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Run a release: load, answer, design the noise, draw, publish, verify.
@@ -118,8 +121,9 @@ def run(  # noqa: PLR0913 - one for each thing that a run can be told
     gap, cache = parse_gap(accept_gap), default_cache()
     engine = Engine(memory_limit, spark=spark)
     place = operations_cli.place_of(out, key, to)
-    with _shown() as shown:
-        run = Run(place, Options(gap, cache, engine, shown.watch), shown.step)
+    with _shown() as shown, operations_cli.fan_out(jobs, scheduler) as out_there:
+        options = Options(gap, cache, engine, shown.watch, fan_out=out_there)
+        run = Run(place, options, shown.step)
         published = release_period(spec, named_period(period), run)
     if as_json:
         typer.echo(

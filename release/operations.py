@@ -8,15 +8,19 @@ release goes to the store, then the ledger: whoever reads there finds every rele
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from release.errors import ReleaseError
-from release.ledger import replay
-from release.pipeline import Options, Published, Step, call, run_release
+from release.fanout import FanOut, InTurn, Refused
+from release.ledger import read_ledger, replay
+from release.pipeline import Options, Published, Step, auditor_half, call, run_release
+from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
 from release.signing import read_key
 from release.stores import Store, check_witness, deliver, deliver_ledger
+from release.verify import verify
 
 if TYPE_CHECKING:
     from release.periods import Period
@@ -120,3 +124,31 @@ def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
         except ReleaseError as error:
             found.append((name, str(error)))
     return tuple(found)
+
+
+def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, str], ...]:
+    """Verify every release of an output folder; by name ``verified``, ``as far as …`` or why not.
+
+    Where the work leaves this machine, so do only the paths of public halves.
+
+    Raises:
+        LedgerError: the ledger is not intact.
+    """
+    ledger = out / LEDGER if (out / LEDGER).is_dir() else None
+    if ledger is not None:
+        read_ledger(ledger)
+    fan = elsewhere or InTurn()
+    folder = out / "public"
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    verify_one = partial(_verdict, out, ledger, not fan.leaves)
+    return tuple(
+        (name, f"refused: {told.line}" if isinstance(told, Refused) else told)
+        for name, told in zip(names, fan.map(verify_one, names), strict=True)
+    )
+
+
+def _verdict(out: Path, ledger: Path | None, confidential: bool, name: str) -> str:
+    public = out / "public" / name
+    half = auditor_half(public) if confidential else None
+    verdict = verify(public, half, Trust(ledger))
+    return "verified" if verdict.complete else "verified as far as the given halves allow"

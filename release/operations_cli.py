@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +14,7 @@ import typer
 from release.errors import ReleaseError, SpecError
 
 if TYPE_CHECKING:
+    from release.fanout import FanOut
     from release.operations import Place
     from release.schedule import CaughtUp, OnePeriod, Schedule
 
@@ -30,6 +33,17 @@ SparkMaster = Annotated[
         "--spark",
         envvar="DP_RELEASE_SPARK",
         help="Read the tables on the Spark cluster of this master, such as local[2].",
+    ),
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="Processes of this machine to work in.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        envvar="DP_RELEASE_DASK",
+        help="Hand work out to the Dask cluster of this scheduler, such as tcp://10.0.0.5:8786.",
     ),
 ]
 Specs = Annotated[list[Path], typer.Argument(help="Release specs that name {period}.")]
@@ -55,6 +69,27 @@ def place_of(out: Path, key: Path | None, to: str | None) -> Place:
     from release.stores import open_store
 
     return Place(out, key, None if to is None else open_store(to, "--to"))
+
+
+@contextmanager
+def fan_out(jobs: int | None, scheduler: str | None) -> Iterator[FanOut | None]:
+    """Who does independent work: a cluster, processes, or nobody else.
+
+    Raises:
+        SpecError: both are asked for, or the cluster does not answer.
+    """
+    from release.fanout import dask, processes
+
+    if jobs is not None and scheduler is not None:
+        raise SpecError("--jobs", "give either processes of this machine or a cluster")
+    if scheduler is not None:
+        with dask(scheduler) as out:
+            yield out
+    elif jobs is not None and jobs > 1:
+        with processes(jobs) as out:
+            yield out
+    else:
+        yield None
 
 
 def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
@@ -190,3 +225,22 @@ def today_in(zone: str) -> datetime.date:
         return datetime.datetime.now(tz=ZoneInfo(zone)).date()
     except (ValueError, OSError, KeyError) as error:
         raise SpecError("--timezone", f"{zone!r} is none; write Europe/Vienna") from error
+
+
+def verify_all(
+    out: Out, jobs: Jobs = None, scheduler: Scheduler = None, as_json: AsJson = False
+) -> None:
+    """Verify every release of OUT: with the ledger, and the auditor's half where it is there.
+
+    A cluster needs to see OUT under the same path, and is given the public halves only.
+
+    Example: dp-release verify-all --out out --jobs 4
+    """
+    from release.operations import verify_each
+
+    with fan_out(jobs, scheduler) as elsewhere:
+        found = verify_each(out, elsewhere)
+    rows: list[dict[str, Any]] = [{"release_id": name, "verdict": told} for name, told in found]
+    _show(as_json, rows)
+    if any(told.startswith("refused") for _, told in found):
+        raise ReleaseError("some releases do not verify; see above")

@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from release.agreement import loss_of
 from release.cache import DesignCache
 from release.charge import Charges, charges
-from release.choice import Asked, Chosen, ChosenChannel, Solvers, choose, choose_unseen
-from release.errors import DesignError, ReleaseError, SpecError
-from release.exact import format_up
+from release.choice import Chosen, ChosenChannel
+from release.designing import design_all
+from release.errors import ReleaseError, SpecError
+from release.fanout import FanOut
 from release.folder import About, Result, write_release
 from release.guarantee import Differences
 from release.ladder import GAP
-from release.law_check import MAX_WORK
 from release.ledger import Spent, today
-from release.losses import LossName
 from release.periods import Period
 from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
@@ -36,7 +34,7 @@ from release.queries import differences_without_data
 from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise, draw_answers
 from release.signing import read_key
-from release.spec import Mechanism, Query, SqlQuery, answer_domain
+from release.spec import Query, SqlQuery, answer_domain
 from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ class Options:
     A law that some other could beat by more than the share ``accept_gap`` is refused. Laws that
     follow from the spec alone are kept in the ``cache``. ``engine`` bounds what DuckDB may use.
     ``watch`` is told of the queries within each stage. ``key`` signs, where there is a ledger.
-    ``period`` is what a spec template is filled in with.
+    ``period`` is what a spec template is filled in with. ``fan_out`` is who designs.
     """
 
     accept_gap: Fraction = GAP
@@ -104,6 +102,7 @@ class Options:
     watch: Watch = unwatched
     key: Path | None = None
     period: Period | None = None
+    fan_out: FanOut | None = None
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
@@ -143,7 +142,7 @@ def run_release(
             with step("load", load, spec_file, chosen.engine, publication) as tables:
                 answered = step("answer", answer, tables, spec_file, chosen.watch)
             differences = step("differences", find_differences, answered, spec_file, chosen.watch)
-            designs = step("design", design_all, differences, spec_file, chosen)
+            designs = step("design", design, differences, spec_file, chosen)
             charged = step("charge", charge, publication, spec_file)
             source = test_source or os.urandom
             noisy = step("draw", draw, publication, answered, designs, source)
@@ -262,60 +261,22 @@ def find_differences(
     return tuple(found)
 
 
-def design_all(
-    differences: tuple[Differences, ...],
-    spec_file: SpecFile,
-    options: Options,
+def design(
+    differences: tuple[Differences, ...], spec_file: SpecFile, options: Options
 ) -> tuple[Chosen, ...]:
-    """A proved law for each query; equal problems are solved once.
+    """A proved law for each query.
 
     Raises:
         DesignError: a law could not be proved, or not to be within the gap that is accepted.
     """
-    solved: dict[object, Chosen] = {}
-    designs = []
-    for query, found in zip(_watched(spec_file, options.watch), differences, strict=True):
-        asked = asked_of(query, found)
-        topologies = tuple(part.topology for part in asked.domain.parts)
-        seen = query.is_empirical
-        problem = (found, asked.guarantee, topologies, repr(query.loss), query.mechanism, seen)
-        if found.group.size * len(found.shifts) > MAX_WORK:
-            told = "the seen" if seen else str(len(found.shifts))
-            raise DesignError(
-                f"query {query.name}: {found.group.size} answers and {told} "
-                f"differences are more than a verifier checks ({MAX_WORK} pairs); declare a "
-                "smaller domain"
-            )
-        if problem not in solved:
-            # Differences seen in a table are confidential, and so is a law that shows them.
-            solvers = solvers_of(None if seen else options.cache, options.accept_gap)
-            if seen and query.mechanism is Mechanism.BEST:
-                solved[problem] = choose_unseen(asked, solvers)
-            else:
-                solved[problem] = choose(asked, query.mechanism.value, solvers)
-        made = solved[problem]
-        if not made.is_within(options.accept_gap):
-            # Of differences that were seen nothing may show, a number least of all.
-            share = format_up(made.gap / made.objective, 9)
-            near = "not near enough to" if seen else f"within {share} of"
-            raise DesignError(
-                f"query {query.name}: the law is proved to be {near} the best only; "
-                f"accept that with --accept-gap, or choose another delta, loss or domain"
-            )
-        designs.append(made)
-    return tuple(designs)
-
-
-def asked_of(query: Query, differences: Differences) -> Asked:
-    """What a mechanism is chosen for, as the spec has it."""
-    name = query.loss if isinstance(query.loss, LossName) else None
-    guarantee = query.promised.to_guarantee()
-    return Asked(answer_domain(query), differences, guarantee, loss_of(query), name)
-
-
-def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
-    """Who solves programs: the cache where there is one."""
-    return Solvers(gap=gap) if cache is None else Solvers(cache.design, cache.channel, gap)
+    return design_all(
+        differences,
+        spec_file,
+        lambda: _watched(spec_file, options.watch),
+        options.cache,
+        options.accept_gap,
+        options.fan_out,
+    )
 
 
 def charge(publication: Publication, spec_file: SpecFile) -> Charges:

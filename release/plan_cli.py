@@ -201,8 +201,8 @@ def _last_loss(losses: Sequence[Fraction | None]) -> float:
 
 def _solvers() -> Solvers:
     from release.cache import default_cache
+    from release.designing import solvers_of
     from release.ladder import GAP
-    from release.pipeline import solvers_of
 
     # A plan is made of public things only, so all its laws may be kept.
     return solvers_of(default_cache(), GAP)

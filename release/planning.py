@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,22 +23,23 @@ from release.agreement import accuracy_of, channel_accuracy
 from release.answers import AnswerDomain, JointDomain
 from release.charge import Charge, touched_cells
 from release.choice import (
+    BEST,
     OURS,
     Asked,
     Chosen,
     ChosenChannel,
     Solvers,
     choose,
-    choose_unseen,
     compare,
+    family_of,
     noise_of,
 )
+from release.designing import asked_of
 from release.errors import DesignError, SpecError
 from release.exact import parse_exact
 from release.guarantee import Definition, Differences, Guarantee
 from release.log import Accuracy
 from release.losses import LossName
-from release.pipeline import asked_of
 from release.queries import differences_without_data, structural_differences
 from release.queries.differences import seen_differences
 from release.search import least
@@ -166,14 +168,11 @@ def _planned(
     chosen = mechanism_of(query, asked, solvers, found)
     name = name_of(chosen)
     others = {n: made for n, made in found.items() if n != name}
-    cells = 1
-    for column in query.by:
-        cells *= len(spec_file.keys[column])
     return QueryPlan(
         query=query,
         asked=asked,
         assumed=assumed,
-        cells=cells,
+        cells=prod(len(spec_file.keys[column]) for column in query.by),
         charge=charge,
         chosen=candidate(name, chosen, asked.domain),
         others=tuple(
@@ -189,14 +188,10 @@ def mechanism_of(
 ) -> Chosen:
     """What the release will take, of what was ``found`` where that is known already."""
     made = found or {}
-    if query.mechanism is not Mechanism.BEST:
-        pinned = made.get(query.mechanism.value)
-        return pinned or choose(asked, query.mechanism.value, solvers)
-    if query.is_empirical:
-        return choose_unseen(asked, solvers)
-    if not made:
-        return choose(asked, "best", solvers)
-    return min(made.values(), key=lambda one: one.objective)
+    family = family_of(asked, query.mechanism.value, seen=query.is_empirical)
+    if made and family == BEST:
+        return min(made.values(), key=lambda one: one.objective)
+    return made.get(family) or choose(asked, family, solvers)
 
 
 def name_of(made: Chosen) -> str:

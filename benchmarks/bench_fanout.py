@@ -1,0 +1,102 @@
+"""Two thousand independent designs: in this process, in two processes, on a Dask cluster.
+
+Every design is a problem of its own: counts of 8 to 40 answers at 250 values of ε, of two losses,
+modular noise and channels among them, or linear programs. The cluster is a local one, two workers
+of one thread each; its start is told apart, as that of the processes is not. Time starts with the
+problems made, and ends with the last law in this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
+from functools import partial
+
+from release.answers import AnswerDomain, Topology
+from release.choice import Asked, Chosen
+from release.designing import Problem, solved
+from release.fanout import FanOut, InTurn, OnDask, Refused, processes, threads
+from release.guarantee import Definition, Differences, Guarantee
+from release.ladder import GAP
+from release.losses import LossName, named_loss
+
+
+def problems(count: int, delta: Fraction) -> list[Problem]:
+    """So many problems, no two of them equal; with a δ modular noise needs a program."""
+    definition = Definition.APPROXIMATE if delta else Definition.PURE
+    found = []
+    for number in range(count):
+        size, epsilon = 8 + 4 * (number % 9), Fraction(1 + number // 8, 50)
+        loss = (LossName.ERROR_RATE, LossName.SQUARED)[number % 2]
+        domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
+        asked = Asked(
+            domain,
+            Differences.on_line(size, [1, -1]),
+            Guarantee(definition, epsilon, delta),
+            named_loss(loss, domain.topology, size),
+            loss,
+        )
+        mechanism = "channel" if number % 4 > 1 and not delta else "modular"
+        found.append(Problem(asked, mechanism, seen=False))
+    return found
+
+
+def losses(found: Iterator[Chosen | Refused]) -> list[Fraction]:
+    """What each law loses; none may be refused."""
+    return [Fraction(-1) if isinstance(one, Refused) else one.objective for one in found]
+
+
+@contextmanager
+def local_dask(workers: int) -> Iterator[FanOut]:
+    """A cluster of processes on this machine."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(  # type: ignore[no-untyped-call]  # Dask's
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,  # type: ignore[no-untyped-call]  # Dask's
+    ):
+        yield OnDask(client)
+
+
+def main() -> None:
+    """Print a table for each number of designs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--designs", type=int, nargs="+", default=[20, 200, 2000])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--delta", default="0", help="above 0 every design is a linear program")
+    given = parser.parse_args()
+    ways: dict[str, Callable[[], AbstractContextManager[FanOut]]] = {
+        "threads": lambda: threads(given.workers),
+        "processes": lambda: processes(given.workers),
+        "dask": lambda: local_dask(given.workers),
+    }
+    solve = partial(solved, cache=None, gap=GAP)
+    for count in given.designs:
+        asked = problems(count, Fraction(given.delta))
+        start = time.perf_counter()
+        expected = losses(InTurn().map(solve, asked))
+        alone = time.perf_counter() - start
+        told = f"{1000 * alone / count:.1f} ms each, δ {given.delta}"
+        print(f"{count} designs, {told}, {given.workers} workers, 1 repetition")
+        print(f"  {'in turn':10} {alone:7.2f} s   1.00 x")
+        for name, way in ways.items():
+            start = time.perf_counter()
+            with way() as out:
+                begun = time.perf_counter() - start
+                found = losses(out.map(solve, asked))
+                seconds = time.perf_counter() - start - begun
+            if found != expected:
+                raise SystemExit(f"{name}: other laws")
+            print(
+                f"  {name:10} {seconds:7.2f} s   {seconds / alone:.2f} x"
+                f"   (start {begun:.2f} s: {(seconds + begun) / alone:.2f} x)"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The design stage: a proved mechanism for each query, equal problems solved once.
+
+Problems are independent, so they can be handed out (:mod:`release.fanout`). Differences that were
+seen in a table are confidential, and so is a law that shows them: such problems are kept out of the
+cache, and leave this machine only where the spec says that the cluster is inside the boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+from release.agreement import loss_of
+from release.cache import DesignCache
+from release.choice import Asked, Chosen, Solvers, choose, family_of
+from release.errors import DesignError
+from release.exact import format_up
+from release.fanout import FanOut, InTurn, Refused
+from release.guarantee import Differences
+from release.law_check import MAX_WORK
+from release.losses import LossName
+from release.reading import SpecFile
+from release.spec import Query, answer_domain
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a mechanism is chosen for, and whether its differences were seen in a table."""
+
+    asked: Asked
+    mechanism: str
+    seen: bool
+
+    @property
+    def key(self) -> object:
+        """Equal for problems with the same solution."""
+        asked = self.asked
+        topologies = tuple(part.topology for part in asked.domain.parts)
+        loss = (asked.loss_name, asked.loss.name, asked.loss.numerators.tobytes())
+        return (asked.differences, asked.guarantee, topologies, loss, self.mechanism, self.seen)
+
+
+def problem_of(query: Query, found: Differences) -> Problem:
+    """The problem of a query, as the spec has it.
+
+    Raises:
+        DesignError: its proof is more than a verifier does.
+    """
+    seen = query.is_empirical
+    if found.group.size * len(found.shifts) > MAX_WORK:
+        told = "the seen" if seen else str(len(found.shifts))
+        raise DesignError(
+            f"query {query.name}: {found.group.size} answers and {told} "
+            f"differences are more than a verifier checks ({MAX_WORK} pairs); declare a "
+            "smaller domain"
+        )
+    return Problem(asked_of(query, found), query.mechanism.value, seen)
+
+
+def asked_of(query: Query, differences: Differences) -> Asked:
+    """What a mechanism is chosen for, as the spec has it."""
+    name = query.loss if isinstance(query.loss, LossName) else None
+    guarantee = query.promised.to_guarantee()
+    return Asked(answer_domain(query), differences, guarantee, loss_of(query), name)
+
+
+def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
+    """Who solves programs: the cache where there is one."""
+    return Solvers(gap=gap) if cache is None else Solvers(cache.design, cache.channel, gap)
+
+
+def solved(problem: Problem, cache: DesignCache | None, gap: Fraction) -> Chosen:
+    """The mechanism of a problem.
+
+    Raises:
+        DesignError: none can be proved to keep the promise.
+    """
+    family = family_of(problem.asked, problem.mechanism, seen=problem.seen)
+    return choose(problem.asked, family, solvers_of(None if problem.seen else cache, gap))
+
+
+def design_all(
+    differences: Sequence[Differences],
+    spec_file: SpecFile,
+    watched: Callable[[], Iterator[Query]],
+    cache: DesignCache | None,
+    gap: Fraction,
+    fan_out: FanOut | None = None,
+) -> tuple[Chosen, ...]:
+    """A proved law for each query; equal problems are solved once.
+
+    ``watched`` gives the released queries, telling whoever watches of each.
+
+    Raises:
+        DesignError: a law could not be proved, or not to be within the ``gap`` that is accepted.
+    """
+    problems = [
+        problem_of(query, found)
+        for query, found in zip(spec_file.spec.released, differences, strict=True)
+    ]
+    engine = spec_file.spec.engine
+    inside = engine is not None and engine.cluster == "inside"
+    out = fan_out or InTurn()
+
+    def stays(problem: Problem) -> bool:
+        return problem.seen and out.leaves and not inside
+
+    # In the order in which the queries come to them.
+    distinct = list({problem.key: problem for problem in problems}.values())
+    solve = partial(solved, cache=cache, gap=gap)
+    kept = InTurn().map(solve, [problem for problem in distinct if stays(problem)])
+    sent = out.map(solve, [problem for problem in distinct if not stays(problem)])
+    made: dict[object, Chosen] = {}
+    designs = []
+    for query, problem in zip(watched(), problems, strict=True):
+        key = problem.key
+        if key not in made:
+            result = next(kept if stays(problem) else sent)
+            if isinstance(result, Refused):
+                raise result.error()
+            made[key] = result
+        _check_near_enough(query, made[key], gap)
+        designs.append(made[key])
+    return tuple(designs)
+
+
+def _check_near_enough(query: Query, made: Chosen, gap: Fraction) -> None:
+    if made.is_within(gap):
+        return
+    # Of differences that were seen nothing may show, a number least of all.
+    share = format_up(made.gap / made.objective, 9)
+    near = "not near enough to" if query.is_empirical else f"within {share} of"
+    raise DesignError(
+        f"query {query.name}: the law is proved to be {near} the best only; "
+        f"accept that with --accept-gap, or choose another delta, loss or domain"
+    )
