@@ -47,6 +47,8 @@ app.command("catch-up")(operations_cli.catch_up)
 app.command()(operations_cli.deliver)
 app.command()(operations_cli.restore)
 app.command()(operations_cli.settle)
+app.command()(operations_cli.serve)
+app.command()(operations_cli.doctor)
 app.add_typer(ledger_cli.app)
 app.command("key")(ledger_cli.create_key_command)
 
@@ -114,6 +116,7 @@ def run(  # noqa: PLR0913 - one for each thing that a run can be told
     Example: dp-release run data/ami.yaml --out out
     """
     from release.cache import default_cache
+    from release.journal import default_journal
     from release.operations import Run, release_period
     from release.pipeline import Options
     from release.tables import Engine
@@ -123,7 +126,7 @@ def run(  # noqa: PLR0913 - one for each thing that a run can be told
     place = operations_cli.place_of(out, key, to)
     with _shown() as shown, operations_cli.fan_out(jobs, scheduler) as out_there:
         options = Options(gap, cache, engine, shown.watch, fan_out=out_there)
-        run = Run(place, options, shown.step)
+        run = Run(place, options, shown.step, default_journal())
         published = release_period(spec, named_period(period), run)
     if as_json:
         typer.echo(

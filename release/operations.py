@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from release.errors import ReleaseError
 from release.fanout import FanOut, InTurn, Refused
+from release.journal import Code, Journal
 from release.ledger import read_ledger, replay
 from release.pipeline import Options, Published, Step, auditor_half, call, run_release
 from release.provenance import Trust
@@ -42,6 +43,7 @@ class Run:
     place: Place
     options: Options = field(default_factory=Options)
     step: Step = call
+    journal: Journal = field(default_factory=Journal)
 
 
 def release_period(spec: Path, period: Period | None, run: Run) -> Published:
@@ -50,11 +52,19 @@ def release_period(spec: Path, period: Period | None, run: Run) -> Published:
     Raises:
         ReleaseError: refused, or published here and not delivered; run again.
     """
-    place = run.place
-    witnessed(place)
+    place, journal = run.place, run.journal
+    named = None if period is None else str(period)
+    journal.tell(Code.STARTED, period=named)
     options = replace(run.options, period=period, key=place.key)
-    published = run_release(spec, place.out, run.step, options=options)
-    deliver_all(place)
+    try:
+        witnessed(place)
+        published = run_release(spec, place.out, journal.watching(run.step), options=options)
+        journal.tell(Code.PUBLISHED, period=named, release_id=published.public.name)
+        for name in deliver_all(place):
+            journal.tell(Code.DELIVERED, release_id=name)
+    except BaseException as error:
+        journal.refused(error, period=named)
+        raise
     return published
 
 

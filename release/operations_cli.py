@@ -112,6 +112,7 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
     Example: dp-release catch-up nightly.yaml --since 2024-01-01 --out out --key dp.key
     """
     from release.cache import default_cache
+    from release.journal import default_journal
     from release.ledger import today
     from release.operations import Run, release_period
     from release.periods import parse_period
@@ -125,7 +126,7 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
         found = [one for schedule in schedules for one in periods_of(schedule, out, today())]
         _show(as_json, [_plain(one) for one in found])
         return
-    run = Run(place, Options(cache=default_cache()))
+    run = Run(place, Options(cache=default_cache()), journal=default_journal())
     refused: list[ReleaseError] = []
     for schedule in schedules:
         done = run_due(
@@ -244,3 +245,100 @@ def verify_all(
     _show(as_json, rows)
     if any(told.startswith("refused") for _, told in found):
         raise ReleaseError("some releases do not verify; see above")
+
+
+def serve(  # noqa: PLR0913 - one for each thing that a schedule has
+    specs: Specs,
+    out: Out,
+    since: Since,
+    cron: Annotated[str, typer.Option(help="When to look for due periods, such as '15 3 * * *'.")],
+    key: KeyFile = None,
+    to: To = None,
+    delay_days: DelayDays = 0,
+    attempts: Attempts = 3,
+    timezone: Annotated[
+        str, typer.Option(help="Of --cron, and of the days on which periods end.")
+    ] = "UTC",
+    notify: Annotated[
+        str | None,
+        typer.Option(help="A Prefect notification block, such as slack-webhook/ops."),
+    ] = None,
+) -> None:
+    """Release what is due on a schedule, by Prefect, until this process is ended.
+
+    Each spec is a deployment; PREFECT_API_URL says at which server. In a ledger scope one run is at
+    work at a time, and a schedule whose scope has spent its budget is paused.
+
+    Example: dp-release serve nightly.yaml --cron '15 3 * * *' --since 2024-01-01 --out out
+    """
+    try:
+        from flows.scheduled import serve_all
+    except ImportError as error:
+        raise SpecError("serve", "needs Prefect; pip install 'dp-release[flows]'") from error
+    from release.periods import parse_period
+
+    place_of(out, key, to)
+    today_in(timezone)
+    given = {
+        "out": str(out.absolute()),
+        "since": str(parse_period(since, "--since")),
+        "key": None if key is None else str(key.absolute()),
+        "to": to,
+        "delay_days": delay_days,
+        "attempts": attempts,
+        "notify": notify,
+    }
+    serve_all([spec.absolute() for spec in specs], cron, given, timezone=timezone)
+
+
+def doctor(  # noqa: PLR0913 - one for each thing to look at
+    out: Out,
+    key: KeyFile = None,
+    to: To = None,
+    specs: Annotated[
+        list[Path] | None, typer.Option("--spec", help="A scheduled spec; with --since.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="The first period of the schedule.")
+    ] = None,
+    delay_days: DelayDays = 0,
+    prefect: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PREFECT_API_URL", help="A Prefect server: what it believes and is not so."
+        ),
+    ] = None,
+    key_days: Annotated[
+        int, typer.Option(min=1, help="Days after which a key should be rotated.")
+    ] = 365,
+    as_json: AsJson = False,
+) -> None:
+    """Look whether all is well: versions, clock, permissions, ledger, releases, keys, budget.
+
+    With a store, a schedule or a Prefect server these too. Nothing is changed. Exit status 1 where
+    there is a fault.
+
+    Example: dp-release doctor --out out --key dp.key --prefect http://127.0.0.1:4200/api
+    """
+    from release.beliefs import orphans, wrong_beliefs
+    from release.doctor import Level, examine
+    from release.periods import parse_period
+    from release.schedule import Schedule
+
+    if specs and since is None:
+        raise SpecError("--since", "a schedule has a first period; give it")
+    schedules = tuple(
+        Schedule(spec, parse_period(since or "", "--since"), delay_days) for spec in specs or ()
+    )
+    place = place_of(out, key, to)
+    found = [*examine(place, schedules, key_days)]
+    if prefect:
+        found += [*wrong_beliefs(place, prefect), *orphans()]
+    rows = [{"level": one.level.value, "what": one.what, "told": one.told} for one in found]
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+    else:
+        for row in rows:
+            typer.echo(f"{row['level']:6}{row['what']:12}{row['told']}")
+    if any(one.level is Level.FAULT for one in found):
+        raise ReleaseError("there are faults; see above")

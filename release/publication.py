@@ -88,6 +88,21 @@ def open_ledger(out: Path, signer: Signer | None) -> Ledger | None:
     return Ledger(out / LEDGER, signer)
 
 
+def is_at_work(out: Path, release_id: str) -> bool:
+    """Whether a process holds the lock of a release's working folder right now."""
+    try:
+        descriptor = os.open(out / f".work-{release_id}", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 class Publication:
     """One release on its way to being public; a context manager that holds its lock.
 

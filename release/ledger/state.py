@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -240,6 +241,8 @@ def replay(folder: Path) -> Replayed:
     return Replayed(state, tuple(entries), tuple(files))
 
 
+# A run replays its ledger some ten times, and an entry never changes.
+@lru_cache(maxsize=2**14)
 def read_entry(number: int, data: bytes) -> Entry:
     """The entry in a file.
 

@@ -33,17 +33,23 @@ BLUE, RED, GREEN, GREY = "#1f5582", "#a3262a", "#3c6e35", "#5c5c5c"
 _SHOWN = 16
 """How many codes each side of the true answer a law is drawn for."""
 
+_MOST_STEPS = 100
+"""Charges that the picture of the budget shows."""
+
 _MOST_CURVE = 4 * 10**7
 """Masses that a δ(ε) curve looks at; for more the picture is left out."""
 
 
 def budget_svg(spent: Spending) -> str:
     """What a scope has spent over time, and its cap."""
-    days = [np.datetime64(day) for day in spent.days]
+    # Of very many charges some: a report must not grow with the years before it.
+    count = len(spent.days)
+    kept = sorted({round(place) for place in np.linspace(0, count - 1, min(count, _MOST_STEPS))})
+    days = [np.datetime64(spent.days[place]) for place in kept]
     with _figure(2.4) as (figure, axes, sink):
         # From the day before the first charge, so that a first step is there to be seen.
         x = [days[0] - 1, *days, days[-1] + 1]
-        y = [0.0, *map(float, spent.epsilon), float(spent.epsilon[-1])]
+        y = [0.0, *(float(spent.epsilon[place]) for place in kept), float(spent.epsilon[-1])]
         axes.step(x, y, where="post", color=BLUE, linewidth=2)
         axes.fill_between(x, y, step="post", color=BLUE, alpha=0.15)
         axes.axhline(float(spent.cap), color=RED, linestyle="--")

@@ -1,0 +1,208 @@
+"""Scheduled releases with Prefect: one flow run a night, and in it one for each due period.
+
+Prefect says when, and shows what was; the ledger and the folders say what is true
+(:mod:`release.doctor` compares the two). Parameters are paths, a period, addresses: never a value.
+Artifacts are made from the public folder alone. What ends badly ends as a state with our own one
+line: an exception would bring its traceback, which may quote values, into Prefect's log.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State
+from prefect.concurrency.sync import concurrency
+from prefect.runtime import deployment
+from prefect.states import Cancelled, Completed, Failed
+from pydantic import Field, StringConstraints
+
+from flows.artifacts import show_quietly
+from flows.release import as_task, watch
+from release.cache import default_cache
+from release.cli import one_line
+from release.errors import ReleaseError
+from release.journal import Code, default_journal
+from release.operations import Place, Run, release_period, settle_all
+from release.operations_cli import place_of, today_in
+from release.periods import PERIOD_PATTERN, filled, parse_period
+from release.pipeline import Options
+from release.reading import parse_spec, read_text
+from release.schedule import ATTEMPTS, Ended, OnePeriod, Schedule, catch_up
+
+PeriodName = Annotated[str, StringConstraints(pattern=PERIOD_PATTERN)]
+BUDGET_SPENT = "BudgetSpent"
+"""The name of the state in which a schedule ends because its scope can pay for no more."""
+
+_QUIET: dict[str, Any] = {"persist_result": False, "retries": 0, "log_prints": False}
+
+
+def scope_of(spec: Path, since: str) -> str:
+    """The ledger scope that a spec template is charged to.
+
+    Raises:
+        SpecError: it is no spec.
+    """
+    return parse_spec(filled(read_text(spec), parse_period(since, "since"))).budget.scope
+
+
+def limit_of(scope: str) -> str:
+    """What the concurrency limit of a ledger scope is called."""
+    return f"dp-release.{scope}"
+
+
+class _Outcome:
+    """What a period's flow run ended in, past Prefect, which keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.error: ReleaseError | None = None
+
+
+_last = _Outcome()
+
+
+@flow(name="dp-release-period", flow_run_name="{period}", validate_parameters=True, **_QUIET)
+def period_flow(
+    spec: Path, out: Path, period: PeriodName, key: Path | None = None, to: str | None = None
+) -> State[None]:
+    """Release one period of a spec template and deliver it."""
+    _last.error = None
+    options = Options(cache=default_cache(), watch=watch)
+    try:
+        run = Run(place_of(out, key, to), options, as_task, default_journal())
+        published = release_period(spec, parse_period(period), run)
+        show_quietly(published.public, out)
+    except ReleaseError as error:
+        _last.error = error
+        return Failed(message=one_line(error))
+    except Exception as error:
+        _last.error = ReleaseError(f"internal error ({type(error).__name__})")
+        return Failed(message=one_line(error))
+    return Completed(message=f"{published.public.name} is public")
+
+
+def roll_back(flow: Any, flow_run: Any, state: Any) -> None:
+    """Whatever a run left: finish what is staged, give the rest up in the ledger.
+
+    It is called by whoever watches the run, so also when the run itself was killed.
+    """
+    given = flow_run.parameters
+    with suppress(Exception):
+        key = given.get("key") or os.environ.get("DP_RELEASE_KEY")
+        place = Place(Path(given["out"]), None if key is None else Path(key))
+        for name, _ in settle_all(place):
+            default_journal().tell(Code.SETTLED, release_id=name)
+
+
+def tell_people(flow: Any, flow_run: Any, state: Any) -> None:
+    """Notify by the block that the parameters name: which run, in what state, and our one line."""
+    block = flow_run.parameters.get("notify")
+    if block is None:
+        return
+    with suppress(Exception):
+        from prefect.blocks.core import Block
+
+        notifier: Any = Block.load(block)
+        spec = Path(flow_run.parameters["spec"]).name
+        notifier.notify(f"{spec}: {state.name}. {state.message or ''}".strip(), "dp-release")
+
+
+@flow(
+    name="dp-release-scheduled",
+    validate_parameters=True,
+    on_failure=[roll_back, tell_people],
+    on_crashed=[roll_back, tell_people],
+    on_cancellation=[roll_back, tell_people],
+    **_QUIET,
+)
+def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
+    spec: Path,
+    out: Path,
+    since: PeriodName,
+    key: Path | None = None,
+    to: str | None = None,
+    delay_days: Annotated[int, Field(ge=0)] = 0,
+    attempts: Annotated[int, Field(ge=1)] = ATTEMPTS,
+    timezone: str = "UTC",
+    notify: str | None = None,
+) -> State[None]:
+    """Release every period that is due, oldest first; one run at a time in a ledger scope."""
+    try:
+        schedule = Schedule(spec, parse_period(since, "since"), delay_days, attempts)
+        scope = scope_of(spec, since)
+        with concurrency(limit_of(scope), occupy=1):
+
+            def release_one(one: OnePeriod) -> None:
+                period_flow(spec, out, str(one.period), key, to, return_state=True)
+                if _last.error is not None:
+                    raise _last.error
+
+            done = catch_up(schedule, out, release_one, today=today_in(timezone))
+    except ReleaseError as error:
+        return Failed(message=one_line(error))
+    default_journal().tell(Code.CAUGHT_UP, scope=scope, ended=done.ended.value)
+    told = f"{len(done.released)} released, {len(done.refused)} refused"
+    why = "" if done.error is None else one_line(done.error)
+    if done.ended is Ended.BUDGET_SPENT:
+        stopped = "; its schedule is paused" if _pause() else ""
+        return Cancelled(name=BUDGET_SPENT, message=f"{told}{stopped}: {why}")
+    if done.error is not None:
+        return Failed(message=f"{told}: {why}")
+    return Completed(message=told)
+
+
+def _pause() -> bool:
+    """Stop the schedule of the deployment that this run is of, if it is of one."""
+    if deployment.id is None:
+        return False
+    with get_client(sync_client=True) as client:
+        client.pause_deployment(deployment.id)
+    return True
+
+
+def serve_all(
+    specs: list[Path],
+    cron: str,
+    parameters: dict[str, Any],
+    *,
+    timezone: str,
+    paused: bool = False,
+    pause_on_shutdown: bool = True,
+) -> None:
+    """Register a deployment for each spec and run them in this process until it is ended."""
+    from prefect import serve
+    from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+    from prefect.schedules import Cron
+    from prefect.types.entrypoint import EntrypointType
+
+    deployments: list[Any] = []
+    scopes = {scope_of(spec, parameters["since"]) for spec in specs}
+    ensure_limits(scopes)
+    for spec in specs:
+        given = {**parameters, "spec": str(spec), "timezone": timezone}
+        deployments.append(
+            scheduled_flow.to_deployment(
+                name=spec.stem,
+                parameters=given,
+                schedule=Cron(cron, timezone=timezone),
+                paused=paused,
+                concurrency_limit=ConcurrencyLimitConfig(
+                    limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE
+                ),
+                tags=["dp-release"],
+                # By path the folder of this file would come first, and its release.py in the way.
+                entrypoint_type=EntrypointType.MODULE_PATH,
+            )
+        )
+    serve(*deployments, pause_on_shutdown=pause_on_shutdown)
+
+
+def ensure_limits(scopes: set[str]) -> None:
+    """One run at a time in each ledger scope, whatever the deployments."""
+    with get_client(sync_client=True) as client:
+        for scope in sorted(scopes):
+            client.upsert_global_concurrency_limit_by_name(limit_of(scope), 1)

@@ -1,0 +1,151 @@
+"""What a Prefect server believes of our runs, held against the ledger and the folders.
+
+Prefect's records are a dashboard: a killed run stays ``Running`` for ever, records of tasks and
+runs get lost, and a temporary server outlives a killed process. None of that is followed here; it
+is told, with what is true. The server is asked over HTTP, and Prefect itself is not imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from release.doctor import Finding, fault, look, well
+from release.errors import ReleaseError, SpecError
+from release.operations import Place
+from release.periods import parse_period
+from release.publication import is_at_work
+from release.schedule import Schedule
+
+_FLOWS = ["dp-release-period", "dp-release-scheduled"]
+_AT_ONCE = 200
+_AT_WORK = {"RUNNING", "PENDING", "CANCELLING"}
+_ENDED_BADLY = {"FAILED", "CRASHED", "CANCELLED"}
+
+
+def wrong_beliefs(place: Place, api: str) -> Iterator[Finding]:
+    """Every record of Prefect's that is not so, and every release that it has no record of.
+
+    Raises:
+        SpecError: nobody answers at ``api``.
+    """
+    runs = [run for run in flow_runs(api) if _is_ours(run, place.out)]
+    wrong, known = 0, set()
+    last: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        release_id = _release_of(run)
+        state, name = str(run["state_type"]), str(run["name"])
+        if release_id is None:
+            if state in _AT_WORK and not _anybody_at_work(place.out):
+                yield fault(
+                    "prefect", f"run {name} is {state} there; no process is at work: it was killed"
+                )
+                wrong += 1
+            continue
+        known.add(release_id)
+        last[release_id] = (state, name)
+    for release_id, (state, name) in sorted(last.items()):
+        public = (place.out / "public" / release_id).is_dir()
+        told = None
+        if state in _AT_WORK and not is_at_work(place.out, release_id):
+            became = "it is public" if public else "nothing is public"
+            told = f"no process is at work: it was killed, and {became}"
+        elif state == "COMPLETED" and not public:
+            told = "nothing is public"
+        elif state in _ENDED_BADLY and public:
+            told = "it is public and paid for"
+        if told is not None:
+            yield fault("prefect", f"{release_id} is {state} there (run {name}); {told}")
+            wrong += 1
+    folder = place.out / "public"
+    for path in sorted(folder.iterdir()) if folder.is_dir() and runs else ():
+        if path.name not in known:
+            yield look("prefect", f"{path.name} is public; there is no record of its run there")
+            wrong += 1
+    if not wrong:
+        yield well("prefect", f"{len(runs)} runs there, and nothing believed that is not so")
+
+
+def flow_runs(api: str) -> Iterator[dict[str, Any]]:
+    """All runs of our flows, oldest first.
+
+    Raises:
+        SpecError: nobody answers at ``api``.
+    """
+    offset = 0
+    while True:
+        asked = {
+            "flows": {"name": {"any_": _FLOWS}},
+            "flow_runs": {"state": {"type": {"not_any_": ["SCHEDULED"]}}},
+            "sort": "EXPECTED_START_TIME_ASC",
+            "limit": _AT_ONCE,
+            "offset": offset,
+        }
+        some = _post(f"{api.rstrip('/')}/flow_runs/filter", asked)
+        yield from some
+        if len(some) < _AT_ONCE:
+            return
+        offset += _AT_ONCE
+
+
+def _post(url: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    if not url.startswith(("http://", "https://")):
+        raise SpecError("--prefect", f"{url!r} is no address; write http://127.0.0.1:4200/api")
+    request = urllib.request.Request(  # noqa: S310 - checked above
+        url, json.dumps(asked).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - as above
+            found = json.load(answer)
+    except (OSError, ValueError, urllib.error.URLError) as error:
+        raise SpecError("--prefect", f"no Prefect server answers at {url!r}") from error
+    if not isinstance(found, list):
+        raise SpecError("--prefect", f"{url!r} does not answer as a Prefect server does")
+    return found
+
+
+def _is_ours(run: dict[str, Any], out: Path) -> bool:
+    """Whether a run is about this output folder."""
+    told = (run.get("parameters") or {}).get("out")
+    return isinstance(told, str) and Path(told).absolute() == out.absolute()
+
+
+def _release_of(run: dict[str, Any]) -> str | None:
+    """The release that a run is about, from its spec and period; None where it is about several."""
+    given = run.get("parameters") or {}
+    if "period" not in given:
+        return None
+    try:
+        period = parse_period(str(given["period"]))
+        return Schedule(Path(str(given["spec"])), period).release_ids()(period)
+    except ReleaseError:
+        return None
+
+
+def _anybody_at_work(out: Path) -> bool:
+    return any(is_at_work(out, path.name.removeprefix(".work-")) for path in out.glob(".work-*"))
+
+
+def orphans() -> Iterator[Finding]:
+    """Temporary Prefect servers whose run is gone; on Linux only."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            status = (folder / "status").read_text("utf-8")
+            own = folder.stat().st_uid == os.getuid()
+        except OSError:
+            continue
+        parent = re.search(r"^PPid:\s+(\d+)$", status, re.MULTILINE)
+        server = any(word.startswith(b"prefect.server.api.server:") for word in words)
+        if own and server and parent and parent[1] == "1":
+            yield look(
+                "prefect",
+                f"a temporary server (process {folder.name}) outlived its run and knows nothing "
+                f"that the ledger does not; kill {folder.name}",
+            )

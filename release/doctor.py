@@ -1,0 +1,343 @@
+"""Is all well with an output folder: what ``dp-release doctor`` looks at, and what it finds.
+
+Nothing is written or mended. A finding names a fault and its remedy in one line, of identifiers
+only. The ledger and the folders are the truth; what a scheduler believes is compared with them
+(:mod:`release.beliefs`).
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from release.agreement import ATTESTATION, SUMS
+from release.errors import ReleaseError
+from release.exact import format_exact
+from release.hashes import sha256
+from release.ledger import Genesis, Key, Replayed, Reserve, read_ledger, today
+from release.ledger.entries import Spent, amount
+from release.operations import Place, left_behind
+from release.publication import LEDGER, is_at_work
+from release.schedule import Became, Schedule, periods_of
+from release.signing import read_key
+from release.stores import check_witness
+from release.version import VERSION
+
+KEY_DAYS = 365
+LEAST_FREE = 2**30
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    WELL = "well"
+    LOOK = "look"  # nothing is broken, but somebody should know
+    FAULT = "fault"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, what was found there, and what to do about it."""
+
+    level: Level
+    what: str
+    told: str
+
+
+def well(what: str, told: str) -> Finding:
+    """All is well."""
+    return Finding(Level.WELL, what, told)
+
+
+def look(what: str, told: str) -> Finding:
+    """Somebody should know."""
+    return Finding(Level.LOOK, what, told)
+
+
+def fault(what: str, told: str) -> Finding:
+    """Something is broken."""
+    return Finding(Level.FAULT, what, told)
+
+
+def examine(
+    place: Place, schedules: tuple[Schedule, ...] = (), key_days: int = KEY_DAYS
+) -> tuple[Finding, ...]:
+    """Look at everything; what cannot be looked at is a fault and holds nothing up."""
+    ledger, found = _ledger(place)
+    checks: list[Callable[[], Iterator[Finding]]] = [
+        versions,
+        lambda: clock(ledger),
+        lambda: permissions(place),
+        lambda: iter(found),
+        lambda: folders(place, ledger),
+        lambda: leftovers(place),
+        lambda: key_age(place, ledger, key_days),
+        lambda: budgets(ledger),
+        lambda: periods(place, schedules),
+        lambda: store(place),
+    ]
+    findings: list[Finding] = []
+    for check in checks:
+        try:
+            findings += check()
+        except ReleaseError as error:
+            findings.append(fault("doctor", " ".join(str(error).split())))
+        except OSError as error:
+            findings.append(fault("doctor", f"{error.filename}: {error.strerror}"))
+    return tuple(findings)
+
+
+def versions() -> Iterator[Finding]:
+    """Python, and each library that is declared: is it there, and one that was tested."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    wrong = []
+    try:
+        declared = [Requirement(text) for text in requires("dp-release") or ()]
+    except PackageNotFoundError:
+        yield look("versions", "dp-release is not installed as a package; libraries not looked at")
+        return
+    for one in declared:
+        core = one.marker is None or "extra" not in str(one.marker)
+        try:
+            there = version(one.name)
+        except PackageNotFoundError:
+            if core:
+                yield fault("versions", f"{one.name} is missing; pip install dp-release")
+            continue
+        if there not in one.specifier:
+            wrong.append(f"{one.name} {there} (wanted {one.specifier})")
+    for told in wrong:
+        yield fault("versions", f"{told}; install a version that was tested: constraints.txt")
+    if not wrong:
+        yield well("versions", f"Python {python}, dp-release {VERSION}, libraries fit")
+
+
+def clock(ledger: Replayed | None) -> Iterator[Finding]:
+    """Does the clock go with the ledger, whose dates only ever go on."""
+    day = today()
+    if day.year < 2024:
+        yield fault("clock", f"it says {day}; set it right")
+    if ledger is not None and ledger.state.last_date > day.isoformat():
+        last = ledger.state.last_date
+        yield fault("clock", f"it says {day}, the last entry {last}; set it right")
+        return
+    if _unsynchronised():
+        yield look("clock", "the system says that it is not synchronised; periods hang on it")
+        return
+    yield well("clock", f"{day} (UTC), not before the last entry")
+
+
+def _unsynchronised() -> bool:
+    """Whether the system says so; where it cannot be asked nothing is known."""
+    tool = shutil.which("timedatectl")
+    if tool is None:
+        return False
+    try:
+        asked = subprocess.run(  # noqa: S603 - a system tool by its full path
+            [tool, "show", "--property=NTPSynchronized", "--value"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return asked.stdout.strip() == "no"
+
+
+def permissions(place: Place) -> Iterator[Finding]:
+    """Who may read what, and whether there is room."""
+    out, wrong = place.out, 0
+    if not out.is_dir():
+        yield fault("permissions", f"{out}: no folder there")
+        return
+    if not os.access(out, os.W_OK | os.X_OK):
+        yield fault("permissions", f"{out}: cannot be written by this user")
+        wrong += 1
+    private = [out / "auditor", *out.glob(".work-*"), *out.glob("auditor/*")]
+    for folder in private:
+        if folder.is_dir() and _mode(folder) & 0o077:
+            yield fault("permissions", f"{folder}: others may look in; chmod 700")
+            wrong += 1
+    if place.key is not None and place.key.is_file():
+        if _mode(place.key) & 0o077:
+            yield fault("permissions", f"{place.key}: others may read the key; chmod 600")
+            wrong += 1
+        if place.key.resolve().is_relative_to(out.resolve()):
+            yield fault("permissions", f"{place.key}: the key lies in what is published; move it")
+            wrong += 1
+    if (free := shutil.disk_usage(out).free) < LEAST_FREE:
+        yield look("permissions", f"{out}: {free // 2**20} MiB free; make room")
+        wrong += 1
+    if not wrong:
+        yield well("permissions", "halves, key and room are as they should be")
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def _ledger(place: Place) -> tuple[Replayed | None, list[Finding]]:
+    folder = place.out / LEDGER
+    if not folder.is_dir():
+        return None, [look("ledger", "none in the output folder: no budget holds across releases")]
+    try:
+        found = read_ledger(folder)
+    except (ReleaseError, OSError) as error:
+        told = " ".join(str(error).split())
+        return None, [fault("ledger", f"{told}; restore it: dp-release restore, or a backup")]
+    return found, [well("ledger", f"{found.state.size} entries follow and are signed for")]
+
+
+def folders(place: Place, ledger: Replayed | None) -> Iterator[Finding]:
+    """Is each public folder paid for, and each committed release there, whole and unchanged."""
+    public = place.out / "public"
+    names = {p.name for p in public.iterdir()} if public.is_dir() else set()
+    wrong = 0
+    for name in sorted(name for name in names if not name.startswith(".")):
+        for told in _changed(public / name):
+            yield fault("releases", f"{name}: {told}; restore it: dp-release restore")
+            wrong += 1
+    for name in sorted(name for name in names if name.startswith(".")):
+        yield look("releases", f"public/{name} is no release; take it away")
+        wrong += 1
+    if ledger is not None:
+        committed = ledger.state.committed
+        for name in sorted(names - committed.keys()):
+            if not name.startswith("."):
+                yield fault("releases", f"{name} is public, and no entry of the ledger pays for it")
+                wrong += 1
+        for name, entry in committed.items():
+            path = public / name / ATTESTATION
+            if name not in names:
+                settled = (place.out / f".work-{name}").exists()
+                how = "dp-release settle" if settled else "dp-release restore"
+                yield fault("releases", f"{name} is committed and not public; {how}")
+                wrong += 1
+            elif not path.is_file() or f"sha256:{sha256(path.read_bytes())}" != entry.attestation:
+                yield fault("releases", f"{name}: not the release that the ledger committed")
+                wrong += 1
+    if not wrong:
+        yield well("releases", f"{len(names)} public, each whole and as it was signed for")
+
+
+def _changed(public: Path) -> Iterator[str]:
+    """What differs from the sums of a release."""
+    sums = public / SUMS
+    if not sums.is_file():
+        yield f"no {SUMS}"
+        return
+    listed = {line[66:]: line[:64] for line in sums.read_text("utf-8", "replace").splitlines()}
+    for name, digest in listed.items():
+        path = public / name
+        if not path.is_file() or sha256(path.read_bytes()) != digest:
+            yield f"{name} is missing or changed"
+    there = {str(p.relative_to(public)) for p in public.rglob("*") if p.is_file()} - {SUMS}
+    for name in sorted(there - listed.keys()):
+        yield f"{name} was added"
+
+
+def leftovers(place: Place) -> Iterator[Finding]:
+    """What interrupted runs have left."""
+    names = left_behind(place.out) if place.out.is_dir() else ()
+    idle = [name for name in names if not is_at_work(place.out, name)]
+    for name in idle:
+        yield fault("runs", f"a run of {name} was cut off; dp-release settle, or run it again")
+    busy = len(names) - len(idle)
+    if busy:
+        yield well("runs", f"{busy} at work right now")
+    elif not idle:
+        yield well("runs", "none was cut off")
+
+
+def key_age(place: Place, ledger: Replayed | None, key_days: int) -> Iterator[Finding]:
+    """How long each key has been signing; keys do not end by themselves."""
+    if ledger is None:
+        return
+    since: dict[str, str] = {}
+    for entry in ledger.entries:
+        if isinstance(entry, Genesis):
+            since |= dict.fromkeys(entry.keys, entry.date)
+        elif isinstance(entry, Key) and entry.action == "add":
+            since[entry.key] = entry.date
+    for key in ledger.state.keys:
+        day = since.get(str(key), ledger.entries[0].date)
+        days = (today() - datetime.date.fromisoformat(day)).days
+        told = f"a key signs since {day}, {days} days"
+        if days > key_days:
+            yield look("keys", f"{told}; rotate it: dp-release ledger key add, then retire")
+        else:
+            yield well("keys", told)
+    if place.key is not None:
+        if not place.key.is_file():
+            yield fault("keys", f"{place.key}: no such file; releases cannot be signed")
+        elif read_key(place.key).public(ledger.state.origin) not in ledger.state.keys:
+            yield fault("keys", f"{place.key}: the ledger does not know this key")
+
+
+def budgets(ledger: Replayed | None) -> Iterator[Finding]:
+    """How many more releases like the last each scope can pay for."""
+    if ledger is None:
+        return
+    for scope, cap in sorted(ledger.state.caps.items()):
+        charges = [e for e in ledger.entries if isinstance(e, Reserve) and e.scope == scope]
+        spent = ledger.state.spent(scope)
+        told = f"{scope}: ε {format_exact(spent.epsilon)} of {cap.epsilon} spent"
+        if not charges:
+            yield well("budget", told)
+            continue
+        last = Spent(amount(charges[-1].epsilon), amount(charges[-1].delta))
+        left = [
+            (amount(most) - had) // one
+            for most, had, one in (
+                (cap.epsilon, spent.epsilon, last.epsilon),
+                (cap.delta, spent.delta, last.delta),
+            )
+            if one > 0
+        ]
+        more = min(left) if left else None
+        if more is None:
+            yield well("budget", told)
+        elif more < 10:
+            yield look("budget", f"{told}; {more} more like the last, then the scope is spent")
+        else:
+            yield well("budget", f"{told}; {more} more like the last")
+
+
+def periods(place: Place, schedules: tuple[Schedule, ...]) -> Iterator[Finding]:
+    """Which periods of a schedule have been due and are not public."""
+    for schedule in schedules:
+        found = periods_of(schedule, place.out, today())
+        missing = [one for one in found if one.became is not Became.PUBLIC]
+        for one in missing[:10]:
+            yield look("periods", f"{one.release_id}: {one.became}; dp-release catch-up")
+        if len(missing) > 10:
+            yield look("periods", f"and {len(missing) - 10} more")
+        if not missing:
+            yield well("periods", f"{schedule.spec.name}: all {len(found)} are public")
+
+
+def store(place: Place) -> Iterator[Finding]:
+    """Does the store know more than this machine, or less."""
+    if place.store is None:
+        return
+    if (place.out / LEDGER).is_dir():
+        check_witness(place.out / LEDGER, place.store)
+    folder = place.out / "public"
+    here = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
+    away = [n for n in here if place.store.read(f"public/{n}/{SUMS}") is None]
+    for name in away:
+        yield fault("store", f"{name} is not delivered; dp-release deliver")
+    if not away:
+        yield well("store", f"all {len(here)} releases are there, and no newer ledger")

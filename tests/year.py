@@ -1,0 +1,216 @@
+"""A year of nightly releases in minutes: real runs in forked processes, on a clock of our own.
+
+``python -m tests.year`` runs it with progress; ``test_year.py`` runs it in the suite. Each night a
+process looks for due periods, releases them, and delivers them to a store. Some nights it is killed
+at a random moment, and once the machine is put back to an older state of its disk. What is claimed
+is checked at the end by reading the folders, the ledger and the store anew.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import matplotlib.backends.backend_svg  # noqa: F401 - once here, and not in every forked run
+import yaml
+
+import release.ledger.store
+import release.pipeline
+import release.publication
+from release.errors import ReleaseError
+from release.journal import Journal
+from release.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
+from release.operations import Place, Run, left_behind, release_period
+from release.periods import parse_period
+from release.pipeline import Options
+from release.schedule import CaughtUp, Ended, Schedule, catch_up
+from release.signing import create_key
+from release.stores import Store, open_store, restore
+from tests.small import Row, Small, query
+
+DAY = datetime.timedelta(days=1)
+START = datetime.date(2025, 1, 1)
+CHARGE = Fraction(1, 2)
+
+
+@dataclass
+class Year:
+    """How a year is simulated, and what was seen meanwhile."""
+
+    folder: Path
+    nights: int = 365
+    kills: int = 20
+    affordable: int = 350
+    seed: int = 1
+    killed: int = 0
+    refused: list[str] = field(default_factory=list)
+    ended: Counter[str] = field(default_factory=Counter)
+    memory: list[int] = field(default_factory=list)
+    disk: list[int] = field(default_factory=list)
+
+    @property
+    def place(self) -> Place:
+        """Where releases go."""
+        store: Store = open_store(str(self.folder / "store"), "--to")
+        return Place(self.folder / "out", self.folder / "key", store)
+
+    @property
+    def schedule(self) -> Schedule:
+        """One period a night."""
+        return Schedule(self.folder / "spec.yaml", parse_period(START.isoformat()), attempts=5)
+
+
+def set_up(year: Year) -> None:
+    """A table, a spec template, a key and a ledger."""
+    rows: list[Row] = [
+        {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(40)
+    ]
+    asked = query("count", by=[], max_rows_per_unit=1)
+    asked["guarantee"] = {"definition": "pure", "epsilon": str(CHARGE)}
+    small = Small(rows, [asked])
+    small.write(year.folder)
+    plain = small.plain()
+    plain["release"] |= {"id": "night-{period}", "period": "{period}"}
+    plain["queries"][0]["where"] = "DATE '{period}' > DATE '2000-01-01'"
+    (year.folder / "spec.yaml").write_text(yaml.safe_dump(plain, sort_keys=False), "utf-8")
+    cap = ScopeCap(scope="tests", epsilon=str(year.affordable * CHARGE), delta="0")
+    signer = create_key(year.folder / "key")
+    create_ledger(year.place.out / "ledger", signer, "example.org/dp", (cap,), START.isoformat())
+
+
+def night(year: Year, today: datetime.date, kill_after: float | None) -> dict[str, Any] | None:
+    """One night in a process of its own; None if it was killed."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        status = 1
+        try:
+            told = json.dumps(_run(year, today)).encode()
+            os.write(writing, told)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return json.loads(told) if told and os.waitstatus_to_exitcode(status) == 0 else None
+
+
+def _run(year: Year, today: datetime.date) -> dict[str, Any]:
+    signal.alarm(300)
+    # The clock of this process: everything that asks for the day asks by these names.
+    for module in (release.publication, release.ledger.store, release.pipeline):
+        module.today = lambda: today  # type: ignore[attr-defined]  # a clock of our own
+    run = Run(year.place, Options(), journal=Journal(str(year.folder / "log.jsonl")))
+    done: CaughtUp = catch_up(
+        year.schedule,
+        year.place.out,
+        lambda one: release_period(year.schedule.spec, one.period, run),
+        today=today,
+    )
+    kinds = [type(error).__name__ for _, error in done.refused]
+    return {
+        "ended": done.ended.value,
+        "released": len(done.released),
+        "refused": kinds,
+        "told": [str(error) for _, error in done.refused],
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    }
+
+
+def simulate(year: Year, show: bool = False) -> None:
+    """All nights; kills and the machine that is put back fall where the seed has them.
+
+    Raises:
+        AssertionError: the machine that was put back went on as if nothing were.
+    """
+    chance = random.Random(year.seed)  # noqa: S311 - when to kill, not noise
+    set_up(year)
+    # Kills fall into the nights that still can pay, so that each has something to interrupt.
+    kills = set(chance.sample(range(2, year.affordable - 40), year.kills))
+    snapshot_at, back_at = year.nights // 2 - 5, year.nights // 2 + 5
+    began = time.monotonic()
+    night(year, START + DAY, None)
+    whole = time.monotonic() - began
+    for number in range(1, year.nights):
+        today = START + (number + 1) * DAY
+        if number == snapshot_at:
+            shutil.copytree(year.place.out, year.folder / "snapshot")
+        if number == back_at:
+            put_back(year, today)
+        # A killed night's period is caught up with in the next, which takes longer.
+        moment = chance.uniform(0, whole) if number in kills else None
+        told = night(year, today, moment)
+        if told is None:
+            year.killed += 1
+        else:
+            year.ended[told["ended"]] += 1
+            year.refused += told["refused"]
+            year.memory.append(told["memory"])
+        year.disk.append(_size(year.place.out))
+        if show and number % 10 == 0:
+            print(f"  night {number}: {dict(year.ended)}, {year.killed} killed", flush=True)  # noqa: T201
+
+
+def put_back(year: Year, today: datetime.date) -> None:
+    """The machine comes back with its disk of some nights ago; the store knows better."""
+    shutil.rmtree(year.place.out)
+    (year.folder / "snapshot").rename(year.place.out)
+    before = len(list((year.place.out / "ledger").iterdir()))
+    told = night(year, today, None)
+    if told is None or told["refused"] != ["LedgerError"] or "put back in time" not in told["told"][0]:
+        raise AssertionError(f"the machine went on: {told}")
+    if len(list((year.place.out / "ledger").iterdir())) != before:
+        raise AssertionError("something was charged to an old ledger")
+    if year.place.store is not None:
+        restore(year.place.store, year.place.out)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def report(year: Year) -> str:
+    """What became of the year, read anew."""
+    ledger = read_ledger(year.place.out / "ledger")
+    lost = sum(isinstance(e, Abort) and e.drawn for e in ledger.entries)
+    refunded = sum(isinstance(e, Abort) and not e.drawn for e in ledger.entries)
+    reserved = sum(isinstance(e, Reserve) for e in ledger.entries)
+    public = len(list((year.place.out / "public").iterdir()))
+    spent = ledger.state.spent("tests").epsilon
+    return (
+        f"{year.nights} nights, {year.killed} killed: {public} public, {reserved} reserved, "
+        f"{lost} lost after drawing, {refunded} refunded; ε {spent} of "
+        f"{year.affordable * CHARGE}; left behind: {len(left_behind(year.place.out))}; "
+        f"memory {max(year.memory[:20]) // 1024} MiB at first, "
+        f"{max(year.memory[-20:]) // 1024} MiB at last; "
+        f"disk {year.disk[99] / 100 / 1024:.1f} KiB a release after 100 nights, "
+        f"{year.disk[299] / 300 / 1024:.1f} after 300"
+    )
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        whole_year = Year(Path(place), seed=int(sys.argv[1]) if sys.argv[1:] else 1)
+        start = time.monotonic()
+        simulate(whole_year, show=True)
+        print(report(whole_year), f"{time.monotonic() - start:.0f} s")  # noqa: T201 - for people
