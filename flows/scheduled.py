@@ -27,12 +27,12 @@ from release.cache import default_cache
 from release.cli import one_line
 from release.errors import ReleaseError
 from release.journal import Code, default_journal
-from release.operations import Place, Run, release_period, settle_all
+from release.operations import Place, Run, release_due, release_period, settle_all
 from release.operations_cli import place_of, today_in
 from release.periods import PERIOD_PATTERN, filled, parse_period
 from release.pipeline import Options
 from release.reading import parse_spec, read_text
-from release.schedule import ATTEMPTS, Ended, OnePeriod, Schedule, catch_up
+from release.schedule import ATTEMPTS, Ended, OnePeriod, Schedule
 
 PeriodName = Annotated[str, StringConstraints(pattern=PERIOD_PATTERN)]
 BUDGET_SPENT = "BudgetSpent"
@@ -134,6 +134,7 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
     try:
         schedule = Schedule(spec, parse_period(since, "since"), delay_days, attempts)
         scope = scope_of(spec, since)
+        run = Run(place_of(out, key, to), journal=default_journal())
         with concurrency(limit_of(scope), occupy=1):
 
             def release_one(one: OnePeriod) -> None:
@@ -141,10 +142,9 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
                 if _last.error is not None:
                     raise _last.error
 
-            done = catch_up(schedule, out, release_one, today=today_in(timezone))
+            done = release_due(schedule, run, today_in(timezone), release_one)
     except ReleaseError as error:
         return Failed(message=one_line(error))
-    default_journal().tell(Code.CAUGHT_UP, scope=scope, ended=done.ended.value)
     told = f"{len(done.released)} released, {len(done.refused)} refused"
     why = "" if done.error is None else one_line(done.error)
     if done.ended is Ended.BUDGET_SPENT:

@@ -6,8 +6,11 @@ order. An error comes back as a result too: a traceback would carry values into 
 
 from __future__ import annotations
 
+import logging
+import re
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -34,6 +37,7 @@ BATCH = 100
 """Items sent at once: a Dask task costs some milliseconds, a small design less."""
 
 CONNECT_SECONDS = 20
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^/\s]+:\d+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,10 @@ class Local:
         size = max(1, min(BATCH, len(items) // (4 * self.workers)))
         batches = [self.executor.submit(batch_of, function, part) for part in batched(items, size)]
         for batch in batches:
-            yield from batch.result()
+            try:
+                yield from batch.result()
+            except BrokenExecutor:
+                raise ReleaseError("--jobs: a process was killed; run again") from None
 
 
 @dataclass(frozen=True)
@@ -144,8 +151,23 @@ def threads(workers: int) -> Iterator[FanOut]:
 @contextmanager
 def processes(workers: int) -> Iterator[FanOut]:
     """So many processes; each starts anew, for an engine's threads do not survive a fork."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as executor:
+    executor = ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=_let_the_parent_be_interrupted
+    )
+    try:
         yield Local(executor, workers)
+    except BaseException:
+        # Whoever is interrupted, or refused, does not wait for what nobody will look at.
+        running = list((executor._processes or {}).values())
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            process.terminate()
+        raise
+    executor.shutdown()
+
+
+def _let_the_parent_be_interrupted() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -159,9 +181,16 @@ def dask(scheduler: str) -> Iterator[FanOut]:
         from distributed import Client
     except ImportError as error:
         raise SpecError("--scheduler", "needs Dask; pip install 'dp-release[dask]'") from error
+    if not _ADDRESS.fullmatch(scheduler):
+        raise SpecError("--scheduler", f"{scheduler!r} is none; write tcp://host:8786")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]  # Dask's
     except (OSError, ValueError) as error:
         raise SpecError("--scheduler", f"nobody answers at {scheduler!r}") from error
     with client:
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError) as error:
+            raise SpecError("--scheduler", f"the cluster {scheduler!r} has no workers") from error
         yield OnDask(client)

@@ -7,24 +7,31 @@ release goes to the store, then the ledger: whoever reads there finds every rele
 
 from __future__ import annotations
 
+import datetime
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from release.errors import ReleaseError
+from release.errors import LedgerError, ReleaseError, SpecError
 from release.fanout import FanOut, InTurn, Refused
 from release.journal import Code, Journal
 from release.ledger import read_ledger, replay
 from release.pipeline import Options, Published, Step, auditor_half, call, run_release
 from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
+from release.schedule import CaughtUp, OnePeriod, Schedule, catch_up
 from release.signing import read_key
 from release.stores import Store, check_witness, deliver, deliver_ledger
 from release.verify import verify
 
 if TYPE_CHECKING:
     from release.periods import Period
+
+
+_RELEASE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,32 @@ def release_period(spec: Path, period: Period | None, run: Run) -> Published:
     return published
 
 
+def release_due(
+    schedule: Schedule,
+    run: Run,
+    today: datetime.date,
+    release_one: Callable[[OnePeriod], object] | None = None,
+) -> CaughtUp:
+    """Settle what was cut off, then release every due period of a schedule, oldest first.
+
+    ``release_one`` is :func:`release_period` unless given.
+
+    Raises:
+        ReleaseError: as :func:`release.schedule.catch_up`.
+    """
+    place = run.place
+    witnessed(place)
+    for name, became in settle_all(place):
+        run.journal.tell(Code.SETTLED, release_id=name, ended=became)
+
+    def release_it(one: OnePeriod) -> object:
+        return release_period(schedule.spec, one.period, run)
+
+    done = catch_up(schedule, place.out, release_one or release_it, today=today)
+    run.journal.tell(Code.CAUGHT_UP, ended=done.ended.value)
+    return done
+
+
 def witnessed(place: Place) -> None:
     """See that the ledger is not older than what its store has seen.
 
@@ -75,8 +108,15 @@ def witnessed(place: Place) -> None:
         LedgerError: it is.
         StorageError: the store does not answer.
     """
-    if place.store is not None and (place.out / LEDGER).is_dir():
+    if place.store is None:
+        return
+    if (place.out / LEDGER).is_dir():
         check_witness(place.out / LEDGER, place.store)
+    elif place.store.sizes(LEDGER):
+        raise LedgerError(
+            f"{place.store.told} has a ledger, and {place.out} has none: nothing would pay for a "
+            "release; dp-release restore"
+        )
 
 
 def deliver_all(place: Place) -> tuple[str, ...]:
@@ -88,16 +128,19 @@ def deliver_all(place: Place) -> tuple[str, ...]:
     """
     if place.store is None:
         return ()
+    witnessed(place)
     folder = place.out / "public"
-    there = set(place.store.names("public"))
-    done = []
-    for public in sorted(folder.iterdir()) if folder.is_dir() else ():
-        # A folder that was delivered in part has a name there too; deliver() tells.
-        if (public.name not in there or not place.store.renames) and deliver(public, place.store):
-            done.append(public.name)
+    done = [name for name in public_names(place.out) if deliver(folder / name, place.store)]
     if (place.out / LEDGER).is_dir():
         deliver_ledger(place.out / LEDGER, place.store)
     return tuple(done)
+
+
+def public_names(out: Path) -> list[str]:
+    """The releases of an output folder; other names that lie there are nobody's."""
+    folder = out / "public"
+    found = (path.name for path in folder.iterdir()) if folder.is_dir() else ()
+    return sorted(name for name in found if _RELEASE_ID.fullmatch(name))
 
 
 def left_behind(out: Path) -> tuple[str, ...]:
@@ -117,12 +160,15 @@ def settle(place: Place, release_id: str) -> str:
         ReleaseError: another run is at work on it, or the ledger cannot be written.
     """
     signer = None if place.key is None else read_key(place.key)
-    if (place.out / "public" / release_id).exists() and not (
-        place.out / f".work-{release_id}"
-    ).exists():
-        return "public"
-    with Publication(place.out, release_id, open_ledger(place.out, signer)) as publication:
-        return "given up" if publication.recovered is None else "published"
+    ledger = open_ledger(place.out, signer)
+    try:
+        with Publication(place.out, release_id, ledger) as publication:
+            return "given up" if publication.recovered is None else "published"
+    except SpecError:
+        # It had been public, and what was left of its run has just been tidied up.
+        if (place.out / "public" / release_id).is_dir():
+            return "public"
+        raise
 
 
 def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
@@ -144,13 +190,12 @@ def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, 
     Raises:
         LedgerError: the ledger is not intact.
     """
-    ledger = out / LEDGER if (out / LEDGER).is_dir() else None
+    ledger = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
     if ledger is not None:
         read_ledger(ledger)
     fan = elsewhere or InTurn()
-    folder = out / "public"
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    verify_one = partial(_verdict, out, ledger, not fan.leaves)
+    names = public_names(out)
+    verify_one = partial(_verdict, out.resolve(), ledger, not fan.leaves)
     return tuple(
         (name, f"refused: {told.line}" if isinstance(told, Refused) else told)
         for name, told in zip(names, fan.map(verify_one, names), strict=True)

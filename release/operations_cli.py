@@ -51,7 +51,10 @@ Since = Annotated[
     str, typer.Option("--since", help="The first period: 2024-01-05, 2024-w01, 2024-01, …")
 ]
 DelayDays = Annotated[
-    int, typer.Option("--delay-days", min=0, help="Full days to wait after the end of a period.")
+    int,
+    typer.Option(
+        "--delay-days", min=0, max=3660, help="Full days to wait after the end of a period."
+    ),
 ]
 Attempts = Annotated[
     int, typer.Option("--attempts", min=1, help="Charges for one period before it is left out.")
@@ -100,6 +103,12 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
     to: To = None,
     delay_days: DelayDays = 0,
     attempts: Attempts = 3,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="What the engine may hold in memory, such as 2GB.")
+    ] = None,
+    spark: SparkMaster = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what is due; release nothing.")
     ] = False,
@@ -114,11 +123,11 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
     from release.cache import default_cache
     from release.journal import default_journal
     from release.ledger import today
-    from release.operations import Run, release_period
+    from release.operations import Run, release_due
     from release.periods import parse_period
     from release.pipeline import Options
     from release.schedule import Schedule, periods_of
-    from release.schedule import catch_up as run_due
+    from release.tables import Engine
 
     place, first = place_of(out, key, to), parse_period(since, "--since")
     schedules = [Schedule(spec, first, delay_days, attempts) for spec in specs]
@@ -126,17 +135,17 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
         found = [one for schedule in schedules for one in periods_of(schedule, out, today())]
         _show(as_json, [_plain(one) for one in found])
         return
-    run = Run(place, Options(cache=default_cache()), journal=default_journal())
+    if len({one.release_ids()(first) for one in schedules}) < len(schedules):
+        raise SpecError("SPECS", "two specs give their releases the same ids; rename one's")
     refused: list[ReleaseError] = []
-    for schedule in schedules:
-        done = run_due(
-            schedule,
-            out,
-            lambda one, schedule=schedule: release_period(schedule.spec, one.period, run),  # type: ignore[misc]
-            today=today(),
-        )
-        _tell(schedule, done, as_json)
-        refused += [done.error] if done.error is not None else []
+    with fan_out(jobs, scheduler) as elsewhere:
+        engine = Engine(memory_limit, spark=spark)
+        options = Options(cache=default_cache(), engine=engine, fan_out=elsewhere)
+        run = Run(place, options, journal=default_journal())
+        for schedule in schedules:
+            done = release_due(schedule, run, today())
+            _tell(schedule, done, as_json)
+            refused += [done.error] if done.error is not None else []
     if refused:
         raise refused[-1]
 

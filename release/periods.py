@@ -137,3 +137,12 @@ def filled(text: bytes, period: Period | None) -> bytes:
         raise SpecError("--period", "the spec names no period; write {period} in its release.id")
     named = {"period": period, "period_start": period.start, "period_end": period.end}
     return _PLACEHOLDER.sub(lambda match: str(named[match[1].decode()]).encode(), text)
+
+
+OPEN, CLOSE = "\u2983", "\u2984"
+"""White curly brackets: braces that YAML takes for text."""
+
+
+def as_words(text: bytes) -> bytes:
+    """A template whose placeholders stay, as words that are text to YAML."""
+    return _PLACEHOLDER.sub(lambda match: f"{OPEN}{match[1].decode()}{CLOSE}".encode(), text)

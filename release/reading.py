@@ -62,19 +62,26 @@ class SpecFile:
 
 
 def read_text(path: Path) -> bytes:
-    """The text of a spec, as it stands in its file; of one that is too long only the beginning.
+    """The text of a spec, as it stands in its file.
 
     Raises:
-        SpecError: it cannot be read.
+        SpecError: it cannot be read, or is too long.
     """
     try:
         with path.open("rb") as file:
-            return file.read(MAX_SPEC_BYTES + 1)
+            text = file.read(MAX_SPEC_BYTES + 1)
     except (OSError, ValueError) as error:
         raise SpecError(
             str(path),
             "cannot be read; give the path of a spec",
         ) from error
+    _check_length(text)
+    return text
+
+
+def _check_length(text: bytes) -> None:
+    if len(text) > MAX_SPEC_BYTES:
+        raise SpecError("spec", f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
 
 
 def read_spec(path: Path, period: Period | None = None) -> SpecFile:
@@ -133,8 +140,7 @@ def parse_spec(text: bytes) -> Spec:
     Raises:
         SpecError: as :func:`read_spec`.
     """
-    if len(text) > MAX_SPEC_BYTES:
-        raise SpecError("spec", f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
+    _check_length(text)
     plain = _plain(text)
     _check_text("spec", plain)
     spec = _validated(plain)

@@ -4,7 +4,8 @@ What has happened to a period is read from the ledger and the folders, never fro
 records. A period is due once it has ended and ``delay_days`` more have passed, unless its release
 is public. A run that was cut off after noise may have been drawn keeps its charge, so a period is
 given up for good after ``attempts`` such charges: a machine that dies every night must not spend
-the budget on one day.
+the budget on one day. Interrupted runs are settled before periods are looked at
+(:func:`release.operations.settle_all`), so that their charges are counted.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import yaml
+
 from release.errors import BudgetError, LedgerError, ReleaseError, SpecError, StorageError
 from release.ledger import Abort, Replayed, replay
-from release.periods import Period, filled, periods_ended
+from release.periods import CLOSE, OPEN, Period, as_words, filled, periods_ended
 from release.publication import LEDGER
 from release.reading import parse_spec, read_text
 
@@ -33,6 +36,8 @@ class Became(StrEnum):
     CUT_OFF = "cut off"  # a run of it did not end; the next one goes on from there
     PUBLIC = "public"
     LEFT_OUT = "left out"  # too many runs of it were cut off after drawing
+    WITHDRAWN = "withdrawn"
+    LOST = "lost"  # committed, and its folder is gone: restore it
 
 
 @dataclass(frozen=True)
@@ -54,10 +59,10 @@ class Schedule:
             SpecError: the template is no spec, or its release id does not name the period once.
         """
         text = read_text(self.spec)
-        probe = parse_spec(filled(text, self.since)).release.id
-        before, named, after = probe.partition(str(self.since))
-        other = parse_spec(filled(text, self.since.next())).release.id
-        if not named or other != f"{before}{self.since.next()}{after}":
+        first = parse_spec(filled(text, self.since)).release.id
+        template = id_of_template(text)
+        before, named, after = template.partition("{period}")
+        if not named or "{" in before + after or first != f"{before}{self.since}{after}":
             raise SpecError("release.id", "a template's id names its period once: write {period}")
         return lambda period: f"{before}{period}{after}"
 
@@ -69,6 +74,20 @@ class OnePeriod:
     period: Period
     release_id: str
     became: Became
+
+
+def id_of_template(text: bytes) -> str:
+    """The release id of a spec template, with its placeholders as they stand there.
+
+    Raises:
+        SpecError: the template is no YAML with a release id.
+    """
+    try:
+        # Quoted where they stand alone, for to YAML a brace begins a mapping.
+        plain = yaml.safe_load(as_words(text))
+        return str(plain["release"]["id"]).replace(OPEN, "{").replace(CLOSE, "}")
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise SpecError("release.id", "cannot be read from the template") from error
 
 
 def periods_of(schedule: Schedule, out: Path, today: datetime.date) -> tuple[OnePeriod, ...]:
@@ -85,11 +104,15 @@ def periods_of(schedule: Schedule, out: Path, today: datetime.date) -> tuple[One
     found = []
     for period in periods_ended(schedule.since, by):
         name = release_id(period)
-        if os.path.lexists(out / "public" / name):
+        state = None if ledger is None else ledger.state
+        working = (out / f".work-{name}").exists()
+        if state is not None and name in state.withdrawn:
+            became = Became.WITHDRAWN
+        elif os.path.lexists(out / "public" / name):
             became = Became.PUBLIC
-        elif (out / f".work-{name}").exists() or (
-            ledger is not None and {name} & (ledger.state.running.keys() | ledger.state.committed)
-        ):
+        elif state is not None and name in state.committed and not working:
+            became = Became.LOST
+        elif working or (state is not None and name in state.running):
             became = Became.CUT_OFF
         elif lost[name] >= schedule.attempts:
             became = Became.LEFT_OUT

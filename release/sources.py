@@ -158,8 +158,11 @@ def _find_in_store(table: Table, field: str) -> Source:
     root = Path(store.root)
     found = [Path(store.root)] if store.is_file("") else []
     found = found or [root / one for one in store.names("", recursive=True)]
-    wanted = pattern or ("" if found == [root] else "*.parquet")
-    files = tuple(file for file in found if not wanted or file.match(wanted))
+    if pattern:
+        wanted = _matching(pattern)
+        files = tuple(f for f in found if wanted.fullmatch(str(f.relative_to(root))))
+    else:
+        files = tuple(f for f in found if found == [root] or f.suffix.lower() == ".parquet")
     if not files:
         raise SpecError(field, f"no file {table.path!r} in the store; correct the path")
     kinds = {_ENDINGS.get(file.suffix.lower()) for file in files}
@@ -168,6 +171,17 @@ def _find_in_store(table: Table, field: str) -> Source:
     is_folder = not pattern and files != (root,)
     partitions = _partitions(field, root, files) if is_folder else ()
     return Source(files, kinds.pop() or Format.PARQUET, root, partitions, store)
+
+
+def _matching(pattern: str) -> re.Pattern[str]:
+    """A pattern as ``glob`` has it: a mark stays within a folder, but for ``**``."""
+    found = re.escape(pattern).replace(r"\*\*/", "(?:[^/]+/)*").replace(r"\*", "[^/]*")
+    found = found.replace(r"\?", "[^/]")
+    return re.compile(re.sub(r"\\\[(!?)(.*?)\\\]", _letters, found))
+
+
+def _letters(match: re.Match[str]) -> str:
+    return f"[{'^' if match[1] else ''}{match[2]}]"
 
 
 def fetched(source: Source, folder: Path) -> Source:
@@ -195,13 +209,17 @@ def dataset_of(table: Table, source: Source) -> ds.Dataset:
         (column, ARROW_TYPES[table.columns.get(column, ColumnType.STRING)])
         for column in source.partitions
     ]
-    return ds.dataset(
+    # Arrow would read the timestamps of older systems as nanoseconds, which end in 2262.
+    old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    found = ds.dataset(
         [str(file) for file in source.files],
-        format="parquet",
+        format=ds.ParquetFileFormat(read_options=old_times),
         filesystem=LocalFileSystem() if source.store is None else source.store.filesystem,
         partitioning=ds.partitioning(pa.schema(types), flavor="hive") if types else None,
         partition_base_dir=str(source.root),
     )
+    # The first file may have no gaps where another has.
+    return found.replace_schema(pa.schema([field.with_nullable(True) for field in found.schema]))
 
 
 def in_store(name: str) -> str:
@@ -218,7 +236,18 @@ def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, .
     }
     if len(named) != 1:
         raise SpecError(field, "the files lie in folders of different partitions; make them alike")
-    return named.pop()
+    found = named.pop()
+    # Engines differ in what they take for a partition above the table, or with two signs.
+    if found and (
+        any(part.partition("=")[0] in found for part in root.parts)
+        or any(
+            part.count("=") > 1 for file in files for part in file.relative_to(root).parent.parts
+        )
+    ):
+        raise SpecError(
+            field, "a partition stands above the table too, or a value has '='; rename it"
+        )
+    return found
 
 
 def _glob(path: Path) -> Iterator[Path]:
@@ -266,6 +295,9 @@ def check_source(name: str, table: Table, source: Source) -> None:
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
+_BOOLEAN = re.compile(r"true|false", re.ASCII)
+_TIMESTAMP = re.compile(rf"{_DATE.pattern}( |%20)[0-9:%A]+(\.[0-9]{{1,6}})?", re.ASCII)
 _ANYTHING = re.compile(r".+")
 
 
@@ -273,7 +305,13 @@ def _check_partitions(name: str, table: Table, source: Source) -> None:
     """The engine would round 1.5 to an integer and take an empty name for a missing value."""
     if not source.partitions:
         return
-    forms = {ColumnType.INTEGER: _INTEGER, ColumnType.DATE: _DATE}
+    forms = {
+        ColumnType.INTEGER: _INTEGER,
+        ColumnType.DATE: _DATE,
+        ColumnType.NUMBER: _NUMBER,
+        ColumnType.BOOLEAN: _BOOLEAN,
+        ColumnType.TIMESTAMP: _TIMESTAMP,
+    }
     parts = {part for file in source.files for part in file.relative_to(source.root).parts[:-1]}
     for column, _, value in (part.partition("=") for part in sorted(parts)):
         kind = table.columns.get(column) if column in source.partitions else None
@@ -349,6 +387,7 @@ def _header(name: str, table: Table, file: Path) -> tuple[str, ...]:
 
 
 def _check_parquet(name: str, table: Table, source: Source) -> None:
+    first: dict[str, pa.DataType] = {}
     for file in source.files:
         try:
             schema = _schema(source, file)
@@ -358,6 +397,24 @@ def _check_parquet(name: str, table: Table, source: Source) -> None:
             ) from error
         stored = {c: k for c, k in table.columns.items() if c not in source.partitions}
         _check_schema(name, stored, schema, file.name)
+        for column in stored:
+            kind = _stored_type(schema.field(column).type)
+            if first.setdefault(column, kind) != kind:
+                # Engines take the type of the first file, and would round what others hold.
+                raise SpecError(
+                    f"tables.{name}.columns.{column}",
+                    f"{file.name} has {kind}, another file {first[column]}; write them alike",
+                )
+
+
+def _stored_type(stored: pa.DataType) -> pa.DataType:
+    """The type, alike for what engines read alike."""
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    if pa.types.is_large_string(stored):
+        return pa.string()
+    # Integers are widened, and clamped afterwards.
+    return pa.int64() if pa.types.is_signed_integer(stored) else stored
 
 
 def _schema(source: Source, file: Path) -> pa.Schema:

@@ -17,13 +17,15 @@ back as a type and, where the message is ours, one line; no traceback leaves a t
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -127,7 +129,7 @@ class SparkTables:
 
     def close(self) -> None:
         """Stop Spark and wipe the scratch folder."""
-        self._context.stop()
+        _stop(self._context)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def profiles(self, query: Query) -> pa.Table:
@@ -140,9 +142,10 @@ class SparkTables:
         """As :class:`release.engine.Loaded` has it: on this machine, for it is a small table's."""
         if self._read is None:
             self._read = self._run()
+        blobs = self._base[query.name]
         given = {
-            name: [self._schema(name).empty_table(), *map(_unpacked, blobs)]
-            for name, blobs in self._base[query.name].items()
+            name: [self._schema(name).empty_table(), *map(_unpacked, blobs.get(name, ()))]
+            for name in self._sources
         }
         with Tables(self._spec_file, self._engine, self._scratch / "rerun", given) as tables:
             return rerun(tables, self._spec_file, query)
@@ -426,6 +429,39 @@ def _silent() -> Iterator[None]:
         os.close(nowhere)
 
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(i?)B?", re.IGNORECASE | re.ASCII)
+
+
+def _mebibytes(text: str) -> int:
+    """What a memory limit is to a JVM, which does not start in less than half a gibibyte."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise SpecError("--memory-limit", f"{text!r} is no size; write one such as 2GB")
+    factor = (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
+    return max(512, int(float(match[1]) * factor) // 2**20)
+
+
+def _stop(context: SparkContext) -> None:
+    """Stop Spark and its JVM, which would keep the folder of the first run for all later ones."""
+    with _silent(), suppress(Exception):
+        context.stop()
+    _end_jvm()
+
+
+def _end_jvm() -> None:
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    with _silent():
+        with suppress(Exception):
+            gateway.shutdown()
+        with suppress(Exception):
+            # The JVM ends when its standard input does.
+            gateway.proc.stdin.close()
+            gateway.proc.wait(timeout=20)
+
+
 def _start(master: str, scratch: Path, engine: Engine) -> SparkContext:
     """Start Spark, silent, with its files in the scratch folder."""
     try:
@@ -435,6 +471,7 @@ def _start(master: str, scratch: Path, engine: Engine) -> SparkContext:
         raise SpecError(
             "engine.backend", "spark needs PySpark; pip install 'dp-release[spark]'"
         ) from error
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     quiet = scratch / "quiet.properties"
     quiet.write_text(_QUIET, "utf-8")
@@ -450,7 +487,7 @@ def _start(master: str, scratch: Path, engine: Engine) -> SparkContext:
         "spark.python.worker.reuse": "true",
     }
     if engine.memory_limit is not None and is_local(master):
-        settings["spark.driver.memory"] = engine.memory_limit.lower().replace("b", "")
+        settings["spark.driver.memory"] = f"{_mebibytes(engine.memory_limit)}m"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -459,6 +496,7 @@ def _start(master: str, scratch: Path, engine: Engine) -> SparkContext:
         with _silent():
             return SparkContext(conf=conf)
     except Exception as error:
+        _end_jvm()
         kind = type(error).__name__
         raise SpecError(
             "--spark", f"Spark does not start at {master!r} ({kind}); it needs Java 17 or later"

@@ -61,7 +61,8 @@ def _text(value: object) -> object:
     # YAML reads an unquoted 2013-01-05 as a date; a period is meant as text.
     if isinstance(value, datetime.date):
         return value.isoformat()
-    return value
+    # And 2024 as a number.
+    return str(value) if type(value) is int else value
 
 
 Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
@@ -124,7 +125,7 @@ class Table(Model):
     @model_validator(mode="after")
     def _check(self) -> Table:
         # The spec is published.
-        if re.match(r"[a-z0-9+.-]+://[^/]*@", self.path):
+        if re.search(r"://[^/]*@", self.path):
             raise ValueError("a path with credentials; they belong into the environment")
         return self
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,11 +23,21 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from release.agreement import SUMS
-from release.errors import LedgerError, SpecError, StorageError
+from release.errors import LedgerError, ReleaseError, SpecError, StorageError
 from release.hashes import sha256
-from release.ledger import CHECKPOINT, check_checkpoint, keys_at, read_ledger, replay
+from release.ledger import (
+    CHECKPOINT,
+    check_checkpoint,
+    keys_at,
+    read_checkpoint,
+    read_ledger,
+    replay,
+)
+from release.ledger.state import entry_file, is_entry
+from release.provenance import Trust
 from release.signing import PublicKey
-from release.storage import make_folder, storage_errors, sync, write
+from release.storage import make_folder, storage_errors, sync, sync_tree, write, write_anew
+from release.verify import verify
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -114,30 +125,42 @@ class Store:
         """
         there = self.read(name)
         if there is None:
-            with _store_errors(self.told, "written"):
-                parent = self.path(name).rpartition("/")[0]
-                if self.renames:
-                    self.filesystem.create_dir(parent, recursive=True)
-                with self.filesystem.open_output_stream(self.path(name)) as stream:
-                    stream.write(data)
+            self.replace(name, data)
             there = self.read(name)
         if there != data:
             raise StorageError(f"{self.told}: {name} holds other bytes; nothing is put over it")
 
     def replace(self, name: str, data: bytes) -> None:
-        """Put bytes under a name, in the place of what may be there.
+        """Put bytes under a name, in the place of what may be there; never a part of them.
 
         Raises:
             StorageError: the store does not take them.
         """
-        with _store_errors(self.told, "written"):
-            target = self.path(name)
-            aside = f"{target}.next" if self.renames else target
-            self.filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-            with self.filesystem.open_output_stream(aside) as stream:
-                stream.write(data)
-            if aside != target:
-                self.filesystem.move(aside, target)
+        if self.renames:
+            path = Path(self.path(name))
+            with storage_errors(Path(self.told), "a delivery"):
+                make_folder(path.parent, 0o755)
+                write_anew(path, data)
+                sync(path.parent)
+            return
+        with (
+            _store_errors(self.told, "written"),
+            self.filesystem.open_output_stream(self.path(name)) as stream,
+        ):
+            stream.write(data)
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The files right in a folder, and how long each is; maybe none.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        from pyarrow.fs import FileSelector, FileType
+
+        with _store_errors(self.told, "read"):
+            selector = FileSelector(self.path(folder), allow_not_found=True)
+            found = self.filesystem.get_file_info(selector)
+            return {one.base_name: one.size or 0 for one in found if one.type is FileType.File}
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
         """The files in a folder, or the folders and files right in it, sorted; maybe none.
@@ -163,11 +186,14 @@ def open_store(text: str, field: str) -> Store:
     Raises:
         SpecError: there is no such file system, or its library is not installed.
     """
-    import pyarrow as pa
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
     match = _URI.match(text)
     told = text.partition("?")[0]
+    if re.search(r"://[^/]*@", told):
+        raise SpecError(field, "names credentials; they belong into the environment")
+    if not text.strip():
+        raise SpecError(field, "names no place; write a folder, s3://… or another URI")
     try:
         if match is None:
             found, root = FileSystem.from_uri(Path(text).absolute().as_uri())
@@ -182,7 +208,8 @@ def open_store(text: str, field: str) -> Store:
         raise SpecError(
             field, f"{told} needs fsspec and its library for such a store; pip install them"
         ) from error
-    except (ValueError, OSError, pa.ArrowException) as error:
+    # Every file system raises whatever its own library does.
+    except Exception as error:
         raise SpecError(field, f"{told} is no place that can be opened") from error
     return Store(found, str(root).rstrip("/"), told)
 
@@ -190,11 +217,12 @@ def open_store(text: str, field: str) -> Store:
 @contextmanager
 def _store_errors(told: str, what: str) -> Iterator[None]:
     """Messages of a store may hold addresses and tokens."""
-    import pyarrow as pa
-
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except ReleaseError:
+        raise
+    # A store may raise whatever its own library does.
+    except Exception as error:
         kind = type(error).__name__
         raise StorageError(f"{told}: the store cannot be {what} ({kind})") from error
 
@@ -216,7 +244,9 @@ def deliver(public: Path, store: Store) -> bool:
         raise StorageError(f"{store.told}: another {public.name!r} is there already")
     files = [line[66:] for line in sums.decode().splitlines()]
     if store.renames:
-        _deliver_by_rename(public, Path(store.path(name)), [*files, SUMS])
+        if Path(store.path(name)).exists():
+            raise StorageError(f"{store.told}: {name} is there without {SUMS}; take it away")
+        _deliver_by_rename(public, store, [*files, SUMS])
         return True
     for file in files:
         store.put(f"{name}/{file}", _local(public / file))
@@ -224,17 +254,22 @@ def deliver(public: Path, store: Store) -> bool:
     return True
 
 
-def _deliver_by_rename(public: Path, target: Path, files: list[str]) -> None:
+def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> None:
+    """Copy the files beside what readers look at, and rename the folder into its place."""
+    target = Path(store.path(f"{_PUBLIC}/{public.name}"))
     with storage_errors(target, "the release"):
-        part = target.with_name(f".part-{target.name}")
-        shutil.rmtree(part, ignore_errors=True)
-        for file in files:
-            write(part / file, _local(public / file))
-        for folder in {(part / file).parent for file in files}:
-            sync(folder)
-        part.chmod(0o755)
-        part.rename(target)
-        sync(target.parent)
+        make_folder(target.parent, 0o755)
+        # A name of its own: two deliveries at once must not write into one folder.
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=store.root))
+        try:
+            for file in files:
+                write(part / file, _local(public / file))
+            sync_tree(part)
+            part.chmod(0o755)
+            part.rename(target)
+            sync(target.parent)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def deliver_ledger(folder: Path, store: Store) -> None:
@@ -247,31 +282,50 @@ def deliver_ledger(folder: Path, store: Store) -> None:
     check_witness(folder, store)
     ledger = read_ledger(folder)
     note = _local(folder / CHECKPOINT)
-    there = set(store.names(_LEDGER))
+    there = store.sizes(_LEDGER)
     for number, data in enumerate(ledger.files):
-        name = f"{number:08}.json"
+        name = entry_file(number)
         if name not in there:
             store.put(f"{_LEDGER}/{name}", data)
     store.replace(f"{_LEDGER}/{CHECKPOINT}", note)
 
 
 def check_witness(folder: Path, store: Store) -> None:
-    """See by the checkpoint in a store that this machine was not put back in time.
+    """See by what is in a store that this machine was not put back in time.
+
+    The signed checkpoint there has to be of this ledger, and so has every entry beyond it: a
+    delivery may have been cut off before its checkpoint.
 
     Raises:
-        LedgerError: the store has signed entries that this ledger has not, or has otherwise.
+        LedgerError: the store has entries that this ledger has not, or has otherwise.
         StorageError: the store does not answer.
     """
+    there = {name: size for name, size in store.sizes(_LEDGER).items() if is_entry(name)}
     note = store.read(f"{_LEDGER}/{CHECKPOINT}")
-    if note is None:
+    if note is None and not there:
         return
     try:
-        check_checkpoint(note.decode("utf-8", "replace"), replay(folder))
+        ledger = replay(folder)
+        signed = 0 if note is None else check_checkpoint(_text(note), ledger)
+        for name, size in sorted(there.items()):
+            number = int(name.removesuffix(".json"))
+            own = ledger.files[number] if number < len(ledger.files) else None
+            if own is None or len(own) != size:
+                raise LedgerError(f"{name} is not an entry of this ledger")
+            if number >= signed and store.read(f"{_LEDGER}/{name}") != own:
+                raise LedgerError(f"{name} is another entry than this ledger's")
     except LedgerError as error:
         raise LedgerError(
-            f"{store.told} holds a checkpoint that this ledger does not agree with ({error}); if "
-            "this machine was put back in time: dp-release restore"
+            f"{store.told} holds what this ledger does not agree with ({error}); if this machine "
+            "was put back in time: dp-release restore"
         ) from error
+
+
+def _text(note: bytes) -> str:
+    try:
+        return note.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LedgerError("checkpoint: not text") from error
 
 
 @dataclass(frozen=True)
@@ -301,7 +355,7 @@ def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restor
         own = replay(folder).files if folder.exists() else ()
         with storage_errors(out, "what is restored"):
             shutil.rmtree(aside, ignore_errors=True)
-            names = [name for name in store.names(_LEDGER) if name.endswith(".json")]
+            names = sorted(filter(is_entry, store.sizes(_LEDGER)))
             for name in [*names, CHECKPOINT]:
                 data = store.read(f"{_LEDGER}/{name}")
                 if data is None:
@@ -312,23 +366,27 @@ def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restor
         copied = read_ledger(aside / _LEDGER)
         if trusted and trusted not in keys_at(copied, kept):
             raise LedgerError(f"{store.told}: the key that is trusted does not sign for its ledger")
-        if copied.files[: len(own)] != own:
+        both = min(len(own), len(copied.files))
+        if copied.files[:both] != own[:both]:
             raise LedgerError(f"{store.told} has not the ledger that this one is the beginning of")
         with storage_errors(out, "what is restored"):
             make_folder(folder, 0o755)
             for number in range(len(own), kept):
-                (aside / _LEDGER / f"{number:08}.json").rename(folder / f"{number:08}.json")
-            (aside / _LEDGER / CHECKPOINT).replace(folder / CHECKPOINT)
-            sync(folder)
-            releases = tuple(_fetched(store, out, aside, tuple(copied.state.committed)))
+                (aside / _LEDGER / entry_file(number)).rename(folder / entry_file(number))
+            if kept > len(own):
+                (aside / _LEDGER / CHECKPOINT).replace(folder / CHECKPOINT)
+                sync(folder)
+            state = replay(folder).state
+            wanted = tuple(name for name in state.committed if name not in state.withdrawn)
+            releases = tuple(_fetched(store, out, aside, wanted))
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return Restored(kept - len(own), releases)
+    return Restored(max(0, kept - len(own)), releases)
 
 
 def _signed_for(folder: Path) -> int:
     """Take away the entries at the end that the checkpoint does not speak of; how many are left."""
-    size = check_checkpoint((folder / CHECKPOINT).read_text("utf-8"), replay(folder))
+    size = check_checkpoint(read_checkpoint(folder / CHECKPOINT), replay(folder))
     for path in folder.glob("*.json"):
         if int(path.stem) >= size:
             path.unlink()
@@ -341,6 +399,8 @@ def _fetched(store: Store, out: Path, aside: Path, names: tuple[str, ...]) -> It
         if final.exists() or store.read(f"{_PUBLIC}/{name}/{SUMS}") is None:
             continue
         fetch(store, name, aside / name)
+        # Its sums are the store's; that it is the release of the ledger its signatures say.
+        verify(aside / name, None, Trust(out / _LEDGER))
         make_folder(final.parent, 0o755)
         (aside / name).rename(final)
         sync(final.parent)

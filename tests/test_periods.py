@@ -206,7 +206,7 @@ def test_a_broken_ledger_ends_the_run_and_a_missing_table_does_not(
     assert found.error is error
 
 
-@pytest.mark.parametrize("name", ["daily", "daily-{period}-{period}", "{period_start}"])
+@pytest.mark.parametrize("name", ["daily", "daily-{period}-{period}", "x{period_start}"])
 def test_a_templates_id_names_its_period_once(name: str, tmp_path: Path) -> None:
     spec = template(tmp_path)
     spec.write_text(spec.read_text("utf-8").replace("daily-{period}", name), "utf-8")

@@ -6,6 +6,7 @@ threads of this machine, on a few tables with every kind of query and layout.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
@@ -166,12 +167,12 @@ def test_spark_gives_the_same_integers_of_every_kind(
 @needs_java
 def test_a_release_on_spark_verifies_and_leaves_nothing_of_the_table(tmp_path: Path) -> None:
     spec = everything(tmp_path)
-    (tmp_path / "home").mkdir()
-    before = {path.name for path in Path(tempfile.gettempdir()).glob("dp-release-*")}
+    (tmp_path / "temporary").mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "release", "run", str(spec), "--out", str(tmp_path / "out"),
          "--spark", "local[2]"],
         capture_output=True, text=True, check=False, cwd=PROJECT,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     public = tmp_path / "out" / "public" / "small"
@@ -181,7 +182,35 @@ def test_a_release_on_spark_verifies_and_leaves_nothing_of_the_table(tmp_path: P
     assert "Spark" not in shown
     assert "WARN" not in shown
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["auditor", "public"]
-    assert {p.name for p in Path(tempfile.gettempdir()).glob("dp-release-*")} <= before
+    assert not list((tmp_path / "temporary").glob("dp-release-*"))
+
+
+@needs_java
+def test_a_second_run_in_one_process_has_a_private_folder_of_its_own(tmp_path: Path) -> None:
+    """Spark keeps its folders as long as its JVM lives; the first run's must be gone by then."""
+    spec_file = read_spec(everything(tmp_path))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        tables = SparkTables(spec_file, "local[2]", Engine("1.5GB"), tmp_path / name / "scratch")
+        with tables:
+            answer(tables, spec_file)
+            made = list((tmp_path / name / "scratch").glob("blockmgr-*"))
+            assert made, name
+            assert (tmp_path / name / "scratch").stat().st_mode & 0o077 == 0
+        assert not any((tmp_path / name).iterdir())
+    assert not any((tmp_path / "one").iterdir())
+    with pytest.raises(SpecError, match="--memory-limit: 'plenty' is no size"):
+        load(spec_file, Engine("plenty", spark="local[2]"))
+
+
+@needs_java
+def test_a_statement_on_an_empty_table_is_answered_too(tmp_path: Path) -> None:
+    own = query("count", name="own") | {"kind": "sql", "sql": COUNTED}
+    path = Small([], [own]).write(tmp_path)
+    spec_file = read_spec(path)
+    for engine in (Engine(), SPARK):
+        with load(spec_file, engine) as tables:
+            assert answer(tables, spec_file)[0].codes.tolist() == [0, 0]
 
 
 @needs_java
@@ -249,6 +278,9 @@ def test_what_spark_may_not_read_is_refused(master: str, told: str, tmp_path: Pa
         load(read_spec(spec), Engine(spark=master))
 
 
+# PySpark leaves the pipe of a JVM that did not start to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @needs_java
 def test_a_master_that_is_not_there_is_refused_in_one_line(tmp_path: Path) -> None:
     plain = Small(ROWS, [query("count")]).plain()

@@ -340,3 +340,130 @@ def test_a_table_in_a_store_that_changes_meanwhile_is_refused(s3: str, tmp_path:
         store.replace("a.parquet", (tmp_path / "b.parquet").read_bytes())
         with pytest.raises(DataError, match="changed while it was read"):
             answer(tables, spec_file)
+
+
+def test_a_ledger_delivered_in_part_is_a_witness_too(
+    uri: str, place: Place, tmp_path: Path
+) -> None:
+    """Cut off between the entries and their checkpoint, and then put back in time."""
+    store = open_store(uri, "--to")
+    own = replace(place, store=store)
+    release(own, "one")
+    shutil.copytree(place.out, tmp_path / "snapshot")
+    release(place, "two")
+    for number in (3, 4):
+        name = f"{number:08}.json"
+        store.put(f"ledger/{name}", (place.out / "ledger" / name).read_bytes())
+    shutil.rmtree(place.out)
+    (tmp_path / "snapshot").rename(place.out)
+    for without in (False, True):
+        if without:
+            store.filesystem.delete_file(store.path("ledger/checkpoint"))
+        with pytest.raises(LedgerError, match=r"00000003.json is not an entry of this ledger"):
+            release(own, "three")
+    assert len(read_ledger(place.out / "ledger").files) == 3
+
+
+def test_a_torn_entry_in_a_store_is_found(uri: str, place: Place) -> None:
+    store = open_store(uri, "--to")
+    release(replace(place, store=store))
+    store.replace("ledger/00000001.json", b'{"se')
+    with pytest.raises(LedgerError, match=r"00000001.json is not an entry of this ledger"):
+        deliver_all(replace(place, store=store))
+
+
+def test_without_its_ledger_nothing_goes_to_a_store_that_has_one(
+    uri: str, place: Place, tmp_path: Path
+) -> None:
+    store = open_store(uri, "--to")
+    release(replace(place, store=store))
+    poor = Place(tmp_path / "poor", None, store)
+    with pytest.raises(LedgerError, match="nothing would pay for a release"):
+        release_period(tmp_path / "spec.yaml", None, Run(poor))
+    assert not (tmp_path / "poor").exists()
+
+
+def test_a_forged_release_is_not_restored(uri: str, place: Place, tmp_path: Path) -> None:
+    from release.hashes import sha256
+
+    store = open_store(uri, "--to")
+    public = release(replace(place, store=store))
+    for forged in (b"<h1>forged</h1>", None):
+        sums = (public / "SHA256SUMS").read_bytes()
+        if forged is None:
+            sums = b""
+        else:
+            store.replace("public/small/report.html", forged)
+            old = sha256((public / "report.html").read_bytes())
+            sums = sums.replace(old.encode(), sha256(forged).encode())
+        store.replace("public/small/SHA256SUMS", sums)
+        key = read_key(tmp_path / "key").public("example.org/dp")
+        with pytest.raises(ReleaseError):
+            restore(store, tmp_path / "new", key)
+        assert not (tmp_path / "new" / "public").exists()
+
+
+def test_a_withdrawn_release_is_not_restored(uri: str, place: Place) -> None:
+    from release.ledger import Ledger, withdraw
+
+    store = open_store(uri, "--to")
+    own = replace(place, store=store)
+    public = release(own)
+    assert place.key is not None
+    ledger = Ledger(place.out / "ledger", read_key(place.key))
+    ledger.append(withdraw("small", "2024-01-01"))
+    shutil.rmtree(public)
+    assert restore(store, place.out).releases == ()
+
+
+def test_two_deliveries_at_once_publish_one_whole_release(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second begins, and ends, when the first is about to rename."""
+    public, store = release(place), open_store(str(tmp_path / "store"), "--to")
+    rename = Path.rename
+    seen: list[Path] = []
+
+    def second_first(self: Path, target: Path) -> Path:
+        if not seen:
+            seen.append(self)
+            assert deliver(public, store)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", second_first)
+    with pytest.raises(StorageError):
+        deliver(public, store)
+    assert not deliver(public, store)
+    fetch(store, "small", tmp_path / "back")
+    assert sorted(p.name for p in (tmp_path / "store").iterdir()) == ["public"]
+
+
+def test_a_folder_that_is_not_a_release_is_not_taken_for_one(place: Place, tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "store"), "--to")
+    release(place)
+    (tmp_path / "store" / "public" / "small").mkdir(parents=True)
+    with pytest.raises(StorageError, match="is there without SHA256SUMS; take it away"):
+        deliver_all(replace(place, store=store))
+    (tmp_path / "store" / "public" / "small").rmdir()
+    (place.out / "public" / ".DS_Store").write_bytes(b"")
+    assert deliver_all(replace(place, store=store)) == ("small",)
+
+
+@pytest.mark.parametrize("text", ["", " ", "s3://key:secret@bucket/x", "dir://x", "data://x"])
+def test_a_place_that_is_none_is_refused_without_its_secrets(text: str) -> None:
+    with pytest.raises(ReleaseError) as refused:
+        open_store(text, "--to").read("x")
+    assert "secret" not in str(refused.value)
+
+
+def test_globs_in_a_store_stay_within_a_folder() -> None:
+    from release.sources import _matching
+
+    for pattern, yes, no in (
+        ("*.parquet", "a.parquet", "old/a.parquet"),
+        ("**/*.parquet", "x/y/a.parquet", "a.csv"),
+        ("day=?/[ab].parquet", "day=1/b.parquet", "day=12/b.parquet"),
+        ("[!a].parquet", "b.parquet", "a.parquet"),
+    ):
+        assert _matching(pattern).fullmatch(yes), pattern
+        assert not _matching(pattern).fullmatch(no), pattern

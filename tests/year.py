@@ -33,10 +33,10 @@ import release.publication
 from release.errors import ReleaseError
 from release.journal import Journal
 from release.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
-from release.operations import Place, Run, left_behind, release_period
+from release.operations import Place, Run, left_behind, release_due
 from release.periods import parse_period
 from release.pipeline import Options
-from release.schedule import CaughtUp, Ended, Schedule, catch_up
+from release.schedule import Schedule
 from release.signing import create_key
 from release.stores import Store, open_store, restore
 from tests.small import Row, Small, query
@@ -121,12 +121,10 @@ def _run(year: Year, today: datetime.date) -> dict[str, Any]:
     for module in (release.publication, release.ledger.store, release.pipeline):
         module.today = lambda: today  # type: ignore[attr-defined]  # a clock of our own
     run = Run(year.place, Options(), journal=Journal(str(year.folder / "log.jsonl")))
-    done: CaughtUp = catch_up(
-        year.schedule,
-        year.place.out,
-        lambda one: release_period(year.schedule.spec, one.period, run),
-        today=today,
-    )
+    try:
+        done = release_due(year.schedule, run, today)
+    except ReleaseError as error:
+        return {"told": [str(error)]}
     kinds = [type(error).__name__ for _, error in done.refused]
     return {
         "ended": done.ended.value,
@@ -177,7 +175,7 @@ def put_back(year: Year, today: datetime.date) -> None:
     (year.folder / "snapshot").rename(year.place.out)
     before = len(list((year.place.out / "ledger").iterdir()))
     told = night(year, today, None)
-    if told is None or told["refused"] != ["LedgerError"] or "put back in time" not in told["told"][0]:
+    if told is None or "put back in time" not in "".join(told["told"]):
         raise AssertionError(f"the machine went on: {told}")
     if len(list((year.place.out / "ledger").iterdir())) != before:
         raise AssertionError("something was charged to an old ledger")
