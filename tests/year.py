@@ -144,7 +144,7 @@ def simulate(year: Year, show: bool = False) -> None:
     chance = random.Random(year.seed)  # noqa: S311 - when to kill, not noise
     set_up(year)
     # Kills fall into the nights that still can pay, so that each has something to interrupt.
-    kills = set(chance.sample(range(2, year.affordable - 40), year.kills))
+    kills = set(chance.sample(range(2, 9 * year.affordable // 10), year.kills))
     snapshot_at, back_at = year.nights // 2 - 5, year.nights // 2 + 5
     began = time.monotonic()
     night(year, START + DAY, None)
@@ -187,6 +187,11 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def _growth(year: Year, start: int, stop: int) -> float:
+    """KiB on disk a night."""
+    return (year.disk[stop] - year.disk[start]) / (stop - start) / 1024
+
+
 def report(year: Year) -> str:
     """What became of the year, read anew."""
     ledger = read_ledger(year.place.out / "ledger")
@@ -201,8 +206,8 @@ def report(year: Year) -> str:
         f"{year.affordable * CHARGE}; left behind: {len(left_behind(year.place.out))}; "
         f"memory {max(year.memory[:20]) // 1024} MiB at first, "
         f"{max(year.memory[-20:]) // 1024} MiB at last; "
-        f"disk {year.disk[99] / 100 / 1024:.1f} KiB a release after 100 nights, "
-        f"{year.disk[299] / 300 / 1024:.1f} after 300"
+        f"disk {_growth(year, 20, 120):.1f} KiB a release in the nights 20 to 120, "
+        f"{_growth(year, 220, 320):.1f} in those 220 to 320"
     )
 
 
