@@ -67,9 +67,14 @@ _last = _Outcome()
 
 @flow(name="dp-release-period", flow_run_name="{period}", validate_parameters=True, **_QUIET)
 def period_flow(
-    spec: Path, out: Path, period: PeriodName, key: Path | None = None, to: str | None = None
+    spec: Path,
+    out: Path,
+    period: PeriodName,
+    key: Path | None = None,
+    to: str | None = None,
+    release_id: str | None = None,
 ) -> State[None]:
-    """Release one period of a spec template and deliver it."""
+    """Release one period of a spec template and deliver it; ``release_id`` is for the records."""
     _last.error = None
     options = Options(cache=default_cache(), watch=watch)
     try:
@@ -138,7 +143,8 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
         with concurrency(limit_of(scope), occupy=1):
 
             def release_one(one: OnePeriod) -> None:
-                period_flow(spec, out, str(one.period), key, to, return_state=True)
+                named = {"period": str(one.period), "release_id": one.release_id}
+                period_flow(spec, out, key=key, to=to, **named, return_state=True)
                 if _last.error is not None:
                     raise _last.error
 

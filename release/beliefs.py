@@ -117,10 +117,12 @@ def _is_ours(run: dict[str, Any], out: Path) -> bool:
 
 
 def _release_of(run: dict[str, Any]) -> str | None:
-    """The release that a run is about, from its spec and period; None where it is about several."""
+    """The release that a run is about, by its parameters; None where it is about several."""
     given = run.get("parameters") or {}
     if "period" not in given:
         return None
+    if given.get("release_id"):
+        return str(given["release_id"])
     try:
         period = parse_period(str(given["period"]))
         return Schedule(Path(str(given["spec"])), period).release_ids()(period)

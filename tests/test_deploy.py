@@ -23,9 +23,7 @@ UNITS = sorted([*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")])
 def check_call(words: list[str]) -> None:
     """The command line takes these arguments: every option is there, and none is missing."""
     command = typer.main.get_command(app)
-    context = command.make_context(
-        "dp-release", list(words[:0]) or ["--help"], resilient_parsing=True
-    )
+    context = command.make_context("dp-release", ["--help"], resilient_parsing=True)
     found = command.get_command(context, words[0])  # type: ignore[attr-defined]  # a group
     assert found is not None, words
     found.make_context(words[0], words[1:])
