@@ -80,13 +80,17 @@ def examine(
         lambda: clock(ledger),
         lambda: permissions(place),
         lambda: iter(found),
-        lambda: folders(place, ledger),
-        lambda: leftovers(place),
-        lambda: key_age(place, ledger, key_days),
-        lambda: budgets(ledger),
-        lambda: periods(place, schedules),
-        lambda: store(place),
     ]
+    if not any(one.level is Level.FAULT for one in found):
+        # The rest follows from the ledger.
+        checks += [
+            lambda: folders(place, ledger),
+            lambda: leftovers(place),
+            lambda: key_age(place, ledger, key_days),
+            lambda: budgets(ledger),
+            lambda: periods(place, schedules),
+            lambda: store(place),
+        ]
     findings: list[Finding] = []
     for check in checks:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -213,3 +214,31 @@ def test_a_templates_id_names_its_period_once(name: str, tmp_path: Path) -> None
     schedule = Schedule(spec, Period(datetime.date(2024, 1, 1), Every.MONTH))
     with pytest.raises(SpecError, match=r"release.id"):
         periods_of(schedule, tmp_path, datetime.date(2024, 3, 1))
+
+
+def test_a_machine_that_dies_in_every_draw_spends_no_more_than_its_attempts(
+    tmp_path: Path,
+) -> None:
+    """Killed for real, night after night, while it draws."""
+    from release.ledger import read_ledger
+    from release.operations import Place, Run, release_due
+
+    spec, out = template(tmp_path), tmp_path / "out"
+    signer = create_key(tmp_path / "key")
+    cap = ScopeCap(scope="tests", epsilon="90", delta="0")
+    create_ledger(out / "ledger", signer, "example.org/dp", (cap,), "2024-01-01")
+    schedule = Schedule(spec, JANUARY, attempts=2)
+    day = datetime.date(2024, 1, 2)
+    statuses = []
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            os.urandom = lambda size: os._exit(9)
+            try:
+                release_due(schedule, Run(Place(out, tmp_path / "key")), day)
+            finally:
+                os._exit(0)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    assert statuses == [9, 9, 0, 0, 0]
+    assert read_ledger(out / "ledger").state.spent("tests").epsilon == 2
+    assert periods_of(schedule, out, day)[0].became is Became.LEFT_OUT
