@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
 from release.answers import Group
 from release.channel import Channel
+from release.formats import unread
 from release.guarantee import Definition, Differences
 from release.law import Law
 
@@ -314,9 +315,13 @@ def parse(model: type[R], data: bytes) -> R:
     """Read a record from canonical JSON, strictly.
 
     Raises:
-        ValueError: not JSON, a repeated key, not the one canonical form, or not the model.
+        ValueError: not JSON, a repeated key, not the one canonical form, not the model, or of a
+            later format.
     """
-    return model.model_validate(parse_plain(data))
+    plain = parse_plain(data)
+    if isinstance(plain, dict) and (later := unread(plain.get("schema"))) is not None:
+        raise ValueError(later)
+    return model.model_validate(plain)
 
 
 def parse_plain(data: bytes) -> Any:

@@ -19,6 +19,7 @@ from release.channel import MOST_ROWS, channel_fits
 from release.contract import Contract, OnViolation, read_contract
 from release.domains import MAX_ANSWERS, Model, Nominal
 from release.errors import SpecError, listed, unknown_name
+from release.formats import unread
 from release.keys import declared_keys
 from release.losses import table_loss
 from release.parts import with_parts
@@ -142,6 +143,8 @@ def parse_spec(text: bytes) -> Spec:
     """
     _check_length(text)
     plain = _plain(text)
+    if isinstance(plain, dict) and (later := unread(plain.get("spec"))) is not None:
+        raise SpecError("spec", later)
     _check_text("spec", plain)
     spec = _validated(plain)
     _check_names(spec)

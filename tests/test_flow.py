@@ -187,3 +187,22 @@ def test_the_figures_are_drawn_by_a_flow_too(tmp_path: Path, home: Path) -> None
         for line in wrong.stderr.splitlines()
     )
     assert "Traceback" not in wrong.stderr
+
+
+def test_laws_and_verdicts_come_from_a_dask_cluster_through_one_task(
+    tmp_path: Path, home: Path
+) -> None:
+    spec = Small(ROWS, EVERY_KIND).write(tmp_path)
+    out = str(tmp_path / "out")
+    done = run_module("flows.release", str(spec), "--out", out, "--workers", "2", home=home)
+    assert done.returncode == 0, done.stderr
+    assert "small: verified" in done.stdout
+    with closing(sqlite3.connect(home / ".prefect" / "prefect.db")) as opened:
+        names = [name for (name,) in opened.execute("SELECT name FROM task_run")]
+    assert len([name for name in names if name.startswith("design")]) == 1
+    checked = run_module("flows.verify", out, "--workers", "2", home=home)
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stdout == "small  verified\n"
+    for text in (done.stdout, done.stderr, checked.stderr):
+        assert "zebra" not in text
+        assert "Traceback" not in text
