@@ -5,7 +5,7 @@ OUT ?= out
 TESTS ?= tests
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types check bench site clean
+.PHONY: demo test lint types check bench year site clean
 
 demo: .venv/ready
 	@rm -rf $(OUT)/demo
@@ -28,6 +28,10 @@ check: lint types test
 bench: .venv/ready
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+year: .venv/ready
+	@echo "A year of nightly releases, with kills and a machine that is put back in time: some minutes."
+	@$(BIN)/python -m tests.year
 
 site: .venv/ready
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[site]'

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _ROWS_PER_BUCKET = 2**21
+_MOST_BUCKETS = 20_000
+"""More tasks than that keep a driver busy with telling them apart; buckets get larger instead."""
+
 _BATCH_ROWS = 2**19
 
 _QUIET = """
@@ -180,7 +183,7 @@ class SparkTables:
                 fragments += [Fragment(name, number, group) for group in range(len(counts))]
                 rows += sum(counts)
         parallel = self._context.defaultParallelism
-        buckets = max(parallel, -(-rows // _ROWS_PER_BUCKET))
+        buckets = min(_MOST_BUCKETS, max(parallel, -(-rows // _ROWS_PER_BUCKET)))
         tables, unit = spec_file.spec.tables, spec_file.spec.privacy.unit
         schemas = {name: self._schema(name) for name in sources}
         engine = self._engine

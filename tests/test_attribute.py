@@ -75,7 +75,7 @@ def codes(small: Small, rows: list[Row], folder: Path) -> list[np.ndarray]:
         return [one.codes for one in answer(tables, spec_file)]
 
 
-@settings(max_examples=16)
+@settings(max_examples=10)
 @given(smalls(), st.sampled_from(["structural", "empirical"]))
 def test_no_attribute_moves_more_cells_or_further_than_charged(small: Small, source: str) -> None:
     """Every assignment of other values to one unit's rows, each table answered anew."""

@@ -20,11 +20,11 @@ DOCUMENTS = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), PROJECT / 
 def test_the_readmes_commands_run_as_shown(tmp_path: Path) -> None:
     text = (PROJECT / "README.md").read_text("utf-8")
     commands = re.findall(
-        r"^dp-release ((?:run|verify|check|key|ledger|plan|compare) .+?)(?: +#(.*))?$",
+        r"^dp-release ((?:run|verify|check|key|ledger|plan|compare|doctor) .+?)(?: +#(.*))?$",
         text,
         re.MULTILINE,
     )
-    assert len(commands) == 14
+    assert len(commands) == 17
     for command, remark in commands:
         arguments = [
             str(tmp_path / word) if word.startswith("out") else word

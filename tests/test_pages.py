@@ -19,7 +19,7 @@ import yaml
 from tests.conftest import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGES = ("index", "tutorial", "census", "auditors", "concepts", "answers")
+PAGES = ("index", "tutorial", "census", "auditors", "concepts", "answers", "operations")
 
 
 @dataclass

@@ -182,7 +182,7 @@ def test_a_storm_of_kills_at_random_moments(
     whole = time.monotonic() - begun
     check_all_is_well(place, {})
     kills = 0
-    while kills < 70:
+    while kills < 40:
         fresh(place, start)
         staged: dict[str, bytes] = {}
         for _ in range(chance.randint(1, 4)):

@@ -245,7 +245,7 @@ def smalls(draw: st.DrawFn) -> Small:
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(smalls())
 def test_answers_and_differences_are_those_of_brute_force(small: Small) -> None:
     with tempfile.TemporaryDirectory() as folder:
