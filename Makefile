@@ -12,24 +12,24 @@ demo: .venv/ready
 	@echo "A utility publishes the peak load of 12 circuits, 1,416 homes, without giving one home away."
 	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo
 
-test: .venv/ready
+test: .venv/complete
 	$(BIN)/python -m pytest -n auto $(TESTS)
 
-lint: .venv/ready
+lint: .venv/complete
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: .venv/ready
+types: .venv/complete
 	$(BIN)/mypy
 	$(BIN)/mypy tests benchmarks data
 
 check: lint types test
 
-bench: .venv/ready
+bench: .venv/complete
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-year: .venv/ready
+year: .venv/complete
 	@echo "A year of nightly releases, with kills and a machine that is put back in time: some minutes."
 	@$(BIN)/python -m tests.year
 
@@ -45,5 +45,11 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
 	@echo "Setting up .venv (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fast,flows,accounting,spark,dask,stores,dev]'
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fast,flows,accounting,dev]'
+	@touch $@
+
+# What the demo can do without: a cluster or two.
+.venv/complete: .venv/ready
+	@echo "Adding Spark, Dask and an object store for the tests (once; about two minutes) ..."
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark,dask,stores]'
 	@touch $@

@@ -140,7 +140,8 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
         schedule = Schedule(spec, parse_period(since, "since"), delay_days, attempts)
         scope = scope_of(spec, since)
         run = Run(place_of(out, key, to), journal=default_journal())
-        with concurrency(limit_of(scope), occupy=1):
+        # The slot of a run that was killed comes free when its lease ends.
+        with concurrency(limit_of(scope), occupy=1, lease_duration=60):
 
             def release_one(one: OnePeriod) -> None:
                 named = {"period": str(one.period), "release_id": one.release_id}

@@ -20,10 +20,10 @@ from math import prod
 
 from release.errors import BudgetError
 from release.exact import format_exact
-from release.guarantee import Definition
+from release.guarantee import Definition, Guarantee
 from release.queries import rows_read
 from release.reading import SpecFile
-from release.spec import Query, Relation, SqlQuery, answers_for_units
+from release.spec import GuaranteeSpec, Query, Relation, SqlQuery, answers_for_units
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,12 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
     return min(free, 2 * at_once)
 
 
+def charge_of(spec_file: SpecFile, query: Query, promised: Guarantee | GuaranteeSpec) -> Charge:
+    """What one query charges for a promise, whatever the cap is."""
+    cells = touched_cells(spec_file, query)
+    return Charge(cells, cells * promised.epsilon, cells * promised.delta)
+
+
 def charges(spec_file: SpecFile) -> Charges:
     """The charges of the release; a release over its budget does not get further.
 
@@ -71,10 +77,7 @@ def charges(spec_file: SpecFile) -> Charges:
         BudgetError: the sum exceeds the budget of the spec.
     """
     spec = spec_file.spec
-    found = []
-    for query in spec.released:
-        cells, promised = touched_cells(spec_file, query), query.promised
-        found.append(Charge(cells, cells * promised.epsilon, cells * promised.delta))
+    found = [charge_of(spec_file, query, query.promised) for query in spec.released]
     epsilon = sum((charge.epsilon for charge in found), Fraction(0))
     delta = sum((charge.delta for charge in found), Fraction(0))
     for name, asked, cap in (

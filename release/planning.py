@@ -21,7 +21,7 @@ import numpy as np
 from release.accuracy import radius_of
 from release.agreement import accuracy_of, channel_accuracy
 from release.answers import AnswerDomain, JointDomain
-from release.charge import Charge, touched_cells
+from release.charge import Charge, charge_of, touched_cells
 from release.choice import (
     BEST,
     OURS,
@@ -115,7 +115,7 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
     using = solvers or Solvers()
     plans, charged = [], []
     for query in spec_file.spec.released:
-        charge = charge_of(spec_file, query)
+        charge = charge_of(spec_file, query, query.promised)
         charged.append(charge)
         for assumed, asked in possible(spec_file, query):
             plans.append(_planned(spec_file, query, charge, assumed, asked, using))
@@ -126,12 +126,6 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
         spec_file.spec.budget.epsilon,
         spec_file.spec.budget.delta,
     )
-
-
-def charge_of(spec_file: SpecFile, query: Query) -> Charge:
-    """What one query charges, whatever the cap is."""
-    cells, promised = touched_cells(spec_file, query), query.promised
-    return Charge(cells, cells * promised.epsilon, cells * promised.delta)
 
 
 def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, Asked]]:
@@ -316,10 +310,8 @@ class _Retargeted:
         found = least(made, most, self.cap, name)
         if isinstance(found, _Never):  # the search ends in something that keeps the cap
             raise TypeError("a search ended in nothing")
-        cells = touched_cells(self.spec_file, self.query)
-        promised = found.guarantee
-        charge = Charge(cells, cells * promised.epsilon, cells * promised.delta)
-        return Least(self.query, self.assumed, promised, found.objective, charge)
+        charge = charge_of(self.spec_file, self.query, found.guarantee)
+        return Least(self.query, self.assumed, found.guarantee, found.objective, charge)
 
 
 def _retargeted(

@@ -22,6 +22,7 @@ from release.errors import SpecError, listed, unknown_name
 from release.formats import unread
 from release.keys import declared_keys
 from release.losses import table_loss
+from release.mechanisms.fitted import MODULAR_WITH_DELTA, ON_LINE, ON_LINE_WITH_DELTA
 from release.parts import with_parts
 from release.periods import Period, filled
 from release.queries import check_declared
@@ -414,19 +415,8 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             )
 
 
-_NEED_ORDER = {
-    Mechanism.CHANNEL,
-    Mechanism.GEOMETRIC_CLAMPED,
-    Mechanism.GEOMETRIC_TRUNCATED,
-    Mechanism.GAUSSIAN_CLAMPED,
-    Mechanism.GUMBEL_CLAMPED,
-    Mechanism.EXPONENTIAL,
-}
-_NEED_DELTA = {
-    Mechanism.GAUSSIAN_CLAMPED,
-    Mechanism.GAUSSIAN_MODULAR,
-    Mechanism.GUMBEL_CLAMPED,
-}
+_NEED_ORDER = frozenset(map(Mechanism, ("channel", *ON_LINE, *ON_LINE_WITH_DELTA)))
+_NEED_DELTA = frozenset(map(Mechanism, (*ON_LINE_WITH_DELTA, *MODULAR_WITH_DELTA)))
 
 
 def _check_mechanism(at: str, query: Query) -> None:
