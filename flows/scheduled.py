@@ -25,9 +25,10 @@ from flows.artifacts import show_quietly
 from flows.release import as_task, watch
 from release.cache import default_cache
 from release.cli import one_line
-from release.errors import ReleaseError
+from release.errors import ReleaseError, SpecError
+from release.hashes import sha256
 from release.journal import Code, default_journal
-from release.operations import Place, Run, release_due, release_period, settle_all
+from release.operations import SETTLED, Place, Run, release_due, release_period, settle_all
 from release.operations_cli import place_of, today_in
 from release.periods import PERIOD_PATTERN, filled, parse_period
 from release.pipeline import Options
@@ -99,8 +100,9 @@ def roll_back(flow: Any, flow_run: Any, state: Any) -> None:
     with suppress(Exception):
         key = given.get("key") or os.environ.get("DP_RELEASE_KEY")
         place = Place(Path(given["out"]), None if key is None else Path(key))
-        for name, _ in settle_all(place):
-            default_journal().tell(Code.SETTLED, release_id=name)
+        for name, became in settle_all(place):
+            code = Code.SETTLED if became in SETTLED else Code.REFUSED
+            default_journal().tell(code, release_id=name)
 
 
 def tell_people(flow: Any, flow_run: Any, state: Any) -> None:
@@ -140,6 +142,7 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
         schedule = Schedule(spec, parse_period(since, "since"), delay_days, attempts)
         scope = scope_of(spec, since)
         run = Run(place_of(out, key, to), journal=default_journal())
+        ensure_limits({scope})
         # The slot of a run that was killed comes free when its lease ends.
         with concurrency(limit_of(scope), occupy=1, lease_duration=60):
 
@@ -188,14 +191,22 @@ def serve_all(
 
     deployments: list[Any] = []
     scopes = {scope_of(spec, parameters["since"]) for spec in specs}
-    ensure_limits(scopes)
+    try:
+        schedule = Cron(cron, timezone=timezone)
+    except ValueError as error:
+        raise SpecError("--cron", f"{cron!r} is none; write one such as '15 3 * * *'") from error
+    try:
+        ensure_limits(scopes)
+    except Exception as error:
+        kind = type(error).__name__
+        raise SpecError("PREFECT_API_URL", f"no Prefect server answers there ({kind})") from None
     for spec in specs:
         given = {**parameters, "spec": str(spec), "timezone": timezone}
         deployments.append(
             scheduled_flow.to_deployment(
-                name=spec.stem,
+                name=deployment_name(spec, parameters["out"]),
                 parameters=given,
-                schedule=Cron(cron, timezone=timezone),
+                schedule=schedule,
                 paused=paused,
                 concurrency_limit=ConcurrencyLimitConfig(
                     limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE
@@ -206,6 +217,11 @@ def serve_all(
             )
         )
     serve(*deployments, pause_on_shutdown=pause_on_shutdown)
+
+
+def deployment_name(spec: Path, out: str) -> str:
+    """A name of its own for each spec and output folder, whatever the specs are called."""
+    return f"{spec.stem}-{sha256(repr((str(spec), out)).encode())[:8]}"
 
 
 def ensure_limits(scopes: set[str]) -> None:

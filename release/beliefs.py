@@ -7,10 +7,11 @@ is told, with what is true. The server is asked over HTTP, and Prefect itself is
 
 from __future__ import annotations
 
+import datetime
+import http.client
 import json
 import os
 import re
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +19,10 @@ from typing import Any
 
 from release.doctor import Finding, fault, look, well
 from release.errors import ReleaseError, SpecError
+from release.ledger import replay
 from release.operations import Place
 from release.periods import parse_period
-from release.publication import is_at_work
+from release.publication import LEDGER, is_at_work
 from release.schedule import Schedule
 
 _FLOWS = ["dp-release-period", "dp-release-scheduled"]
@@ -37,31 +39,32 @@ def wrong_beliefs(place: Place, api: str) -> Iterator[Finding]:
     """
     runs = [run for run in flow_runs(api) if _is_ours(run, place.out)]
     wrong, known = 0, set()
-    last: dict[str, tuple[str, str]] = {}
+    last: dict[str, dict[str, Any]] = {}
+    withdrawn = _withdrawn(place)
     for run in runs:
         release_id = _release_of(run)
         state, name = str(run["state_type"]), str(run["name"])
         if release_id is None:
             if state in _AT_WORK and not _anybody_at_work(place.out):
-                yield fault(
-                    "prefect", f"run {name} is {state} there; no process is at work: it was killed"
-                )
+                told = f"run {name} is {state} there; no process is at work: it was killed"
+                yield _finding(run, told)
                 wrong += 1
             continue
         known.add(release_id)
-        last[release_id] = (state, name)
-    for release_id, (state, name) in sorted(last.items()):
+        last[release_id] = run
+    for release_id, run in sorted(last.items()):
+        state, name = str(run["state_type"]), str(run["name"])
         public = (place.out / "public" / release_id).is_dir()
-        told = None
+        wrongly: str | None = None
         if state in _AT_WORK and not is_at_work(place.out, release_id):
             became = "it is public" if public else "nothing is public"
-            told = f"no process is at work: it was killed, and {became}"
-        elif state == "COMPLETED" and not public:
-            told = "nothing is public"
+            wrongly = f"no process is at work: it was killed, and {became}"
+        elif state == "COMPLETED" and not public and release_id not in withdrawn:
+            wrongly = "nothing is public"
         elif state in _ENDED_BADLY and public:
-            told = "it is public and paid for"
-        if told is not None:
-            yield fault("prefect", f"{release_id} is {state} there (run {name}); {told}")
+            wrongly = "it is public and paid for"
+        if wrongly is not None:
+            yield _finding(run, f"{release_id} is {state} there (run {name}); {wrongly}")
             wrong += 1
     folder = place.out / "public"
     for path in sorted(folder.iterdir()) if folder.is_dir() and runs else ():
@@ -69,7 +72,28 @@ def wrong_beliefs(place: Place, api: str) -> Iterator[Finding]:
             yield look("prefect", f"{path.name} is public; there is no record of its run there")
             wrong += 1
     if not wrong:
+        if not runs:
+            yield look("prefect", f"no run there is about {place.out.resolve()}")
+            return
         yield well("prefect", f"{len(runs)} runs there, and nothing believed that is not so")
+
+
+_RECENT = datetime.timedelta(minutes=10)
+
+
+def _finding(run: dict[str, Any], told: str) -> Finding:
+    """A fault; of a state that is new only something to look at again, for it may be on its way."""
+    try:
+        since = datetime.datetime.fromisoformat(str(run["state"]["timestamp"]))
+        recent = datetime.datetime.now(tz=datetime.UTC) - since < _RECENT
+    except (KeyError, TypeError, ValueError):
+        recent = False
+    return look("prefect", f"{told} (look again)") if recent else fault("prefect", told)
+
+
+def _withdrawn(place: Place) -> set[str]:
+    folder = place.out / LEDGER
+    return replay(folder).state.withdrawn if folder.is_dir() else set()
 
 
 def flow_runs(api: str) -> Iterator[dict[str, Any]]:
@@ -103,7 +127,7 @@ def _post(url: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - as above
             found = json.load(answer)
-    except (OSError, ValueError, urllib.error.URLError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise SpecError("--prefect", f"no Prefect server answers at {url!r}") from error
     if not isinstance(found, list):
         raise SpecError("--prefect", f"{url!r} does not answer as a Prefect server does")
@@ -113,7 +137,7 @@ def _post(url: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
 def _is_ours(run: dict[str, Any], out: Path) -> bool:
     """Whether a run is about this output folder."""
     told = (run.get("parameters") or {}).get("out")
-    return isinstance(told, str) and Path(told).absolute() == out.absolute()
+    return isinstance(told, str) and Path(told).resolve() == out.resolve()
 
 
 def _release_of(run: dict[str, Any]) -> str | None:

@@ -25,13 +25,14 @@ from release.agreement import ATTESTATION, SUMS
 from release.errors import ReleaseError
 from release.exact import format_exact
 from release.hashes import sha256
-from release.ledger import Genesis, Key, Replayed, Reserve, read_ledger, today
+from release.ledger import CHECKPOINT, Genesis, Key, Replayed, Reserve, read_ledger, today
 from release.ledger.entries import Spent, amount
-from release.operations import Place, left_behind
+from release.operations import Place, left_behind, public_names, witnessed
+from release.provenance import Trust
 from release.publication import LEDGER, is_at_work
 from release.schedule import Became, Schedule, periods_of
-from release.signing import read_key
-from release.stores import check_witness
+from release.signing import others, read_key
+from release.verify import verify
 from release.version import VERSION
 
 KEY_DAYS = 365
@@ -74,6 +75,8 @@ def examine(
     place: Place, schedules: tuple[Schedule, ...] = (), key_days: int = KEY_DAYS
 ) -> tuple[Finding, ...]:
     """Look at everything; what cannot be looked at is a fault and holds nothing up."""
+    # Before the ledger is read: a release that comes meanwhile is in the ledger first.
+    names = set(public_names(place.out)) if place.out.is_dir() else set()
     ledger, found = _ledger(place)
     checks: list[Callable[[], Iterator[Finding]]] = [
         versions,
@@ -84,7 +87,7 @@ def examine(
     if not any(one.level is Level.FAULT for one in found):
         # The rest follows from the ledger.
         checks += [
-            lambda: folders(place, ledger),
+            lambda: folders(place, ledger, names),
             lambda: leftovers(place),
             lambda: key_age(place, ledger, key_days),
             lambda: budgets(ledger),
@@ -93,13 +96,20 @@ def examine(
         ]
     findings: list[Finding] = []
     for check in checks:
-        try:
-            findings += check()
-        except ReleaseError as error:
-            findings.append(fault("doctor", " ".join(str(error).split())))
-        except OSError as error:
-            findings.append(fault("doctor", f"{error.filename}: {error.strerror}"))
+        findings += asked(check)
     return tuple(findings)
+
+
+def asked(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """What a check finds; that it could not be made is a finding too."""
+    found: list[Finding] = []
+    try:
+        found.extend(check())
+    except ReleaseError as error:
+        found.append(fault("doctor", " ".join(str(error).split())))
+    except OSError as error:
+        found.append(fault("doctor", f"{error.filename}: {error.strerror}"))
+    return found
 
 
 def versions() -> Iterator[Finding]:
@@ -175,7 +185,7 @@ def permissions(place: Place) -> Iterator[Finding]:
             yield fault("permissions", f"{folder}: others may look in; chmod 700")
             wrong += 1
     if place.key is not None and place.key.is_file():
-        if _mode(place.key) & 0o077:
+        if _mode(place.key) & others(place.key):
             yield fault("permissions", f"{place.key}: others may read the key; chmod 600")
             wrong += 1
         if place.key.resolve().is_relative_to(out.resolve()):
@@ -204,52 +214,64 @@ def _ledger(place: Place) -> tuple[Replayed | None, list[Finding]]:
     return found, [well("ledger", f"{found.state.size} entries follow and are signed for")]
 
 
-def folders(place: Place, ledger: Replayed | None) -> Iterator[Finding]:
+def folders(place: Place, ledger: Replayed | None, names: set[str]) -> Iterator[Finding]:
     """Is each public folder paid for, and each committed release there, whole and unchanged."""
     public = place.out / "public"
-    names = {p.name for p in public.iterdir()} if public.is_dir() else set()
+    withdrawn = set() if ledger is None else ledger.state.withdrawn
     wrong = 0
-    for name in sorted(name for name in names if not name.startswith(".")):
-        for told in _changed(public / name):
+    for name in sorted(names):
+        for told in _changed(public / name) or _unsigned(place, name, withdrawn):
             yield fault("releases", f"{name}: {told}; restore it: dp-release restore")
             wrong += 1
-    for name in sorted(name for name in names if name.startswith(".")):
-        yield look("releases", f"public/{name} is no release; take it away")
-        wrong += 1
     if ledger is not None:
-        committed = ledger.state.committed
-        for name in sorted(names - committed.keys()):
-            if not name.startswith("."):
-                yield fault("releases", f"{name} is public, and no entry of the ledger pays for it")
-                wrong += 1
-        for name, entry in committed.items():
-            path = public / name / ATTESTATION
-            if name not in names:
-                settled = (place.out / f".work-{name}").exists()
-                how = "dp-release settle" if settled else "dp-release restore"
-                yield fault("releases", f"{name} is committed and not public; {how}")
-                wrong += 1
-            elif not path.is_file() or f"sha256:{sha256(path.read_bytes())}" != entry.attestation:
-                yield fault("releases", f"{name}: not the release that the ledger committed")
-                wrong += 1
+        for told in _unpaid(place, ledger, names):
+            yield fault("releases", told)
+            wrong += 1
     if not wrong:
         yield well("releases", f"{len(names)} public, each whole and as it was signed for")
 
 
-def _changed(public: Path) -> Iterator[str]:
+def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
+    """Where ledger and folders do not go together."""
+    committed = ledger.state.committed
+    for name in sorted(names - committed.keys()):
+        yield f"{name} is public, and no entry of the ledger pays for it"
+    for name, entry in committed.items():
+        path = place.out / "public" / name / ATTESTATION
+        if name in ledger.state.withdrawn or is_at_work(place.out, name):
+            continue
+        if not path.parent.is_dir():
+            settled = (place.out / f".work-{name}").exists()
+            how = "dp-release settle" if settled else "dp-release restore"
+            yield f"{name} is committed and not public; {how}"
+        elif not path.is_file() or f"sha256:{sha256(path.read_bytes())}" != entry.attestation:
+            yield f"{name}: not the release that the ledger committed"
+
+
+def _unsigned(place: Place, name: str, withdrawn: set[str]) -> list[str]:
+    """Why a release whose sums are right does not verify: the sums themselves may be forged."""
+    if name in withdrawn:
+        return []
+    ledger = place.out / LEDGER
+    try:
+        verify(place.out / "public" / name, None, Trust(ledger if ledger.is_dir() else None))
+    except ReleaseError as error:
+        return [f"it does not verify ({error})"]
+    return []
+
+
+def _changed(public: Path) -> list[str]:
     """What differs from the sums of a release."""
-    sums = public / SUMS
+    sums, found = public / SUMS, []
     if not sums.is_file():
-        yield f"no {SUMS}"
-        return
+        return [f"no {SUMS}"]
     listed = {line[66:]: line[:64] for line in sums.read_text("utf-8", "replace").splitlines()}
     for name, digest in listed.items():
         path = public / name
         if not path.is_file() or sha256(path.read_bytes()) != digest:
-            yield f"{name} is missing or changed"
+            found.append(f"{name} is missing or changed")
     there = {str(p.relative_to(public)) for p in public.rglob("*") if p.is_file()} - {SUMS}
-    for name in sorted(there - listed.keys()):
-        yield f"{name} was added"
+    return found + [f"{name} was added" for name in sorted(there - listed.keys())]
 
 
 def leftovers(place: Place) -> Iterator[Finding]:
@@ -310,7 +332,7 @@ def budgets(ledger: Replayed | None) -> Iterator[Finding]:
             )
             if one > 0
         ]
-        more = min(left) if left else None
+        more = max(0, min(left)) if left else None
         if more is None:
             yield well("budget", told)
         elif more < 10:
@@ -319,13 +341,23 @@ def budgets(ledger: Replayed | None) -> Iterator[Finding]:
             yield well("budget", f"{told}; {more} more like the last")
 
 
+_REMEDIES = {
+    Became.DUE: "dp-release catch-up",
+    Became.CUT_OFF: "dp-release catch-up, or settle",
+    Became.LEFT_OUT: "see why its runs die, then run it by hand: dp-release run --period",
+    Became.LOST: "dp-release restore",
+    Became.WITHDRAWN: "nothing to do",
+}
+
+
 def periods(place: Place, schedules: tuple[Schedule, ...]) -> Iterator[Finding]:
     """Which periods of a schedule have been due and are not public."""
     for schedule in schedules:
         found = periods_of(schedule, place.out, today())
-        missing = [one for one in found if one.became is not Became.PUBLIC]
+        settled = (Became.PUBLIC, Became.WITHDRAWN)
+        missing = [one for one in found if one.became not in settled]
         for one in missing[:10]:
-            yield look("periods", f"{one.release_id}: {one.became}; dp-release catch-up")
+            yield look("periods", f"{one.release_id}: {one.became}; {_REMEDIES[one.became]}")
         if len(missing) > 10:
             yield look("periods", f"and {len(missing) - 10} more")
         if not missing:
@@ -336,12 +368,22 @@ def store(place: Place) -> Iterator[Finding]:
     """Does the store know more than this machine, or less."""
     if place.store is None:
         return
-    if (place.out / LEDGER).is_dir():
-        check_witness(place.out / LEDGER, place.store)
-    folder = place.out / "public"
-    here = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
-    away = [n for n in here if place.store.read(f"public/{n}/{SUMS}") is None]
-    for name in away:
-        yield fault("store", f"{name} is not delivered; dp-release deliver")
-    if not away:
-        yield well("store", f"all {len(here)} releases are there, and no newer ledger")
+    witnessed(place)
+    wrong = 0
+    for name in public_names(place.out) if place.out.is_dir() else ():
+        sums = place.out / "public" / name / SUMS
+        if not sums.is_file() or place.store.read(f"public/{name}/{SUMS}") != sums.read_bytes():
+            yield fault("store", f"{name} is not delivered, or otherwise; dp-release deliver")
+            wrong += 1
+            continue
+        there = set(place.store.names(f"public/{name}", recursive=True))
+        listed = {line[66:] for line in sums.read_text("utf-8", "replace").splitlines()}
+        for file in sorted(listed - there):
+            yield fault("store", f"{name}/{file} is missing there; take {SUMS} away and deliver")
+            wrong += 1
+    own = place.out / LEDGER / CHECKPOINT
+    if own.is_file() and place.store.read(f"{LEDGER}/{CHECKPOINT}") != own.read_bytes():
+        yield look("store", "the ledger there is older, or missing; dp-release deliver")
+        wrong += 1
+    if not wrong:
+        yield well("store", "all releases are there, and the ledger")

@@ -35,6 +35,6 @@ def unread(told: object) -> str | None:
     if version in known:
         return None
     return (
-        f"{told} is of a later format; dp-release {VERSION} reads up to v{known[-1]}: install a "
-        "later one"
+        f"{told} is of a later format; dp-release {VERSION} reads up to "
+        f"dp-release/{match[1]}/v{known[-1]}: install a later one"
     )

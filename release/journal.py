@@ -27,7 +27,7 @@ VARIABLE = "DP_RELEASE_LOG"
 FIELDS = ("release_id", "period", "stage", "scope", "entry", "error", "ended")
 """Of a line, beside its time and its code."""
 
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
 class Code(StrEnum):

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from release.agreement import SUMS
 from release.errors import LedgerError, ReleaseError, SpecError
 from release.fanout import FanOut, InTurn, Refused
 from release.journal import Code, Journal
@@ -91,13 +92,14 @@ def release_due(
     place = run.place
     witnessed(place)
     for name, became in settle_all(place):
-        run.journal.tell(Code.SETTLED, release_id=name, ended=became)
+        code = Code.SETTLED if became in SETTLED else Code.REFUSED
+        run.journal.tell(code, release_id=name)
 
     def release_it(one: OnePeriod) -> object:
         return release_period(schedule.spec, one.period, run)
 
     done = catch_up(schedule, place.out, release_one or release_it, today=today)
-    run.journal.tell(Code.CAUGHT_UP, ended=done.ended.value)
+    run.journal.tell(Code.CAUGHT_UP, ended=done.ended.value.replace(" ", "-"))
     return done
 
 
@@ -128,9 +130,12 @@ def deliver_all(place: Place) -> tuple[str, ...]:
     """
     if place.store is None:
         return ()
+    if not place.out.is_dir():
+        raise SpecError("--out", f"no folder {place.out}")
     witnessed(place)
     folder = place.out / "public"
-    done = [name for name in public_names(place.out) if deliver(folder / name, place.store)]
+    whole = [name for name in public_names(place.out) if (folder / name / SUMS).is_file()]
+    done = [name for name in whole if deliver(folder / name, place.store)]
     if (place.out / LEDGER).is_dir():
         deliver_ledger(place.out / LEDGER, place.store)
     return tuple(done)
@@ -171,6 +176,10 @@ def settle(place: Place, release_id: str) -> str:
         raise
 
 
+SETTLED = ("public", "published", "given up")
+"""What :func:`settle` may say of a run that needs nothing more."""
+
+
 def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
     """:func:`settle` for everything that is left behind; what could not be settled says why."""
     found = []
@@ -179,6 +188,8 @@ def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
             found.append((name, settle(place, name)))
         except ReleaseError as error:
             found.append((name, str(error)))
+        except OSError as error:
+            found.append((name, f"its working folder is damaged ({error.strerror}); take it away"))
     return tuple(found)
 
 
@@ -194,11 +205,17 @@ def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, 
     if ledger is not None:
         read_ledger(ledger)
     fan = elsewhere or InTurn()
+    if not out.is_dir():
+        raise SpecError("--out", f"no folder {out}")
     names = public_names(out)
+    withdrawn = set() if ledger is None else replay(ledger).state.withdrawn
     verify_one = partial(_verdict, out.resolve(), ledger, not fan.leaves)
+    standing = [name for name in names if name not in withdrawn]
+    found = dict(zip(standing, fan.map(verify_one, standing), strict=True))
+    told = {name: found.get(name, "withdrawn") for name in names}
     return tuple(
-        (name, f"refused: {told.line}" if isinstance(told, Refused) else told)
-        for name, told in zip(names, fan.map(verify_one, names), strict=True)
+        (name, f"refused: {one.line}" if isinstance(one, Refused) else one)
+        for name, one in told.items()
     )
 
 

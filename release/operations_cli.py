@@ -123,7 +123,7 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
     from release.cache import default_cache
     from release.journal import default_journal
     from release.ledger import today
-    from release.operations import Run, release_due
+    from release.operations import Run, release_due, witnessed
     from release.periods import parse_period
     from release.pipeline import Options
     from release.schedule import Schedule, periods_of
@@ -135,24 +135,41 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
         found = [one for schedule in schedules for one in periods_of(schedule, out, today())]
         _show(as_json, [_plain(one) for one in found])
         return
-    if len({one.release_ids()(first) for one in schedules}) < len(schedules):
+    named = [name for one in schedules if (name := _first_id(one)) is not None]
+    if len(set(named)) < len(named):
         raise SpecError("SPECS", "two specs give their releases the same ids; rename one's")
     refused: list[ReleaseError] = []
+    witnessed(place)
     with fan_out(jobs, scheduler) as elsewhere:
         engine = Engine(memory_limit, spark=spark)
         options = Options(cache=default_cache(), engine=engine, fan_out=elsewhere)
         run = Run(place, options, journal=default_journal())
         for schedule in schedules:
-            done = release_due(schedule, run, today())
+            try:
+                done = release_due(schedule, run, today())
+            except ReleaseError as error:
+                # One spec that cannot be read must not stop the others.
+                typer.echo(f"{schedule.spec.name}: {error}")
+                refused.append(error)
+                continue
             _tell(schedule, done, as_json)
             refused += [done.error] if done.error is not None else []
     if refused:
         raise refused[-1]
 
 
+def _first_id(schedule: Schedule) -> str | None:
+    """The id of a schedule's first release, or None where its spec cannot be read."""
+    try:
+        return schedule.release_ids()(schedule.since)
+    except ReleaseError:
+        return None
+
+
 def _tell(schedule: Schedule, done: CaughtUp, as_json: bool) -> None:
     rows = [_plain(one) | {"became": "public"} for one in done.released]
     rows += [_plain(one) | {"became": f"refused: {error}"} for one, error in done.refused]
+    rows += [_plain(one) for one in done.passed_over]
     if as_json:
         typer.echo(json.dumps({"spec": schedule.spec.name, "ended": done.ended, "periods": rows}))
         return
@@ -212,14 +229,16 @@ def settle(out: Out, key: KeyFile = None, as_json: AsJson = False) -> None:
 
     Example: dp-release settle --out out --key dp.key
     """
-    from release.operations import settle_all
+    from release.operations import SETTLED, settle_all
 
+    if not out.is_dir():
+        raise SpecError("--out", f"no folder {out}")
     found = settle_all(place_of(out, key, None))
     rows: list[dict[str, Any]] = [{"release_id": name, "became": became} for name, became in found]
     _show(as_json, rows)
     if not as_json and not rows:
         typer.echo("nothing was left behind")
-    if any(became not in ("public", "published", "given up") for _, became in found):
+    if any(became not in SETTLED for _, became in found):
         raise SpecError("--out", "some runs could not be settled; see above")
 
 
@@ -330,7 +349,7 @@ def doctor(  # noqa: PLR0913 - one for each thing to look at
     Example: dp-release doctor --out out --key dp.key --prefect http://127.0.0.1:4200/api
     """
     from release.beliefs import orphans, wrong_beliefs
-    from release.doctor import Level, examine
+    from release.doctor import Level, asked, examine
     from release.periods import parse_period
     from release.schedule import Schedule
 
@@ -342,7 +361,8 @@ def doctor(  # noqa: PLR0913 - one for each thing to look at
     place = place_of(out, key, to)
     found = [*examine(place, schedules, key_days)]
     if prefect:
-        found += [*wrong_beliefs(place, prefect), *orphans()]
+        found += asked(lambda: wrong_beliefs(place, prefect))
+        found += asked(orphans)
     rows = [{"level": one.level.value, "what": one.what, "told": one.told} for one in found]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))

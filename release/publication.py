@@ -20,6 +20,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -92,8 +93,11 @@ def is_at_work(out: Path, release_id: str) -> bool:
     """Whether a process holds the lock of a release's working folder right now."""
     try:
         descriptor = os.open(out / f".work-{release_id}", os.O_RDONLY)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except PermissionError:
+        # Another user's: nobody but its owner can tell.
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
@@ -334,7 +338,7 @@ class Publication:
                 self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
                 descriptor = os.open(self._work, os.O_RDONLY)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(descriptor)
             except OSError as error:
                 os.close(descriptor)
                 raise LedgerError(
@@ -352,6 +356,20 @@ class Publication:
             with suppress(OSError):
                 folder.rmdir()
         os.close(self._lock)
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock; whoever only looks whether somebody has it has it for a moment.
+
+    Raises:
+        OSError: somebody keeps it.
+    """
+    for pause in (0.05, 0.15, 0.3):
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(pause)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sums(public: Path) -> dict[str, str]:

@@ -135,6 +135,7 @@ class Ended(StrEnum):
     CAUGHT_UP = "caught up"
     FAILED = "failed"  # some period could not be released; a later run tries it again
     CAP_REACHED = "cap reached"  # that of a day, month or year; a later run goes on
+    NEEDS_SOMEBODY = "needs somebody"  # periods that no later run will release
     BUDGET_SPENT = "budget spent"  # for good, until the cap of the scope is raised
 
 
@@ -145,11 +146,17 @@ class CaughtUp:
     ended: Ended
     released: tuple[OnePeriod, ...]
     refused: tuple[tuple[OnePeriod, ReleaseError], ...]
+    passed_over: tuple[OnePeriod, ...] = ()
 
     @property
     def error(self) -> ReleaseError | None:
-        """The refusal to tell of, where there is one: the last."""
-        return self.refused[-1][1] if self.refused else None
+        """The refusal to tell of, where there is one: the last, or what is passed over."""
+        if self.refused:
+            return self.refused[-1][1]
+        if self.passed_over:
+            names = ", ".join(f"{one.release_id} ({one.became})" for one in self.passed_over[:5])
+            return LedgerError(f"passed over for good: {names}; see dp-release doctor")
+        return None
 
 
 def catch_up(
@@ -170,18 +177,16 @@ def catch_up(
     """
     released: list[OnePeriod] = []
     refused: list[tuple[OnePeriod, ReleaseError]] = []
-    waiting = [
-        one
-        for one in periods_of(schedule, out, today)
-        if one.became in (Became.DUE, Became.CUT_OFF)
-    ]
+    found = periods_of(schedule, out, today)
+    waiting = [one for one in found if one.became in (Became.DUE, Became.CUT_OFF)]
+    passed_over = tuple(one for one in found if one.became in (Became.LEFT_OUT, Became.LOST))
     for one in waiting[:most]:
         try:
             release_one(one)
         except BudgetError as error:
             refused.append((one, error))
             ended = Ended.BUDGET_SPENT if error.scope_ended else Ended.CAP_REACHED
-            return CaughtUp(ended, tuple(released), tuple(refused))
+            return CaughtUp(ended, tuple(released), tuple(refused), passed_over)
         except (LedgerError, StorageError) as error:
             refused.append((one, error))
             break
@@ -189,5 +194,6 @@ def catch_up(
             refused.append((one, error))
         else:
             released.append(one)
-    ended = Ended.FAILED if refused else Ended.CAUGHT_UP
-    return CaughtUp(ended, tuple(released), tuple(refused))
+    calm = Ended.NEEDS_SOMEBODY if passed_over else Ended.CAUGHT_UP
+    ended = Ended.FAILED if refused else calm
+    return CaughtUp(ended, tuple(released), tuple(refused), passed_over)
