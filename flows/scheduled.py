@@ -27,8 +27,8 @@ from release.cache import default_cache
 from release.cli import one_line
 from release.errors import ReleaseError, SpecError
 from release.hashes import sha256
-from release.journal import Code, default_journal
-from release.operations import SETTLED, Place, Run, release_due, release_period, settle_all
+from release.journal import default_journal
+from release.operations import Place, Run, release_due, release_period, settle_and_tell
 from release.operations_cli import place_of, today_in
 from release.periods import PERIOD_PATTERN, filled, parse_period
 from release.pipeline import Options
@@ -100,9 +100,7 @@ def roll_back(flow: Any, flow_run: Any, state: Any) -> None:
     with suppress(Exception):
         key = given.get("key") or os.environ.get("DP_RELEASE_KEY")
         place = Place(Path(given["out"]), None if key is None else Path(key))
-        for name, became in settle_all(place):
-            code = Code.SETTLED if became in SETTLED else Code.REFUSED
-            default_journal().tell(code, release_id=name)
+        settle_and_tell(place, default_journal())
 
 
 def tell_people(flow: Any, flow_run: Any, state: Any) -> None:
@@ -153,7 +151,7 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
                     raise _last.error
 
             done = release_due(schedule, run, today_in(timezone), release_one)
-    except ReleaseError as error:
+    except Exception as error:
         return Failed(message=one_line(error))
     told = f"{len(done.released)} released, {len(done.refused)} refused"
     why = "" if done.error is None else one_line(done.error)
@@ -174,15 +172,7 @@ def _pause() -> bool:
     return True
 
 
-def serve_all(
-    specs: list[Path],
-    cron: str,
-    parameters: dict[str, Any],
-    *,
-    timezone: str,
-    paused: bool = False,
-    pause_on_shutdown: bool = True,
-) -> None:
+def serve_all(specs: list[Path], cron: str, parameters: dict[str, Any], *, timezone: str) -> None:
     """Register a deployment for each spec and run them in this process until it is ended."""
     from prefect import serve
     from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
@@ -207,7 +197,6 @@ def serve_all(
                 name=deployment_name(spec, parameters["out"]),
                 parameters=given,
                 schedule=schedule,
-                paused=paused,
                 concurrency_limit=ConcurrencyLimitConfig(
                     limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE
                 ),
@@ -216,7 +205,7 @@ def serve_all(
                 entrypoint_type=EntrypointType.MODULE_PATH,
             )
         )
-    serve(*deployments, pause_on_shutdown=pause_on_shutdown)
+    serve(*deployments)
 
 
 def deployment_name(spec: Path, out: str) -> str:

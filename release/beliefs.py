@@ -20,7 +20,7 @@ from typing import Any
 from release.doctor import Finding, fault, look, well
 from release.errors import ReleaseError, SpecError
 from release.ledger import replay
-from release.operations import Place
+from release.operations import Place, public_names
 from release.periods import parse_period
 from release.publication import LEDGER, is_at_work
 from release.schedule import Schedule
@@ -66,10 +66,9 @@ def wrong_beliefs(place: Place, api: str) -> Iterator[Finding]:
         if wrongly is not None:
             yield _finding(run, f"{release_id} is {state} there (run {name}); {wrongly}")
             wrong += 1
-    folder = place.out / "public"
-    for path in sorted(folder.iterdir()) if folder.is_dir() and runs else ():
-        if path.name not in known:
-            yield look("prefect", f"{path.name} is public; there is no record of its run there")
+    for name in public_names(place.out) if runs else ():
+        if name not in known:
+            yield look("prefect", f"{name} is public; there is no record of its run there")
             wrong += 1
     if not wrong:
         if not runs:

@@ -91,9 +91,7 @@ def release_due(
     """
     place = run.place
     witnessed(place)
-    for name, became in settle_all(place):
-        code = Code.SETTLED if became in SETTLED else Code.REFUSED
-        run.journal.tell(code, release_id=name)
+    settle_and_tell(place, run.journal)
 
     def release_it(one: OnePeriod) -> object:
         return release_period(schedule.spec, one.period, run)
@@ -191,6 +189,12 @@ def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
         except OSError as error:
             found.append((name, f"its working folder is damaged ({error.strerror}); take it away"))
     return tuple(found)
+
+
+def settle_and_tell(place: Place, journal: Journal) -> None:
+    """:func:`settle_all`, and a line in the journal for each."""
+    for name, became in settle_all(place):
+        journal.tell(Code.SETTLED if became in SETTLED else Code.REFUSED, release_id=name)
 
 
 def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, str], ...]:

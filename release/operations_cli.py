@@ -123,7 +123,7 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
     from release.cache import default_cache
     from release.journal import default_journal
     from release.ledger import today
-    from release.operations import Run, release_due, witnessed
+    from release.operations import Run, release_due
     from release.periods import parse_period
     from release.pipeline import Options
     from release.schedule import Schedule, periods_of
@@ -139,7 +139,6 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
     if len(set(named)) < len(named):
         raise SpecError("SPECS", "two specs give their releases the same ids; rename one's")
     refused: list[ReleaseError] = []
-    witnessed(place)
     with fan_out(jobs, scheduler) as elsewhere:
         engine = Engine(memory_limit, spark=spark)
         options = Options(cache=default_cache(), engine=engine, fan_out=elsewhere)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -147,6 +147,26 @@ def find_sources(spec_file: SpecFile) -> dict[str, Source]:
     for name, source in found.items():
         check_source(name, spec_file.spec.tables[name], source)
     return found
+
+
+Stamps: TypeAlias = dict[str, list[tuple[int, int, int]]]
+"""What changes with the files of each table."""
+
+
+def stamps_of(sources: dict[str, Source]) -> Stamps:
+    """The stamps of every table's files, now."""
+    return {name: source.stamps() for name, source in sources.items()}
+
+
+def check_unchanged(sources: dict[str, Source], stamps: Stamps) -> None:
+    """See to it that all answers are of the same files.
+
+    Raises:
+        DataError: a file was changed or replaced since ``stamps`` were taken.
+    """
+    for name, source in sources.items():
+        if source.stamps() != stamps[name]:
+            raise DataError(f"tables.{name}.path: a file was changed while it was read; run again")
 
 
 def _find_in_store(table: Table, field: str) -> Source:

@@ -38,7 +38,7 @@ from release.errors import BudgetError, DataError, ReleaseError, SpecError
 from release.queries.profiles import merged, read_profiles
 from release.queries.statement import MOST_UNITS, Rerun, rerun
 from release.reading import SpecFile
-from release.sources import Format, Source, dataset_of, find_sources
+from release.sources import Format, Source, check_unchanged, dataset_of, find_sources, stamps_of
 from release.spec import Query, SqlQuery, Table
 from release.sql import identifier
 from release.tables import Engine, Tables, given_table, wide_table
@@ -107,7 +107,7 @@ class SparkTables:
         for name, source in self._sources.items():
             if source.format is not Format.PARQUET:
                 raise SpecError(f"tables.{name}.path", "Spark reads Parquet; convert the table")
-        self._stamps = {name: source.stamps() for name, source in self._sources.items()}
+        self._stamps = stamps_of(self._sources)
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
             self._check_statements()
@@ -155,11 +155,7 @@ class SparkTables:
 
     def check_unchanged(self) -> None:
         """As :class:`release.engine.Loaded` has it."""
-        for name, source in self._sources.items():
-            if source.stamps() != self._stamps[name]:
-                raise DataError(
-                    f"tables.{name}.path: a file was changed while it was read; run again"
-                )
+        check_unchanged(self._sources, self._stamps)
 
     def _schema(self, name: str) -> pa.Schema:
         table = self._spec_file.spec.tables[name]

@@ -29,11 +29,13 @@ from release.sources import (
     Format,
     Source,
     check_relation,
+    check_unchanged,
     database,
     dataset_of,
     fetched,
     find_sources,
     scan_sql,
+    stamps_of,
 )
 from release.spec import ColumnType
 from release.sql import identifier, literal, row_expression
@@ -98,7 +100,7 @@ class Tables:
         self._answers: dict[str, pa.Table] = {}
         sources = {} if given is not None else find_sources(spec_file)
         self._sources = sources
-        self._stamps = {name: source.stamps() for name, source in sources.items()}
+        self._stamps = stamps_of(sources)
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
             self.connection = _open(sources, self._scratch, engine or Engine())
@@ -248,11 +250,7 @@ class Tables:
         Raises:
             DataError: a file was changed or replaced since it was opened.
         """
-        for name, source in self._sources.items():
-            if source.stamps() != self._stamps[name]:
-                raise DataError(
-                    f"tables.{name}.path: a file was changed while it was read; run again"
-                )
+        check_unchanged(self._sources, self._stamps)
 
     def _refuse_rejected_rows(self, name: str, source: Source) -> None:
         rows = self.connection.execute(
