@@ -3,8 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OUT ?= out
 TESTS ?= tests
-# One more than there are cores: some tests wait for servers.
-WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+# Two more than there are cores: some tests wait for servers.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 2)))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test lint types check bench year site clean
@@ -15,7 +15,7 @@ demo: .venv/ready
 	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo
 
 test: .venv/complete
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist load --maxschedchunk 1 $(TESTS)
 
 lint: .venv/complete
 	$(BIN)/ruff check .

@@ -38,6 +38,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
 
     def action() -> int:
+        # What is not there is refused before Prefect starts.
+        chosen(given.figure)
         print("Drawing the figures as a Prefect flow, one task a figure:")  # noqa: T201 - for people
         page = reproduce_flow(given.figure, given.spec, given.out)
         print(f"figures: {page.content}")  # noqa: T201 - for people

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from release.schedule import Schedule
 
 _FLOWS = ["dp-release-period", "dp-release-scheduled"]
 _AT_ONCE = 200
+_RUN_IS = b"PREFECT__FLOW_RUN_ID="
 _AT_WORK = {"RUNNING", "PENDING", "CANCELLING"}
 _ENDED_BADLY = {"FAILED", "CRASHED", "CANCELLED"}
 
@@ -40,12 +41,12 @@ def wrong_beliefs(place: Place, api: str) -> Iterator[Finding]:
     runs = [run for run in flow_runs(api) if _is_ours(run, place.out)]
     wrong, known = 0, set()
     last: dict[str, dict[str, Any]] = {}
-    withdrawn = _withdrawn(place)
+    withdrawn, alive = _withdrawn(place), _alive(runs)
     for run in runs:
         release_id = _release_of(run)
         state, name = str(run["state_type"]), str(run["name"])
         if release_id is None:
-            if state in _AT_WORK and not _anybody_at_work(place.out):
+            if state in _AT_WORK and not alive(run) and not _anybody_at_work(place.out):
                 told = f"run {name} is {state} there; no process is at work: it was killed"
                 yield _finding(run, told)
                 wrong += 1
@@ -56,7 +57,7 @@ def wrong_beliefs(place: Place, api: str) -> Iterator[Finding]:
         state, name = str(run["state_type"]), str(run["name"])
         public = (place.out / "public" / release_id).is_dir()
         wrongly: str | None = None
-        if state in _AT_WORK and not is_at_work(place.out, release_id):
+        if state in _AT_WORK and not alive(run) and not is_at_work(place.out, release_id):
             became = "it is public" if public else "nothing is public"
             wrongly = f"no process is at work: it was killed, and {became}"
         elif state == "COMPLETED" and not public and release_id not in withdrawn:
@@ -151,6 +152,38 @@ def _release_of(run: dict[str, Any]) -> str | None:
         return Schedule(Path(str(given["spec"])), period).release_ids()(period)
     except ReleaseError:
         return None
+
+
+def _alive(runs: list[dict[str, Any]]) -> Callable[[dict[str, Any]], bool]:
+    """Whether a run has a process here: waiting and delivering too, when no release is locked.
+
+    Workers and ``serve`` give the process of a run its identifier. The run of a period has that of
+    the run which it is a part of, so it is alive where it began after one that is.
+    """
+    here = set(_flow_runs_here())
+    since = [str(run.get("start_time") or "") for run in runs if run.get("id") in here]
+    first = min(since, default=None)
+
+    def alive(run: dict[str, Any]) -> bool:
+        part = _release_of(run) is not None
+        began = str(run.get("start_time") or "")
+        return run.get("id") in here or (part and first is not None and began >= first)
+
+    return alive
+
+
+def _flow_runs_here() -> Iterator[str]:
+    """The flow runs that have a process of this user's on this machine; on Linux only."""
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            words = environment.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        yield from (
+            word.removeprefix(_RUN_IS).decode("ascii", "replace")
+            for word in words
+            if word.startswith(_RUN_IS)
+        )
 
 
 def _anybody_at_work(out: Path) -> bool:

@@ -22,6 +22,9 @@ from release.guarantee import Definition, Deltas, Guarantee, largest_kept
 from release.law import DEFAULT_BITS, Law
 from release.losses import LossName
 
+_HALF = 31
+"""Bits of the lower half of a weight; the upper halves of a row add up to 2^31 at most."""
+
 Pair: TypeAlias = tuple[int, int]
 """Two true answers that neighbours can have."""
 
@@ -120,8 +123,15 @@ class Channel:
 
     def loss(self, costs: Codes) -> tuple[Fraction, ...]:
         """The expected cost at each true answer; ``costs`` as :func:`answer_costs`, same shape."""
-        weighted = (self.rows.astype(object) * costs.astype(object)).sum(axis=1)
-        return tuple(Fraction(int(w), self.total) for w in weighted.tolist())
+        largest, width = int(np.abs(costs).max(initial=0)), self.rows.shape[1]
+        if self.rows.dtype == np.int64 and largest * width < 2 ** (63 - _HALF):
+            # In two halves nothing can overflow, and no number has to be one of Python's.
+            above = np.einsum("qr,qr->q", self.rows >> _HALF, costs).tolist()
+            below = np.einsum("qr,qr->q", self.rows & (2**_HALF - 1), costs).tolist()
+            weighted = [(a << _HALF) + b for a, b in zip(above, below, strict=True)]
+        else:
+            weighted = (self.rows.astype(object) * costs.astype(object)).sum(axis=1).tolist()
+        return tuple(Fraction(int(w), self.total) for w in weighted)
 
     def mean_loss(self, costs: Codes) -> Fraction:
         """The expected cost under the uniform prior over the true answers."""
@@ -130,6 +140,8 @@ class Channel:
 
 def _units(masses: Sequence[Any]) -> list[int]:
     """The masses over their common denominator."""
+    if isinstance(masses[0], int):
+        return list(masses)
     shares = [(mass.numerator, mass.denominator) for mass in masses]
     common = lcm(*(denominator for _, denominator in shares))
     return [numerator * (common // denominator) for numerator, denominator in shares]

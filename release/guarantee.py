@@ -161,8 +161,10 @@ def largest_kept(weights: Weights, total: int, ratio: Fraction) -> Weights:
     Capped at the total, which no weight exceeds, to stay in the range of the weights.
     """
     numerator, denominator = ratio.numerator, ratio.denominator
-    values = [min(total, w * numerator // denominator) for w in weights.reshape(-1).tolist()]
-    return np.array(values, dtype=weights.dtype).reshape(weights.shape)
+    # The rows of a channel hold few different weights, many times.
+    distinct, places = np.unique(weights, return_inverse=True)
+    values = [min(total, w * numerator // denominator) for w in distinct.tolist()]
+    return np.array(values, dtype=weights.dtype)[places].reshape(weights.shape)
 
 
 def keeps(law: Law, differences: Differences, guarantee: Guarantee, ratio: Fraction) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,10 +22,66 @@ settings.register_profile(
 settings.load_profile("dp-release")
 
 
+# What takes longest begins first, so that nothing long is left over for one process at the end.
+LONGEST = (
+    "serving",
+    "flow",
+    "spark",
+    "pages",
+    "documentation",
+    "publication",
+    "year",
+    "privacy",
+    "queries",
+    "real_data",
+    "channel_release",
+    "provenance",
+    "attribute",
+    "planning",
+    "reproduce",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the modules; tests of one keep their order."""
+    rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
 @pytest.fixture(autouse=True)
-def _no_cache_of_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests solve; the laws in the home of whoever runs them are neither read nor added to."""
     monkeypatch.setenv("DP_RELEASE_CACHE", "")
+    # A JVM that lives for seconds has no use for the compiler that pays after minutes.
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.fixture(scope="session")
+def laws_of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache of laws for all that shows commands, as for somebody who follows every page."""
+    found = tmp_path_factory.getbasetemp().parent / "laws-of-pages"
+    found.mkdir(mode=0o700, exist_ok=True)
+    return found
+
+
+@pytest.fixture(scope="session")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which Prefect has set its database up, made once for all; tests copy it."""
+    place = tmp_path_factory.getbasetemp().parent / "prefect-home"
+    with (place.parent / "prefect-home.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            made = place.with_name("prefect-home.part")
+            made.mkdir()
+            kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
+            subprocess.run(
+                [sys.executable, "-m", "prefect", "server", "database", "upgrade", "--yes"],
+                check=True,
+                capture_output=True,
+                env={**kept, "HOME": str(made), "DO_NOT_TRACK": "1"},
+            )
+            made.rename(place)
+    return place
 
 
 @pytest.fixture(scope="session")

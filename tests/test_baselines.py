@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from release.answers import Group, Topology
 from release.channel import Channel, answer_costs, channel_deltas, line_pairs
 from release.exact import exp_bounds
-from release.guarantee import Definition, Differences, Guarantee, deltas, deltas_at_ratio
+from release.guarantee import (
+    Definition,
+    Differences,
+    Guarantee,
+    deltas,
+    deltas_at_ratio,
+    largest_kept,
+)
 from release.ladder import design
 from release.law import Law
 from release.losses import LossName, named_loss
@@ -126,6 +133,29 @@ def test_modular_noise_is_the_same_as_a_law_and_as_a_channel(n: int, raw: list[i
     squared = named_loss(LossName.SQUARED, Topology.ORDERED, n)
     assert channel.mean_loss(answer_costs(2, n)) == squared.of(law)
     assert channel.loss(answer_costs(0, n)) == (1 - law.mass(0),) * n
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(28, 40), st.data())
+@settings(max_examples=80)
+def test_losses_and_ceilings_are_exact_up_to_the_largest_weights_and_costs(
+    answers: int, width: int, bits: int, data: st.DataObject
+) -> None:
+    """Each term by Python's integers; sums go beyond 64 bits, and costs beyond 32."""
+    shares = st.lists(st.integers(0, 2**62), min_size=width, max_size=width).filter(any)
+    rows = data.draw(st.lists(shares, min_size=answers, max_size=answers))
+    channel = Channel.near(rows)
+    cost = st.integers(0, 2**bits - 1)
+    grid = st.lists(cost, min_size=width, max_size=width)
+    costs = data.draw(st.lists(grid, min_size=answers, max_size=answers))
+    weights = channel.rows.tolist()
+    assert channel.loss(np.array(costs)) == tuple(
+        Fraction(sum(w * c for w, c in zip(*both, strict=True)), 2**62)
+        for both in zip(weights, costs, strict=True)
+    )
+    ratio = data.draw(st.fractions(1, 3))
+    assert largest_kept(channel.rows, channel.total, ratio).tolist() == [
+        [min(2**62, math.floor(ratio * w)) for w in row] for row in weights
+    ]
 
 
 def test_clamping_noise_lowers_delta_and_never_raises_the_hockey_stick() -> None:

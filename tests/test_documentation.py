@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from tests.conftest import PROJECT
 DOCUMENTS = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), PROJECT / "data/README.md"]
 
 
-def test_the_readmes_commands_run_as_shown(tmp_path: Path) -> None:
+def test_the_readmes_commands_run_as_shown(tmp_path: Path, laws_of_run: Path) -> None:
     text = (PROJECT / "README.md").read_text("utf-8")
     commands = re.findall(
         r"^dp-release ((?:run|verify|check|key|ledger|plan|compare|doctor) .+?)(?: +#(.*))?$",
@@ -36,6 +37,7 @@ def test_the_readmes_commands_run_as_shown(tmp_path: Path) -> None:
             text=True,
             check=False,
             cwd=PROJECT,
+            env={**os.environ, "DP_RELEASE_CACHE": str(laws_of_run)},
         )
         promised = re.search(r"exit status (\d)", remark or "")
         assert done.returncode == (int(promised[1]) if promised else 0), done.stderr

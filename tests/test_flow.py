@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -45,8 +49,8 @@ def run_module(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    (tmp_path / "home").mkdir()
+def home(tmp_path: Path, prefect_home: Path) -> Path:
+    shutil.copytree(prefect_home, tmp_path / "home")
     return tmp_path / "home"
 
 
@@ -64,8 +68,11 @@ EVERY_KIND = [
 
 
 def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table(
-    tmp_path: Path, home: Path
+    tmp_path: Path,
 ) -> None:
+    """In an empty home, as on a machine where Prefect has not run yet."""
+    home = tmp_path / "home"
+    home.mkdir()
     spec = Small(ROWS, EVERY_KIND).write(tmp_path)
     done = run_flow(spec, tmp_path / "out", home)
     assert done.returncode == 0, done.stderr
@@ -147,7 +154,7 @@ def kept_by_prefect(home: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_twin_runs_leave_prefect_the_same(tmp_path: Path) -> None:
+def test_twin_runs_leave_prefect_the_same(tmp_path: Path, prefect_home: Path) -> None:
     """Worst-case spec, one unit replaced: its database, its files and the screen are equal.
 
     But for what Prefect makes up by itself. Draws are real: it is never told of them.
@@ -159,7 +166,7 @@ def test_twin_runs_leave_prefect_the_same(tmp_path: Path) -> None:
     seen = []
     for name, table in (("one", ROWS), ("two", replaced)):
         here = tmp_path / "run"
-        (here / "home").mkdir(parents=True)
+        shutil.copytree(prefect_home, here / "home")
         done = run_flow(Small(table, STRUCTURAL).write(here), here / "out", here / "home")
         assert done.returncode == 0, done.stderr
         here.rename(tmp_path / name)
@@ -206,3 +213,61 @@ def test_laws_and_verdicts_come_from_a_dask_cluster_through_one_task(
     for text in (done.stdout, done.stderr, checked.stderr):
         assert "zebra" not in text
         assert "Traceback" not in text
+
+
+@contextmanager
+def external_cluster(folder: Path) -> Iterator[str]:
+    """A Dask scheduler and a worker as processes of their own, with their logs in ``folder``."""
+    folder.mkdir()
+    told, dask = folder / "scheduler.json", Path(sys.executable).parent / "dask"
+    calls = [
+        ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
+        ["worker", "--nworkers", "1", "--nthreads", "1", "--no-dashboard",
+         "--local-directory", str(folder / "worker")],
+    ]  # fmt: skip
+    started = []
+    # Our flows make Dask silent; what it would log is looked at here.
+    talkative = {k: v for k, v in os.environ.items() if not k.startswith("DASK")}
+    with (folder / "log").open("wb") as log:
+        for call in calls:
+            command = [str(dask), *call, "--scheduler-file", str(told)]
+            # Not where the project lies: the package has to be found as it is installed.
+            started.append(
+                subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=talkative)
+            )
+    try:
+        end = time.monotonic() + 60
+        while not told.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        yield json.loads(told.read_text("utf-8"))["address"]
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(30)
+
+
+def test_laws_and_verdicts_come_from_a_scheduler_elsewhere(tmp_path: Path, home: Path) -> None:
+    """The spec says nothing of a cluster, so what was seen in the table does not go there."""
+    spec = Small(ROWS, EVERY_KIND).write(tmp_path)
+    with external_cluster(tmp_path / "elsewhere") as address:
+        for name in ("flow", "command"):
+            words = [str(spec), "--out", str(tmp_path / name), "--scheduler", address]
+            module = ["flows.release"] if name == "flow" else ["release", "run"]
+            done = run_module(*module, *words, home=home)
+            assert done.returncode == 0, done.stderr
+            public = tmp_path / name / "public" / "small"
+            assert verify(public, auditor_half(public)).complete
+        out = str(tmp_path / "command")
+        checked = run_module(
+            "release", "verify-all", "--out", out, "--scheduler", address, home=home
+        )
+        assert checked.returncode == 0, checked.stderr
+        # Without the auditor's halves, which stay here.
+        assert checked.stdout == "small  verified as far as the given halves allow\n"
+    kept = [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()]
+    assert b"Registered" in (tmp_path / "elsewhere" / "log").read_bytes()
+    for path in kept:
+        data = path.read_bytes()
+        assert b"zebra" not in data, path
+        assert b"104729" not in data, path
+        assert b"Traceback" not in data, path

@@ -59,7 +59,7 @@ def _programs(page: str) -> list[tuple[str, str | None]]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, laws: Path) -> Path:
+def place(tmp_path: Path, laws_of_run: Path) -> Path:
     """A working folder such as the project's root, with ``dp-release`` on its path."""
     work = tmp_path / "work"
     for folder in ("data", "schemas"):
@@ -68,16 +68,8 @@ def place(tmp_path: Path, laws: Path) -> Path:
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m release "$@"\n', "utf-8")
     command.chmod(0o755)
-    (tmp_path / "cache").symlink_to(laws)
+    (tmp_path / "cache").symlink_to(laws_of_run)
     return work
-
-
-@pytest.fixture
-def laws(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache of laws for all pages of a run, as for somebody who follows them all."""
-    found = tmp_path_factory.getbasetemp().parent / "laws-of-pages"
-    found.mkdir(mode=0o700, exist_ok=True)
-    return found
 
 
 def _environment(place: Path) -> dict[str, str]:

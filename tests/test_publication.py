@@ -269,7 +269,7 @@ def test_a_test_run_leaves_what_a_release_left_alone(place: Path) -> None:
 
 def test_a_run_without_the_ledger_takes_nothing_away(place: Path) -> None:
     """Cut off when all was staged; the ledger is away for a while."""
-    for number in range(200):
+    for number in range(40, 200):
         assert forked(killed_at(place, number)) == -signal.SIGKILL
         staged = staged_tables(place)
         if staged:
@@ -284,7 +284,7 @@ def test_a_run_without_the_ledger_takes_nothing_away(place: Path) -> None:
 
 
 def test_a_cut_off_release_of_another_spec_is_finished_and_told_of(place: Path) -> None:
-    for number in range(200):
+    for number in range(40, 200):
         assert forked(killed_at(place, number)) == -signal.SIGKILL
         staged = staged_tables(place)
         if staged:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -122,9 +124,8 @@ def stopping(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[byte
             os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    home = tmp_path_factory.mktemp("prefect")
+def server_in(home: Path) -> Server:
+    """A server that is not started yet, on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -142,20 +143,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "PREFECT_WORKER_QUERY_SECONDS": "2",
         "PREFECT_RUNNER_POLL_FREQUENCY": "2",
     }
-    found = Server(api, home, environment)
-    own = {"PREFECT_API_URL": ""}
-    with stopping(
-        found.start("prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), **own)
-    ):
+    return Server(api, home, environment)
 
-        def healthy() -> bool:
-            try:
-                with urllib.request.urlopen(f"{api}/health", timeout=5) as answer:
-                    return bool(answer.status == 200)
-            except OSError:
-                return False
 
+@contextmanager
+def running(server: Server, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The server, answering."""
+    words = ["server", "start", "--host", "127.0.0.1", "--port", server.api.split(":")[2][:-4]]
+
+    def healthy() -> bool:
+        try:
+            with urllib.request.urlopen(f"{server.api}/health", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    with stopping(server.start("prefect", *words, PREFECT_API_URL="", **more)) as process:
         wait_for(healthy, 120, "the server")
+        yield process
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    found = server_in(tmp_path_factory.mktemp("prefect"))
+    with running(found):
         yield found
 
 
@@ -334,14 +345,47 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True]
         told = wait_for(lambda: came, 30, "notified")
         assert b"nightly.yaml: Crashed" in told[0]
-        # The next run catches up; the lost charge stays.
+        # The next run waits as long as somebody else is at work in the scope. Nobody holds a lock
+        # then; it is at work all the same, and nobody calls it killed, however long it takes.
+        slot = {"slots": 1, "names": ["dp-release.scope-40"]}
+
+        def taken() -> bool:
+            with suppress(urllib.error.HTTPError):
+                server.post("v2/concurrency_limits/increment", {**slot, "mode": "concurrency"})
+                return True
+            return False
+
+        # The killed run's comes free when its lease ends.
+        wait_for(taken, 240, "the slot")
         second = server.post(path, given)["id"]
+        wait_for(lambda: state_of(second) == "Running", 120, "running")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("release.beliefs._RECENT", timedelta(0))
+            faults = [
+                one.told for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT
+            ]
+        # It catches up; the lost charge stays.
+        server.post("v2/concurrency_limits/decrement", slot)
         wait_for(lambda: state_of(second) == "Completed", 120, "completed")
+        assert not [told for told in faults if told.startswith("run ")]
         assert public(place) == [f"day-{days_ago(days)}" for days in (2, 1)]
         assert read_ledger(place.out / "ledger").state.spent("scope-40").epsilon == 6
+        # One is cancelled from the dashboard in mid-draw: ended, settled, told.
+        mark.write_text("wait")
+        given["parameters"]["since"] = days_ago(3)
+        cancelled = server.post(path, given)["id"]
+        wait_for(lambda: not mark.exists(), 120, "drawing")
+        cancelling = {"state": {"type": "CANCELLING", "name": "Cancelling"}}
+        server.post(f"flow_runs/{cancelled}/set_state", cancelling)
+        wait_for(lambda: state_of(cancelled) == "Cancelled", 120, "cancelled")
+        wait_for(lambda: left_behind(place.out) == (), 60, "settled")
+        entries = read_ledger(place.out / "ledger").entries
+        assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True]
+        wait_for(lambda: len(came) == 2, 30, "notified")
+        assert b"nightly.yaml: Cancelling" in came[1]
         # Worker and run are killed together: nobody tells Prefect, which believes on.
         mark.write_text("wait")
-        third = server.post(path, {"parameters": {"since": days_ago(3)}})["id"]
+        third = server.post(path, given)["id"]
         wait_for(lambda: not mark.exists(), 120, "drawing")
         assert not [one for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT]
         os.killpg(worker.pid, signal.SIGKILL)
@@ -355,7 +399,7 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
     assert left == f"day-{days_ago(3)}"
     assert settle(place, left) == "given up"
     entries = read_ledger(place.out / "ledger").entries
-    assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True]
+    assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True, True]
     # Records that are lost, of a release that is there.
     for one in server.runs("dp-release-period"):
         if one["name"] == days_ago(2):
@@ -363,3 +407,98 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
             urllib.request.urlopen(request, timeout=30).close()
     beliefs = [one.told for one in wrong_beliefs(place, server.api)]
     assert any(f"day-{days_ago(2)} is public; there is no record" in told for told in beliefs)
+
+
+def unit_environment(unit: str) -> dict[str, str]:
+    """What a unit of ours tells Prefect, but for where its home is."""
+    text = (PROJECT / "deploy" / unit).read_text("utf-8")
+    words = " ".join(re.findall(r"^Environment=(.*)$", text, re.MULTILINE)).split()
+    found = dict(word.split("=", 1) for word in words)
+    return {name: value for name, value in found.items() if name != "PREFECT_HOME"}
+
+
+RUN_IT = """
+import sys
+from flows.scheduled import scheduled_flow
+spec, out, key, since = sys.argv[1:]
+state = scheduled_flow(spec, out, since, key, return_state=True)
+print(state.name, state.message)
+"""
+
+
+def test_one_run_in_a_scope_whatever_the_spec_and_the_server(tmp_path: Path) -> None:
+    """The second spec waits for the first; after a kill of it and of the server its slot is free.
+
+    The server keeps leases as the unit that we ship tells it to.
+    """
+    home = tmp_path / "home"
+    home.mkdir()
+    server = server_in(home)
+    places = [place_in(tmp_path / name, affordable=9) for name in ("one", "two")]
+    mark = tmp_path / "die"
+    told = unit_environment("prefect-server.service")
+
+    def begin(place: Place, **more: str) -> subprocess.Popen[bytes]:
+        words = [str(place.out.parent / "nightly.yaml"), str(place.out), str(place.key)]
+        return server.start("python", "-c", RUN_IT, *words, days_ago(1), **more)
+
+    def slots() -> int:
+        limit = server.post("v2/concurrency_limits/filter", {})
+        return sum(int(one["active_slots"]) for one in limit)
+
+    with ExitStack() as stack:
+        first_server = stack.enter_context(running(server, **told))
+        mark.write_text("wait")
+        killing = str(PROJECT / "tests" / "killing")
+        first = stack.enter_context(
+            stopping(begin(places[0], DIE_IN_DRAW=str(mark), PYTHONPATH=killing))
+        )
+        wait_for(lambda: not mark.exists(), 120, "drawing")
+        second = stack.enter_context(stopping(begin(places[1])))
+        wait_for(lambda: len(server.runs()) == 2, 60, "the second run")
+        time.sleep(5)
+        assert second.poll() is None
+        assert read_ledger(places[1].out / "ledger").state.spent("scope-9").epsilon == 0
+        assert slots() == 1
+        for process in (second, first, first_server):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    with running(server, **told):
+        # The slot is still taken: nobody has given it back.
+        assert slots() == 1
+        with stopping(begin(places[1])) as third:
+            wait_for(lambda: third.poll() is not None, 240, "the third run")
+    assert public(places[1]) == [f"day-{days_ago(1)}"]
+    assert "Completed 1 released, 0 refused" in (server.home / "python.log").read_text("utf-8")
+    assert left_behind(places[0].out) == (f"day-{days_ago(1)}",)
+
+
+FAILS = """
+import sys
+import flows.scheduled as own
+def fails(*given):
+    raise ValueError("zebra-17")
+setattr(own, sys.argv[1], fails)
+spec, out, key, since = sys.argv[2:]
+state = own.scheduled_flow(spec, out, since, key, return_state=True)
+print(state.name, state.message)
+"""
+
+
+@pytest.mark.parametrize("where", ["release_due", "release_period"])
+def test_a_foreign_exception_ends_as_its_kind_alone(
+    where: str, server: Server, tmp_path: Path
+) -> None:
+    place = place_in(tmp_path / "fails", affordable=9)
+    words = [str(place.out.parent / "nightly.yaml"), str(place.out), str(place.key), days_ago(1)]
+    told = server.run("python", "-c", FAILS, where, *words)
+    assert (
+        told.splitlines()[-1]
+        == {
+            "release_due": "Failed error: internal error (ValueError)",
+            "release_period": "Failed 0 released, 1 refused: error: internal error (ValueError)",
+        }[where]
+    )
+    for path in server.home.rglob("*"):
+        if path.is_file():
+            assert b"zebra-17" not in path.read_bytes(), path

@@ -2,8 +2,8 @@
 
 ``python -m tests.year`` runs it with progress; ``test_year.py`` runs it in the suite. Each night a
 process looks for due periods, releases them, and delivers them to a store. Some nights it is killed
-at a random moment, and once the machine is put back to an older state of its disk. What is claimed
-is checked at the end by reading the folders, the ledger and the store anew.
+at a random moment, and once the machine is put back to an older state of its disk. At the end the
+folders, the ledger, the store and the log are read anew, and every release is verified.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ import release.ledger.store
 import release.pipeline
 import release.publication
 from release.errors import ReleaseError
-from release.journal import Journal
+from release.fanout import processes
+from release.journal import FIELDS, Journal, read_journal
 from release.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
-from release.operations import Place, Run, left_behind, release_due
+from release.operations import Place, Run, left_behind, release_due, verify_each
 from release.periods import parse_period
 from release.pipeline import Options
 from release.schedule import Schedule
 from release.signing import create_key
-from release.stores import Store, open_store, restore
+from release.stores import Store, fetch, open_store, restore
 from tests.small import Row, Small, query
 
 DAY = datetime.timedelta(days=1)
@@ -188,26 +189,59 @@ def _size(folder: Path) -> int:
 
 
 def _growth(year: Year, start: int, stop: int) -> float:
-    """KiB on disk a night."""
+    """KiB on disk a night, from one night to another."""
     return (year.disk[stop] - year.disk[start]) / (stop - start) / 1024
 
 
-def report(year: Year) -> str:
-    """What became of the year, read anew."""
-    ledger = read_ledger(year.place.out / "ledger")
+def check(year: Year) -> str:
+    """Hold the ledger, the folders, the store and the log against each other; what was found.
+
+    Raises:
+        AssertionError: something is not as it should be after such a year.
+    """
+    out = year.place.out
+    ledger = read_ledger(out / "ledger")
     lost = sum(isinstance(e, Abort) and e.drawn for e in ledger.entries)
     refunded = sum(isinstance(e, Abort) and not e.drawn for e in ledger.entries)
     reserved = sum(isinstance(e, Reserve) for e in ledger.entries)
-    public = len(list((year.place.out / "public").iterdir()))
+    public = sorted(path.name for path in (out / "public").iterdir())
     spent = ledger.state.spent("tests").epsilon
+    # Every charge is a release or a loss, and together they are the cap, to the last.
+    assert len(public) + lost == year.affordable
+    assert spent == year.affordable * CHARGE
+    assert reserved == year.affordable + refunded
+    assert year.ended["budget spent"] >= 3
+    assert set(year.refused) <= {"BudgetError"}
+    assert set(ledger.state.committed) == set(public)
+    # Nothing is left of any run, and all of it verifies, here and in the store.
+    assert left_behind(out) == ()
+    assert sorted(path.name for path in out.iterdir()) == ["auditor", "ledger", "public"]
+    with processes(os.cpu_count() or 1) as elsewhere:
+        verdicts = verify_each(out, elsewhere)
+    # The store gave back the public halves of the nights between; the auditor's were never there.
+    halves = {path.name for path in (out / "auditor").iterdir()}
+    assert 0 < len(set(public) - halves) < 20
+    allowed = "verified as far as the given halves allow"
+    assert dict(verdicts) == {n: "verified" if n in halves else allowed for n in public}
+    store = open_store(str(year.folder / "store"), "--to")
+    assert store.names("public") == public
+    fetch(store, public[-1], year.folder / "back" / public[-1])
+    # The log holds codes and identifiers, whatever happened.
+    lines = read_journal(year.folder / "log.jsonl")
+    assert len(lines) > 10 * len(public)
+    assert {name for line in lines for name in line} <= {"time", "code", *FIELDS}
+    # Neither memory nor disk grows with the years before, but for what is published.
+    assert max(year.memory[-10:]) < 1.2 * max(year.memory[:10])
+    quarter = year.affordable // 4
+    early, late = _growth(year, quarter, 2 * quarter), _growth(year, 3 * quarter, 4 * quarter)
+    assert late < 1.2 * early
     return (
-        f"{year.nights} nights, {year.killed} killed: {public} public, {reserved} reserved, "
+        f"{year.nights} nights, {year.killed} killed: {len(public)} public and verified, "
+        f"{reserved} reserved, "
         f"{lost} lost after drawing, {refunded} refunded; ε {spent} of "
-        f"{year.affordable * CHARGE}; left behind: {len(left_behind(year.place.out))}; "
-        f"memory {max(year.memory[:20]) // 1024} MiB at first, "
+        f"{year.affordable * CHARGE}; memory {max(year.memory[:20]) // 1024} MiB at first, "
         f"{max(year.memory[-20:]) // 1024} MiB at last; "
-        f"disk {_growth(year, 20, 120):.1f} KiB a release in the nights 20 to 120, "
-        f"{_growth(year, 220, 320):.1f} in those 220 to 320"
+        f"disk {early:.1f} KiB a release in the second quarter, {late:.1f} in the last"
     )
 
 
@@ -216,4 +250,4 @@ if __name__ == "__main__":
         whole_year = Year(Path(place), seed=int(sys.argv[1]) if sys.argv[1:] else 1)
         start = time.monotonic()
         simulate(whole_year, show=True)
-        print(report(whole_year), f"{time.monotonic() - start:.0f} s")  # noqa: T201 - for people
+        print(check(whole_year), f"{time.monotonic() - start:.0f} s")  # noqa: T201 - for people
