@@ -3,8 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OUT ?= out
 TESTS ?= tests
-# Two more than there are cores: some tests wait for servers.
-WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 2)))
+# One more than there are cores: some tests wait for servers.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+# Not compiled at once: most of what comes along is never imported.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test lint types check bench year site clean
@@ -28,7 +30,7 @@ types: .venv/complete
 check: lint types test
 
 bench: .venv/complete
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	@$(INSTALL) '.[bench]'
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 year: .venv/complete
@@ -36,7 +38,7 @@ year: .venv/complete
 	@$(BIN)/python -m tests.year
 
 site: .venv/ready
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[site]'
+	@$(INSTALL) '.[site]'
 	@$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "out/site/index.html"
 
@@ -47,11 +49,11 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
 	@echo "Setting up .venv (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fast,flows,accounting,dev]'
+	@$(INSTALL) '.[fast,flows,accounting,dev]'
 	@touch $@
 
 # What the demo can do without: a cluster or two.
 .venv/complete: .venv/ready
 	@echo "Adding Spark, Dask and an object store for the tests (once; about two minutes) ..."
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark,dask,stores]'
+	@$(INSTALL) '.[spark,dask,stores]'
 	@touch $@

@@ -190,6 +190,7 @@ def serve_all(specs: list[Path], cron: str, parameters: dict[str, Any], *, timez
     except Exception as error:
         kind = type(error).__name__
         raise SpecError("PREFECT_API_URL", f"no Prefect server answers there ({kind})") from None
+    _check_notifier(parameters.get("notify"))
     for spec in specs:
         given = {**parameters, "spec": str(spec), "timezone": timezone}
         deployments.append(
@@ -206,6 +207,22 @@ def serve_all(specs: list[Path], cron: str, parameters: dict[str, Any], *, timez
             )
         )
     serve(*deployments)
+
+
+def _check_notifier(block: str | None) -> None:
+    """See that there is somebody to notify, before the night when there is something to tell."""
+    if block is None:
+        return
+    from prefect.blocks.core import Block
+
+    try:
+        found: Any = Block.load(block)
+    except ValueError:
+        raise SpecError(
+            "--notify", f"the server has no block {block!r}; prefect block ls"
+        ) from None
+    if not callable(getattr(found, "notify", None)):
+        raise SpecError("--notify", f"the block {block!r} cannot notify; name a notification block")
 
 
 def deployment_name(spec: Path, out: str) -> str:

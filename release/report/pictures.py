@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,10 +296,14 @@ def _figure(height: float) -> Iterator[tuple[Figure, Axes, io.StringIO]]:
 
 
 def _save(figure: Figure, sink: io.StringIO) -> None:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     with warnings.catch_warnings():
         # The file holds text, not glyphs; that a font here lacks some of them does not matter.
         warnings.simplefilter("ignore")
-        figure.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
+        # savefig draws twice to place things, and drawing places them anyhow.
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(sink, metadata={"Date": None, "Creator": None})
 
 
 def _inside_html(sink: io.StringIO, name: str) -> str:
