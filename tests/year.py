@@ -232,7 +232,7 @@ def check(year: Year) -> str:
     assert {name for line in lines for name in line} <= {"time", "code", *FIELDS}
     # Neither memory nor disk grows with the years before, but for what is published.
     assert max(year.memory[-10:]) < 1.2 * max(year.memory[:10])
-    quarter = year.affordable // 4
+    quarter = len(public) // 4
     early, late = _growth(year, quarter, 2 * quarter), _growth(year, 3 * quarter, 4 * quarter)
     assert late < 1.2 * early
     return (
