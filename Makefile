@@ -5,8 +5,7 @@ OUT ?= out
 TESTS ?= tests
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
-# Not compiled at once: most of what comes along is never imported.
-INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test lint types check bench year site clean
@@ -16,6 +15,8 @@ demo: .venv/ready
 	@echo "A utility publishes the peak load of 12 circuits, 1,416 homes, without giving one home away."
 	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo
 
+# Hundreds of processes import this package; without byte code each would compile it anew.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/complete
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist load --maxschedchunk 1 $(TESTS)
 

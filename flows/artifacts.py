@@ -8,9 +8,9 @@ from pathlib import Path
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
-from release.log import LawFileRecord, QueryRecord, ReleaseRecord, parse
 from release.provenance import Trust
 from release.publication import LEDGER
+from release.summary import QuerySummary, summarise
 from release.verify import Verdict, verify
 
 
@@ -22,30 +22,26 @@ def show_quietly(public: Path, out: Path) -> None:
 
 def show(public: Path, out: Path) -> None:
     """Artifacts of a release: its queries and their errors, its verdict, its report."""
-    record = parse(ReleaseRecord, (public / "release.json").read_bytes())
+    found = summarise(public)
+    record = found.record
     key = re.sub(r"[^a-z0-9]+", "-", record.release_id).strip("-")
-    rows = [query_row(public, query) for query in record.queries]
+    rows = [query_row(query) for query in found.queries]
     create_table_artifact(rows, key=f"queries-{key}", description=record.title)
     ledger = out / LEDGER
     verdict = verify(public, None, Trust(ledger if ledger.is_dir() else None))
     create_markdown_artifact(verdict_text(verdict), key=f"verdict-{key}")
-    report = (public / "report.html").absolute().as_uri()
+    report = found.report.absolute().as_uri()
     create_link_artifact(report, link_text=record.title, key=f"report-{key}")
 
 
-def query_row(public: Path, query: QueryRecord) -> dict[str, str | int]:
+def query_row(query: QuerySummary) -> dict[str, str | int]:
     """What is public of a query: its promise, its charge, and its error where that is public."""
-    law = public / "laws" / f"{query.name}.json"
-    error = "in the auditor's half"
-    if law.is_file():
-        accuracy = parse(LawFileRecord, law.read_bytes()).root.accuracy
-        error = f"{float(accuracy.mean_absolute):.4g} codes on average"
     return {
-        "query": query.name,
-        "cells": query.cells,
-        "promise": f"{query.definition}, ε {query.epsilon}, δ {query.delta}",
-        "charge": f"ε {query.charge.epsilon}, δ {query.charge.delta}",
-        "error": error,
+        "query": query.record.name,
+        "cells": query.record.cells,
+        "promise": query.promise,
+        "charge": query.charge,
+        "error": query.error,
     }
 
 

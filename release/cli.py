@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from release import ledger_cli, operations_cli, plan_cli
+from release import ledger_cli, operations_cli, plan_cli, report_cli
 from release.errors import ReleaseError, SpecError
 from release.exact import parse_exact
 from release.plan_cli import PeriodOption, named_period
@@ -42,6 +42,7 @@ app = typer.Typer(
 app.command()(plan_cli.init)
 app.command()(plan_cli.plan)
 app.command()(plan_cli.compare)
+app.command()(report_cli.report)
 app.command("verify-all")(operations_cli.verify_all)
 app.command("catch-up")(operations_cli.catch_up)
 app.command()(operations_cli.deliver)

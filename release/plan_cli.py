@@ -157,7 +157,7 @@ def compare(
         for one in order
     ]
     typer.echo(f"{query}: {asked.loss.name.replace('_', ' ')} loss by ε, with {_promise(asked)}")
-    _table(["mechanism", *(f"ε = {format_exact(e)}" for e in order[0].epsilons)], rows)
+    print_table(["mechanism", *(f"ε = {format_exact(e)}" for e in order[0].epsilons)], rows)
     if html is not None:
         typer.echo(f"page  {html}")
 
@@ -249,7 +249,7 @@ _PLAN_COLUMNS = [
 
 def _print_plan(spec_file: SpecFile, made: Plan, left: tuple[Fraction, Fraction] | None) -> None:
     rows = [_row(one, candidate) for one in made.queries for candidate in (one.chosen, *one.others)]
-    _table(_PLAN_COLUMNS, rows)
+    print_table(_PLAN_COLUMNS, rows)
     epsilon, delta = format_exact(made.epsilon), format_exact(made.delta)
     caps = format_exact(made.cap_epsilon), format_exact(made.cap_delta)
     typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}")
@@ -310,7 +310,7 @@ def _short(value: Fraction) -> str:
     return f"{float(value):.4g}"
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns side by side, as wide as they have to be, wherever they are printed to."""
     lines = [list(columns), *map(list, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
@@ -338,7 +338,7 @@ def _targets(
         if not as_json:
             typer.echo(f"the least {name} for {text}")
             rows = [[str(value) for value in _plain_least(one).values()] for one in found]
-            _table(["query", "assumed", "definition", "ε", "δ", "loss", "charge ε"], rows)
+            print_table(["query", "assumed", "definition", "ε", "δ", "loss", "charge ε"], rows)
     if as_json:
         _print_json({"least": plain})
 
@@ -367,7 +367,7 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
         _print_json({"split": [_plain_share(one) for one in shares]})
         return
     rows = [[str(value) for value in _plain_share(one).values()] for one in shares]
-    _table(["query", "weight", "ε of a cell", "charge ε", "loss", "loss as written"], rows)
+    print_table(["query", "weight", "ε of a cell", "charge ε", "loss", "loss as written"], rows)
     total = sum((one.weight * one.objective for one in shares), Fraction(0))
     now = sum((one.weight * one.now for one in shares), Fraction(0))
     cap = format_exact(spec_file.spec.budget.epsilon)

@@ -99,7 +99,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
         VerificationError: a check failed; which file, what was found and what was expected.
     """
     sums = _check_sums(public)
-    release = _read(ReleaseRecord, "release.json", public / "release.json")
+    release = read_record(ReleaseRecord, "release.json", public / "release.json")
     verdict = Verdict(release.release_id)
     _check_file_set(release, sums)
     expect("release.json", "kind", release.kind, "RELEASE")
@@ -151,7 +151,12 @@ def _bytes(file: str, path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _read(model: type[R], file: str, path: Path) -> R:
+def read_record(model: type[R], file: str, path: Path) -> R:
+    """A file of a release, by the model of its kind; ``file`` is what it is called in refusals.
+
+    Raises:
+        VerificationError: it is missing, too large, or not canonical JSON of the declared shape.
+    """
     return _parsed(model, file, _bytes(file, path))
 
 
@@ -300,7 +305,7 @@ def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list
 
     def released(query: CountQuery) -> Released:
         path = public / "laws" / f"{query.name}.json"
-        law = _read(LawFileRecord, path.name, path).root
+        law = read_record(LawFileRecord, path.name, path).root
         made = law.to_channel() if isinstance(law, ChannelRecord) else law.to_law()
         return Released(query, made, *tables[query.name])
 
@@ -380,7 +385,7 @@ def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
 
 
 def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
-    openings = _read(OpeningsRecord, "openings.json", auditor / "openings.json")
+    openings = read_record(OpeningsRecord, "openings.json", auditor / "openings.json")
     expect("openings.json", "release_id", openings.release_id, release.release_id)
     committed = sorted(q.name for q in release.queries if isinstance(q.law, LawCommitment))
     expected = [f"{kind}/{n}.json" for kind in ("differences", "laws") for n in committed]
@@ -405,7 +410,7 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
 ) -> None:
     file = f"laws/{query.name}.json"
     if isinstance(record.law, LawFile):
-        law = _read(LawFileRecord, file, public / file).root
+        law = read_record(LawFileRecord, file, public / file).root
         expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
         differences = check_law(file, law, query)
         structural = structural_differences(spec, query, rows_read(spec, query))
@@ -432,7 +437,7 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
     differences = check_law(file, law, query)
     path = f"differences/{query.name}.json"
-    seen = _read(DifferencesRecord, path, auditor / path)
+    seen = read_record(DifferencesRecord, path, auditor / path)
     expect(path, "query", seen.query, query.name)
     expect(path, "source", seen.source, query.source)
     expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
