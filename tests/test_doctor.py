@@ -27,7 +27,8 @@ from tests.conftest import PROJECT
 from tests.small import Row, Small, query
 
 ROWS: list[Row] = [
-    {"unit": f"zebra-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
+    {"unit": f"quagzil-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i}
+    for i in range(9)
 ]
 
 
@@ -205,10 +206,10 @@ def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
     assert stages.index("charge") < stages.index("draw") < stages.index("publish")
     assert lines[-1]["code"] == "delivered"
     text = (folder / "log.jsonl").read_text("utf-8")
-    assert "zebra" not in text
+    assert "quagzil" not in text
     assert "rows" not in text
     journal = Journal(str(folder / "more.jsonl"))
-    journal.tell(Code.REFUSED, release_id="a b\nc", error="ValueError: zebra-17 " * 9)
+    journal.tell(Code.REFUSED, release_id="a b\nc", error="ValueError: quagzil-17 " * 9)
     (line,) = read_journal(folder / "more.jsonl")
     assert (line["release_id"], line["error"]) == ("?", "?")
     with pytest.raises(ValueError, match="count may not stand in a log"):

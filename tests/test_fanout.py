@@ -120,7 +120,7 @@ def fails(number: int) -> int:
     if number == 2:
         raise DesignError("two has no law")
     if number == 3:
-        raise ValueError("zebra-17")
+        raise ValueError("quagzil-17")
     return number * number
 
 

@@ -38,7 +38,7 @@ from tests.conftest import PROJECT
 from tests.small import Row, Small, query
 
 ROWS: list[Row] = [
-    {"unit": f"zebra-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": 104729 + i}
+    {"unit": f"quagzil-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": 104729104729 + i}
     for i in range(9)
 ]
 BIN = Path(sys.executable).parent
@@ -231,7 +231,7 @@ FAILS = """
 import sys
 import flows.scheduled as own
 def fails(*given):
-    raise ValueError("zebra-17")
+    raise ValueError("quagzil-17")
 setattr(own, sys.argv[1], fails)
 spec, out, key, since = sys.argv[2:]
 state = own.scheduled_flow(spec, out, since, key, return_state=True)
@@ -300,8 +300,8 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
     for path in server.home.rglob("*"):
         if path.is_file():
             data = path.read_bytes()
-            assert b"zebra" not in data, path
-            assert b"104729" not in data, path
+            assert b"quagzil" not in data, path
+            assert b"1047291047" not in data, path
     assert not [one for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT]
 
 

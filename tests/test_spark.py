@@ -93,7 +93,7 @@ def test_nothing_read_is_no_profile() -> None:
 CHANCE = random.Random(7)  # noqa: S311 - a table
 ROWS: list[Row] = [
     {
-        "unit": f"zebra-{i}",
+        "unit": f"quagzil-{i}",
         "place": "abx"[i % 3],
         "day": CHANCE.choice([1, 2, 3]),
         "kind": CHANCE.choice([0, 1, 2, 3, 7, None]),
@@ -112,7 +112,7 @@ EVERY_KIND: list[dict[str, Any]] = [
     *(query("level", name=m, measure=m) for m in ("sum", "mean", "min", "max", "median")),
     query("real"),
     joint("part_count", "part_mode", name="both"),
-    query("count", name="own", where="unit < 'zebra-3'") | {"kind": "sql", "sql": COUNTED},
+    query("count", name="own", where="unit < 'quagzil-3'") | {"kind": "sql", "sql": COUNTED},
     part("part_count", "count"),
     part("part_mode", "mode"),
 ]
@@ -202,7 +202,7 @@ def test_a_release_on_spark_verifies_and_leaves_nothing_of_the_table(tmp_path: P
     public = tmp_path / "out" / "public" / "small"
     assert verify(public, tmp_path / "out" / "auditor" / "small").complete
     shown = done.stdout + done.stderr
-    assert "zebra" not in shown
+    assert "quagzil" not in shown
     assert "Spark" not in shown
     assert "WARN" not in shown
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["auditor", "public"]
@@ -238,7 +238,7 @@ def test_what_fails_in_a_task_is_one_line_without_values(tmp_path: Path) -> None
         answer(tables, spec_file)
     told = str(refused.value)
     assert told.startswith("tables.rows.contract: values of 'wh' break their contract")
-    assert "zebra" not in told
+    assert "quagzil" not in told
     # A file that breaks in a task: only the kind of error is told.
     whole = tmp_path / "rows" / "day=1" / "a.parquet"
     data = bytearray(whole.read_bytes())

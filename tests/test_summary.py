@@ -20,7 +20,8 @@ from release.summary import summarise
 from tests.small import Row, Small, joint, part, query
 
 ROWS: list[Row] = [
-    {"unit": f"zebra-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
+    {"unit": f"quagzil-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i}
+    for i in range(9)
 ]
 
 
@@ -82,7 +83,7 @@ def test_people_see_every_query_in_a_line(public: Path) -> None:
     assert "pure, ε 1, δ 0" in lines["the_count"]
     assert "codes on average" in lines["jointly"]
     assert lines["unordered"].endswith("answers without an order")
-    assert "zebra" not in text
+    assert "quagzil" not in text
 
 
 def changed(public: Path, folder: Path, **fields: Any) -> Path:
