@@ -161,13 +161,13 @@ def _alive(runs: list[dict[str, Any]]) -> Callable[[dict[str, Any]], bool]:
     the run which it is a part of, so it is alive where it began after one that is.
     """
     here = set(_flow_runs_here())
-    since = [str(run.get("start_time") or "") for run in runs if run.get("id") in here]
-    first = min(since, default=None)
+    starts = [run.get("start_time") for run in runs if run.get("id") in here]
+    first = min((str(start) for start in starts if start), default=None)
 
     def alive(run: dict[str, Any]) -> bool:
-        part = _release_of(run) is not None
-        began = str(run.get("start_time") or "")
-        return run.get("id") in here or (part and first is not None and began >= first)
+        part = "period" in (run.get("parameters") or {})
+        after = first is not None and str(run.get("start_time") or "") >= first
+        return run.get("id") in here or (part and after)
 
     return alive
 

@@ -216,11 +216,10 @@ def _ledger(place: Place) -> tuple[Replayed | None, list[Finding]]:
 
 def folders(place: Place, ledger: Replayed | None, names: set[str]) -> Iterator[Finding]:
     """Is each public folder paid for, and each committed release there, whole and unchanged."""
-    public = place.out / "public"
     withdrawn = set() if ledger is None else ledger.state.withdrawn
     wrong = 0
     for name in sorted(names):
-        for told in _changed(public / name) or _unsigned(place, name, withdrawn):
+        for told in _broken(place, name, withdrawn):
             yield fault("releases", f"{name}: {told}; restore it: dp-release restore")
             wrong += 1
     if ledger is not None:
@@ -248,15 +247,18 @@ def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
             yield f"{name}: not the release that the ledger committed"
 
 
-def _unsigned(place: Place, name: str, withdrawn: set[str]) -> list[str]:
-    """Why a release whose sums are right does not verify: the sums themselves may be forged."""
+def _broken(place: Place, name: str, withdrawn: set[str]) -> list[str]:
+    """Why a release does not verify: its files are not those of its sums, or the sums are forged.
+
+    Of one that is withdrawn only whether it is whole.
+    """
+    public, ledger = place.out / "public" / name, place.out / LEDGER
     if name in withdrawn:
-        return []
-    ledger = place.out / LEDGER
+        return _changed(public)
     try:
-        verify(place.out / "public" / name, None, Trust(ledger if ledger.is_dir() else None))
+        verify(public, None, Trust(ledger if ledger.is_dir() else None))
     except ReleaseError as error:
-        return [f"it does not verify ({error})"]
+        return _changed(public) or [f"it does not verify ({error})"]
     return []
 
 

@@ -206,13 +206,11 @@ def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, 
         LedgerError: the ledger is not intact.
     """
     ledger = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
-    if ledger is not None:
-        read_ledger(ledger)
+    withdrawn = set() if ledger is None else read_ledger(ledger).state.withdrawn
     fan = elsewhere or InTurn()
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
     names = public_names(out)
-    withdrawn = set() if ledger is None else replay(ledger).state.withdrawn
     verify_one = partial(_verdict, out.resolve(), ledger, not fan.leaves)
     standing = [name for name in names if name not in withdrawn]
     found = dict(zip(standing, fan.map(verify_one, standing), strict=True))

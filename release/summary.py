@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from release.log import Accuracy, LawFileRecord, QueryRecord, ReleaseRecord
+from release.log import Accuracy, LawFile, LawFileRecord, QueryRecord, ReleaseRecord
 from release.verify import read_record
 
 IN_AUDITORS_HALF = "in the auditor's half"
 """Said of the error where the law was made for what was seen in the table."""
+
+
+_OF_RELEASE = {
+    "release_id", "kind", "title", "period", "published", "curator", "guarantee", "limits"
+}  # fmt: skip
+_OF_QUERY = {
+    "cells", "definition", "epsilon", "delta", "guarantee_kind", "charge", "mechanism"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,31 +67,17 @@ class Summary:
 
     def plain(self) -> dict[str, Any]:
         """As plain data, numbers as the exact text of the files."""
-        record = self.record
         return {
-            "release_id": record.release_id,
-            "kind": record.kind,
-            "title": record.title,
-            "period": record.period,
-            "published": record.published,
-            "curator": record.curator,
-            "guarantee": record.guarantee.model_dump(mode="json"),
-            "adjacency_text": record.privacy.adjacency_text,
+            **self.record.model_dump(mode="json", include=_OF_RELEASE),
+            "adjacency_text": self.record.privacy.adjacency_text,
             "queries": [
                 {
                     "query": one.record.name,
-                    "cells": one.record.cells,
-                    "definition": one.record.definition,
-                    "epsilon": one.record.epsilon,
-                    "delta": one.record.delta,
-                    "guarantee_kind": one.record.guarantee_kind,
-                    "charge": one.record.charge.model_dump(mode="json"),
-                    "mechanism": one.record.mechanism,
+                    **one.record.model_dump(mode="json", include=_OF_QUERY),
                     "accuracy": one.accuracy and one.accuracy.model_dump(mode="json"),
                 }
                 for one in self.queries
             ],
-            "limits": record.limits,
             "report": str(self.report),
         }
 
@@ -97,14 +91,14 @@ def summarise(public: Path) -> Summary:
     record = read_record(ReleaseRecord, "release.json", public / "release.json")
     return Summary(
         record,
-        tuple(QuerySummary(one, _accuracy(public, one.name)) for one in record.queries),
+        tuple(QuerySummary(one, _accuracy(public, one)) for one in record.queries),
         public / "report.html",
     )
 
 
-def _accuracy(public: Path, name: str) -> Accuracy | None:
-    file = f"laws/{name}.json"
+def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
     # A name that leads elsewhere is none that a spec can have; verify refuses it.
-    if Path(name).name != name or not (public / file).exists():
+    if not isinstance(query.law, LawFile) or Path(query.name).name != query.name:
         return None
+    file = f"laws/{query.name}.json"
     return read_record(LawFileRecord, file, public / file).root.accuracy
