@@ -7,11 +7,13 @@ an hour is one code, of a circle the shorter way counts.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from release.answers import AnswerDomain, JointDomain, Topology
-from release.channel import Channel
+from release.answers import AnswerDomain, Codes, JointDomain, Topology
+from release.channel import Channel, has_order
 from release.law import Law
 from release.losses import probability_within
 
@@ -27,6 +29,39 @@ def chance_within(
     rows, size = noise.rows, noise.answers
     near = sum(int(rows[q, max(0, q - radius) : q + radius + 1].sum()) for q in range(size))
     return Fraction(near, size * noise.total)
+
+
+def error_at_ends(
+    noise: Law | Channel, domain: AnswerDomain | JointDomain
+) -> tuple[Fraction, Fraction] | None:
+    """The expected absolute error where the true answer is the lowest, and where the highest.
+
+    In codes; those of the parts of a joint answer add up. None where no part has an order.
+    """
+    if not has_order(domain):
+        return None
+    if isinstance(noise, Channel):
+        codes = np.arange(noise.answers, dtype=np.int64)
+        lowest = _mean(noise.rows[0], codes, noise.total)
+        return lowest, _mean(noise.rows[-1], codes[::-1], noise.total)
+    low = high = Fraction(0)
+    moves = noise.group.coordinates(np.arange(noise.group.size))
+    for part, moved in zip(domain.parts, moves, strict=True):
+        # From the lowest answer noise η leads to η; from the highest it wraps round to η - 1.
+        low += _mean(noise.weights, _apart(part, moved), noise.total)
+        high += _mean(noise.weights, _apart(part, -moved % part.size), noise.total)
+    return low, high
+
+
+def _apart(part: AnswerDomain, moved: Codes) -> Codes:
+    """How far off an answer at an end is that was moved inwards, by the topology."""
+    if part.topology is Topology.CYCLIC:
+        return np.minimum(moved, part.size - moved)
+    return np.minimum(moved, 1) if part.topology is Topology.NOMINAL else moved
+
+
+def _mean(weights: NDArray[Any], costs: Codes, total: int) -> Fraction:
+    return Fraction(int((weights.astype(object) * costs.astype(object)).sum()), total)
 
 
 def radius_of(

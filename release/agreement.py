@@ -18,7 +18,7 @@ from release.exact import format_down, format_up
 from release.law import Law
 from release.log import Accuracy
 from release.losses import Loss, LossName, joint_loss, probability_within, table_loss
-from release.spec import Privacy, Query, Relation, TableLoss, answer_domain
+from release.spec import Privacy, Query, Relation, Spec, TableLoss, answer_domain, plain_parts
 
 SUMS, ATTESTATION, PROOF = "SHA256SUMS", "attestation.dsse.json", "ledger.proof"
 
@@ -129,6 +129,26 @@ def _epsilon_between(least: int, largest: int) -> str:
     context = Context(prec=40)
     logarithm = context.divide(Decimal(largest), Decimal(least)).ln(context)
     return format_up(Fraction(logarithm), 12)
+
+
+def rests_on(spec: Spec, query: Query) -> str | None:
+    """What a worst-case query asserts of the SQL in its spec; None where there is none.
+
+    A condition that looks at other rows (a sub-select, say) lets one unit change what is counted of
+    another, and then no bound on its own rows holds. A verifier does not read SQL.
+    """
+    sql = [
+        "its condition" if part.name == query.name else f"the condition of {part.name}"
+        for part in {one.name: one for one in (query, *plain_parts(query))}.values()
+        if part.where is not None
+    ]
+    sql += [f"the derived column {column}" for column in spec.tables[query.table].derive]
+    if not sql or query.is_empirical:
+        return None
+    return (
+        f"{query.name}: that {' and '.join(sql)} can be evaluated on each row by itself; no SQL is "
+        "read by a verifier, and the guarantee rests on it"
+    )
 
 
 def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-specific"]:

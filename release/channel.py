@@ -153,6 +153,9 @@ MOST_ROWS = 1000
 MOST_ENTRIES = 10_000
 """Comparisons of masses in a linear program; with neighbours 1 apart three times as many."""
 
+MOST_UNSEEN = 21
+"""The most answers whose channel is a program of ``MOST_ENTRIES`` whatever the differences are."""
+
 LEAST_UNSEEN = Fraction(1, 1000)
 """The least ε at which a channel can be made whatever the differences are."""
 
@@ -165,13 +168,18 @@ def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
     return domain.is_line and domain.size <= MOST_ROWS and loss in list(COST_POWERS)
 
 
+def has_order(domain: AnswerDomain | JointDomain) -> bool:
+    """Whether some part of an answer has a least and a largest value."""
+    return any(part.is_line for part in domain.parts)
+
+
 def channel_unseen(domain: AnswerDomain | JointDomain, loss: object, guarantee: Guarantee) -> bool:
     """Whether ``best`` is a channel where differences are confidential; nothing hangs on them.
 
     So small that a program takes all differences, so that no other mechanism loses less.
     """
     known = guarantee.definition is not Definition.PROBABILISTIC or guarantee.delta == 0
-    few = domain.size**3 <= MOST_ENTRIES
+    few = domain.size <= MOST_UNSEEN
     return channel_fits(domain, loss) and few and known and guarantee.epsilon >= LEAST_UNSEEN
 
 

@@ -3,11 +3,14 @@
 ``best`` takes the family that loses least under the spec's own loss and a uniform prior over the
 answers, and its notes say what the others lose. Only public things enter: the declared domain, the
 promise, the loss, and differences that follow from the declaration. Of differences seen in a table
-nothing may show in the choice, for the name of the mechanism is public; there ``best`` is a channel
-where it provably loses no more than any other whatever the differences are, else modular noise.
+nothing may show in the choice, for the name of the mechanism is public; there the domain, the loss
+and the guarantee alone decide what ``best`` is.
 
 On answers without an end to wrap round (circles, categories) no channel loses less than modular
 noise: the mean of a channel's translates keeps what it keeps and loses as much, and is modular.
+
+On answers in order, modular noise can publish the one end of the domain for the other. A mean over
+all true answers hides that, so ``best`` never takes it there: the spec has to name it.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from release.channel import (
     answer_costs,
     channel_fits,
     channel_unseen,
+    has_order,
     line_pairs,
 )
 from release.errors import DesignError
@@ -50,6 +54,11 @@ BEST, MODULAR_NOISE, CHANNEL = "best", "modular", "channel"
 OURS = (MODULAR_NOISE, CHANNEL)
 """The families of which one is as good as any other."""
 
+WRAPS = (
+    "only modular noise is left for these answers, which can publish the one end of an order for "
+    "the other; write mechanism: modular to accept that"
+)
+
 _MOST_COMPARED = 256
 """Baselines that have to be searched for are compared up to this many answers."""
 
@@ -71,6 +80,11 @@ class Asked:
     def is_line(self) -> bool:
         """Whether channels apply: answers in order, and a loss of answers rather than of noise."""
         return channel_fits(self.domain, self.loss_name) and bool(self.differences.apart)
+
+    @property
+    def wraps(self) -> bool:
+        """Whether modular noise can publish the one end of an order for the other."""
+        return has_order(self.domain)
 
     @cached_property
     def problem(self) -> ChannelProblem:
@@ -99,7 +113,7 @@ class ChosenChannel:
     objective: Fraction
     lower_bound: Fraction
     solver: str
-    settled: bool
+    is_named: bool = False
     notes: tuple[str, ...] = ()
     compared: tuple[tuple[str, Fraction], ...] = ()
     bound_proved: bool = True
@@ -115,8 +129,11 @@ class ChosenChannel:
         return line_pairs(self.channel.answers, self.differences.apart or ())
 
     def is_within(self, gap: Fraction = GAP) -> bool:
-        """Whether no other can lose less by more than ``gap``, or this family was asked for."""
-        return self.settled or self.gap <= max(gap * self.objective, Fraction(1, 10**9))
+        """Whether no other can lose less by more than the share ``gap``.
+
+        Of a baseline that the spec names nothing is claimed, so nothing is asked.
+        """
+        return self.is_named or self.gap <= max(gap * self.objective, Fraction(1, 10**9))
 
 
 Chosen: TypeAlias = Design | ChosenChannel
@@ -155,21 +172,52 @@ def choose(asked: Asked, mechanism: str = BEST, solvers: Solvers | None = None) 
     using = solvers or Solvers()
     if mechanism != BEST:
         return _made(asked, mechanism, using)
-    found, failed = compare(asked, using)
-    if not found:
-        raise DesignError(failed[0][1])
-    name, winner = min(found.items(), key=lambda pair: pair[1].objective)
-    order = sorted(found.items(), key=lambda pair: pair[1].objective)
-    compared = tuple((other, made.objective) for other, made in order)
-    return replace(winner, notes=(*winner.notes, _told(name, found)), compared=compared)
+    found, failed = compare(asked, using, tuple(candidates(asked)))
+    return best_of(asked, found, failed)
+
+
+def best_of(
+    asked: Asked, found: dict[str, Chosen], failed: Sequence[tuple[str, str]] = ()
+) -> Chosen:
+    """The candidate that loses least of those ``found``, with the bound that holds for all.
+
+    Raises:
+        DesignError: there is none; ``failed`` says why.
+    """
+    eligible = set(candidates(asked))
+    order = sorted(
+        ((name, made) for name, made in found.items() if name in eligible),
+        key=lambda pair: pair[1].objective,
+    )
+    if not order:
+        raise DesignError(failed[0][1] if failed else WRAPS)
+    name, winner = order[0]
+    # A bound of all channels is one of every family. Without an order, that of modular noise is.
+    bounding = found.get(CHANNEL if asked.wraps else MODULAR_NOISE)
+    bound = Fraction(0) if bounding is None else min(bounding.lower_bound, winner.objective)
+    return replace(
+        winner,
+        is_named=False,
+        lower_bound=bound,
+        bound_proved=bounding is None or bounding.bound_proved,
+        notes=(*winner.notes, _told(name, order)),
+        compared=tuple((other, made.objective) for other, made in order),
+    )
 
 
 def family_of(asked: Asked, mechanism: str, *, seen: bool) -> str:
-    """The family that the spec names; where ``best`` may hang on nothing ``seen``, what it is."""
+    """The family that the spec names; where ``best`` may hang on nothing ``seen``, what it is.
+
+    Raises:
+        DesignError: ``best`` would be modular noise on answers in order.
+    """
     if mechanism != BEST or not seen:
         return mechanism
-    by_channel = channel_unseen(asked.domain, asked.loss_name, asked.guarantee)
-    return CHANNEL if by_channel else MODULAR_NOISE
+    if channel_unseen(asked.domain, asked.loss_name, asked.guarantee):
+        return CHANNEL
+    if asked.wraps:
+        raise DesignError(WRAPS)
+    return MODULAR_NOISE
 
 
 def compare(
@@ -192,8 +240,14 @@ def compare(
     return found, failed
 
 
+def candidates(asked: Asked) -> Iterator[str]:
+    """The families that ``best`` may take."""
+    wrapping = (MODULAR_NOISE, *MODULAR, *MODULAR_WITH_DELTA) if asked.wraps else ()
+    return (name for name in families(asked) if name not in wrapping)
+
+
 def families(asked: Asked) -> Iterator[str]:
-    """The families that can answer the query."""
+    """The families that can answer the query, those that only a spec may name among them."""
     yield MODULAR_NOISE
     if isinstance(asked.domain, JointDomain):
         return
@@ -214,11 +268,10 @@ def families(asked: Asked) -> Iterator[str]:
     yield from filter(quick, MODULAR_WITH_DELTA if with_delta else ())
 
 
-def _told(name: str, found: dict[str, Chosen]) -> str:
+def _told(name: str, order: Sequence[tuple[str, Chosen]]) -> str:
     """Which won and by how much."""
-    order = sorted(found.items(), key=lambda pair: pair[1].objective)
     losses = ", ".join(f"{other} {_short(made.objective)}" for other, made in order)
-    won = f"best of {len(found)} by {order[0][1].loss.name} loss: {losses}"
+    won = f"best of {len(order)} by {order[0][1].loss.name} loss: {losses}"
     if len(order) == 1 or order[0][1].objective == 0:
         return won
     second = order[1]
@@ -251,7 +304,7 @@ def _made(asked: Asked, name: str, solvers: Solvers) -> Chosen:
             bound_proved=True,
             solver="none",
             notes=told,
-            settled=True,
+            is_named=True,
         )
     return _as_chosen(asked, made, f"baseline {name}", objective, told)
 
@@ -272,7 +325,7 @@ def _as_chosen(
         objective=objective,
         lower_bound=Fraction(0),
         solver="none",
-        settled=True,
+        is_named=True,
         notes=notes,
     )
 
@@ -283,16 +336,20 @@ def _channel(asked: Asked, solvers: Solvers) -> ChosenChannel:
             f"a channel needs at most {MOST_ROWS} answers in order, and a loss of answers"
         )
     found = solvers.channel(asked.problem)
-    notes = found.notes
+    notes, bound = found.notes, found.lower_bound
     if found.problem.guarantee != asked.guarantee:
         notes = (*notes, "made for the pure promise, which implies this one")
+        # What keeps the weaker promise may lose less than anything that keeps the pure one.
+        bound = min(found.objective, solvers.channel(_relaxed(asked)).lower_bound)
     chosen = _as_chosen(asked, found.channel, found.method, found.objective, notes)
-    return replace(
-        chosen,
-        lower_bound=found.lower_bound,
-        solver=found.solver,
-        settled=found.by_theorem or bool(found.notes),
-    )
+    return replace(chosen, lower_bound=bound, solver=found.solver, is_named=False)
+
+
+def _relaxed(asked: Asked) -> ChannelProblem:
+    """The approximate problem that every channel which keeps the promise solves as well."""
+    delta = max(asked.guarantee.delta, _LEAST_DELTA)
+    weaker = Guarantee(Definition.APPROXIMATE, asked.guarantee.epsilon, delta)
+    return replace(asked.problem, guarantee=weaker)
 
 
 def noise_of(made: Chosen) -> Law | Channel:

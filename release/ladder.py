@@ -75,8 +75,8 @@ class Design:
     bound_proved: bool
     solver: str
     notes: tuple[str, ...] = ()
-    settled: bool = False
-    """Whether this family was asked for, whatever others lose."""
+    is_named: bool = False
+    """Whether it is a baseline that the spec names, of which nothing is claimed."""
     compared: tuple[tuple[str, Fraction], ...] = ()
     """What each family that was looked at loses, where several were."""
 
@@ -88,9 +88,10 @@ class Design:
     def is_within(self, gap: Fraction = GAP) -> bool:
         """Whether no law can lose less by more than the share ``gap``.
 
-        A difference of a billionth of the cheapest error counts as none, whatever the loss is.
+        A difference of a billionth of the cheapest error counts as none, whatever the loss is. Of a
+        baseline that the spec names nothing is claimed, so nothing is asked.
         """
-        return self.settled or self.gap <= max(gap * self.objective, self.loss.least / 10**9)
+        return self.is_named or self.gap <= max(gap * self.objective, self.loss.least / 10**9)
 
 
 def design(

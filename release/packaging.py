@@ -12,6 +12,7 @@ from typing import Any
 import rfc8785
 import yaml
 
+from release.agreement import rests_on
 from release.answers import AnswerDomain, Topology
 from release.domains import Levels, plain_answers
 from release.exact import format_exact
@@ -25,13 +26,13 @@ from release.spec import (
     answer_domain,
     plain_parts,
 )
+from release.unfinished import TODO
 
 DATAPACKAGE, REGISTRY = "datapackage.json", "registry.yaml"
 
 MOST_LABELS = 10_000
 """Longer lists of labels or edges are left out of descriptions; release.json has the domain."""
 
-_TODO = "TODO(curator)"
 
 _PROFILE = "https://datapackage.org/profiles/2.0/"
 
@@ -139,6 +140,12 @@ def _table_schema(query: Query) -> dict[str, Any]:
     return schema
 
 
+def _worst_case(spec: Spec) -> str:
+    rests = any(rests_on(spec, query) is not None for query in spec.released)
+    told = "for every table of the declared domain"
+    return f"{told}, provided that its conditions look at one row at a time" if rests else told
+
+
 _VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic": "Custom"}
 
 
@@ -147,7 +154,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     guarantee = record.guarantee
     details = (
         f"{guarantee.definition} differential privacy of the whole release, "
-        + ("for every table of the declared domain" if guarantee.kind == "worst-case" else "")
+        + (_worst_case(spec) if guarantee.kind == "worst-case" else "")
         + ("for the neighbours of this very table" if guarantee.kind != "worst-case" else "")
     )
     if guarantee.definition == "probabilistic":
@@ -158,10 +165,10 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "data_curators": [record.curator],
             "intended_use": record.purpose,
             "data_product_type": "tables of noisy answers (Parquet)",
-            "data_product_region": _TODO,
+            "data_product_region": TODO,
             "description": _described(record),
             "publication_date": record.published,
-            "data_product_sector": _TODO,
+            "data_product_sector": TODO,
         },
         "dp_variant": {
             "variant_name": _VARIANTS[guarantee.definition],
@@ -178,11 +185,11 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "model_name": "Central",
             "model_name_details": "the curator holds the confidential table and adds the noise",
             "actors": f"{record.curator} (curator), auditors, the public",
-            "release_type": _TODO,
+            "release_type": TODO,
             "release_type_details": f"period {record.period}, budget scope {record.ledger.scope}",
-            "data_source_type": _TODO,
+            "data_source_type": TODO,
             "data_source_type_details": ", ".join(spec.tables),
-            "access_type": _TODO,
+            "access_type": TODO,
             "access_type_details": f"licence {record.licence}",
         },
         "accounting": {
@@ -197,7 +204,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
         "administrative": {
             "sources": [record.contact],
             "notes": f"made by dp-release {record.software.dp_release}",
-            "registry_authors": [_TODO],
+            "registry_authors": [TODO],
         },
     }
     text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)

@@ -35,6 +35,7 @@ from release.reading import SpecFile, read_spec
 from release.sampling import RandomBytes, add_noise, draw_answers
 from release.signing import read_key
 from release.spec import Query, SqlQuery, answer_domain
+from release.unfinished import check_finished
 from release.verify import Verdict, verify
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def run_release(
     """
     chosen = options or Options()
     spec_file = step("spec", read_spec, spec_path, chosen.period)
+    check_finished(spec_file.spec)
     kind: Literal["RELEASE", "TEST"] = "RELEASE" if test_source is None else "TEST"
     about = About(kind, published or today())
     with step("check", open_publication, out, spec_file, kind, chosen.key) as publication:

@@ -240,6 +240,8 @@ _PLAN_COLUMNS = [
     "mechanism",
     "exact",
     "mean error",
+    "at lowest",
+    "at highest",
     "95 in 100",
     "loss",
     "charge ε",
@@ -254,7 +256,9 @@ def _print_plan(spec_file: SpecFile, made: Plan, left: tuple[Fraction, Fraction]
     caps = format_exact(made.cap_epsilon), format_exact(made.cap_delta)
     typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}")
     if made.is_over:
-        typer.echo("over the budget of the spec: a run would be refused")
+        typer.echo("a run would be refused: over the budget of the spec")
+    for told in made.refusals:
+        typer.echo(f"a run would be refused: {told}")
     if left is not None:
         scope = spec_file.spec.budget.scope
         typer.echo(
@@ -289,6 +293,7 @@ def _row(one: QueryPlan, candidate: Candidate) -> list[str]:
         f"{candidate.mechanism}{' *' if chosen else ''}",
         f"{float(accuracy.p_exact):.3f}",
         _short(Fraction(accuracy.mean_absolute)),
+        *(("-", "-") if candidate.ends is None else map(_short, candidate.ends)),
         "-" if candidate.within is None else f"±{candidate.within}",
         _short(candidate.objective),
         format_exact(one.charge.epsilon) if chosen else "",
@@ -404,6 +409,7 @@ def _plain_plan(
         "delta": format_exact(made.delta),
         "cap": {"epsilon": format_exact(made.cap_epsilon), "delta": format_exact(made.cap_delta)},
         "over_budget": made.is_over,
+        "refusals": list(made.refusals),
         "left": None
         if left is None
         else {"epsilon": format_exact(left[0]), "delta": format_exact(left[1])},
@@ -425,6 +431,8 @@ def _plain_plan(
                         "loss": float(candidate.objective),
                         "p_exact": candidate.accuracy.p_exact,
                         "mean_absolute": candidate.accuracy.mean_absolute,
+                        "at_lowest": _at(candidate.ends, 0),
+                        "at_highest": _at(candidate.ends, 1),
                         "within_95": candidate.within,
                     }
                     for candidate in (one.chosen, *one.others)
@@ -433,6 +441,10 @@ def _plain_plan(
             for one in made.queries
         ],
     }
+
+
+def _at(ends: tuple[Fraction, Fraction] | None, place: int) -> float | None:
+    return None if ends is None else float(ends[place])
 
 
 def _print_json(plain: dict[str, Any]) -> None:

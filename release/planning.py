@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from release.accuracy import radius_of
+from release.accuracy import error_at_ends, radius_of
 from release.agreement import accuracy_of, channel_accuracy
 from release.answers import AnswerDomain, JointDomain
 from release.charge import Charge, charge_of, touched_cells
@@ -29,12 +29,14 @@ from release.choice import (
     Chosen,
     ChosenChannel,
     Solvers,
+    best_of,
+    candidates,
     choose,
     compare,
     family_of,
     noise_of,
 )
-from release.designing import asked_of
+from release.designing import asked_of, refusal
 from release.errors import DesignError, SpecError
 from release.exact import parse_exact
 from release.guarantee import Definition, Differences, Guarantee
@@ -44,6 +46,7 @@ from release.queries import differences_without_data, structural_differences
 from release.queries.differences import seen_differences
 from release.search import least
 from release.spec import Mechanism, Query, SqlQuery, answer_domain
+from release.unfinished import TODO, unfinished
 
 if TYPE_CHECKING:
     from release.reading import SpecFile
@@ -62,13 +65,16 @@ class Candidate:
     """One mechanism for a query: what a reader can expect of an answer, under a uniform prior.
 
     ``within`` is the least w for which an answer is at most w codes off in 95 of 100; None where
-    the answers have no distances. ``objective`` is the loss that the spec asks for.
+    the answers have no distances. ``ends`` is the mean absolute error, in codes, where the true
+    answer is the lowest and where it is the highest, which no mean over all answers shows; None
+    where the answers have no order. ``objective`` is the loss that the spec asks for.
     """
 
     mechanism: str
     made: Chosen
     accuracy: Accuracy
     within: int | None
+    ends: tuple[Fraction, Fraction] | None
 
     @property
     def objective(self) -> Fraction:
@@ -99,11 +105,25 @@ class Plan:
     delta: Fraction
     cap_epsilon: Fraction
     cap_delta: Fraction
+    unfinished: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:
         """Whether a run would be refused for its budget."""
         return self.epsilon > self.cap_epsilon or self.delta > self.cap_delta
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why a run would be refused, but for its budget: what is unfinished, what is not best.
+
+        Of differences that are still to be seen in a table nothing is known, so nothing is said.
+        """
+        known = (one for one in self.queries if one.assumed is None)
+        told = (refusal(one.query, one.chosen.made) for one in known)
+        return (
+            *(f"{field}: says {TODO}; write what is meant" for field in self.unfinished),
+            *(one for one in told if one is not None),
+        )
 
 
 def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
@@ -125,6 +145,7 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
         sum((one.delta for one in charged), Fraction(0)),
         spec_file.spec.budget.epsilon,
         spec_file.spec.budget.delta,
+        unfinished(spec_file.spec),
     )
 
 
@@ -184,7 +205,7 @@ def mechanism_of(
     made = found or {}
     family = family_of(asked, query.mechanism.value, seen=query.is_empirical)
     if made and family == BEST:
-        return min(made.values(), key=lambda one: one.objective)
+        return best_of(asked, made)
     return made.get(family) or choose(asked, family, solvers)
 
 
@@ -201,7 +222,9 @@ def candidate(name: str, made: Chosen, domain: AnswerDomain | JointDomain) -> Ca
         accuracy = channel_accuracy(made.channel)
     else:
         accuracy = accuracy_of(made.law, domain.parts)
-    return Candidate(name, made, accuracy, radius_of(noise_of(made), domain))
+    noise = noise_of(made)
+    ends = error_at_ends(noise, domain)
+    return Candidate(name, made, accuracy, radius_of(noise, domain), ends)
 
 
 @dataclass(frozen=True)
@@ -327,10 +350,9 @@ def ours(query: Query, asked: Asked, solvers: Solvers) -> Chosen:
     """What the release would take, without looking at the baselines, none of which is better."""
     if query.mechanism is not Mechanism.BEST or query.is_empirical:
         return mechanism_of(query, asked, solvers)
-    found, failed = compare(asked, solvers, OURS)
-    if not found:
-        raise DesignError(failed[0][1])
-    return min(found.values(), key=lambda one: one.objective)
+    ours = [name for name in candidates(asked) if name in OURS]
+    found, failed = compare(asked, solvers, ours)
+    return best_of(asked, found, failed)
 
 
 @dataclass(frozen=True)

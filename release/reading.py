@@ -15,10 +15,18 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from release.channel import MOST_ROWS, channel_fits
+from release.channel import (
+    LEAST_UNSEEN,
+    MOST_ROWS,
+    MOST_UNSEEN,
+    channel_fits,
+    channel_unseen,
+    has_order,
+)
 from release.contract import Contract, OnViolation, read_contract
 from release.domains import MAX_ANSWERS, Model, Nominal
 from release.errors import SpecError, listed, unknown_name
+from release.exact import format_exact
 from release.formats import unread
 from release.keys import declared_keys
 from release.losses import table_loss
@@ -423,7 +431,10 @@ def _check_mechanism(at: str, query: Query) -> None:
     """See to it that the mechanism that is named fits the answers and the promise."""
     named, domain = query.mechanism, answer_domain(query)
     at = f"{at}.mechanism"
-    if named in {Mechanism.BEST, Mechanism.MODULAR} or query.guarantee is None:
+    if named is Mechanism.MODULAR or query.guarantee is None:
+        return
+    if named is Mechanism.BEST:
+        _check_reach(at, query)
         return
     if len(domain.parts) > 1:
         raise SpecError(at, f"{named.value!r} answers one query; a tuple takes best or modular")
@@ -431,12 +442,44 @@ def _check_mechanism(at: str, query: Query) -> None:
         raise SpecError(
             at,
             f"{named.value!r} needs at most {MOST_ROWS} answers in order, and the loss "
-            "error_rate, absolute or squared; write best",
+            "error_rate, absolute or squared; declare these, or write modular",
         )
     if named in _NEED_DELTA and query.guarantee.delta == 0:
         raise SpecError(at, f"{named.value!r} needs delta above 0; write best")
     if query.guarantee.epsilon == 0 and named is not Mechanism.CHANNEL:
         raise SpecError(at, f"{named.value!r} needs epsilon above 0; write best")
+
+
+def _check_reach(at: str, query: Query) -> None:
+    """Refuse ``best`` where it could only be modular noise on answers in order.
+
+    Such noise can publish the one end of the domain for the other, which a curator has to have
+    asked for by its name. Only public fields decide, so nothing confidential is read before.
+    """
+    domain = answer_domain(query)
+    if not has_order(domain):
+        return
+    accepted = "or write mechanism: modular, which can publish one end of the domain for the other"
+    if len(domain.parts) > 1:
+        raise SpecError(
+            at,
+            "best has no noise for tuples with a part in order; publish the parts each by itself, "
+            f"{accepted}",
+        )
+    if not channel_fits(domain, query.loss):
+        raise SpecError(
+            at,
+            f"best reaches {MOST_ROWS:,} answers in order with the loss error_rate, absolute or "
+            f"squared, and here are {domain.size:,}; declare a smaller domain or such a loss, "
+            f"{accepted}",
+        )
+    if query.is_empirical and not channel_unseen(domain, query.loss, query.promised.to_guarantee()):
+        raise SpecError(
+            at,
+            f"best reaches {MOST_UNSEEN} answers in order under differences: empirical, for pure "
+            f"or approximate promises of epsilon {format_exact(LEAST_UNSEEN)} or more; write "
+            f"mechanism: channel, or differences: structural, {accepted}",
+        )
 
 
 def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:

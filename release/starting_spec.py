@@ -295,7 +295,7 @@ queries:
     by: []      # one answer for the whole table; or columns that have keys
     # CHOOSE: the domain declares which answers there are, and others are clamped to it; safe are
     #   bounds that are known without the table, never read from it.
-    domain: {ordered: {min: 0, max: 1000}}
+    domain: {ordered: {min: 0, max: 999}}
     # CHOOSE: differences are what one unit can change; safe is structural, which holds for every
     #   table of this spec, while empirical is found in this table and holds for this one only.
     differences: structural

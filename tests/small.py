@@ -11,7 +11,20 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 
+from release.provenance import Trust
+from release.required import Required
+from release.verify import Verdict
+
 Row = dict[str, Any]
+
+UNSIGNED = Trust(require=Required.NONE)
+"""What is asked of a release that no ledger signs."""
+
+
+def lacks_only_a_signature(verdict: Verdict) -> bool:
+    """Whether all of an unsigned release could be checked but who published it."""
+    return [told.split(":")[0] for told in verdict.unopened] == ["who published this"]
+
 
 # What occurs nowhere but in a confidential table: no word of those that Prefect makes names of
 # (there is a zebra among them), and no number so short that a time or an identifier may hold it.
@@ -143,7 +156,7 @@ def part(name: str, kind: str, **fields: Any) -> dict[str, Any]:
 
 
 def joint(*names: str, **fields: Any) -> dict[str, Any]:
-    """A tuple of the named parts."""
-    plain = query("count") | {"kind": "tuple", "of": list(names)} | fields
+    """A tuple of the named parts; parts in order need their noise to be named."""
+    plain = query("count") | {"kind": "tuple", "of": list(names), "mechanism": "modular"} | fields
     del plain["domain"]
     return plain

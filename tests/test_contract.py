@@ -42,6 +42,7 @@ QUERIES = [
         by=["place"],
         clamp=[-100, 100],
         domain={"levels": {"low": -100, "high": 100, "count": 200}},
+        mechanism="modular",
     ),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
+from release.answers import Topology
 from release.channel import Channel
 from release.choice import Solvers, compare, noise_of
 from release.comparing import kept_at_equal_loss, losses_by_epsilon, side_by_side
@@ -30,7 +32,7 @@ from release.planning import (
     split_budget,
 )
 from release.reading import SpecFile, read_spec
-from tests.small import Small, query
+from tests.small import Small, joint, part, query
 from tests.test_cli import run
 
 Capture: TypeAlias = pytest.CaptureFixture[str]
@@ -81,6 +83,62 @@ def brute_within(one: QueryPlan) -> float:
 def test_intervals_hold_in_95_of_100(tmp_path: Path) -> None:
     for one in make_plan(spec_of(tmp_path, *QUERIES)).queries:
         assert brute_within(one) >= 0.95 - 1e-12
+
+
+def test_errors_at_the_ends_are_those_of_their_rows(tmp_path: Path) -> None:
+    """Of every mechanism of the plan, row by row; circles and categories have no ends."""
+    places = {"nominal": ["a", "b", "c"]}
+    tuples = [
+        part("one", "count", by=["day"]),
+        part("two", "mode", by=["day"]),
+        part("three", "mode", of="place", domain=places, by=["day"]),
+        joint("one", "two", "three", name="all_three", by=["day"], differences="structural"),
+    ]
+    plan = make_plan(spec_of(tmp_path, *QUERIES, *tuples))
+    for one in plan.queries:
+        parts = one.asked.domain.parts
+        for candidate in (one.chosen, *one.others):
+            if one.query.kind == "mode":
+                assert candidate.ends is None
+                continue
+            noise = noise_of(candidate.made)
+            rows = (noise if isinstance(noise, Channel) else Channel.of_law(noise)).to_floats()
+            sizes = [part.size for part in parts]
+            answers = list(product(*map(range, sizes)))
+            assert candidate.ends is not None
+            for end, place in zip(candidate.ends, (0, -1), strict=True):
+                wanted = 0.0
+                for published, mass in zip(answers, rows[place], strict=True):
+                    for code, true, one_part in zip(published, answers[place], parts, strict=True):
+                        apart = abs(code - true)
+                        if one_part.topology is Topology.CYCLIC:
+                            apart = min(apart, one_part.size - apart)
+                        if one_part.topology is Topology.NOMINAL:
+                            apart = min(apart, 1)
+                        wanted += mass * apart
+                assert float(end) == pytest.approx(wanted)
+
+
+def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None:
+    """Modular noise is near on average and far off at the ends, where most counts are."""
+    wide = {"ordered": {"min": 0, "max": 999}}
+    counted = query("count", differences="structural", domain=wide, loss="absolute")
+    path = Small([], [counted], max_rows_per_unit=1).write(tmp_path)
+    status, printed, _ = run(capsys, "plan", path, "--json")
+    assert status == 0
+    (plan,) = json.loads(printed)["queries"]
+    families = {one["mechanism"]: one for one in plan["candidates"]}
+    assert plan["mechanism"] == "channel"
+    assert families["channel"]["at_lowest"] < 1
+    assert families["channel"]["at_highest"] < 1
+    assert float(families["modular"]["mean_absolute"]) < 2
+    assert families["modular"]["at_lowest"] > 200
+    lines = run(capsys, "plan", path)[1].splitlines()
+    assert re.search(r"mean error  at lowest  at highest", lines[0])
+    (modular,) = (line for line in lines if line.lstrip().startswith("modular"))
+    assert modular.split()[3:5] == [
+        f"{families['modular'][end]:.4g}" for end in ("at_lowest", "at_highest")
+    ]
 
 
 def test_both_ends_of_what_will_be_seen_are_shown(tmp_path: Path) -> None:
@@ -152,13 +210,15 @@ def test_a_split_is_as_good_as_the_best_of_many(
     for one in shares:
         ((_, asked),) = possible(spec_file, one.query)
         curve = []
-        for part in range(1, 60):
-            promise = Guarantee(asked.guarantee.definition, Fraction(part, 20) / cells, Fraction(0))
+        for steps in range(1, 60):
+            promise = Guarantee(
+                asked.guarantee.definition, Fraction(steps, 20) / cells, Fraction(0)
+            )
             made = ours(one.query, type(asked)(**{**vars(asked), "guarantee": promise}), Solvers())
             curve.append(float(one.weight * made.objective))
         losses.append(curve)
-    for part in range(1, 60):
-        best = min(best, losses[0][part - 1] + losses[1][59 - part])
+    for steps in range(1, 60):
+        best = min(best, losses[0][steps - 1] + losses[1][59 - steps])
     assert total <= best * 1.01
 
 

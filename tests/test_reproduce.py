@@ -152,7 +152,8 @@ def test_figure_14_takes_any_guarantee_and_name_of_a_spec(tmp_path: Path) -> Non
     text = TABLE.read_text("utf-8").replace("path: ", f"path: {TABLE.parent}/")
     text = text.replace(
         'guarantee: {definition: pure, epsilon: "1"}',
-        'guarantee: {definition: approximate, epsilon: "0", delta: "0.2"}\n    loss: absolute',
+        'guarantee: {definition: approximate, epsilon: "0", delta: "0.2"}\n    loss: absolute\n'
+        "    mechanism: modular",
         1,
     )
     odd = tmp_path / "a](x) $_$b$ # h.yaml"

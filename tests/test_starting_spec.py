@@ -109,7 +109,7 @@ def test_the_placeholders_are_on_the_safe_side() -> None:
     assert isinstance(query, CountQuery)
     assert isinstance(query.domain, Ordered)
     assert query.of == "household_id"
-    assert (query.domain.ordered.min, query.domain.ordered.max) == (0, 1000)
+    assert (query.domain.ordered.min, query.domain.ordered.max) == (0, 999)
     assert query.differences is Source.STRUCTURAL
     assert query.promised.to_guarantee().definition.value == "pure"
     assert query.mechanism is Mechanism.BEST

@@ -97,8 +97,7 @@ class ChannelProblem:
 class ChannelDesign:
     """A proved channel, and an exact lower bound of the loss of every one that keeps the promise.
 
-    ``method`` says how it was found. ``by_theorem`` tells that a theorem has part in the bound,
-    which is sharp then, up to rounding. ``notes`` say what is not proved.
+    ``method`` says how it was found. ``notes`` say what is not proved.
     """
 
     problem: ChannelProblem
@@ -106,7 +105,6 @@ class ChannelDesign:
     objective: Fraction
     lower_bound: Fraction
     method: str
-    by_theorem: bool = False
     solver: str = "none"
     notes: tuple[str, ...] = ()
 

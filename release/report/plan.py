@@ -29,6 +29,7 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
             "cap_delta": format_exact(plan.cap_delta),
             "over": plan.is_over,
             "odds": odds(plan.epsilon),
+            "refusals": plan.refusals,
         },
         left=None if left is None else [_signed(one) for one in left],
         after=None
@@ -72,11 +73,14 @@ def _planned(place: int, one: QueryPlan) -> dict[str, Any]:
     }
 
 
-def _row(candidate: Candidate) -> dict[str, str]:
+def _row(candidate: Candidate) -> dict[str, Any]:
     return {
         "mechanism": candidate.mechanism,
         "exact": f"{float(candidate.accuracy.p_exact):.3f}",
         "mean": f"{float(candidate.accuracy.mean_absolute):.4g}",
+        "ends": ["-", "-"]
+        if candidate.ends is None
+        else [f"{float(end):.4g}" for end in candidate.ends],
         "within": "-" if candidate.within is None else f"±{candidate.within}",
         "loss": f"{float(candidate.objective):.4g}",
     }
