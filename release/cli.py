@@ -21,6 +21,7 @@ from release import ledger_cli, operations_cli, plan_cli, report_cli
 from release.errors import ReleaseError, SpecError
 from release.exact import parse_exact
 from release.plan_cli import PeriodOption, named_period
+from release.required import Required
 from release.version import VERSION
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def parse_gap(text: str) -> Fraction:
 
 
 @app.command()
-def verify(
+def verify(  # noqa: PLR0913 - one for each thing that an auditor brings along
     public: Annotated[Path, typer.Argument(help="The public folder of a release.")],
     auditor: Annotated[
         Path | None,
@@ -221,11 +222,14 @@ def verify(
     since: Annotated[
         Path | None, typer.Option(help="An older checkpoint that the ledger has to agree with.")
     ] = None,
+    require: operations_cli.Require = Required.SIGNATURE,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Check a release without the confidential data: what is proved, tested, only asserted.
 
-    Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor
+    Exit status 3 where a law could not be opened, or no signature could be checked.
+
+    Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
     """
     from release.provenance import Trust
     from release.signing import read_public_key
@@ -236,7 +240,7 @@ def verify(
     keys = tuple(read_public_key(text) for text in trust or ())
     if auditor is not None and not (auditor / "openings.json").exists():
         auditor = auditor / public.resolve().name
-    verdict = check(public, auditor, Trust(ledger, keys, since))
+    verdict = check(public, auditor, Trust(ledger, keys, since, require))
     if as_json:
         typer.echo(json.dumps(_plain(verdict), ensure_ascii=False))
     else:
@@ -302,7 +306,7 @@ def print_verdict(verdict: Verdict) -> None:
         ("Tested", verdict.tested),
         ("Only asserted", verdict.asserted),
         ("Left out of the release", verdict.withheld),
-        ("Not opened, for want of a half, a key or a ledger", verdict.unopened),
+        ("Not seen, for want of a half, a key, a ledger or a signature", verdict.unopened),
     ):
         if items:
             typer.echo(f"{title}:")

@@ -25,6 +25,7 @@ from release.agreement import (
     epsilon_everywhere,
     guarantee_kind,
     limits,
+    rests_on,
     withheld,
 )
 from release.answers import Codes
@@ -233,6 +234,7 @@ class _Writer:
                 codes,
                 None if instance else law_json,
                 () if instance else result.design.compared,
+                rests_on(spec, query),
             )
         )
 

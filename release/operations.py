@@ -23,6 +23,7 @@ from release.ledger import read_ledger, replay
 from release.pipeline import Options, Published, Step, auditor_half, call, run_release
 from release.provenance import Trust
 from release.publication import LEDGER, Publication, open_ledger
+from release.required import Required
 from release.schedule import CaughtUp, OnePeriod, Schedule, catch_up
 from release.signing import read_key
 from release.stores import Store, check_witness, deliver, deliver_ledger
@@ -197,7 +198,13 @@ def settle_and_tell(place: Place, journal: Journal) -> None:
         journal.tell(Code.SETTLED if became in SETTLED else Code.REFUSED, release_id=name)
 
 
-def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, str], ...]:
+IN_PART = "verified as far as the given halves allow"
+"""What is said of a release of which not everything could be seen."""
+
+
+def verify_each(
+    out: Path, elsewhere: FanOut | None = None, require: Required = Required.SIGNATURE
+) -> tuple[tuple[str, str], ...]:
     """Verify every release of an output folder; by name ``verified``, ``as far as …`` or why not.
 
     Where the work leaves this machine, so do only the paths of public halves.
@@ -211,7 +218,8 @@ def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, 
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
     names = public_names(out)
-    verify_one = partial(_verdict, out.resolve(), ledger, not fan.leaves)
+    trust = Trust(ledger, require=require)
+    verify_one = partial(_verdict, out.resolve(), trust, not fan.leaves)
     standing = [name for name in names if name not in withdrawn]
     found = dict(zip(standing, fan.map(verify_one, standing), strict=True))
     told = {name: found.get(name, "withdrawn") for name in names}
@@ -221,8 +229,7 @@ def verify_each(out: Path, elsewhere: FanOut | None = None) -> tuple[tuple[str, 
     )
 
 
-def _verdict(out: Path, ledger: Path | None, confidential: bool, name: str) -> str:
+def _verdict(out: Path, trust: Trust, confidential: bool, name: str) -> str:
     public = out / "public" / name
     half = auditor_half(public) if confidential else None
-    verdict = verify(public, half, Trust(ledger))
-    return "verified" if verdict.complete else "verified as far as the given halves allow"
+    return "verified" if verify(public, half, trust).complete else IN_PART

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from release.errors import ReleaseError, SpecError
+from release.required import Required
 
 if TYPE_CHECKING:
     from release.fanout import FanOut
@@ -58,6 +59,9 @@ DelayDays = Annotated[
 ]
 Attempts = Annotated[
     int, typer.Option("--attempts", min=1, help="Charges for one period before it is left out.")
+]
+Require = Annotated[
+    Required, typer.Option("--require", help="What has to be signed: the release, or nothing.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -256,22 +260,29 @@ def today_in(zone: str) -> datetime.date:
 
 
 def verify_all(
-    out: Out, jobs: Jobs = None, scheduler: Scheduler = None, as_json: AsJson = False
+    out: Out,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    require: Require = Required.SIGNATURE,
+    as_json: AsJson = False,
 ) -> None:
     """Verify every release of OUT: with the ledger, and the auditor's half where it is there.
 
-    A cluster needs to see OUT under the same path, and is given the public halves only.
+    A cluster needs to see OUT under the same path, and is given the public halves only. Exit
+    status 3 where one could be verified in part only.
 
     Example: dp-release verify-all --out out --jobs 4
     """
-    from release.operations import verify_each
+    from release.operations import IN_PART, verify_each
 
     with fan_out(jobs, scheduler) as elsewhere:
-        found = verify_each(out, elsewhere)
+        found = verify_each(out, elsewhere, require)
     rows: list[dict[str, Any]] = [{"release_id": name, "verdict": told} for name, told in found]
     _show(as_json, rows)
     if any(told.startswith("refused") for _, told in found):
         raise ReleaseError("some releases do not verify; see above")
+    if any(told == IN_PART for _, told in found):
+        raise typer.Exit(3)
 
 
 def serve(  # noqa: PLR0913 - one for each thing that a schedule has

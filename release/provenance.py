@@ -24,6 +24,7 @@ from release.ledger import (
     read_ledger,
 )
 from release.log import ReleaseRecord
+from release.required import Required
 from release.signing import (
     Predicate,
     PublicKey,
@@ -36,11 +37,21 @@ from release.signing import (
 
 @dataclass(frozen=True)
 class Trust:
-    """What an auditor brings along: a ledger, keys of the curator, an older checkpoint."""
+    """What an auditor brings along: a ledger, keys of the curator, an older checkpoint.
+
+    ``require`` is what the auditor asks for. A release without its signature is then never more
+    than one whose signature could not be checked: both lack what was required, or neither does.
+    """
 
     ledger: Path | None = None
     keys: tuple[PublicKey, ...] = ()
     older: Path | None = None
+    require: Required = Required.SIGNATURE
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is anything to hold a signature against."""
+        return bool(self.keys) or self.ledger is not None or self.older is not None
 
 
 @dataclass(frozen=True)
@@ -62,9 +73,12 @@ def check_provenance(
         VerificationError: a check failed.
     """
     if release.ledger.sequence is None:
-        if trust != Trust():
+        if trust.is_given:
             raise VerificationError(ATTESTATION, "file", "nothing is signed", "an attestation")
-        return Provenance(asserted=("that the curator published this: nothing is signed",))
+        return Provenance(
+            asserted=("that the curator published this: nothing is signed",),
+            unopened=_missing(trust, "who published this: nothing is signed; " + _REMEDY),
+        )
     attested = (public / ATTESTATION).read_bytes()
     ledger = None if trust.ledger is None else _replayed(trust.ledger)
     keys = trust.keys
@@ -79,7 +93,7 @@ def check_provenance(
         return Provenance(
             tested=("the attestation names every file with its SHA-256",),
             asserted=("that the curator signed the attestation and the ledger's proof",),
-            unopened=("who signed: give the curator's key with --trust, or the ledger",),
+            unopened=_missing(trust, _GIVE_KEY),
         )
     with _as_failures(PROOF):
         # A proof may be younger than the commit; whose key was valid then is for its checkpoint.
@@ -104,6 +118,15 @@ def check_provenance(
         tested.append(f"the older checkpoint of {size} entries is of the same ledger")
     root = () if trust.keys else ("that the ledger's first key is the curator's",)
     return Provenance(tuple(proved), tuple(tested), root)
+
+
+_GIVE_KEY = "who signed: give the curator's key with --trust, or the ledger"
+_REMEDY = "ask the curator for a signed release, or ask for no signature with --require none"
+
+
+def _missing(trust: Trust, told: str) -> tuple[str, ...]:
+    """What could not be seen of the signature, where one is required."""
+    return (told,) if trust.require is Required.SIGNATURE else ()
 
 
 @contextmanager

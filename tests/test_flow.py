@@ -21,15 +21,9 @@ import yaml
 from release.pipeline import auditor_half
 from release.verify import verify
 from tests.conftest import PROJECT
-from tests.small import Row, Small, joint, part, query, write_rows
+from tests.small import MARKED as ROWS
+from tests.small import MARKS, UNSIGNED, Small, check_unmarked, joint, part, query, write_rows
 from tests.test_privacy import STRUCTURAL
-
-# What occurs nowhere but in the confidential table: no word of those that Prefect makes names of
-# (there is a zebra among them), and no number so short that a time or an identifier may hold it.
-ROWS: list[Row] = [
-    {"unit": f"quagzil-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": 104729104729 + i}
-    for i in range(9)
-]
 
 
 def run_flow(spec: Path, out: Path, home: Path) -> subprocess.CompletedProcess[str]:
@@ -81,19 +75,15 @@ def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table
     assert "small: verified" in done.stdout
     assert "Traceback" not in done.stderr
     public = tmp_path / "out" / "public" / "small"
-    assert verify(public, auditor_half(public)).complete
+    assert verify(public, auditor_half(public), UNSIGNED).complete
     assert pq.read_table(public / "data" / "the_mode.parquet").num_rows == 2
-    kept = [path for path in home.rglob("*") if path.is_file()]
-    assert any(path.name == "prefect.db" for path in kept)
-    for path in kept:
-        data = path.read_bytes()
-        assert b"quagzil" not in data, path
-        assert b"1047291047" not in data, path
+    assert any(path.name == "prefect.db" for path in home.rglob("*") if path.is_file())
+    check_unmarked(home)
     storage = home / ".prefect" / "storage"
     assert not storage.exists() or not any(storage.iterdir())
     shown = done.stdout + done.stderr
-    assert "quagzil" not in shown
-    assert "1047291047" not in shown
+    for mark in MARKS:
+        assert mark.decode() not in shown
 
 
 def test_the_flow_publishes_the_values_of_units(tmp_path: Path, home: Path) -> None:
@@ -105,7 +95,7 @@ def test_the_flow_publishes_the_values_of_units(tmp_path: Path, home: Path) -> N
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
     done = run_flow(tmp_path / "spec.yaml", tmp_path / "out", home)
     assert done.returncode == 0, done.stderr
-    assert verify(tmp_path / "out" / "public" / "small").complete
+    assert verify(tmp_path / "out" / "public" / "small", None, UNSIGNED).complete
 
 
 def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(tmp_path: Path, home: Path) -> None:
@@ -258,16 +248,23 @@ def test_laws_and_verdicts_come_from_a_scheduler_elsewhere(tmp_path: Path, home:
         done = run_module("release", "run", str(spec), "--out", out, *there, home=home)
         assert done.returncode == 0, done.stderr
         public = tmp_path / "out" / "public" / "small"
-        assert verify(public, auditor_half(public)).complete
+        assert verify(public, auditor_half(public), UNSIGNED).complete
         for module in (["flows.verify", out], ["release", "verify-all", "--out", out]):
             checked = run_module(*module, *there, home=home)
             assert checked.returncode == 0, checked.stderr
             # Without the auditor's halves, which stay here.
             assert checked.stdout == "small  verified as far as the given halves allow\n"
-    kept = [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()]
     assert b"Registered" in (tmp_path / "elsewhere" / "log").read_bytes()
-    for path in kept:
-        data = path.read_bytes()
-        assert b"quagzil" not in data, path
-        assert b"1047291047" not in data, path
-        assert b"Traceback" not in data, path
+    check_unmarked(tmp_path / "elsewhere")
+    for path in (tmp_path / "elsewhere").rglob("*"):
+        assert not path.is_file() or b"Traceback" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_the_search_for_marks_finds_one_anywhere(mark: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"\x00..." + mark[:-1])
+    check_unmarked(tmp_path)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"\x00..." + mark + b"...")
+    with pytest.raises(AssertionError, match="file"):
+        check_unmarked(tmp_path)

@@ -34,7 +34,7 @@ from release.reading import parse_spec, read_spec
 from release.signing import PublicKey, SignatureError, open_note, read_attestation
 from release.verify import verify
 from tests.conftest import PROJECT
-from tests.small import Row, Small, query, table_of
+from tests.small import UNSIGNED, Row, Small, query, table_of
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
@@ -338,7 +338,7 @@ def test_keys_of_every_kind_are_kept_apart_and_shown_as_text(
         assert answer(tables, spec_file)[0].codes.tolist() == [1] * len(ODD_KEYS)
     assert run(capsys, tmp_path / "spec.yaml", tmp_path / "out")[0] == 0
     public = tmp_path / "out" / "public" / "small"
-    assert verify(public).complete
+    assert verify(public, None, UNSIGNED).complete
     assert "<b>" not in (public / "report.html").read_text("utf-8").partition("<h1")[2]
 
 

@@ -22,7 +22,7 @@ from release.reading import read_spec
 from release.schedule import Became, Ended, OnePeriod, Schedule, catch_up, periods_of
 from release.signing import create_key
 from release.verify import verify
-from tests.small import Row, Small, query
+from tests.small import UNSIGNED, Row, Small, query
 
 DATES = st.dates(datetime.date(1, 1, 8), datetime.date(9998, 12, 31))
 DAY = datetime.timedelta(days=1)
@@ -110,7 +110,7 @@ def test_a_template_is_published_as_an_ordinary_spec(tmp_path: Path) -> None:
     assert not is_template(published)
     assert published == filled(spec.read_bytes(), period)
     assert read_spec(spec, period).spec.tables["rows"].path == "rows-2024-01-02.parquet"
-    assert verify(public, None).complete
+    assert verify(public, None, UNSIGNED).complete
 
 
 def run_one(spec: Path, out: Path, key: Path | None = None) -> object:

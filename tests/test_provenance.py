@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import rfc8785
 
-from release.agreement import ATTESTATION, PROOF, SUMS
+from release.agreement import ATTESTATION, PROOF, SUMS, withheld
 from release.cli import main
 from release.errors import VerificationError
 from release.hashes import sha256
@@ -29,8 +30,11 @@ from release.ledger import (
 )
 from release.ledger.checkpoint import checkpoint_text
 from release.log import ReleaseRecord, parse
+from release.packaging import datapackage
 from release.pipeline import Options, run_release
 from release.provenance import Trust
+from release.reading import parse_spec
+from release.released import released_bytes
 from release.signing import Predicate, PublicKey, Signer, attest, create_key, sign_note
 from release.verify import Verdict, verify
 from tests.small import Row, Small, query
@@ -291,6 +295,64 @@ def test_old_releases_verify_after_the_keys_have_changed(signed: Signed, tmp_pat
     Ledger(signed.ledger, new).append(change_key("retire", signed.key, new, DAY))
     for keys in ((signed.key,), (new.public(NAME),)):
         assert verify(signed.one, None, Trust(signed.ledger, keys)).complete
+
+
+def strip(public: Path) -> None:
+    """Take the signature away, and change an answer, as a forger would."""
+    (public / ATTESTATION).unlink()
+    (public / PROOF).unlink()
+    record = json.loads((public / "release.json").read_bytes())
+    record["ledger"]["sequence"] = None
+    record["withheld"] = withheld(instance=False, ledger=False)
+    spec = parse_spec((public / "spec.yaml").read_bytes())
+    (counted,) = spec.released
+    data = released_bytes(record["release_id"], counted, ((),), np.array([3]))
+    (public / "data" / "the_count.parquet").write_bytes(data)
+    record["queries"][0]["output"]["sha256"] = sha256(data)
+    (public / "release.json").write_bytes(rfc8785.dumps(record))
+    parsed = parse(ReleaseRecord, (public / "release.json").read_bytes())
+    sizes = {"data/the_count.parquet": len(data)}
+    (public / "datapackage.json").write_bytes(datapackage(spec, parsed, sizes))
+    sum_up(public)
+
+
+STATUS = {"signature": 3, "none": 0}
+
+
+@pytest.mark.parametrize("require", list(STATUS))
+def test_stripping_a_signature_never_improves_a_verdict(
+    require: str, signed: Signed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a signature that nobody can check it was 3, and without any, and changed, it was 0."""
+    asked: tuple[str | Path, ...] = ("verify", signed.one, "--require", require)
+    before, told = dp(capsys, *asked)
+    assert before == STATUS[require]
+    assert ("who signed: give" in told) == bool(before)
+    given: list[tuple[str | Path, ...]] = [
+        ("--trust", str(signed.key)),
+        ("--ledger", signed.ledger),
+    ]
+    for known in given:
+        assert dp(capsys, *asked, *known)[0] == 0
+    strip(signed.one)
+    after, told = dp(capsys, *asked)
+    assert after == STATUS[require]
+    assert ("who published this: nothing is signed" in told) == bool(after)
+    assert "that the curator published this: nothing is signed" in told
+    for known in given:
+        assert dp(capsys, *asked, *known)[0] == 1
+
+
+def test_all_releases_of_a_folder_are_asked_for_their_signature(
+    signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert dp(capsys, "verify-all", "--out", signed.out)[0] == 0
+    spec = Small(ROWS, [query("count", differences="structural", by=[])]).write(tmp_path)
+    out = run_release(spec, tmp_path / "plain").public.parent.parent
+    status, told = dp(capsys, "verify-all", "--out", out)
+    assert status == 3
+    assert "verified as far as" in told
+    assert dp(capsys, "verify-all", "--out", out, "--require", "none")[0] == 0
 
 
 def test_a_release_without_a_ledger_cannot_pass_for_a_signed_one(

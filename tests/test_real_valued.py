@@ -29,7 +29,7 @@ from release.pipeline import answer, find_differences, load, run_release
 from release.queries import differences_without_data
 from release.reading import read_spec
 from release.verify import verify
-from tests.small import Small
+from tests.small import UNSIGNED, Small
 
 GRID: dict[str, Any] = {"low": -6, "high": 18, "step": 3, "scale": "0.25"}
 Rows = list[tuple[str, str, float | None]]
@@ -138,7 +138,7 @@ def test_a_release_on_a_grid_is_published_and_verified(tmp_path: Path) -> None:
     ]
     path = write(tmp_path, rows, *queries, bound=1)
     public = run_release(path, tmp_path / "out").public
-    assert verify(public).complete
+    assert verify(public, None, UNSIGNED).complete
     table = pq.read_table(public / "data" / "flat.parquet")
     assert table.schema.field("answer").type == pa.int64()
     points = set(range(GRID["low"], GRID["high"] + 1, GRID["step"]))

@@ -40,7 +40,7 @@ from release.spark import (
 from release.tables import Engine
 from release.verify import verify
 from tests.conftest import PROJECT
-from tests.small import Row, Small, joint, part, query, table_of
+from tests.small import UNSIGNED, Row, Small, joint, part, query, table_of
 from tests.test_queries import smalls
 
 SPARK = Engine(spark="local[2]")
@@ -200,7 +200,7 @@ def test_a_release_on_spark_verifies_and_leaves_nothing_of_the_table(tmp_path: P
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     public = tmp_path / "out" / "public" / "small"
-    assert verify(public, tmp_path / "out" / "auditor" / "small").complete
+    assert verify(public, tmp_path / "out" / "auditor" / "small", UNSIGNED).complete
     shown = done.stdout + done.stderr
     assert "quagzil" not in shown
     assert "Spark" not in shown

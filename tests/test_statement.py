@@ -14,7 +14,7 @@ from release.pipeline import answer, find_differences, load, run_release
 from release.queries.statement import MOST_UNITS
 from release.reading import read_spec
 from release.verify import verify
-from tests.small import Row, Small, query
+from tests.small import UNSIGNED, Row, Small, query
 from tests.test_queries import answers_of, differences_of, smalls
 
 COUNT = query("count", by=["place"])
@@ -80,7 +80,7 @@ def test_a_statement_is_released_and_verified(tmp_path: Path) -> None:
     published = run_release(small.write(tmp_path), tmp_path / "out")
     assert published.auditor is not None
     assert not (published.public / "laws").exists()
-    assert verify(published.public, published.auditor).complete
+    assert verify(published.public, published.auditor, UNSIGNED).complete
     import json
 
     record = json.loads((published.public / "release.json").read_bytes())["queries"][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -23,13 +24,14 @@ from release.folder import law_record
 from release.guarantee import Definition, Differences, Guarantee
 from release.hashes import commit, sha256
 from release.ladder import design
-from release.log import canonical
+from release.log import ReleaseRecord, canonical, parse
 from release.losses import LossName, named_loss
+from release.packaging import registry
 from release.pipeline import auditor_half, run_release
-from release.reading import read_spec
+from release.reading import parse_spec, read_spec
 from release.verify import verify
 from tests.conftest import PROJECT
-from tests.small import Small, query
+from tests.small import UNSIGNED, Small, joint, part, query
 
 
 @pytest.fixture
@@ -106,16 +108,89 @@ def refused(public: Path, auditor: Path | None = None) -> str:
 
 
 def test_a_release_verifies_with_and_without_the_auditors_half(release: Path) -> None:
-    assert verify(release).unopened == ["peak_hour", "mean_hour_load"]
-    verdict = verify(release, auditor_half(release))
+    assert verify(release, None, UNSIGNED).unopened == ["peak_hour", "mean_hour_load"]
+    verdict = verify(release, auditor_half(release), UNSIGNED)
     assert verdict.complete
     assert sum("the law keeps" in line for line in verdict.proved) == 3
+
+
+UNREADABLE = [
+    "hour = 19 AND wh > (SELECT median(wh) FROM readings)",
+    "this is (no SQL",
+]
+
+
+@pytest.mark.parametrize("condition", UNREADABLE)
+def test_what_rests_on_conditions_is_not_called_proved(condition: str, release: Path) -> None:
+    """A verifier reads no SQL, so it does not say of such a query that it holds for every table."""
+    path = release / "spec.yaml"
+    text = path.read_text("utf-8")
+    assert "hour = 19 AND wh > 1500" in text
+    path.write_text(text.replace("hour = 19 AND wh > 1500", condition), "utf-8")
+    sign_anew(release)
+    verdict = verify(release, auditor_half(release), UNSIGNED)
+    proved, asserted = ("\n".join(lines) for lines in (verdict.proved, verdict.asserted))
+    assert "every table" not in proved
+    assert (
+        "heavy_evenings: that its condition and the derived column heavy_evening can be evaluated "
+        "on each row by itself"
+    ) in asserted
+
+
+def test_without_conditions_nothing_is_asserted_of_them(tmp_path: Path) -> None:
+    rows = [{"unit": "u1", "place": "a", "day": 1, "kind": 0, "wh": 1}]
+    plain = query("count", name="plain", differences="structural")
+    held = query("count", name="held", differences="structural", where="day = 1")
+    parts = [part("low", "mode", where="wh < 3"), part("high", "mode")]
+    both = joint("low", "high", name="both", differences="structural")
+    spec = Small(rows, [plain, held, *parts, both]).write(tmp_path)
+    verdict = verify(run_release(spec, tmp_path / "out").public)
+    told = [line for line in verdict.asserted if "no SQL is read" in line]
+    assert [line.split(" can be")[0] for line in told] == [
+        "held: that its condition",
+        "both: that the condition of low",
+    ]
+
+
+def test_bytes_that_were_not_compared_are_said_to_be_so(release: Path) -> None:
+    """Another version of the writer writes other bytes, so only the contents are compared."""
+    half = auditor_half(release)
+    assert not any("were compared" in line for line in verify(release, half).asserted)
+    path = release / "data" / "heavy_evenings.parquet"
+    created = pq.read_metadata(path).created_by.encode()
+    other = re.sub(rb"version [0-9]", b"version 1", created)
+    if other == created:
+        other = re.sub(rb"version [0-9]", b"version 2", created)
+    data = path.read_bytes().replace(created, other)
+    path.write_bytes(data)
+
+    def rename(record: dict[str, Any]) -> None:
+        record["queries"][2]["output"]["sha256"] = sha256(data)
+
+    def describe(package: dict[str, Any]) -> None:
+        package["resources"][2] |= {"bytes": len(data), "hash": f"sha256:{sha256(data)}"}
+
+    edit_json(release / "release.json", rename)
+    edit_json(release / "datapackage.json", describe)
+    sign_anew(release)
+    told = [line for line in verify(release, half).asserted if "were compared" in line]
+    assert [line.split(":")[0] for line in told] == ["data/heavy_evenings.parquet"]
+
+
+def test_modular_noise_on_an_order_has_to_be_named(release: Path) -> None:
+    path = release / "spec.yaml"
+    before, _, after = path.read_text("utf-8").rpartition("mechanism: modular")
+    path.write_text(f"{before}mechanism: best{after}", "utf-8")
+    record = parse(ReleaseRecord, (release / "release.json").read_bytes())
+    (release / "registry.yaml").write_bytes(registry(parse_spec(path.read_bytes()), record))
+    sign_anew(release)
+    assert "mechanism: found 'modular', expected 'channel'" in refused(release)
 
 
 def test_the_helpers_of_this_file_change_nothing_by_themselves(release: Path) -> None:
     edit_law(release, lambda law: None)
     edit_data(release, lambda table: table)
-    assert verify(release, auditor_half(release)).complete
+    assert verify(release, auditor_half(release), UNSIGNED).complete
 
 
 def test_the_verifier_loads_no_engine_no_solver_and_no_orchestrator(release: Path) -> None:
@@ -149,7 +224,7 @@ def test_every_byte_counts(release: Path) -> None:
 def test_a_worst_case_release_ignores_an_auditors_half(tmp_path: Path) -> None:
     spec = Small([], [query("count", differences="structural")])
     public = run_release(spec.write(tmp_path), tmp_path).public
-    assert verify(public, tmp_path / "auditor" / "small").complete
+    assert verify(public, tmp_path / "auditor" / "small", UNSIGNED).complete
 
 
 @pytest.mark.parametrize("name", ["raw", "data/raw", "raw/deep"])

@@ -57,7 +57,8 @@ _PICTURED = 30
 class PublicQuery:
     """What everyone may see of one query. ``law`` is None where it depends on the data.
 
-    ``compared`` is what each family of mechanisms loses, where several were looked at.
+    ``compared`` is what each family of mechanisms loses, where several were looked at. ``rests_on``
+    is what is asserted of the SQL of its spec.
     """
 
     query: Query
@@ -66,6 +67,7 @@ class PublicQuery:
     codes: tuple[int, ...]
     law: LawRecord | ChannelRecord | None
     compared: tuple[tuple[str, Fraction], ...] = ()
+    rests_on: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,11 +79,12 @@ class PublicQuery:
         """Keys and answer as a reader reads them, row by row."""
         group = answer_domain(self.query).group
         coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
-        labels = [
-            [_labels(one)[code] for code in codes.tolist()]
-            for one, codes in zip(plain_parts(self.query), coordinates, strict=True)
-        ]
-        return tuple((*key, *answer) for key, *answer in zip(self.keys, *labels, strict=True))
+        answers = []
+        for one, codes in zip(plain_parts(self.query), coordinates, strict=True):
+            # Once for all cells: a domain may have as many labels as there are cells.
+            labels = _labels(one)
+            answers.append([labels[code] for code in codes.tolist()])
+        return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
 
 
 def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
@@ -115,6 +118,7 @@ def report_html(
         release=record,
         queries=[_shown(public, pictured=n < _PICTURED) for n, public in enumerate(queries)],
         without_pictures=max(0, len(queries) - _PICTURED),
+        rests=[one.rests_on for one in queries if one.rests_on is not None],
         budget=budget,
         odds=odds(Fraction(record.guarantee.epsilon)),
         chance=chance(Fraction(record.guarantee.delta)),

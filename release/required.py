@@ -1,0 +1,12 @@
+"""What an auditor can require of a release. Apart, so that the command line loads nothing else."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Required(StrEnum):
+    """What a release has to show of its curator to count as verified."""
+
+    SIGNATURE = "signature"
+    NONE = "none"
