@@ -55,6 +55,6 @@ clean:
 
 # What the demo can do without: a cluster or two.
 .venv/complete: .venv/ready
-	@echo "Adding Spark, Dask and an object store for the tests (once; about two minutes) ..."
-	@$(INSTALL) '.[spark,dask,stores]'
+	@echo "Adding Spark and an object store for the tests (once; about two minutes) ..."
+	@$(INSTALL) '.[spark,stores]'
 	@touch $@

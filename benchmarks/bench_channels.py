@@ -1,8 +1,8 @@
 """Channels and plans: seconds to a proved channel beside the plain program, and seconds of a plan.
 
-The rival is the linear program of DESIGN.md §3.5 as it stands, in floats, by SciPy's HiGHS: what it
-returns is not repaired and not proved. Where it has not ended after ``PATIENCE`` seconds, that is
-printed. Plans are whole processes, without the cache of laws.
+The rival is the linear program of docs/design/mathematics.md as it stands, in floats, by SciPy's
+HiGHS: what it returns is not repaired and not proved. Where it has not ended after ``PATIENCE``
+seconds, that is printed. Plans are whole processes, without the cache of laws.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
-from release.channel import answer_costs
-from release.guarantee import Definition, Guarantee
-from release.mechanisms.answer_laws import design_channel
-from release.mechanisms.answer_problem import ChannelProblem
+from release.exact.channel import answer_costs
+from release.exact.privacy import Definition, Guarantee
+from release.noise.solvers.answer_laws import design_channel
+from release.noise.solvers.answer_problem import ChannelProblem
 
 PROJECT = Path(__file__).parent.parent
 PATIENCE = 60.0

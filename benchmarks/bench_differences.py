@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from release.pipeline import answer, find_differences, load
-from release.reading import read_spec
+from release.queries.read import read_spec
 
 PROJECT = Path(__file__).parent.parent
 REPETITIONS = 5

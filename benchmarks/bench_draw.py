@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 from timing import median_seconds
 
-from release.answers import Group, Topology
-from release.guarantee import Definition, Differences, Guarantee
-from release.ladder import design
-from release.losses import LossName, named_loss
-from release.sampling import add_noise
+from release.exact.domain import Group, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.sampling import add_noise
+from release.noise.solve import design
 
 COUNT, SIZE, REPETITIONS = 1_000_000, 101, 5
 

@@ -23,8 +23,8 @@ RUN = """
 import hashlib, json, sys, time
 from pathlib import Path
 from release.pipeline import answer, find_differences, load
-from release.reading import read_spec
-from release.tables import Engine
+from release.queries.read import read_spec
+from release.tables.duckdb import Engine
 spec_file = read_spec(Path(sys.argv[1]))
 start = time.perf_counter()
 with load(spec_file, Engine(sys.argv[2] or None, spark=sys.argv[3] or None)) as tables:

@@ -1,9 +1,8 @@
-"""Two thousand independent designs: in this process, in two processes, on a Dask cluster.
+"""Two thousand independent designs: in this process, in two threads, in two processes.
 
 Every design is a problem of its own: counts of 8 to 40 answers at 250 values of ε, of two losses,
-modular noise and channels among them, or linear programs. The cluster is a local one, two workers
-of one thread each; its start is told apart, as that of the processes is not. Time starts with the
-problems made, and ends with the last law in this process.
+modular noise and channels among them, or linear programs. Time starts with the problems made, and
+ends with the last law in this process.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from functools import partial
 
-from release.answers import AnswerDomain, Topology
-from release.choice import Asked, Chosen
-from release.designing import Problem, solved
-from release.fanout import FanOut, InTurn, OnDask, Refused, processes, threads
-from release.guarantee import Definition, Differences, Guarantee
-from release.ladder import GAP
-from release.losses import LossName, named_loss
+from release.exact.domain import AnswerDomain, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.privacy import Definition, Differences, Guarantee
+from release.noise.processes import FanOut, InTurn, Refused, processes, threads
+from release.noise.select import Asked, Chosen
+from release.noise.solve import GAP
+from release.noise.stage import Problem, solved
 
 
 def problems(count: int, delta: Fraction) -> list[Problem]:
@@ -49,20 +48,6 @@ def losses(found: Iterator[Chosen | Refused]) -> list[Fraction]:
     return [Fraction(-1) if isinstance(one, Refused) else one.objective for one in found]
 
 
-@contextmanager
-def local_dask(workers: int) -> Iterator[FanOut]:
-    """A cluster of processes on this machine."""
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(  # type: ignore[no-untyped-call]  # Dask's
-            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        Client(cluster) as client,  # type: ignore[no-untyped-call]  # Dask's
-    ):
-        yield OnDask(client)
-
-
 def main() -> None:
     """Print a table for each number of designs."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -73,7 +58,6 @@ def main() -> None:
     ways: dict[str, Callable[[], AbstractContextManager[FanOut]]] = {
         "threads": lambda: threads(given.workers),
         "processes": lambda: processes(given.workers),
-        "dask": lambda: local_dask(given.workers),
     }
     solve = partial(solved, cache=None, gap=GAP)
     for count in given.designs:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from fractions import Fraction
 
-from release.answers import Group, Topology
-from release.guarantee import Definition, Differences, Guarantee
-from release.ladder import design
-from release.losses import LossName, named_loss
+from release.exact.domain import Group, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.privacy import Definition, Differences, Guarantee
+from release.noise.solve import design
 
 ERROR_RATE, SQUARED = LossName.ERROR_RATE, LossName.SQUARED
 

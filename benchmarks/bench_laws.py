@@ -14,12 +14,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from release.answers import Group, Topology
-from release.guarantee import Definition, Differences, Guarantee
-from release.ladder import design
-from release.losses import LossName, named_loss
-from release.mechanisms.problem import Problem
-from release.mechanisms.verbatim import Indicators, solve_verbatim
+from release.exact.domain import Group, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.privacy import Definition, Differences, Guarantee
+from release.noise.solve import design
+from release.noise.solvers.problem import Problem
+from release.research.verbatim import Indicators, solve_verbatim
 
 VERBATIM_UP_TO = 101
 

@@ -15,11 +15,11 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
-from release.answers import Group, Topology
-from release.exact import exp_bounds
-from release.guarantee import Definition, Differences, Guarantee
-from release.ladder import design
-from release.losses import LossName, named_loss
+from release.exact.domain import Group, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.numbers import exp_bounds
+from release.exact.privacy import Definition, Differences, Guarantee
+from release.noise.solve import design
 
 CASES = [
     # name, N, differences, definition, ε, δ, loss, whether the rival can hold it

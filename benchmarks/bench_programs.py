@@ -10,13 +10,13 @@ from fractions import Fraction
 
 from timing import median_seconds
 
-from release.answers import Group, Topology
-from release.guarantee import Definition, Differences, Guarantee
-from release.losses import LossName, named_loss
-from release.mechanisms import program
-from release.mechanisms.linear import assemble
-from release.mechanisms.problem import Problem
-from release.mechanisms.window import Window
+from release.exact.domain import Group, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.privacy import Definition, Differences, Guarantee
+from release.noise.solvers import program
+from release.noise.solvers.linear import assemble
+from release.noise.solvers.problem import Problem
+from release.noise.solvers.window import Window
 
 REPETITIONS = 5
 

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from release.channel import Channel
-    from release.law import Law
+    from release.exact.channel import Channel
+    from release.exact.pmf import Law
 
 Codes: TypeAlias = NDArray[np.int64]
 Run: TypeAlias = Callable[[], Codes]
@@ -67,10 +67,10 @@ class Library:
 
 def best(size: int, loss_name: str = "squared") -> Channel:
     """Our mechanism of a count 0..size-1, as a release takes it."""
-    from release.answers import AnswerDomain, Topology
-    from release.choice import Asked, ChosenChannel, choose
-    from release.guarantee import Definition, Differences, Guarantee
-    from release.losses import LossName, named_loss
+    from release.exact.domain import AnswerDomain, Topology
+    from release.exact.losses import LossName, named_loss
+    from release.exact.privacy import Definition, Differences, Guarantee
+    from release.noise.select import Asked, ChosenChannel, choose
 
     name = LossName(loss_name)
     made = choose(
@@ -89,7 +89,7 @@ def best(size: int, loss_name: str = "squared") -> Channel:
 
 def ours(size: int) -> dict[str, Prepare]:
     """Draws from the best channel."""
-    from release.sampling import draw_answers
+    from release.exact.sampling import draw_answers
 
     channel = best(size)
     return {"best for squared loss": lambda true: lambda: draw_answers(true, channel)}
@@ -97,8 +97,8 @@ def ours(size: int) -> dict[str, Prepare]:
 
 def exact_rows(size: int) -> list[Row]:
     """Our errors, from the integers of the laws."""
-    from release.channel import answer_costs
-    from release.mechanisms.baselines import geometric_clamped
+    from release.exact.channel import answer_costs
+    from release.noise.published.baselines import geometric_clamped
 
     channels = {f"best for {loss}": best(size, loss) for loss in ("squared", "absolute")}
     channels["best for error rate"] = best(size, "error_rate")
@@ -166,11 +166,11 @@ def _spec(size: int, cells: int) -> dict[str, object]:
 
 def our_selection(lead: int | None) -> dict[str, Callable[[int], Codes]]:
     """The commonest category: by its law, or as the largest of published counts."""
-    from release.answers import Group, Topology
-    from release.guarantee import Definition, Differences, Guarantee
-    from release.ladder import design
-    from release.losses import LossName, named_loss
-    from release.sampling import draw_answers, draw_noise
+    from release.exact.domain import Group, Topology
+    from release.exact.losses import LossName, named_loss
+    from release.exact.privacy import Definition, Differences, Guarantee
+    from release.exact.sampling import draw_answers, draw_noise
+    from release.noise.solve import design
 
     group = Group((HOURS,))
     anywhere = Differences.everything(group)

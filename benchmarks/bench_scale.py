@@ -115,8 +115,8 @@ def _written(folder: Path, plain: dict[str, object]) -> Path:
 def measure(path: Path, limit: str | None) -> tuple[float, float, list[int]]:
     """Seconds, peak MiB and the number of differences of each query."""
     from release.pipeline import answer, find_differences, load
-    from release.reading import read_spec
-    from release.tables import Engine
+    from release.queries.read import read_spec
+    from release.tables.duckdb import Engine
 
     spec_file = read_spec(path)
     start = time.perf_counter()

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from release.pipeline import answer, load, run_release
-from release.reading import read_spec
+from release.queries.read import read_spec
 
 PROJECT = Path(__file__).parent.parent
 BLUE, GREY, RED = "#2b5d8a", "#9aa5b1", "#b5452c"

@@ -16,7 +16,7 @@ from typing import Any
 
 import typer
 
-from release.cli import app
+from release.cli.main import app
 
 PROJECT = Path(__file__).parent.parent
 FOLDER = PROJECT / "docs" / "reference"

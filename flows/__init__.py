@@ -19,8 +19,6 @@ SETTINGS = {
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
     "PREFECT_CLI_PROMPT": "false",
-    # A cluster's own log tells of addresses and times, and where a batch fails of more.
-    "DASK_LOGGING__DISTRIBUTED": "critical",
 }
 os.environ.update({name: os.environ.get(name, value) for name, value in SETTINGS.items()})
 

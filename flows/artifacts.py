@@ -8,10 +8,10 @@ from pathlib import Path
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
-from release.provenance import Trust
-from release.publication import LEDGER
-from release.summary import QuerySummary, summarise
-from release.verify import Verdict, verify
+from release.bundle.publish import LEDGER
+from release.bundle.summary import QuerySummary, summarise
+from release.verification.provenance import Trust
+from release.verification.verifier import Verdict, verify
 
 
 def show_quietly(public: Path, out: Path) -> None:

@@ -13,15 +13,15 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from flows.cluster import ThroughPrefect, on_cluster
-from release.cache import default_cache
-from release.cli import STAGES, guarded, is_worth_a_line, parse_gap, print_verdict
+from release.cli.console import STAGES, guarded, is_worth_a_line, print_verdict
+from release.cli.options import parse_gap
 from release.errors import ReleaseError
+from release.noise.cache import default_cache
 from release.pipeline import Options, Published, run_release
 
 T = TypeVar("T")
@@ -85,21 +85,11 @@ def watch(done: int, total: int, query: str) -> None:
 
 @flow(name="dp-release", persist_result=False, retries=0, log_prints=False)
 def release_flow(
-    spec: str,
-    out: str,
-    accept_gap: str = "0.000001",
-    key: str | None = None,
-    cluster: Literal["here", "elsewhere"] | None = None,
+    spec: str, out: str, accept_gap: str = "0.000001", key: str | None = None
 ) -> Sealed:
-    """Run the release that ``spec`` describes into the folder ``out``; ``key`` is a file's name.
-
-    With a ``cluster`` laws are designed on that of the flow's task runner.
-    """
+    """Run the release that ``spec`` describes into the folder ``out``; ``key`` is a file's name."""
     signing = None if key is None else Path(key)
-    fan_out = None if cluster is None else ThroughPrefect(cluster == "elsewhere")
-    options = Options(
-        parse_gap(accept_gap), default_cache(), watch=watch, key=signing, fan_out=fan_out
-    )
+    options = Options(parse_gap(accept_gap), default_cache(), watch=watch, key=signing)
     return Sealed(run_release(Path(spec), Path(out), as_task, options=options))
 
 
@@ -110,18 +100,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", required=True, help="the folder that holds the releases")
     parser.add_argument("--accept-gap", default="0.000001", help="as of dp-release run")
     parser.add_argument("--key", default=os.environ.get("DP_RELEASE_KEY"), help="as above")
-    parser.add_argument("--scheduler", help="a Dask scheduler that designs laws: tcp://host:8786")
-    parser.add_argument("--workers", type=int, help="or so many Dask workers of this machine")
     given = parser.parse_args(arguments)
 
     def action() -> int:
         print(f"Running {given.spec} as a Prefect flow, one task a stage:")  # noqa: T201 - for people
-        run: Callable[..., Sealed] = release_flow
-        cluster: Literal["here", "elsewhere"] | None = None
-        if given.scheduler is not None or given.workers is not None:
-            run = on_cluster(release_flow, given.scheduler, given.workers)
-            cluster = "here" if given.scheduler is None else "elsewhere"
-        done = run(given.spec, given.out, given.accept_gap, given.key, cluster)
+        done = release_flow(given.spec, given.out, given.accept_gap, given.key)
         published = cast("Published", done.content)
         if published.verdict is not None:
             print_verdict(published.verdict)

@@ -1,9 +1,9 @@
 """Scheduled releases with Prefect: one flow run a night, and in it one for each due period.
 
 Prefect says when, and shows what was; the ledger and the folders say what is true
-(:mod:`release.doctor` compares the two). Parameters are paths, a period, addresses: never a value.
-Artifacts are made from the public folder alone. What ends badly ends as a state with our own one
-line: an exception would bring its traceback, which may quote values, into Prefect's log.
+(:mod:`release.operate.doctor` compares the two). Parameters are paths, a period, addresses: never a
+value. Artifacts are made from the public folder alone. What ends badly ends as a state with our own
+one line: an exception would bring its traceback, which may quote values, into Prefect's log.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from pydantic import Field, StringConstraints
 
 from flows.artifacts import show_quietly
 from flows.release import as_task, watch
-from release.cache import default_cache
-from release.cli import one_line
+from release.cli.console import one_line
+from release.cli.options import place_of, today_in
 from release.errors import ReleaseError, SpecError
-from release.hashes import sha256
-from release.journal import default_journal
-from release.operations import Place, Run, release_due, release_period, settle_and_tell
-from release.operations_cli import place_of, today_in
-from release.periods import PERIOD_PATTERN, filled, parse_period
+from release.noise.cache import default_cache
+from release.operate.journal import default_journal
+from release.operate.operations import Place, Run, release_due, release_period, settle_and_tell
+from release.operate.schedule import ATTEMPTS, Ended, OnePeriod, Schedule
 from release.pipeline import Options
-from release.reading import parse_spec, read_text
-from release.schedule import ATTEMPTS, Ended, OnePeriod, Schedule
+from release.queries.read import parse_spec
+from release.records.hashes import sha256
+from release.spec.load import read_text
+from release.spec.periods import PERIOD_PATTERN, filled, parse_period
 
 PeriodName = Annotated[str, StringConstraints(pattern=PERIOD_PATTERN)]
 BUDGET_SPENT = "BudgetSpent"

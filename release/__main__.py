@@ -1,5 +1,5 @@
 """``python -m release`` is ``dp-release``."""
 
-from release.cli import main
+from release.cli.main import main
 
 main()

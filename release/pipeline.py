@@ -9,41 +9,45 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from release.cache import DesignCache
-from release.charge import Charges, charges
-from release.choice import Chosen, ChosenChannel
-from release.designing import design_all
+from release.budget.cost import Charges, charges
+from release.budget.ledger import Spent, today
+from release.bundle.publish import LEDGER, Publication, open_ledger
+from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
-from release.fanout import FanOut
-from release.folder import About, Result, write_release
-from release.guarantee import Differences
-from release.ladder import GAP
-from release.ledger import Spent, today
-from release.periods import Period
-from release.provenance import Trust
-from release.publication import LEDGER, Publication, open_ledger
-from release.queries import differences_without_data
-from release.reading import SpecFile, read_spec
-from release.sampling import RandomBytes, add_noise, draw_answers
-from release.signing import read_key
-from release.spec import Query, SqlQuery, answer_domain
-from release.unfinished import check_finished
-from release.verify import Verdict, verify
+from release.exact.privacy import Differences
+from release.exact.sampling import RandomBytes, add_noise, draw_answers
+from release.noise.cache import DesignCache
+from release.noise.processes import FanOut
+from release.noise.select import Chosen, ChosenChannel
+from release.noise.solve import GAP
+from release.noise.stage import design_all
+from release.queries.read import read_spec
+from release.queries.registry import differences_without_data
+from release.records.signing import read_key
+from release.spec.load import SpecFile
+from release.spec.model import Query, SqlQuery, answer_domain
+from release.spec.periods import Period
+from release.spec.unfinished import check_finished
+from release.tables.frames import with_frames
+from release.verification.provenance import Trust
+from release.verification.verifier import Verdict, verify
 
 if TYPE_CHECKING:
-    from release.answers import Codes
-    from release.engine import Loaded
+    import pandas as pd
+
+    from release.exact.domain import Codes
     from release.queries.contributions import Contributions
+    from release.queries.engines.base import Loaded
     from release.queries.statement import Rerun
-    from release.tables import Engine
+    from release.tables.duckdb import Engine
 
 T = TypeVar("T")
 
@@ -95,6 +99,7 @@ class Options:
     follow from the spec alone are kept in the ``cache``. ``engine`` bounds what DuckDB may use.
     ``watch`` is told of the queries within each stage. ``key`` signs, where there is a ledger.
     ``period`` is what a spec template is filled in with. ``fan_out`` is who designs.
+    ``frames`` are read in place of the files that the spec names for these tables.
     """
 
     accept_gap: Fraction = GAP
@@ -104,6 +109,7 @@ class Options:
     key: Path | None = None
     period: Period | None = None
     fan_out: FanOut | None = None
+    frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
@@ -126,7 +132,8 @@ def run_release(
     """Run a release from its spec; where it lies, and what the verifier says of it.
 
     ``published`` is today unless given. With ``test_source`` the noise comes from it instead of
-    the operating system; such a run is marked TEST and :func:`release.verify.verify` refuses it.
+    the operating system; such a run is marked TEST and :func:`release.verification.verifier.verify`
+    refuses it.
 
     Raises:
         ReleaseError: refused; nothing was published and nothing is left behind.
@@ -141,7 +148,10 @@ def run_release(
         if public is None:
             # Refused before any confidential value is read, and charged before any is drawn upon.
             charges(spec_file)
-            with step("load", load, spec_file, chosen.engine, publication) as tables:
+            with (
+                with_frames(spec_file, chosen.frames) as declared,
+                step("load", load, declared, chosen.engine, publication) as tables,
+            ):
                 answered = step("answer", answer, tables, spec_file, chosen.watch)
             differences = step("differences", find_differences, answered, spec_file, chosen.watch)
             designs = step("design", design, differences, spec_file, chosen)
@@ -163,7 +173,7 @@ def open_publication(
     """Begin a publication, or go on with one that was cut off; a TEST run leaves ledgers alone.
 
     Raises:
-        ReleaseError: as :class:`release.publication.Publication`.
+        ReleaseError: as :class:`release.bundle.publish.Publication`.
     """
     release_id = spec_file.spec.release.id
     if kind == "TEST":
@@ -215,13 +225,13 @@ def load(
     spec_file: SpecFile, engine: Engine | None = None, publication: Publication | None = None
 ) -> Loaded:
     """Open the confidential tables; to be closed by the caller."""
-    from release.engine import HereTables
+    from release.queries.engines.base import HereTables
 
     scratch = None if publication is None else publication.scratch()
     declared = spec_file.spec.engine
     master = None if engine is None else engine.spark
     if master is not None or (declared is not None and declared.backend == "spark"):
-        from release.spark import SparkTables
+        from release.queries.engines.spark import SparkTables
 
         return SparkTables(spec_file, master or "local[*]", engine, scratch)
     return HereTables(spec_file, engine, scratch)
@@ -247,7 +257,7 @@ def find_differences(
     answered: tuple[Answered, ...], spec_file: SpecFile, watch: Watch = unwatched
 ) -> tuple[Differences, ...]:
     """The differences of each query: seen in the tables, or from the declaration alone."""
-    from release.queries.differences import empirical_differences, seen_differences
+    from release.queries.sensitivity import empirical_differences, seen_differences
     from release.queries.statement import Rerun
 
     found = []

@@ -12,12 +12,12 @@ from collections.abc import Callable
 import atheris
 
 with atheris.instrument_imports(include=["release"]):
+    from release.budget.ledger import open_proof
+    from release.budget.state import read_entry
     from release.errors import ReleaseError
-    from release.ledger import open_proof
-    from release.ledger.state import read_entry
-    from release.log import LawRecord, ReleaseRecord, parse
-    from release.reading import parse_spec
-    from release.signing import PublicKey, SignatureError, open_note, read_attestation
+    from release.queries.read import parse_spec
+    from release.records.models import LawRecord, ReleaseRecord, parse
+    from release.records.signing import PublicKey, SignatureError, open_note, read_attestation
 
 KEY = PublicKey("example.org/dp", bytes(32))
 

@@ -11,9 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 
-from release.provenance import Trust
-from release.required import Required
-from release.verify import Verdict
+from release.verification.provenance import Trust
+from release.verification.required import Required
+from release.verification.verifier import Verdict
 
 Row = dict[str, Any]
 

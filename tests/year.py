@@ -27,19 +27,20 @@ from typing import Any
 import matplotlib.backends.backend_svg  # noqa: F401 - once here, and not in every forked run
 import yaml
 
-import release.ledger.store
-import release.pipeline
-import release.publication
+from release import pipeline
+from release.budget import store
+from release.budget.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
+from release.bundle import publish
 from release.errors import ReleaseError
-from release.fanout import processes
-from release.journal import FIELDS, Journal, read_journal
-from release.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
-from release.operations import Place, Run, left_behind, release_due, verify_each
-from release.periods import parse_period
+from release.noise.processes import processes
+from release.operate.delivery import fetch, restore
+from release.operate.journal import FIELDS, Journal, read_journal
+from release.operate.operations import Place, Run, left_behind, release_due, verify_each
+from release.operate.schedule import Schedule
 from release.pipeline import Options
-from release.schedule import Schedule
-from release.signing import create_key
-from release.stores import Store, fetch, open_store, restore
+from release.records.signing import create_key
+from release.spec.periods import parse_period
+from release.tables.stores import Store, open_store
 from tests.small import Row, Small, query
 
 DAY = datetime.timedelta(days=1)
@@ -119,7 +120,7 @@ def night(year: Year, today: datetime.date, kill_after: float | None) -> dict[st
 def _run(year: Year, today: datetime.date) -> dict[str, Any]:
     signal.alarm(300)
     # The clock of this process: everything that asks for the day asks by these names.
-    for module in (release.publication, release.ledger.store, release.pipeline):
+    for module in (publish, store, pipeline):
         module.today = lambda: today  # type: ignore[attr-defined]  # a clock of our own
     run = Run(year.place, Options(), journal=Journal(str(year.folder / "log.jsonl")))
     try:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from release.answers import Codes
-from release.queries import kind_of
-from release.queries.kind import Kind, Profiles
+from release.exact.domain import Codes
+from release.queries.base import Kind, Profiles
 from release.queries.profiles import Cells, cells_of, integers
-from release.reading import SpecFile
-from release.spec import Query
+from release.queries.registry import kind_of
+from release.spec.load import SpecFile
+from release.spec.model import Query
 
 
 @dataclass(frozen=True, repr=False)

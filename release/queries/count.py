@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from release.answers import Codes
-from release.domains import Ordered
-from release.queries.kind import Prepared, Profiles, between, reached_by_order, steps_between
-from release.spec import CountQuery, Relation
+from release.exact.domain import Codes
+from release.queries.base import Prepared, Profiles, between, reached_by_order, steps_between
+from release.spec.domains import Ordered
+from release.spec.model import CountQuery, Relation
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from release.answers import Codes, Group
-from release.queries.kind import Prepared, Profiles, RowKind, reached_by_pairs
-from release.spec import Relation
+from release.exact.domain import Codes, Group
+from release.queries.base import Prepared, Profiles, RowKind, reached_by_pairs
+from release.spec.model import Relation
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from release.answers import Codes, level_edge
-from release.queries.kind import (
+from release.exact.domain import Codes, level_edge
+from release.queries.base import (
     Prepared,
     Profiles,
     between,
@@ -33,8 +33,8 @@ from release.queries.kind import (
     reached_by_pairs,
     steps_between,
 )
-from release.spec import LevelQuery, Measure, Relation
-from release.sql import identifier
+from release.spec.expressions import identifier
+from release.spec.model import LevelQuery, Measure, Relation
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from release.answers import Codes
-from release.domains import INTEGER_LIMIT, Nominal, Ordered, plain_answers
-from release.queries.kind import Prepared, Profiles, reached_by_pairs
-from release.spec import ModeQuery, Relation, ValueQuery
-from release.sql import identifier, literal
+from release.exact.domain import Codes
+from release.queries.base import Prepared, Profiles, reached_by_pairs
+from release.spec.domains import INTEGER_LIMIT, Nominal, Ordered, plain_answers
+from release.spec.expressions import identifier, literal
+from release.spec.model import ModeQuery, Relation, ValueQuery
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from release.answers import Codes
-from release.queries import kind_of, rows_read
+from release.exact.domain import Codes
+from release.queries.base import RowKind
 from release.queries.joint import Joint
-from release.queries.kind import RowKind
-from release.reading import SpecFile
-from release.spec import Query, TupleQuery
-from release.sql import identifier
-from release.tables import Tables, wide_table
+from release.queries.registry import kind_of, rows_read
+from release.spec.expressions import identifier
+from release.spec.load import SpecFile
+from release.spec.model import Query, TupleQuery
+from release.tables.duckdb import Tables, wide_table
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from release.domains import LevelRange, Levels
 from release.queries.level import Level
-from release.spec import LevelQuery, RealQuery
-from release.sql import identifier
+from release.spec.domains import LevelRange, Levels
+from release.spec.expressions import identifier
+from release.spec.model import LevelQuery, RealQuery
 
 
 @dataclass(frozen=True)

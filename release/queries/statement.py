@@ -21,14 +21,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from release.answers import Codes
-from release.domains import Levels, Ordered, plain_answers
 from release.errors import DataError, SpecError
+from release.exact.domain import Codes
 from release.queries.profiles import cells_of
-from release.reading import SpecFile
-from release.spec import Relation, SqlQuery
-from release.sql import identifier, literal, parts_of
-from release.tables import Tables, wide_table
+from release.spec.domains import Levels, Ordered, plain_answers
+from release.spec.expressions import identifier, literal, parts_of
+from release.spec.load import SpecFile
+from release.spec.model import Relation, SqlQuery
+from release.tables.duckdb import Tables, wide_table
 
 MOST_UNITS = 150
 """More would be more than twenty thousand runs."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from release.queries.mode import Mode
-from release.spec import ValueQuery
+from release.spec.model import ValueQuery
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Estimates from published answers."""

@@ -1,0 +1,127 @@
+"""A published release, opened: its tables as pandas frames, with intervals where noise is public.
+
+Nothing is checked here beyond what reading needs; whether the files are genuine is for
+:func:`release.verification.verifier.verify` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from release.analysis.estimation import Estimates, estimate_release
+from release.bundle.read import read_record
+from release.errors import DesignError, SpecError, VerificationError, unknown_name
+from release.records.hashes import sha256
+from release.records.models import QueryRecord, ReleaseRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+LEVEL = 0.95
+"""Of the intervals ``low`` to ``high``: credible, under a uniform prior over the true answers."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The published table of one query."""
+
+    public: Path
+    release_id: str
+    record: QueryRecord
+
+    def to_arrow(self) -> pa.Table:
+        """The table as it was published.
+
+        Raises:
+            VerificationError: it is not the file that ``release.json`` names.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = self.record.output.path
+        try:
+            data = (self.public / file).read_bytes()
+            if sha256(data) != self.record.output.sha256:
+                raise VerificationError(file, "SHA-256", sha256(data), self.record.output.sha256)
+            return pq.read_table(self.public / file)
+        except (OSError, pa.ArrowException) as error:
+            raise VerificationError(file, "format", "nothing readable", "a Parquet file") from error
+
+    def estimates(self) -> Estimates | None:
+        """What each answer says of the true one; None where the noise is not public.
+
+        None too for joint answers, and for domains too large for an estimate.
+        """
+        try:
+            return estimate_release(self.public, self.record.name, level=LEVEL)
+        except (SpecError, DesignError):
+            return None
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Keys and answer; where the noise is public ``low``, ``high`` and ``standard_error`` too.
+
+        ``low`` and ``high`` bound the credible interval, both included, in the answer's labels;
+        ``standard_error`` is that of the unbiased estimate, and missing where there is none.
+        ``attrs`` has the title, the unit, and what the columns mean.
+        """
+        table = self.to_arrow()
+        frame: pd.DataFrame = table.drop_columns(["answer_code"]).to_pandas()
+        fields = [table.schema.field(name) for name in table.column_names]
+        told = [field.metadata or {} for field in fields if field.name.startswith("answer")]
+        frame.attrs = {
+            "release": self.release_id,
+            "query": self.record.name,
+            "kind": self.record.kind,
+            "by": list(self.record.by),
+            **_facts(told[0]),
+        }
+        found = self.estimates()
+        if found is None:
+            return frame
+        cells = found.cells
+        if any(cell.low is not None for cell in cells):
+            frame["low"] = [cell.low for cell in cells]
+            frame["high"] = [cell.high for cell in cells]
+            frame["standard_error"] = [cell.standard_error for cell in cells]
+            frame["standard_error"] = frame["standard_error"].astype("float64")
+            frame.attrs["interval"] = f"{LEVEL:.0%} credible, uniform prior over the true answers"
+        return frame
+
+
+def _facts(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    names = ("title", "unit", "scale")
+    found = {name: metadata.get(name.encode()) for name in names}
+    return {name: value.decode() for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Opened(Mapping[str, Table]):
+    """The published tables of a release by the names of their queries, in the order of the spec."""
+
+    public: Path
+    record: ReleaseRecord
+
+    def __getitem__(self, query: str) -> Table:
+        records = {record.name: record for record in self.record.queries}
+        if query not in records:
+            raise SpecError("query", unknown_name(query, records))
+        return Table(self.public, self.record.release_id, records[query])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([record.name for record in self.record.queries])
+
+    def __len__(self) -> int:
+        return len(self.record.queries)
+
+
+def open_release(public: Path) -> Opened:
+    """The tables of the release in ``public``.
+
+    Raises:
+        VerificationError: the folder holds no release record.
+    """
+    return Opened(public, read_record(ReleaseRecord, "release.json", public / "release.json"))

@@ -1,0 +1,1 @@
+"""The public bundle and the auditor bundle: what stands in them, and publishing them whole."""

@@ -1,0 +1,239 @@
+"""Descriptions for other tools: ``datapackage.json`` (Data Package v2) and ``registry.yaml``.
+
+Both say only what ``release.json``, the spec and the sums of the public files say, so a verifier
+makes them again and compares every byte. Sources are titles, never paths. What only the curator
+knows stands in ``registry.yaml`` as ``TODO(curator)`` (docs/design/format.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rfc8785
+import yaml
+
+from release.bundle.statements import rests_on
+from release.exact.domain import AnswerDomain, Topology
+from release.exact.numbers import format_exact
+from release.records.models import QueryRecord, ReleaseRecord
+from release.spec.domains import Levels, plain_answers
+from release.spec.model import (
+    LevelQuery,
+    Query,
+    RealQuery,
+    Spec,
+    answer_columns,
+    answer_domain,
+    plain_parts,
+)
+from release.spec.unfinished import TODO
+
+DATAPACKAGE, REGISTRY = "datapackage.json", "registry.yaml"
+
+MOST_LABELS = 10_000
+"""Longer lists of labels or edges are left out of descriptions; release.json has the domain."""
+
+
+_PROFILE = "https://datapackage.org/profiles/2.0/"
+
+
+def field_facts(query: Query) -> list[dict[str, Any]]:
+    """What is known of each answer column: title, units, labels, edges; in the order of columns."""
+    domain = answer_domain(query)
+    return [
+        _facts(part, answers)
+        for part, answers in zip(plain_parts(query), domain.parts, strict=True)
+    ]
+
+
+def _facts(query: Query, domain: AnswerDomain) -> dict[str, Any]:
+    facts: dict[str, Any] = {"title": query.title or query.name.replace("_", " ")}
+    if query.units is not None:
+        facts["unit"] = query.units
+    if isinstance(query, RealQuery):
+        facts["scale"] = format_exact(query.domain.grid.scale)
+    facts["topology"] = domain.topology.value
+    if domain.size > MOST_LABELS:
+        return facts
+    if domain.topology is Topology.NOMINAL:
+        facts["labels"] = list(domain.labels)
+    elif isinstance(query, LevelQuery) and isinstance(query.domain, Levels):
+        # The least integer of each level, and the end of the last.
+        facts["edges"] = [*domain.labels, query.domain.levels.high]
+    return facts
+
+
+def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> bytes:
+    """``datapackage.json``, canonical; ``sizes`` are the bytes of the released tables by path."""
+    resources = [
+        {
+            "name": entry.name,
+            "path": entry.output.path,
+            "type": "table",
+            "title": query.title or query.name.replace("_", " "),
+            "format": "parquet",
+            "mediatype": "application/vnd.apache.parquet",
+            "bytes": sizes[entry.output.path],
+            "hash": f"sha256:{entry.output.sha256}",
+            "schema": _table_schema(query),
+        }
+        for query, entry in zip(spec.released, record.queries, strict=True)
+    ]
+    package: dict[str, Any] = {
+        "$schema": f"{_PROFILE}datapackage.json",
+        "name": record.release_id,
+        "title": record.title,
+        "description": (
+            f"{record.purpose}. Released under {record.guarantee.definition} differential privacy, "
+            f"epsilon {record.guarantee.epsilon}, delta {record.guarantee.delta}; every answer has "
+            "noise."
+        ),
+        "version": record.published.replace("-", "."),
+        "licenses": [_licence(record.licence)],
+        "contributors": [{"title": record.curator, "roles": ["publisher"]}],
+        "sources": [{"title": name.replace("_", " ")} for name in spec.tables],
+        "resources": resources,
+    }
+    return rfc8785.dumps(package)
+
+
+def _licence(name: str) -> dict[str, str]:
+    """A licence by its identifier, or where it is none by its title."""
+    plain = all(letter.isascii() and (letter.isalnum() or letter in "-._") for letter in name)
+    # The profile asks for a name; a title beside it says what was meant.
+    return {"name": name} if plain else {"name": "notspecified", "title": name}
+
+
+def _table_schema(query: Query) -> dict[str, Any]:
+    keys: list[dict[str, Any]] = [
+        {"name": column, "type": "string", "title": column, "constraints": {"required": True}}
+        for column in query.by
+    ]
+    answers = []
+    parts = plain_parts(query)
+    for name, part, facts in zip(answer_columns(query), parts, field_facts(query), strict=True):
+        labels = plain_answers(part.domain).labels
+        constraints: dict[str, Any] = {"required": True}
+        if isinstance(labels[0], str):
+            if len(labels) <= MOST_LABELS:
+                constraints["enum"] = list(labels)
+        else:
+            constraints |= {"minimum": labels[0], "maximum": labels[-1]}
+        kind = "string" if isinstance(labels[0], str) else "integer"
+        answers.append({"name": name, "type": kind, **facts, "constraints": constraints})
+    code = {
+        "name": "answer_code",
+        "type": "integer",
+        "title": "number of the answer in the domain",
+        "constraints": {
+            "required": True,
+            "minimum": 0,
+            "maximum": answer_domain(query).size - 1,
+        },
+    }
+    schema: dict[str, Any] = {
+        "$schema": f"{_PROFILE}tableschema.json",
+        "fields": [*keys, *answers, code],
+    }
+    if query.by:
+        schema["primaryKey"] = list(query.by)
+    return schema
+
+
+def _worst_case(spec: Spec) -> str:
+    rests = any(rests_on(spec, query) is not None for query in spec.released)
+    told = "for every table of the declared domain"
+    return f"{told}, provided that its conditions look at one row at a time" if rests else told
+
+
+_VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic": "Custom"}
+
+
+def registry(spec: Spec, record: ReleaseRecord) -> bytes:
+    """``registry.yaml``: one record for the public registry of deployments."""
+    guarantee = record.guarantee
+    details = (
+        f"{guarantee.definition} differential privacy of the whole release, "
+        + (_worst_case(spec) if guarantee.kind == "worst-case" else "")
+        + ("for the neighbours of this very table" if guarantee.kind != "worst-case" else "")
+    )
+    if guarantee.definition == "probabilistic":
+        details += "; probabilistic: with chance 1 - delta the privacy loss is at most epsilon"
+    plain = {
+        "basic": {
+            "name": record.title,
+            "data_curators": [record.curator],
+            "intended_use": record.purpose,
+            "data_product_type": "tables of noisy answers (Parquet)",
+            "data_product_region": TODO,
+            "description": _described(record),
+            "publication_date": record.published,
+            "data_product_sector": TODO,
+        },
+        "dp_variant": {
+            "variant_name": _VARIANTS[guarantee.definition],
+            "data_domain": ", ".join(f"{name}: {one.kind}" for name, one in _by_name(spec)),
+            "unprotected_quantities": _unprotected(spec),
+        },
+        "privacy_loss": {
+            "privacy_unit": record.privacy.unit,
+            "privacy_unit_details": record.privacy.adjacency_text,
+            "privacy_parameters": {"epsilon": guarantee.epsilon, "delta": guarantee.delta},
+            "privacy_parameters_details": details,
+        },
+        "deployment_model": {
+            "model_name": "Central",
+            "model_name_details": "the curator holds the confidential table and adds the noise",
+            "actors": f"{record.curator} (curator), auditors, the public",
+            "release_type": TODO,
+            "release_type_details": f"period {record.period}, budget scope {record.ledger.scope}",
+            "data_source_type": TODO,
+            "data_source_type_details": ", ".join(spec.tables),
+            "access_type": TODO,
+            "access_type_details": f"licence {record.licence}",
+        },
+        "accounting": {
+            "post_processing": "none" if not record.post_processing else record.post_processing,
+            "composition": f"{record.composition.rule}: charges add up in exact rationals",
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": record.privacy.enforced_by,
+            "mechanisms": ", ".join(map(_mechanism, spec.released, record.queries)),
+            "justification": _justified(spec),
+        },
+        "administrative": {
+            "sources": [record.contact],
+            "notes": f"made by dp-release {record.software.dp_release}",
+            "registry_authors": [TODO],
+        },
+    }
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
+    return text.encode()
+
+
+def _mechanism(query: Query, entry: QueryRecord) -> str:
+    pinned = query.mechanism.value not in {"best", entry.mechanism}
+    return f"{query.name}: {entry.mechanism}{f' ({query.mechanism.value})' if pinned else ''}"
+
+
+def _justified(spec: Spec) -> str:
+    pinned = [query.name for query in spec.released if query.mechanism.value != "best"]
+    told = "least expected loss under the promise; see the laws and the report"
+    return told if not pinned else f"{told}; of {', '.join(pinned)} the spec names the mechanism"
+
+
+def _by_name(spec: Spec) -> list[tuple[str, Query]]:
+    return [(query.name, query) for query in spec.released]
+
+
+def _described(record: ReleaseRecord) -> str:
+    names = ", ".join(one.name for one in record.queries)
+    return f"{record.title}, {record.period}: {names}"
+
+
+def _unprotected(spec: Spec) -> str:
+    keys = sorted({column for query in spec.released for column in query.by})
+    told = [f"the key sets of {', '.join(keys)}"] if keys else []
+    if spec.privacy.fixed:
+        told.append(f"the fixed columns {', '.join(spec.privacy.fixed)} of a {spec.privacy.unit}")
+    return "; ".join(told) or "none"

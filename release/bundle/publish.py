@@ -1,0 +1,393 @@
+"""The publish protocol: charged before it is drawn, drawn once, public all at once.
+
+Each step leaves something durable behind, and whatever it finds a later run goes on from there:
+
+1. ``OUT/.work-<id>/`` is made and locked: one run a release.
+2. The ledger reserves the charge, and ``reserved`` says by which entry.
+3. ``drawing`` is written: from here on noise may have been drawn.
+4. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
+5. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
+6. The auditor's half is renamed into its place, then the public one, and the folder goes.
+
+A run that finds ``staged/`` goes on at 5: the same bytes, no second charge. One that finds less
+gives the reserve up in the ledger and begins anew. It is given up as not drawn only if ``reserved``
+names that very entry and ``drawing`` is not there: whoever takes the folder away, or works on the
+same ledger from another one, gets no charge back. A TEST run has a folder of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from release.budget.ledger import (
+    Entry,
+    Ledger,
+    Reserve,
+    Spending,
+    Spent,
+    abort,
+    commit,
+    ledger_proof,
+    replay,
+    reserve,
+    spending,
+    today,
+)
+from release.bundle.statements import ATTESTATION, PROOF, SUMS
+from release.errors import LedgerError, ReleaseError, SpecError, StorageError
+from release.records.files import make_folder, storage_errors, sync, sync_tree, write
+from release.records.hashes import sha256
+from release.records.models import ReleaseRecord, canonical, parse
+from release.records.signing import Predicate, Signer, attest
+
+T = TypeVar("T")
+
+LEDGER = "ledger"
+_RESERVED, _DRAWING, _PART, _STAGED, _SCRATCH = (
+    "reserved",
+    "drawing",
+    "part",
+    "staged",
+    "scratch",
+)
+
+
+def check_free(out: Path, release_id: str) -> None:
+    """Refuse an output folder in which the release stands already.
+
+    Raises:
+        SpecError: it does.
+    """
+    if os.path.lexists(out / "public" / release_id):
+        raise SpecError(
+            "--out",
+            f"{release_id!r} is published there already; take another folder or a new release id",
+        )
+
+
+def open_ledger(out: Path, signer: Signer | None) -> Ledger | None:
+    """The ledger of an output folder, where there is one.
+
+    Raises:
+        SpecError: there is a ledger and no key, or a key and no ledger.
+    """
+    there = (out / LEDGER).is_dir()
+    if there and signer is None:
+        raise SpecError("--key", f"{out / LEDGER} has to sign for the release; give its key")
+    if signer is None:
+        return None
+    if not there:
+        raise SpecError("--key", f"no ledger in {out}; make one: dp-release ledger init")
+    return Ledger(out / LEDGER, signer)
+
+
+def is_at_work(out: Path, release_id: str) -> bool:
+    """Whether a process holds the lock of a release's working folder right now."""
+    try:
+        descriptor = os.open(out / f".work-{release_id}", os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        # Another user's: nobody but its owner can tell.
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+class Publication:
+    """One release on its way to being public; a context manager that holds its lock.
+
+    Leaving it before the release is staged gives the release up, visibly in the ledger, and leaves
+    no file. ``recovered`` is the public folder where an earlier run had got so far that this one
+    only had to finish.
+
+    Raises:
+        SpecError: the release is public already, or key and ledger do not go together.
+        LedgerError: another run is at work on it, or the ledger is not intact.
+        StorageError: the folder cannot be written.
+    """
+
+    def __init__(
+        self, out: Path, release_id: str, ledger: Ledger | None, work: str = "work"
+    ) -> None:
+        self.out, self.release_id, self.ledger = out, release_id, ledger
+        self.recovered: Path | None = None
+        self.sequence: int | None = None
+        self._drawn: object = None
+        self._drawing = False
+        self._published: Path | None = None
+        self._work = out / f".{work}-{release_id}"
+        self._final = out / "public" / release_id
+        self._created = [folder for folder in (out, *out.parents) if not folder.exists()]
+        if not self._work.exists():
+            check_free(out, release_id)
+        for folder in (out / "public", out / "auditor"):
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise StorageError(f"{folder}: the release cannot be written (no folder)")
+        self._lock = self._take_lock()
+        try:
+            self._recover()
+        except BaseException:
+            self._leave()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._published is None and not (self._work / _STAGED).exists():
+                # Where that fails too, the next run finds what is left and does it.
+                with suppress(ReleaseError):
+                    self._give_up()
+        finally:
+            self._leave()
+
+    def scratch(self) -> Path:
+        """A private folder for the engine, empty now; it goes with the working folder.
+
+        Raises:
+            StorageError: it cannot be made.
+        """
+        folder = self._work / _SCRATCH
+        with storage_errors(self.out, "the release"):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+        return folder
+
+    def reserve(self, scope: str, charge: Spent) -> int | None:
+        """Reserve the charge, durably; the number of the entry, or None without a ledger.
+
+        Raises:
+            BudgetError: a cap of the scope would be exceeded.
+            LedgerError, StorageError: the ledger cannot be written.
+        """
+        if self.ledger is not None and self.sequence is None:
+            entry, _ = self.ledger.append(
+                reserve(scope, self.release_id, charge, today().isoformat())
+            )
+            self.sequence = entry.seq
+            with storage_errors(self.out, "the release"):
+                write(self._work / _RESERVED, _named(entry))
+                sync(self._work)
+        return self.sequence
+
+    def spending(self, scope: str) -> Spending | None:
+        """What a scope has spent, this release included; None without a ledger."""
+        return None if self.ledger is None else spending(replay(self.ledger.folder), scope)
+
+    def draw(self, drawing: Callable[[], T]) -> T:
+        """What ``drawing`` draws. It is called once, however often this is: a retry gets the same.
+
+        Raises:
+            StorageError: the mark that precedes drawing cannot be written.
+        """
+        if self._drawn is None:
+            self._drawing = True
+            with storage_errors(self.out, "the release"):
+                write(self._work / _DRAWING, b"")
+                sync(self._work)
+            self._drawn = drawing()
+        return self._drawn  # type: ignore[return-value]  # what drawing gave
+
+    def stage(self, writing: Callable[[Path], None]) -> None:
+        """Have the release written into a folder, as ``public/`` and ``auditor/``, to stand.
+
+        Raises:
+            StorageError: the disk is full or read-only; nothing is left of it.
+        """
+        part = self._work / _PART
+        if self._published is not None or (self._work / _STAGED).exists():
+            return
+        with storage_errors(self.out, "the release"):
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(mode=0o700)
+            writing(part)
+            sync_tree(part)
+            part.rename(self._work / _STAGED)
+            sync(self._work)
+
+    def finish(self) -> Path:
+        """Make public what was staged; the public folder.
+
+        Raises:
+            StorageError: the disk is full or read-only. What was staged stays for a later run.
+            LedgerError: the ledger cannot commit it.
+        """
+        with storage_errors(self.out, "the release"):
+            if self._published is None:
+                self._published = self._publish()
+            return self._published
+
+    def _publish(self) -> Path:
+        """Steps 5 and 6; each may have been done before."""
+        public, auditor = self._work / _STAGED / "public", self._work / _STAGED / "auditor"
+        if public.exists():
+            if self.ledger is not None:
+                self._sign(self.ledger, public)
+            sums = [f"{digest}  {name}\n" for name, digest in sorted(_sums(public).items())]
+            _put(public / SUMS, "".join(sums).encode())
+            sync(public)
+            if auditor.exists():
+                half = self.out / "auditor" / self.release_id
+                make_folder(half.parent, 0o700)
+                # Without its public half it was never published: a run was cut off there.
+                shutil.rmtree(half, ignore_errors=True)
+                auditor.rename(half)
+                sync(half.parent)
+            make_folder(self._final.parent, 0o755)
+            public.rename(self._final)
+        # Published from here on; a sync that fails now changes nothing about that.
+        with suppress(OSError):
+            sync(self._final.parent)
+        shutil.rmtree(self._work, ignore_errors=True)
+        return self._final
+
+    def _sign(self, ledger: Ledger, public: Path) -> None:
+        """Attest the files, have the ledger commit to that, and put its proof beside them."""
+        record = parse(ReleaseRecord, (public / "release.json").read_bytes())
+        path = public / ATTESTATION
+        state = replay(ledger.folder).state
+        done = state.committed.get(self.release_id)
+        if done is None or not path.exists() or done.attestation != _digest(path):
+            if done is not None:
+                raise LedgerError(f"{self.release_id!r} is committed with another attestation")
+            running = state.running.get(self.release_id)
+            if running is None or running.seq != record.ledger.sequence:
+                raise LedgerError(f"the reserve of {self.release_id!r} is not open any more")
+            (public / PROOF).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            _put(path, attest(_sums(public), Predicate.of(record), ledger.signer))
+            sync(public)
+            ledger.append(commit(self.release_id, path.read_bytes(), today().isoformat()))
+        _put(public / PROOF, ledger_proof(ledger.recover(), self.release_id, ledger.folder))
+
+    def _recover(self) -> None:
+        """Go on from what an earlier run left."""
+        staged = self._work / _STAGED
+        if self.ledger is None and (self._work / _RESERVED).exists():
+            raise LedgerError(
+                f"--out: a run of {self.release_id!r} with a ledger was cut off here; "
+                "run it again with its ledger and --key"
+            )
+        if os.path.lexists(self._final):
+            # That run had only to tidy up; or another has published since we looked.
+            shutil.rmtree(self._work, ignore_errors=True)
+            check_free(self.out, self.release_id)
+        if staged.exists() and self._can_finish(staged / "public"):
+            self.recovered = self.finish()
+            return
+        self._give_up()
+
+    def _can_finish(self, public: Path) -> bool:
+        """Whether what was staged is a release that its ledger, if there is one, waits for."""
+        if not public.exists():
+            return False
+        record = parse(ReleaseRecord, (public / "release.json").read_bytes())
+        if self.ledger is None:
+            return record.ledger.sequence is None
+        state = replay(self.ledger.folder).state
+        running = state.running.get(self.release_id)
+        is_open = running is not None and running.seq == record.ledger.sequence
+        return is_open or self.release_id in state.committed
+
+    def _give_up(self) -> None:
+        """Give up a reserve that nothing public came of, and take away what was written."""
+        if self.ledger is not None:
+            running = replay(self.ledger.folder).state.running.get(self.release_id)
+            if running is not None:
+                drawn = self._may_be_drawn(running)
+                self.ledger.append(abort(self.release_id, today().isoformat(), drawn=drawn))
+        for path in (self._work / name for name in (_PART, _STAGED, _SCRATCH)):
+            shutil.rmtree(path, ignore_errors=True)
+        for mark in (_DRAWING, _RESERVED):
+            with suppress(OSError):
+                (self._work / mark).unlink(missing_ok=True)
+
+    def _may_be_drawn(self, entry: Reserve) -> bool:
+        """Whether noise may have been drawn for a reserve; only evidence says that it was not."""
+        if self.sequence == entry.seq:
+            return self._drawing
+        evidence = self._work / _RESERVED
+        if (self._work / _DRAWING).exists() or not evidence.is_file():
+            return True
+        return evidence.read_bytes() != _named(entry)
+
+    def _take_lock(self) -> int:
+        """Lock the working folder; the lock goes with the process."""
+        while True:
+            with storage_errors(self.out, "the release"):
+                self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
+                descriptor = os.open(self._work, os.O_RDONLY)
+            try:
+                _lock(descriptor)
+            except OSError as error:
+                os.close(descriptor)
+                raise LedgerError(
+                    f"--out: another run is publishing {self.release_id!r} there right now"
+                ) from error
+            # The holder before us may have taken the folder away after we had opened it.
+            with suppress(OSError):
+                if os.fstat(descriptor).st_ino == self._work.stat().st_ino:
+                    return descriptor
+            os.close(descriptor)
+
+    def _leave(self) -> None:
+        """Let go of the lock, and of folders in which nothing is."""
+        for folder in (self._work, self.out / "auditor", self.out / "public", *self._created):
+            with suppress(OSError):
+                folder.rmdir()
+        os.close(self._lock)
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock; whoever only looks whether somebody has it has it for a moment.
+
+    Raises:
+        OSError: somebody keeps it.
+    """
+    for pause in (0.05, 0.15, 0.3):
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(pause)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _sums(public: Path) -> dict[str, str]:
+    """The SHA-256 of each file but the sums themselves."""
+    files = sorted(p for p in public.rglob("*") if p.is_file() and p.name != SUMS)
+    return {str(p.relative_to(public)): sha256(p.read_bytes()) for p in files}
+
+
+def _named(entry: Entry) -> bytes:
+    """Which entry it is, so that no other can be taken for it."""
+    return f"{entry.seq} {sha256(canonical(entry))}".encode()
+
+
+def _digest(path: Path) -> str:
+    return f"sha256:{sha256(path.read_bytes())}"
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Write a file that an earlier run may have written in part."""
+    path.unlink(missing_ok=True)
+    write(path, data)

@@ -1,0 +1,60 @@
+"""Reading the files of a bundle strictly: plain files of a bounded size, canonical records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from release.errors import VerificationError
+from release.records.models import parse
+
+R = TypeVar("R", bound=BaseModel)
+
+MAX_FILE_BYTES = 2**30
+
+
+def read_file(file: str, path: Path) -> bytes:
+    """The bytes of a plain file of at most 2^30 bytes; ``file`` is its name in refusals.
+
+    Raises:
+        VerificationError: it is missing, a link, or too large.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise VerificationError(file, "file", "nothing or no plain file", "a file")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise VerificationError(file, "size", str(path.stat().st_size), f"at most {MAX_FILE_BYTES}")
+    return path.read_bytes()
+
+
+def read_record(model: type[R], file: str, path: Path) -> R:
+    """A file of a release, by the model of its kind; ``file`` is what it is called in refusals.
+
+    Raises:
+        VerificationError: it is missing, too large, or not canonical JSON of the declared shape.
+    """
+    return parse_record(model, file, read_file(file, path))
+
+
+def parse_record(model: type[R], file: str, data: bytes) -> R:
+    """A record by the model of its kind.
+
+    Raises:
+        VerificationError: not canonical JSON of the declared shape.
+    """
+    try:
+        return parse(model, data)
+    except (ValueError, RecursionError) as error:
+        raise VerificationError(
+            file, "schema", _first_problem(error), "canonical JSON of the declared shape"
+        ) from error
+
+
+def _first_problem(error: Exception) -> str:
+    errors = getattr(error, "errors", None)
+    if callable(errors):
+        first = errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"{place}: {first['msg']}"
+    return str(error).splitlines()[0]

@@ -1,0 +1,1 @@
+"""The report for people: one self-contained HTML file."""

@@ -1,0 +1,257 @@
+"""The report for people: one self-contained HTML file, from public records only.
+
+It sees released answers and, for worst-case queries, their laws; nothing else is passed in. The
+same inputs give the same bytes, pictures included. A reader's half says what was published, how
+near it is and what it means for a person; an auditor's half shows the laws and what they keep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from release.budget.ledger import Spending
+from release.bundle.report.pictures import (
+    answers_svg,
+    budget_svg,
+    delta_svg,
+    heat_map_svg,
+    law_svg,
+    losses_svg,
+)
+from release.exact.accuracy import likely_around
+from release.exact.channel import Channel
+from release.exact.domain import Topology
+from release.exact.numbers import exp_bounds, format_exact
+from release.exact.pmf import Law
+from release.exact.privacy import Differences
+from release.records.models import ChannelRecord, LawRecord, QueryRecord, ReleaseRecord
+from release.spec.domains import Levels, plain_answers
+from release.spec.model import (
+    Part,
+    Query,
+    RealQuery,
+    SqlQuery,
+    TupleQuery,
+    answer_columns,
+    answer_domain,
+    plain_parts,
+)
+
+MAX_ROWS = 200
+"""Longer tables are cut in the report; the Parquet file has them whole."""
+
+_BARS, _FIELDS = 60, 40
+
+_PICTURED = 30
+"""Laws of so many queries are drawn; a page of more would be long to make and to load."""
+
+
+@dataclass(frozen=True)
+class PublicQuery:
+    """What everyone may see of one query. ``law`` is None where it depends on the data.
+
+    ``compared`` is what each family of mechanisms loses, where several were looked at. ``rests_on``
+    is what is asserted of the SQL of its spec.
+    """
+
+    query: Query
+    record: QueryRecord
+    keys: tuple[tuple[str, ...], ...]
+    codes: tuple[int, ...]
+    law: LawRecord | ChannelRecord | None
+    compared: tuple[tuple[str, Fraction], ...] = ()
+    rests_on: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the keys and of the answer, or of each part of it."""
+        return (*self.record.by, *answer_columns(self.query))
+
+    @property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """Keys and answer as a reader reads them, row by row."""
+        group = answer_domain(self.query).group
+        coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
+        answers = []
+        for one, codes in zip(plain_parts(self.query), coordinates, strict=True):
+            # Once for all cells: a domain may have as many labels as there are cells.
+            labels = _labels(one)
+            answers.append([labels[code] for code in codes.tolist()])
+        return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
+
+
+def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
+    """The answers of a domain; levels as from the least integer to the end."""
+    labels = plain_answers(query.domain).labels
+    if isinstance(query, RealQuery):
+        points = (int(label) * query.domain.grid.scale for label in labels)
+        return tuple(("-" if p < 0 else "") + format_exact(abs(p)) for p in points)
+    if isinstance(query.domain, Levels):
+        ends = [int(label) - 1 for label in labels[1:]]
+        told = [f"{low} to {high}" for low, high in zip(labels, ends, strict=False)]
+        return (*told, f"{labels[-1]} or more")
+    return tuple(map(str, labels))
+
+
+def report_html(
+    record: ReleaseRecord, queries: tuple[PublicQuery, ...], spent: Spending | None = None
+) -> str:
+    """The report as HTML; with what the scope has ``spent`` where there is a ledger."""
+    budget = None
+    if spent is not None:
+        budget = {
+            "spent": format_exact(spent.epsilon[-1]),
+            "cap": format_exact(spent.cap),
+            "left": format_exact(spent.cap - spent.epsilon[-1]),
+            "charges": len(spent.days),
+            "picture": budget_svg(spent),
+        }
+    return render(
+        "report.html",
+        release=record,
+        queries=[_shown(public, pictured=n < _PICTURED) for n, public in enumerate(queries)],
+        without_pictures=max(0, len(queries) - _PICTURED),
+        rests=[one.rests_on for one in queries if one.rests_on is not None],
+        budget=budget,
+        odds=odds(Fraction(record.guarantee.epsilon)),
+        chance=chance(Fraction(record.guarantee.delta)),
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """A page from one of the templates beside this file."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(
+            lambda name: resources.files("release.bundle.report").joinpath(name).read_text("utf-8")
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
+
+
+def odds(epsilon: Fraction) -> str:
+    """e^ε, rounded up, for a sentence."""
+    if epsilon > 20:
+        return f"10^{math.ceil(float(epsilon) / math.log(10))}"
+    value = exp_bounds(epsilon)[1]
+    if value >= 1000:
+        return f"{math.ceil(value):,}"
+    return f"{math.ceil(value * 100) / 100:g}"
+
+
+def chance(delta: Fraction) -> str | None:
+    """δ as one in so many; None where it is 0."""
+    return f"{int(1 / delta):,}" if delta else None
+
+
+def _near(public: PublicQuery) -> str | None:
+    """How often an answer is at most one step off; None where there are no steps."""
+    nominal = [one.topology is Topology.NOMINAL for one in answer_domain(public.query).parts]
+    if public.law is None or any(nominal):
+        return None
+    return _share(public.law.accuracy.p_within_1)
+
+
+def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
+    """What the page says of one query."""
+    rows = public.rows
+    return {
+        "name": public.record.name,
+        "record": public.record,
+        "law": public.law,
+        "by": public.record.by,
+        "columns": public.columns,
+        "rows": rows[:MAX_ROWS],
+        "left_out": max(0, len(rows) - MAX_ROWS),
+        "picture": _answers_picture(public),
+        "odds": odds(Fraction(public.record.epsilon)),
+        "exact": None if public.law is None else _share(public.law.accuracy.p_exact),
+        "near": _near(public),
+        **_of_law(public, pictured=pictured),
+    }
+
+
+def _of_law(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
+    """The worked example and the pictures of a law; nothing where it is not public."""
+    if public.law is None:
+        return {"example": None, "law_picture": None, "delta_picture": None, "losses": None}
+    law, domain = public.law, answer_domain(public.query)
+    noise, differences = noise_in(law)
+    name, guarantee = public.record.name, public.query.promised.to_guarantee()
+    plain = len(domain.parts) == 1
+    return {
+        "example": _example(public, noise) if plain else None,
+        "law_picture": law_svg(name, noise, differences, guarantee) if plain and pictured else None,
+        "delta_picture": delta_svg(name, noise, differences, guarantee) if pictured else None,
+        "losses": _losses(public) if pictured else None,
+        "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in public.compared),
+    }
+
+
+def noise_in(law: LawRecord | ChannelRecord) -> tuple[Law | Channel, Differences]:
+    """The exact law or channel of a file, with the differences that it is proved for."""
+    if isinstance(law, ChannelRecord):
+        steps = (a - b for a, b in law.pairs)
+        return law.to_channel(), Differences.on_line(law.group[0], steps)
+    return law.to_law(), law.to_differences()
+
+
+def _losses(public: PublicQuery) -> str | None:
+    if len(public.compared) < 2 or public.law is None:
+        return None
+    return losses_svg(public.record.name, public.law.design.loss, public.compared)
+
+
+def _example(public: PublicQuery, noise: Law | Channel) -> str | None:
+    """How to read one number: the first published answer, and where the true one is likely."""
+    *key, published = public.rows[0]
+    one = plain_parts(public.query)[0]
+    domain = plain_answers(one.domain)
+    found = likely_around(noise, domain, public.codes[0])
+    if found is None:
+        return None
+    about = f" for {', '.join(key)}" if key else ""
+    labels = _labels(one)
+    first, last = labels[found[0]], labels[found[1]]
+    if isinstance(one.domain, Levels):
+        # From where the first level begins to where the last one ends.
+        first, last = str(domain.labels[found[0]]), last.split(" to ")[-1]
+    where = f"is {first}" if found[0] == found[1] else f"lies from {first} to {last}"
+    return (
+        f"Published {published}{about}: the true answer {where} in 95 of 100 such cases, if all "
+        "answers were equally likely beforehand."
+    )
+
+
+def _share(text: str) -> str:
+    """A probability as so many of 100, rounded down."""
+    value = 100 * float(text)
+    return f"{int(value)} of 100" if value >= 1 else "less than 1 of 100"
+
+
+def _answers_picture(public: PublicQuery) -> str | None:
+    """Released answers by one key or two; None where a picture would not help."""
+    if isinstance(public.query, TupleQuery):
+        return None
+    domain, by, name = plain_answers(public.query.domain), public.record.by, public.record.name
+    if len(by) == 1 and 2 <= len(public.keys) <= _BARS:
+        return answers_svg(name, domain, by[0], [key[0] for key in public.keys], public.codes)
+    if len(by) != 2 or not all(2 <= count <= _FIELDS for count in _sides(public.keys)):
+        return None
+    return heat_map_svg(name, domain, (by[0], by[1]), public.keys, public.codes)
+
+
+def _sides(keys: Sequence[tuple[str, ...]]) -> tuple[int, int]:
+    return len({key[0] for key in keys}), len({key[1] for key in keys})

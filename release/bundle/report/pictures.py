@@ -1,0 +1,315 @@
+"""The pictures of reports and plans: SVG text whose bytes depend on what is drawn alone.
+
+Each is drawn once, without a clock, a random salt or a font of the machine, and its identifiers
+begin with a name of its own, so that several can stand in one page.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.budget.ledger import Spending
+from release.exact.channel import Channel
+from release.exact.domain import AnswerDomain, Topology
+from release.exact.pmf import Law
+from release.exact.privacy import Differences, Guarantee
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, RED, GREEN, GREY = "#1f5582", "#a3262a", "#3c6e35", "#5c5c5c"
+
+_SHOWN = 16
+"""How many codes each side of the true answer a law is drawn for."""
+
+_MOST_STEPS = 100
+"""Charges that the picture of the budget shows."""
+
+_MOST_CURVE = 4 * 10**7
+"""Masses that a δ(ε) curve looks at; for more the picture is left out."""
+
+
+def budget_svg(spent: Spending) -> str:
+    """What a scope has spent over time, and its cap."""
+    # Of very many charges some: a report must not grow with the years before it.
+    count = len(spent.days)
+    kept = sorted({round(place) for place in np.linspace(0, count - 1, min(count, _MOST_STEPS))})
+    days = [np.datetime64(spent.days[place]) for place in kept]
+    with _figure(2.4) as (figure, axes, sink):
+        # From the day before the first charge, so that a first step is there to be seen.
+        x = [days[0] - 1, *days, days[-1] + 1]
+        y = [0.0, *(float(spent.epsilon[place]) for place in kept), float(spent.epsilon[-1])]
+        axes.step(x, y, where="post", color=BLUE, linewidth=2)
+        axes.fill_between(x, y, step="post", color=BLUE, alpha=0.15)
+        axes.axhline(float(spent.cap), color=RED, linestyle="--")
+        axes.annotate("cap", (x[0], float(spent.cap)), (2, -12), textcoords="offset points")
+        axes.set_ylim(0, 1.08 * max(float(spent.cap), y[-1]) or 1.0)
+        ends = {spent.days[0]: days[0], spent.days[-1]: days[-1]}
+        axes.set_xticks([*ends.values()], [*ends])
+        axes.set_ylabel("ε spent")
+        _save(figure, sink)
+    return _inside_html(sink, "budget")
+
+
+def answers_svg(
+    name: str, domain: AnswerDomain, column: str, keys: Sequence[str], codes: Sequence[int]
+) -> str:
+    """The released answers of one key."""
+    places = range(len(keys))
+    with _figure(2.8) as (figure, axes, sink):
+        if domain.topology is Topology.ORDERED:
+            values = [float(domain.labels[code]) for code in codes]
+            axes.bar(places, values, color=BLUE)
+        else:
+            axes.plot(places, codes, "o", color=BLUE)
+            axes.set_ylim(-0.5, domain.size - 0.5)
+            if domain.topology is Topology.NOMINAL:
+                labels = [str(label) for label in domain.labels]
+                axes.set_yticks(range(domain.size), labels, parse_math=False)
+        axes.set_xticks(places, list(keys), parse_math=False)
+        _turned(axes, keys)
+        axes.set_xlabel(column, parse_math=False)
+        axes.set_ylabel("published answer")
+        _save(figure, sink)
+    return _inside_html(sink, f"answers-{name}")
+
+
+def heat_map_svg(
+    name: str,
+    domain: AnswerDomain,
+    columns: tuple[str, str],
+    keys: Sequence[tuple[str, ...]],
+    codes: Sequence[int],
+) -> str:
+    """The released answers of two keys: a field for each combination, darker for more."""
+    down, right = (sorted({key[place] for key in keys}) for place in (0, 1))
+    if len(right) > len(down):
+        return heat_map_svg(
+            name, domain, (columns[1], columns[0]), [(b, a) for a, b in keys], codes
+        )
+    # The longer side goes to the right.
+    values = np.zeros((len(right), len(down)))
+    number = domain.topology is Topology.ORDERED
+    for (a, b), code in zip(keys, codes, strict=True):
+        value = float(domain.labels[code]) if number else float(code)
+        values[right.index(b), down.index(a)] = value
+    with _figure(1.1 + 0.32 * len(right)) as (figure, axes, sink):
+        axes.grid(visible=False)
+        colours = "twilight" if domain.topology is Topology.CYCLIC else "Blues"
+        shown = axes.pcolormesh(values, cmap=colours, edgecolors="white", linewidth=0.5)
+        axes.invert_yaxis()
+        bar = figure.colorbar(shown, ax=axes, label="published answer")
+        if domain.topology is Topology.NOMINAL:
+            names = [str(label) for label in domain.labels]
+            bar.ax.set_yticks(range(domain.size), names, parse_math=False)
+        axes.set_xticks(np.arange(len(down)) + 0.5, down, parse_math=False)
+        axes.set_yticks(np.arange(len(right)) + 0.5, right, parse_math=False)
+        _turned(axes, down)
+        axes.set_xlabel(columns[0], parse_math=False)
+        axes.set_ylabel(columns[1], parse_math=False)
+        _save(figure, sink)
+    return _inside_html(sink, f"answers-{name}")
+
+
+def law_svg(name: str, noise: Law | Channel, differences: Differences, guarantee: Guarantee) -> str:
+    """What is published for one true answer, for its neighbour, and how far apart they may be."""
+    here, there, offset, step = _neighbours(noise, differences)
+    first, last = max(0, offset - _SHOWN), min(here.size, offset + _SHOWN + 1)
+    x = np.arange(first, last) - offset
+    with _figure(2.8) as (figure, axes, sink):
+        axes.bar(x - 0.2, here[first:last], width=0.4, color=BLUE, label="one answer")
+        axes.bar(
+            x + 0.2,
+            there[first:last],
+            width=0.4,
+            color="#9dbad5",
+            label=f"its neighbour, {step} away",
+        )
+        ceiling = math.exp(guarantee.epsilon) * there[first:last]
+        axes.step(x, ceiling, where="mid", color=RED, linestyle="--", label="e^ε × the neighbour")
+        axes.set_ylim(0, 1.25 * max(float(here.max()), float(there.max())))
+        axes.set_xlabel("published minus true answer, in codes")
+        axes.set_ylabel("chance")
+        axes.legend(frameon=False)
+        _save(figure, sink)
+    return _inside_html(sink, f"law-{name}")
+
+
+def _neighbours(
+    noise: Law | Channel, differences: Differences
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]:
+    """Two neighbouring rows, where the true answer is in the first, and how far they are apart."""
+    if isinstance(noise, Channel):
+        step = min(differences.apart or (1,))
+        rows, middle = noise.to_floats(), (noise.answers - step) // 2
+        return rows[middle], rows[middle + step], middle, step
+    masses, size = noise.to_floats(), noise.group.size
+    step = min((noise.group.element(shift) for shift in differences.shifts), default=1)
+    middle = size // 2
+    return np.roll(masses, middle), np.roll(masses, middle + step), middle, step
+
+
+def delta_svg(
+    name: str, noise: Law | Channel, differences: Differences, guarantee: Guarantee
+) -> str | None:
+    """δ at every ε, both definitions; None where there are too many masses to look at."""
+    promised = float(guarantee.epsilon)
+    top = max(1.5 * promised, 0.1)
+    grid = np.unique(np.append(np.linspace(0, top, 61), promised))
+    pairs = _pairs(noise, differences)
+    if pairs is None or pairs[0].size * grid.size > _MOST_CURVE:
+        return None
+    approximate, probabilistic = _curves(*pairs, grid)
+    with _figure(2.6) as (figure, axes, sink):
+        axes.plot(grid, probabilistic, color=GREEN, linestyle=":", label="probabilistic")
+        axes.plot(grid, approximate, color=BLUE, label="approximate")
+        axes.axvline(promised, color=RED, linestyle="--")
+        axes.annotate(
+            f"promised: ε = {promised:g}, δ = {float(guarantee.delta):g}",
+            (promised, 0.95),
+            (4, 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            color=RED,
+            va="top",
+        )
+        axes.set_xlim(0, top)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("ε")
+        axes.set_ylabel("δ")
+        axes.legend(frameon=False, loc="upper center")
+        _save(figure, sink)
+    return _inside_html(sink, f"delta-{name}")
+
+
+def _pairs(
+    noise: Law | Channel, differences: Differences
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Rows of neighbouring answers, side by side; None for too many."""
+    if isinstance(noise, Channel):
+        steps, size = differences.apart or (), noise.answers
+        if len(steps) * size**2 * 60 > _MOST_CURVE:
+            return None
+        rows = noise.to_floats()
+        apart = [(a, a + s) for s in steps for a in range(size - s)]
+        both = [*apart, *((b, a) for a, b in apart)]
+        return np.stack([rows[a] for a, _ in both]), np.stack([rows[b] for _, b in both])
+    if noise.group.size * len(differences.shifts) * 60 > _MOST_CURVE or not differences.shifts:
+        return None
+    masses = noise.to_floats()
+    moved = np.stack([masses[noise.group.moved(shift)] for shift in differences.shifts])
+    return np.broadcast_to(masses, moved.shape), moved
+
+
+def _curves(
+    one: NDArray[np.float64], other: NDArray[np.float64], grid: NDArray[np.float64]
+) -> tuple[list[float], list[float]]:
+    approximate, probabilistic = [], []
+    for epsilon in grid.tolist():
+        over = one - math.exp(epsilon) * other
+        # What is over by rounding alone is not over.
+        above = over > 1e-12 * one
+        approximate.append(float(np.where(above, over, 0).sum(axis=1).max()))
+        probabilistic.append(float(np.where(above, one, 0).sum(axis=1).max()))
+    return approximate, probabilistic
+
+
+def losses_svg(name: str, loss: str, compared: Sequence[tuple[str, Fraction]]) -> str:
+    """What each family of mechanisms loses on the same promise, least first."""
+    names = [family for family, _ in compared]
+    values = [float(value) for _, value in compared]
+    with _figure(0.9 + 0.3 * len(names)) as (figure, axes, sink):
+        axes.grid(visible=False, axis="y")
+        axes.grid(visible=True, axis="x", color="#dddddd")
+        colours = [BLUE, *["#9dbad5"] * (len(names) - 1)]
+        bars = axes.barh(range(len(names)), values, color=colours)
+        axes.bar_label(bars, [f" {value:.4g}" for value in values], padding=2)
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        if min(values) > 0 and max(values) > 30 * min(values):
+            axes.set_xscale("log")
+        axes.margins(x=0.12)
+        axes.set_xlabel(f"{loss.replace('_', ' ')} loss")
+        _save(figure, sink)
+    return _inside_html(sink, f"losses-{name}")
+
+
+def curves_svg(
+    name: str,
+    labels: tuple[str, str],
+    curves: Sequence[tuple[str, Sequence[float], Sequence[float]]],
+    *,
+    logarithmic: bool = False,
+) -> str:
+    """Several curves, each with a style of its own, so that colour is not needed to tell them."""
+    lines, colours = ("-", "--", ":", "-."), (BLUE, RED, GREEN, GREY)
+    with _figure(3.4) as (figure, axes, sink):
+        for place, (label, x, y) in enumerate(curves):
+            axes.plot(
+                x,
+                y,
+                linestyle=lines[place % 4],
+                color=colours[(place + place // 4) % 4],
+                # What lies under another is seen beside it.
+                linewidth=max(1.2, 3.6 - 0.6 * place),
+                label=label.replace("_", " "),
+            )
+        if logarithmic:
+            axes.set_yscale("log")
+        axes.set_xlabel(labels[0])
+        axes.set_ylabel(labels[1])
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        _save(figure, sink)
+    return _inside_html(sink, name)
+
+
+def _turned(axes: Axes, labels: Sequence[str]) -> None:
+    """Labels upright where they would run into each other."""
+    if sum(len(label) + 2 for label in labels) > 90:
+        axes.tick_params(axis="x", rotation=90)
+
+
+@contextmanager
+def _figure(height: float) -> Iterator[tuple[Figure, Axes, io.StringIO]]:
+    """An empty picture whose bytes depend on what is drawn alone."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "dp-release", "svg.fonttype": "none", "font.size": 10}):
+        figure = Figure(figsize=(8, height), layout="constrained")
+        axes = figure.subplots()
+        axes.grid(axis="y", color="#dddddd")
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        yield figure, axes, io.StringIO()
+
+
+def _save(figure: Figure, sink: io.StringIO) -> None:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    with warnings.catch_warnings():
+        # The file holds text, not glyphs; that a font here lacks some of them does not matter.
+        warnings.simplefilter("ignore")
+        # savefig draws twice to place things, and drawing places them anyhow.
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(sink, metadata={"Date": None, "Creator": None})
+
+
+def _inside_html(sink: io.StringIO, name: str) -> str:
+    """Without the XML declaration and the document type, and with identifiers of its own."""
+    svg = sink.getvalue().partition("<svg")[1] + sink.getvalue().partition("<svg")[2]
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
+    # The figure around it says what it shows.
+    return svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)

@@ -1,0 +1,46 @@
+"""The JSON Schemas in ``schemas/``, made from the models: ``python -m release.bundle.schemas``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from release.budget.ledger import ENTRY
+from release.records.models import FILES
+from release.records.signing import Envelope, Statement
+from release.spec.model import Spec
+
+FOLDER = Path(__file__).parent.parent.parent / "schemas"
+
+
+def schema_texts() -> dict[str, str]:
+    """The text of each schema by its file name."""
+    models: dict[str, type[BaseModel]] = {
+        "spec": Spec,
+        **FILES,
+        "attestation": Envelope,
+        "statement": Statement,
+    }
+    adapters: dict[str, TypeAdapter[Any]] = {n: TypeAdapter(model) for n, model in models.items()}
+    adapters["ledger-entry"] = ENTRY
+    return {
+        f"{name}.schema.json": json.dumps(
+            {
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                **adapter.json_schema(by_alias=True, mode="validation"),
+            },
+            indent=2,
+            ensure_ascii=False,
+        )
+        + "\n"
+        for name, adapter in adapters.items()
+    }
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in schema_texts().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,104 @@
+"""What a release says of itself, read from its public folder: for terminals and dashboards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from release.bundle.read import read_record
+from release.records.models import Accuracy, LawFile, LawFileRecord, QueryRecord, ReleaseRecord
+
+IN_AUDITORS_HALF = "in the auditor's half"
+"""Said of the error where the law was made for what was seen in the table."""
+
+
+_OF_RELEASE = {
+    "release_id", "kind", "title", "period", "published", "curator", "guarantee", "limits"
+}  # fmt: skip
+_OF_QUERY = {
+    "cells", "definition", "epsilon", "delta", "guarantee_kind", "charge", "mechanism"
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuerySummary:
+    """One query: its record, and how near its answers are where that is public."""
+
+    record: QueryRecord
+    accuracy: Accuracy | None
+
+    @property
+    def promise(self) -> str:
+        """The guarantee of one cell."""
+        one = self.record
+        return f"{one.definition}, ε {one.epsilon}, δ {one.delta}"
+
+    @property
+    def charge(self) -> str:
+        """What the query costs, all its cells together."""
+        return f"ε {self.record.charge.epsilon}, δ {self.record.charge.delta}"
+
+    @property
+    def error(self) -> str:
+        """The mean absolute error of an answer, in codes of its domain."""
+        if self.accuracy is None:
+            return IN_AUDITORS_HALF
+        domain = self.record.domain
+        if any("nominal" in part for part in domain.get("tuple", [domain])):
+            return "answers without an order"
+        return f"{float(self.accuracy.mean_absolute):.4g} codes on average"
+
+    @property
+    def exact(self) -> str:
+        """How often an answer is published as it is."""
+        if self.accuracy is None:
+            return IN_AUDITORS_HALF
+        return f"{float(self.accuracy.p_exact):.1%}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A release as its public folder describes it; nothing is checked here."""
+
+    record: ReleaseRecord
+    queries: tuple[QuerySummary, ...]
+    report: Path
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data, numbers as the exact text of the files."""
+        return {
+            **self.record.model_dump(mode="json", include=_OF_RELEASE),
+            "adjacency_text": self.record.privacy.adjacency_text,
+            "queries": [
+                {
+                    "query": one.record.name,
+                    **one.record.model_dump(mode="json", include=_OF_QUERY),
+                    "accuracy": one.accuracy and one.accuracy.model_dump(mode="json"),
+                }
+                for one in self.queries
+            ],
+            "report": str(self.report),
+        }
+
+
+def summarise(public: Path) -> Summary:
+    """Read what a release says of itself.
+
+    Raises:
+        VerificationError: a file is missing, or is not of its declared shape.
+    """
+    record = read_record(ReleaseRecord, "release.json", public / "release.json")
+    return Summary(
+        record,
+        tuple(QuerySummary(one, _accuracy(public, one)) for one in record.queries),
+        public / "report.html",
+    )
+
+
+def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
+    # A name that leads elsewhere is none that a spec can have; verify refuses it.
+    if not isinstance(query.law, LawFile) or Path(query.name).name != query.name:
+        return None
+    file = f"laws/{query.name}.json"
+    return read_record(LawFileRecord, file, public / file).root.accuracy

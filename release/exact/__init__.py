@@ -1,0 +1,1 @@
+"""Exact objects: numbers, answer domains, noise distributions, guarantees, and exact draws."""

@@ -1,0 +1,219 @@
+"""A channel: one law for each true answer, in exact integers, and what it promises.
+
+Modular noise is one law shifted round the answers. Clamped, truncated and answer-dependent
+mechanisms are not: what they publish depends on the true answer, so they are a table with a row for
+each. Rows are integer weights with one total, a power of two, so that they are sampled and proved
+as a law is (docs/design/format.md, ``rows`` and ``pairs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.exact.domain import AnswerDomain, Codes, JointDomain
+from release.exact.losses import LossName
+from release.exact.pmf import DEFAULT_BITS, Law
+from release.exact.privacy import Definition, Deltas, Guarantee, largest_kept
+
+_HALF = 31
+"""Bits of the lower half of a weight; the upper halves of a row add up to 2^31 at most."""
+
+Pair: TypeAlias = tuple[int, int]
+"""Two true answers that neighbours can have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Row q holds the weights of the published answers when the true answer is q.
+
+    ``rows`` has shape (true answers, published answers); each row adds up to ``total``.
+
+    Raises:
+        ValueError: a negative weight, a total that is no power of two or not that of some row.
+    """
+
+    rows: NDArray[Any]
+    total: int
+
+    def __post_init__(self) -> None:
+        if self.rows.ndim != 2:
+            raise ValueError("a channel needs a row for each true answer")
+        if not (self.rows >= 0).all():
+            raise ValueError("a weight is negative")
+        if self.total < 2 or self.total & (self.total - 1):
+            raise ValueError("the total is not a power of two")
+        if any(sum(row) != self.total for row in self.rows.tolist()):
+            raise ValueError("the weights of a row do not add up to the total")
+        self.rows.setflags(write=False)
+
+    @classmethod
+    def near(
+        cls,
+        masses: Sequence[Sequence[Fraction]] | Sequence[Sequence[int]],
+        bits: int = DEFAULT_BITS,
+        keep: Fraction | None = None,
+    ) -> Channel:
+        """The channel of about these shares of each row, rounded down to units of 2^-``bits``.
+
+        What rounding leaves over goes to the heaviest outcome of each row. Rounding may break a
+        ratio of two masses by a unit; where they kept the ratio ``keep`` > 1, as little of the
+        uniform law is mixed in as keeps it in integers too.
+
+        Raises:
+            ValueError: a row without mass, or a ratio too near 1 for that many bits.
+        """
+        total, width = 2**bits, len(masses[0])
+        if keep is not None:
+            # A unit lost above and one a row's leftovers below, against keep-1 units of what is
+            # mixed in: 2·width·(1 + keep) covers both.
+            share = 2 * width**2 * (1 + keep) / ((keep - 1) * total)
+            if not share < Fraction(1, 2):
+                raise ValueError("the ratio to keep is too near 1 for this many bits; use more")
+        else:
+            share = Fraction(0)
+        rows = np.zeros((len(masses), width), dtype=np.int64 if bits <= 62 else object)
+        for row, given in zip(rows, masses, strict=True):
+            units = _units(given)
+            whole = sum(units)
+            if not whole > 0:
+                raise ValueError("a row of a channel has no mass")
+            scale, floor = (1 - share) / whole * total, share / width * total
+            over = scale.denominator * floor.denominator
+            up, more = scale.numerator * floor.denominator, floor.numerator * scale.denominator
+            weights = [(unit * up + more) // over for unit in units]
+            weights[weights.index(max(weights))] += total - sum(weights)
+            row[:] = weights
+        return cls(rows, total)
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Channel:
+        """The channel of these weights, a row for each true answer.
+
+        Raises:
+            ValueError: as the class says, or rows of different lengths.
+        """
+        total = sum(rows[0]) if rows else 0
+        if len({len(row) for row in rows}) != 1:
+            raise ValueError("the rows of a channel have the same length")
+        wide = np.array([[int(weight) for weight in row] for row in rows], dtype=object)
+        return cls(wide.astype(np.int64) if 0 < total <= 2**62 else wide, total)
+
+    @classmethod
+    def of_law(cls, law: Law) -> Channel:
+        """Modular noise as a channel: row q is the law moved on by q."""
+        group = law.group
+        moves = [group.moved(group.negative(group.shift(q))) for q in range(group.size)]
+        return cls(np.stack([law.weights[move] for move in moves]), law.total)
+
+    @property
+    def answers(self) -> int:
+        """The number of true answers."""
+        return int(self.rows.shape[0])
+
+    def to_floats(self) -> NDArray[np.float64]:
+        """The probabilities rounded to nearest: for pictures and solvers, never for proofs."""
+        return np.array([[w / self.total for w in row] for row in self.rows.tolist()])
+
+    def loss(self, costs: Codes) -> tuple[Fraction, ...]:
+        """The expected cost at each true answer; ``costs`` as :func:`answer_costs`, same shape."""
+        largest, width = int(np.abs(costs).max(initial=0)), self.rows.shape[1]
+        if self.rows.dtype == np.int64 and largest * width < 2 ** (63 - _HALF):
+            # In two halves nothing can overflow, and no number has to be one of Python's.
+            above = np.einsum("qr,qr->q", self.rows >> _HALF, costs).tolist()
+            below = np.einsum("qr,qr->q", self.rows & (2**_HALF - 1), costs).tolist()
+            weighted = [(a << _HALF) + b for a, b in zip(above, below, strict=True)]
+        else:
+            weighted = (self.rows.astype(object) * costs.astype(object)).sum(axis=1).tolist()
+        return tuple(Fraction(int(w), self.total) for w in weighted)
+
+    def mean_loss(self, costs: Codes) -> Fraction:
+        """The expected cost under the uniform prior over the true answers."""
+        return sum(self.loss(costs), Fraction(0)) / self.answers
+
+
+def _units(masses: Sequence[Any]) -> list[int]:
+    """The masses over their common denominator."""
+    if isinstance(masses[0], int):
+        return list(masses)
+    shares = [(mass.numerator, mass.denominator) for mass in masses]
+    common = lcm(*(denominator for _, denominator in shares))
+    return [numerator * (common // denominator) for numerator, denominator in shares]
+
+
+MOST_ROWS = 1000
+"""A channel of more answers would be a file of more than a million weights."""
+
+MOST_ENTRIES = 10_000
+"""Comparisons of masses in a linear program; with neighbours 1 apart three times as many."""
+
+MOST_UNSEEN = 21
+"""The most answers whose channel is a program of ``MOST_ENTRIES`` whatever the differences are."""
+
+LEAST_UNSEEN = Fraction(1, 1000)
+"""The least ε at which a channel can be made whatever the differences are."""
+
+COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
+"""The losses of published answers in order, as powers of the error."""
+
+
+def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
+    """Whether a channel can answer: few enough answers in order, a loss of published answers."""
+    return domain.is_line and domain.size <= MOST_ROWS and loss in list(COST_POWERS)
+
+
+def has_order(domain: AnswerDomain | JointDomain) -> bool:
+    """Whether some part of an answer has a least and a largest value."""
+    return any(part.is_line for part in domain.parts)
+
+
+def channel_unseen(domain: AnswerDomain | JointDomain, loss: object, guarantee: Guarantee) -> bool:
+    """Whether ``best`` is a channel where differences are confidential; nothing hangs on them.
+
+    So small that a program takes all differences, so that no other mechanism loses less.
+    """
+    known = guarantee.definition is not Definition.PROBABILISTIC or guarantee.delta == 0
+    few = domain.size <= MOST_UNSEEN
+    return channel_fits(domain, loss) and few and known and guarantee.epsilon >= LEAST_UNSEEN
+
+
+def answer_costs(power: int, answers: int) -> Codes:
+    """|published - true|^power as integers, 0 for the error rate; shape (answers, answers).
+
+    Raises:
+        ValueError: a cost is 2^62 or more.
+    """
+    answer = np.arange(answers, dtype=np.int64)
+    error = np.abs(answer[None, :] - answer[:, None])
+    if int(error.max()) ** power >= 2**62:
+        raise ValueError("the costs are too large for 64-bit integers; use a lower power")
+    return np.asarray(error > 0, dtype=np.int64) if power == 0 else error**power
+
+
+def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
+    """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
+    apart = {abs(step) for step in steps if step}
+    forward = [(a, a + step) for step in apart for a in range(answers - step)]
+    return tuple(sorted([*forward, *((b, a) for a, b in forward)]))
+
+
+def channel_deltas(channel: Channel, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
+    """The exact δ of a channel over ``pairs`` of true answers, with ``ratio`` for e^ε.
+
+    A ratio below e^ε gives a δ that is too large, never too small.
+    """
+    rows, ceilings = channel.rows, largest_kept(channel.rows, channel.total, ratio)
+    probabilistic = approximate = Fraction(0)
+    for a, b in pairs:
+        violated = rows[a] > ceilings[b]
+        if violated.any():
+            heavy, light = int(rows[a][violated].sum()), int(rows[b][violated].sum())
+            probabilistic = max(probabilistic, Fraction(heavy, channel.total))
+            approximate = max(approximate, (heavy - ratio * light) / channel.total)
+    return Deltas(probabilistic, approximate)

@@ -1,0 +1,255 @@
+"""Laws over all integers, what they keep, and the two theorems of Qin et al. as checks on them.
+
+The laws of the literature (Laplace, staircase, exponential …) have no end, so an array cannot hold
+them. Here a law is a window of exact masses and, beyond either end, nothing or a tail that repeats
+itself scaled by a ratio. Everything that is asked of privacy is then a finite sum and two
+geometric series, in exact rationals: no truncation, no tolerance.
+
+Published noise lives in a finite group (:mod:`release.exact.pmf`); how a law over the integers is
+brought there, by clamping, truncating or wrapping, is for :mod:`release.noise.published.baselines`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from release.exact.domain import Group
+from release.exact.pmf import Law
+from release.exact.privacy import Deltas
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Beyond the window masses repeat with ``period``, each time multiplied by ``ratio``.
+
+    Raises:
+        ValueError: a period below 1, or a ratio that is not in (0, 1).
+    """
+
+    period: int
+    ratio: Fraction
+
+    def __post_init__(self) -> None:
+        if not (self.period >= 1 and 0 < self.ratio < 1):
+            raise ValueError("a tail needs a period of 1 or more and a ratio between 0 and 1")
+
+    @property
+    def series(self) -> Fraction:
+        """1 + ratio + ratio² + … to the end."""
+        return 1 / (1 - self.ratio)
+
+
+@dataclass(frozen=True)
+class LineLaw:
+    """An exact probability mass function over all integers.
+
+    ``masses[i]`` is that of ``low + i``; beyond the window the masses are 0, or follow a tail that
+    goes on from the last ``period`` masses of its end.
+
+    Raises:
+        ValueError: a negative mass, a window shorter than a tail's period, or a sum that is not 1.
+    """
+
+    low: int
+    masses: tuple[Fraction, ...]
+    left: Tail | None = None
+    right: Tail | None = None
+
+    def __post_init__(self) -> None:
+        if not all(mass >= 0 for mass in self.masses):
+            raise ValueError("a mass is negative")
+        for tail in (self.left, self.right):
+            if tail is not None and tail.period > len(self.masses):
+                raise ValueError("a tail needs a window at least as long as its period")
+        if _total(self.masses, self.left, self.right) != 1:
+            raise ValueError("the masses do not add up to 1")
+
+    @classmethod
+    def of(
+        cls,
+        low: int,
+        masses: Sequence[Fraction],
+        left: Tail | None = None,
+        right: Tail | None = None,
+    ) -> LineLaw:
+        """The law with masses in these proportions, scaled to 1 exactly."""
+        total = _total(masses, left, right)
+        return cls(low, tuple(mass / total for mass in masses), left, right)
+
+    @property
+    def high(self) -> int:
+        """The last integer of the window."""
+        return self.low + len(self.masses) - 1
+
+    def mass(self, noise: int) -> Fraction:
+        """The probability of one integer."""
+        if self.low <= noise <= self.high:
+            return self.masses[noise - self.low]
+        outside = noise - self.high if noise > self.high else self.low - noise
+        tail = self.right if noise > self.high else self.left
+        if tail is None:
+            return Fraction(0)
+        times = -(-outside // tail.period)
+        inside = times * tail.period - outside  # how far from that end the mass repeated is
+        return self.masses[-1 - inside if noise > self.high else inside] * tail.ratio**times
+
+    def units(self, low: int, high: int, places: int) -> list[int]:
+        """The masses of ``low`` to ``high`` in units of 2^-``places``, rounded down.
+
+        Tails are followed step by step, each rounded down: a far mass may lack a unit for each
+        period. Exact rationals that far out would have millions of digits.
+        """
+        inside = [int(mass * 2**places) for mass in self.masses]
+        left, right = self.low - low, high - self.high
+        for tail, missing, step in ((self.right, right, 1), (self.left, left, -1)):
+            if missing <= 0:
+                continue
+            inside = inside[::step]
+            for _ in range(missing):
+                if tail is None:
+                    inside.append(0)
+                else:
+                    before = inside[-tail.period]
+                    inside.append(before * tail.ratio.numerator // tail.ratio.denominator)
+            inside = inside[::step]
+        return inside[max(0, -left) : len(inside) - max(0, -right)]
+
+    def above(self, noise: int) -> Fraction:
+        """The probability of all integers above ``noise``."""
+        period, ratio = (self.right.period, self.right.ratio) if self.right else (1, Fraction(0))
+        start = max(noise + 1, self.high + 1 - period)
+        inside = sum((self.mass(k) for k in range(noise + 1, start)), Fraction(0))
+        last = sum((self.mass(k) for k in range(start, start + period)), Fraction(0))
+        return inside + last / (1 - ratio)
+
+    def below(self, noise: int) -> Fraction:
+        """The probability of all integers below ``noise``."""
+        return self._mirrored.above(-noise)
+
+    @cached_property
+    def _mirrored(self) -> LineLaw:
+        return LineLaw(-self.high, self.masses[::-1], self.right, self.left)
+
+    def to_law(self) -> Law:
+        """The window as a law on Z_size, element 0 standing for ``low``: integers to be drawn from.
+
+        Raises:
+            ValueError: the law has a tail, or a mass that is no multiple of a power of two.
+        """
+        total = max(2, math.lcm(*(mass.denominator for mass in self.masses)))
+        if self.left or self.right or total & (total - 1):
+            raise ValueError("to be drawn a law has to end, with masses over a power of two")
+        weights = [int(mass * total) for mass in self.masses]
+        if len(weights) == 1:
+            weights.append(0)  # a group has two elements or more
+        return Law.of(Group((len(weights),)), weights)
+
+    def _window(self, shift: int) -> Iterator[tuple[int, Fraction]]:
+        """Every integer once up to repetition, and how many times as much its repetitions have.
+
+        Beyond the window and ``shift``, p(k) and p(k + shift) are in one tail and fall together.
+        """
+        left = self.left.period if self.left else 1
+        right = self.right.period if self.right else 1
+        low, high = self.low - abs(shift), self.high + abs(shift)
+        for noise in range(low - left, high + right + 1):
+            tail = self.left if noise < low else self.right if noise > high else None
+            yield noise, tail.series if tail is not None else Fraction(1)
+
+    def deltas(self, most: int, ratio: Fraction) -> Deltas:
+        """The exact δ of adding this noise, when neighbours differ by up to ``most`` either way.
+
+        ``ratio`` stands for e^ε; one below it gives a δ that is too large, never too small.
+
+        Raises:
+            ValueError: ``most`` is negative.
+        """
+        _check_most(most)
+        probabilistic = approximate = Fraction(0)
+        for shift in range(-most, most + 1):
+            violated = [
+                (times * here, times * there)
+                for noise, times in self._window(shift)
+                for here, there in [(self.mass(noise), self.mass(noise + shift))]
+                if here > ratio * there
+            ]
+            heavy = sum((here for here, _ in violated), Fraction(0))
+            light = sum((there for _, there in violated), Fraction(0))
+            probabilistic = max(probabilistic, heavy)
+            approximate = max(approximate, heavy - ratio * light)
+        return Deltas(probabilistic, approximate)
+
+
+def _check_most(most: int) -> None:
+    if most < 0:
+        raise ValueError("answers cannot be fewer than 0 apart")
+
+
+def _total(masses: Sequence[Fraction], left: Tail | None, right: Tail | None) -> Fraction:
+    """What the masses of a window and the tails that follow them have together."""
+    counts = (_count(i, len(masses), left, right) for i in range(len(masses)))
+    return sum((c * m for c, m in zip(counts, masses, strict=True)), Fraction(0))
+
+
+def _count(index: int, length: int, left: Tail | None, right: Tail | None) -> Fraction:
+    """1, and what repeats in the tails of the mass at ``index`` of a window."""
+    count = Fraction(1)
+    if left is not None and index < left.period:
+        count += left.series - 1
+    if right is not None and index >= length - right.period:
+        count += right.series - 1
+    return count
+
+
+def theorem_1(law: LineLaw, most: int) -> Fraction | None:
+    """c_b = sup p(k - m₀)/p(k) over all k and |m₀| ≤ ``most``; None where there is none.
+
+    The noise is ε-differentially private exactly if c_b exists, and then with ε = log c_b.
+
+    Source: Qin et al. 2022, Theorem 1, (7) and (8); without c_b its condition (9) fails.
+
+    Raises:
+        ValueError: ``most`` is negative.
+    """
+    return _largest_ratio(law, most, None)
+
+
+@dataclass(frozen=True)
+class Theorem2:
+    """An (ε, δ) by Theorem 2 of Qin et al.: ε = log of ``bound``, δ = the mass left out."""
+
+    bound: Fraction
+    delta: Fraction
+
+
+def theorem_2(law: LineLaw, most: int, kept: range) -> Theorem2 | None:
+    """c_b over the noise in ``kept`` (the set Θ₁), and the mass outside it as δ.
+
+    The noise that is kept is that of x, in the numerator: p(θ) ≤ c_b·p(θ + m₀) for θ in Θ₁. That is
+    what the theorem's proof uses in (42); with Θ₁ in the denominator, as (11) can also be read,
+    uniform noise would keep (0, 0). None where some θ of Θ₁ can come from x only.
+
+    Source: Qin et al. 2022, Theorem 2, (10) to (12).
+    """
+    bound = _largest_ratio(law, most, kept)
+    if bound is None:
+        return None
+    return Theorem2(bound, 1 - sum((law.mass(noise) for noise in kept), Fraction(0)))
+
+
+def _largest_ratio(law: LineLaw, most: int, kept: range | None) -> Fraction | None:
+    _check_most(most)
+    largest = Fraction(1)
+    for shift in range(-most, most + 1):
+        noises = kept if kept is not None else (noise for noise, _ in law._window(shift))
+        for noise in noises:
+            here, there = law.mass(noise), law.mass(noise + shift)
+            if here > largest * there:
+                if there == 0:
+                    return None
+                largest = here / there
+    return largest

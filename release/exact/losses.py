@@ -1,0 +1,228 @@
+"""What an answer error costs: the loss ρ as a cost for each noise value, in exact integers.
+
+A reader sees the answer, not the noise. On an ordered domain noise η turns q into (q+η) mod N,
+which is an error of η or, after wrapping, of N-η; under a uniform prior over q the expected cost of
+η is ρ_η = (1/N)·Σ_q ℓ(q, (q+η) mod N) (docs/design/mathematics.md). So squared loss costs η(N-η),
+absolute loss 2η(N-η)/N. On a cyclic domain the distance goes the shorter way round, on a nominal
+one it is 0 or 1. The paper's Σ η²·f(η) (Kadam et al. 2024, equation (11)) stays as
+``noise_squared``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import lcm, prod
+from operator import mul
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.exact.domain import AnswerDomain, Codes, Topology
+from release.exact.pmf import Law
+
+
+class LossName(Enum):
+    """The losses that have a name; a table of costs has none."""
+
+    ERROR_RATE = "error_rate"
+    ABSOLUTE = "absolute"
+    SQUARED = "squared"
+    NOISE_SQUARED = "noise_squared"
+
+
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    """Costs ``numerators / denominator``, all at least 0."""
+
+    name: str
+    numerators: Codes
+    denominator: int = 1
+
+    @property
+    def largest(self) -> Fraction:
+        """The largest cost."""
+        return Fraction(int(self.numerators.max()), self.denominator)
+
+    @property
+    def least(self) -> Fraction:
+        """The least cost above 0, or 0 where there is none."""
+        positive = self.numerators[self.numerators > 0]
+        return Fraction(int(positive.min()), self.denominator) if positive.size else Fraction(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Loss(_Costs):
+    """Costs ρ_η = ``numerators[η] / denominator``, all at least 0."""
+
+    @property
+    def is_error_rate(self) -> bool:
+        """Whether every error costs the same, so that the closed forms apply."""
+        cost = self.numerators
+        return bool(cost[0] == 0 and cost.size > 1 and cost[1] > 0 and (cost[1:] == cost[1]).all())
+
+    def typical(self) -> NDArray[np.float64]:
+        """ρ in floats, for solvers."""
+        return self.numerators / float(self.denominator)
+
+    def of(self, law: Law) -> Fraction:
+        """The expected loss of ``law``, exactly."""
+        weighted = sum(map(mul, self.numerators.tolist(), law.weights.tolist()))
+        return Fraction(weighted, self.denominator * law.total)
+
+    def cost(self, element: int) -> Fraction:
+        """ρ of one noise value."""
+        return Fraction(int(self.numerators[element]), self.denominator)
+
+
+def named_loss(name: LossName, topology: Topology, size: int) -> Loss:
+    """The costs of a named loss on ``size`` answers under the uniform prior.
+
+    On a nominal domain any error is at distance 1, so absolute and squared loss are the error rate.
+    """
+    noise = np.arange(size, dtype=np.int64)
+    if name is LossName.NOISE_SQUARED:
+        return Loss(name.value, noise * noise)
+    if name is LossName.ERROR_RATE or topology is Topology.NOMINAL:
+        return Loss(name.value, (noise > 0).astype(np.int64))
+    if topology is Topology.CYCLIC:
+        distance = np.minimum(noise, size - noise)
+        return Loss(name.value, distance if name is LossName.ABSOLUTE else distance * distance)
+    around = noise * (size - noise)
+    if name is LossName.ABSOLUTE:
+        return Loss(name.value, 2 * around, size)
+    return Loss(name.value, around)
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCaseLoss(_Costs):
+    """The largest of several expected losses, one for each true answer.
+
+    ``numerators`` has shape (answers, size): the cost of noise η when the true answer is q.
+    """
+
+    @property
+    def is_error_rate(self) -> bool:
+        """Never: where all true answers cost the same, :func:`worst_case` gives a plain loss."""
+        return False
+
+    def typical(self) -> NDArray[np.float64]:
+        """The mean cost of each noise value, in floats."""
+        mean: NDArray[np.float64] = self.numerators.mean(axis=0) / self.denominator
+        return mean
+
+    def of(self, law: Law) -> Fraction:
+        """The expected loss of ``law`` at its worst true answer, exactly."""
+        sums = self.numerators.astype(object) @ law.weights.astype(object)
+        return Fraction(max(sums.tolist()), self.denominator * law.total)
+
+
+def error_costs(name: LossName, topology: Topology, size: int) -> Codes:
+    """ℓ(q, (q+η) mod N), shape (N, N), row q: what an answer error costs, without any prior."""
+    answer = np.arange(size, dtype=np.int64)
+    error = np.abs(answer[:, None] - (answer[:, None] + answer[None, :]) % size)
+    if name is LossName.NOISE_SQUARED:
+        return np.broadcast_to(answer * answer, (size, size)).copy()
+    if topology is Topology.CYCLIC:
+        error = np.minimum(error, size - error)
+    if name is LossName.ERROR_RATE or topology is Topology.NOMINAL:
+        error = np.minimum(error, 1)
+    return error * error if name is LossName.SQUARED else error
+
+
+def check_prior(prior: tuple[Fraction, ...]) -> None:
+    """Refuse what is no law over the true answers.
+
+    Raises:
+        ValueError: a probability is negative, or they do not add up to 1.
+    """
+    if min(prior) < 0 or sum(prior) != 1:
+        raise ValueError("a prior needs probabilities of at least 0 that add up to 1")
+
+
+def prior_loss(name: LossName, topology: Topology, prior: tuple[Fraction, ...]) -> Loss:
+    """The costs ρ_η = Σ_q π(q)·ℓ(q, (q+η) mod N) under a given prior π.
+
+    Raises:
+        ValueError: a probability is negative, they do not add up to 1, or their common denominator
+            is too large for 64-bit integers.
+    """
+    check_prior(prior)
+    denominator = lcm(*(p.denominator for p in prior))
+    shares = np.array([int(p * denominator) for p in prior], dtype=object)
+    costs = (shares @ error_costs(name, topology, len(prior)).astype(object)).tolist()
+    if max(costs) >= 2**62:
+        raise ValueError("the prior's common denominator is too large; round the probabilities")
+    return Loss(name.value, np.array(costs, dtype=np.int64), denominator)
+
+
+def worst_case(name: LossName, topology: Topology, size: int) -> Loss | WorstCaseLoss:
+    """The expected loss at the worst true answer; a plain loss where all answers fare alike."""
+    costs = error_costs(name, topology, size)
+    if (costs == costs[0]).all():
+        return Loss(name.value, costs[0])
+    return WorstCaseLoss(f"worst-case {name.value}", costs)
+
+
+def table_loss(costs: tuple[Fraction, ...]) -> Loss:
+    """A loss given by its cost for each noise value 0..n.
+
+    Raises:
+        ValueError: a cost is negative, or too large for 64-bit integers over a common denominator.
+    """
+    denominator = lcm(*(cost.denominator for cost in costs))
+    numerators = [int(cost * denominator) for cost in costs]
+    if not all(0 <= n < 2**62 for n in numerators):
+        raise ValueError("costs must be at least 0, and their common numerators below 2^62")
+    return Loss("table", np.array(numerators, dtype=np.int64), denominator)
+
+
+def joint_loss(name: LossName, parts: tuple[AnswerDomain, ...]) -> Loss:
+    """The costs of a named loss on joint answers: the sum over the parts; one for any error.
+
+    Shape of the costs: row-major over the parts' codes. For one part this is :func:`named_loss`.
+
+    Raises:
+        ValueError: the sums over a common denominator are too large for 64-bit integers.
+    """
+    losses = [named_loss(name, part.topology, part.size) for part in parts]
+    if name is LossName.ERROR_RATE:
+        return Loss(name.value, (np.arange(_joint_size(parts)) > 0).astype(np.int64))
+    denominator = lcm(*(loss.denominator for loss in losses))
+    if sum(denominator * loss.largest for loss in losses) >= 2**62:
+        raise ValueError("the joint costs are too large; use fewer or smaller parts")
+    costs = np.zeros(1, dtype=np.int64)
+    for loss in losses:
+        own = loss.numerators * (denominator // loss.denominator)
+        costs = (costs[:, None] + own[None, :]).reshape(-1)
+    return Loss(name.value, costs, denominator)
+
+
+def _joint_size(parts: tuple[AnswerDomain, ...]) -> int:
+    return prod(part.size for part in parts)
+
+
+def probability_within(law: Law, parts: tuple[AnswerDomain, ...], radius: int) -> Fraction:
+    """The chance that each part of the published answer is at most ``radius`` off.
+
+    Under the uniform prior.
+    """
+    share = np.ones(1, dtype=object)
+    for part in parts:
+        own = _share_within(part.topology, part.size, radius)
+        share = (share[:, None] * own[None, :]).reshape(-1)
+    weighted = sum(map(mul, share.tolist(), law.weights.tolist()))
+    return Fraction(weighted, _joint_size(parts) * law.total)
+
+
+def _share_within(topology: Topology, size: int, radius: int) -> Codes:
+    """For each noise value the number of answers that it moves at most ``radius`` off."""
+    noise = np.arange(size, dtype=np.int64)
+    if topology is Topology.NOMINAL:
+        return np.where((noise == 0) | (radius >= 1), size, 0)
+    if topology is Topology.CYCLIC:
+        return np.where(np.minimum(noise, size - noise) <= radius, size, 0)
+    # Noise η is an error of η for the size-η answers that do not wrap, else of size-η.
+    stays = np.where(noise <= radius, size - noise, 0)
+    return stays + np.where(size - noise <= radius, noise, 0)

@@ -1,0 +1,141 @@
+"""Exact numbers: reading and writing them as strings, and e^ε between two rationals.
+
+A privacy guarantee rests on these numbers, so no float is let in: a float has already lost the
+digits that were written, and a rounding in the wrong direction is a broken promise. Every function
+that has to round says in its name or docstring which way, as an inequality.
+
+Grammar of an exact number (docs/design/format.md): an integer ``"4"``, a decimal ``"0.001"`` or a
+rational ``"1/3"``, without sign, exponent or blanks.
+
+>>> parse_exact("0.001"), parse_exact("1/3"), parse_exact("4")
+(Fraction(1, 1000), Fraction(1, 3), Fraction(4, 1))
+>>> parse_exact("1e-3")
+Traceback (most recent call last):
+    ...
+ValueError: not an exact number; write an integer "4", a decimal "0.001" or a rational "1/3"
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from release.errors import SpecError
+
+# 40 digits each side are plenty for ε and δ, and keep hostile input from costing time.
+_EXACT = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40}|/[1-9][0-9]{0,39})?", re.ASCII)
+
+EXP_DIGITS = 40
+"""Decimal places of the rational bounds of e^ε; docs/design/format.md asks for 30."""
+
+MAX_EPSILON = 100
+"""Larger ε promise nothing, and the exact bounds of e^ε would only grow."""
+
+
+def parse_exact(text: str) -> Fraction:
+    """Read an exact number.
+
+    Raises:
+        ValueError: the text does not follow the grammar of the module's docstring.
+    """
+    if not _EXACT.fullmatch(text):
+        raise ValueError(
+            'not an exact number; write an integer "4", a decimal "0.001" or a rational "1/3"'
+        )
+    return Fraction(text)
+
+
+def exact(name: str, value: int | str | Fraction) -> Fraction:
+    """The exact number that an argument called ``name`` gives.
+
+    Raises:
+        SpecError: a float, which has lost the digits that were written; a negative number; or text
+            that does not follow the grammar.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | str | Fraction):
+        raise SpecError(
+            name, f'found {value!r}; write an integer, a Fraction, or text such as "0.1"'
+        )
+    try:
+        found = parse_exact(value) if isinstance(value, str) else Fraction(value)
+    except ValueError as error:
+        raise SpecError(name, str(error)) from None
+    if found < 0:
+        raise SpecError(name, f"found {value}; write a number of at least 0")
+    return found
+
+
+def format_exact(value: Fraction) -> str:
+    """Write a non-negative rational exactly: as a decimal where it ends, else as ``p/q``.
+
+    >>> format_exact(Fraction(1, 1000)), format_exact(Fraction(1, 3)), format_exact(Fraction(12))
+    ('0.001', '1/3', '12')
+    """
+    odd, twos, fives = value.denominator, 0, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    while odd % 5 == 0:
+        odd, fives = odd // 5, fives + 1
+    if odd != 1:
+        return f"{value.numerator}/{value.denominator}"
+    places = max(twos, fives)
+    return _decimal_text(value.numerator * 10**places // value.denominator, places)
+
+
+def format_up(value: Fraction, places: int) -> str:
+    """Write the least decimal with ``places`` decimals that is at least ``value``."""
+    return _decimal_text(-((-value.numerator * 10**places) // value.denominator), places)
+
+
+def format_down(value: Fraction, places: int) -> str:
+    """Write the greatest decimal with ``places`` decimals that is at most ``value``."""
+    return _decimal_text(value.numerator * 10**places // value.denominator, places)
+
+
+def _decimal_text(scaled: int, places: int) -> str:
+    sign, scaled = ("-", -scaled) if scaled < 0 else ("", scaled)
+    whole, part = divmod(scaled, 10**places)
+    digits = f"{part:0{places}d}".rstrip("0") if places else ""
+    return f"{sign}{whole}.{digits}" if digits else f"{sign}{whole}"
+
+
+@lru_cache(maxsize=256)
+def exp_bounds(epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals ``(low, high)`` with ``low <= e**epsilon <= high`` and ``high - low < 1e-30``.
+
+    ``Decimal.exp`` rounds correctly, so its result is within one unit in the last place of the
+    exponential of its argument; the argument itself is rounded outwards first.
+
+    Raises:
+        ValueError: ``epsilon`` is not in [0, 100].
+    """
+    if not 0 <= epsilon <= MAX_EPSILON:
+        raise ValueError(f"epsilon must be in [0, {MAX_EPSILON}]")
+    # e^100 has 44 digits before the point.
+    precision = EXP_DIGITS + 50
+    low = _exp(epsilon, Context(prec=precision, rounding=ROUND_FLOOR))
+    high = _exp(epsilon, Context(prec=precision, rounding=ROUND_CEILING))
+    unit = Decimal(1).scaleb(-EXP_DIGITS)
+    floor = Context(prec=2 * precision, rounding=ROUND_FLOOR)
+    ceiling = Context(prec=2 * precision, rounding=ROUND_CEILING)
+    return (
+        max(Fraction(1), Fraction(floor.subtract(low, unit).quantize(unit, ROUND_FLOOR, floor))),
+        Fraction(ceiling.add(high, unit).quantize(unit, ROUND_CEILING, ceiling)),
+    )
+
+
+def _exp(epsilon: Fraction, context: Context) -> Decimal:
+    argument = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return argument.exp(context)
+
+
+def exp_below_any_verifier(epsilon: Fraction) -> Fraction:
+    """A rational below ``e**epsilon`` by more than ``1e-30``, at least 1: what laws are built with.
+
+    A verifier may use any rational within 10⁻³⁰ below e^ε (docs/design/format.md). A law that keeps
+    this smaller ratio passes with all of them; what it loses is of the order of 10⁻³⁰.
+    """
+    low, _ = exp_bounds(epsilon)
+    return max(Fraction(1), low - Fraction(2, 10**30))

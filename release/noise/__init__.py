@@ -1,0 +1,1 @@
+"""Choosing and solving for the mechanism of each query."""

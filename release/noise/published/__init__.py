@@ -1,0 +1,1 @@
+"""Mechanisms of the literature, one file for each source."""

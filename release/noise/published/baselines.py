@@ -1,0 +1,278 @@
+"""The mechanisms that ours are compared with, each as exact integers on the answers 0..n.
+
+Noise over all integers is brought onto the answers in one of three ways: *clamped* (what falls
+outside is published as the nearest answer, Kadam et al. 2024, (55) and (56)), *truncated* (drawn
+again until it falls inside), or *modular* (wrapped round). What the result keeps is not what the
+noise kept: recompute it, with :func:`release.exact.channel.channel_deltas`.
+
+Ghosh et al. 2009 call their clamped geometric mechanism the truncated one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+
+from release.exact.channel import Channel
+from release.exact.domain import Group
+from release.exact.integer_pmf import LineLaw, Tail
+from release.exact.numbers import MAX_EPSILON, exp_below_any_verifier, exp_bounds
+from release.exact.pmf import Law
+from release.noise.solvers.closed_form import pure_law
+
+_LEAST = Fraction(1, 10**9)
+"""The least ε: weaker noise than that is uniform to all that 62 bits can tell."""
+
+_PLACES = 256
+"""Masses are brought onto the answers in units of 2^-256, far below the law's own."""
+
+
+def geometric(epsilon: Fraction) -> LineLaw:
+    """p(k) ∝ e^{-ε|k|}, two-sided; exactly ε-differentially private for neighbours 1 apart.
+
+    Source: Ghosh, Roughgarden and Sundararajan 2009.
+
+    Raises:
+        ValueError: ε is not in [10⁻⁹, 100].
+    """
+    return two_sided(decay(epsilon))
+
+
+def two_sided(ratio: Fraction) -> LineLaw:
+    """p(k) ∝ ratio^|k|, the geometric noise of a given ratio in (0, 1)."""
+    tail = Tail(1, ratio)
+    return LineLaw.of(0, [Fraction(1)], tail, tail)
+
+
+def decay(epsilon: Fraction) -> Fraction:
+    """A little more than e^{-ε}, over a power of two: what falls by it keeps every e^ε.
+
+    Raises:
+        ValueError: ε is not in [10⁻⁹, 100].
+    """
+    _check_epsilon(epsilon)
+    ratio = exp_below_any_verifier(epsilon)
+    return Fraction(-(-(2**256) * ratio.denominator // ratio.numerator), 2**256)
+
+
+def _check_epsilon(epsilon: Fraction) -> None:
+    if not _LEAST <= epsilon <= MAX_EPSILON:
+        raise ValueError(f"epsilon must be at least 10^-9 and at most {MAX_EPSILON}")
+
+
+def discrete_gaussian(variance: Fraction) -> LineLaw:
+    """p(k) ∝ e^{-k²/2σ²}, as far as masses are above e^-100 of the mode; zero beyond.
+
+    ``variance`` is σ², the parameter; for small σ the variance itself is smaller.
+
+    Source: Canonne, Kamath and Steinke 2020, (1).
+    """
+    if not variance > 0:
+        raise ValueError("the variance must be above 0")
+    # e^{-(k+1)²/2σ²} from e^{-k²/2σ²}, in integers far finer than the least mass of e^-100.
+    mass = unit = 1 << 2 * _PLACES
+    step, fall = (int(unit / exp_bounds(x)[0]) for x in (1 / (2 * variance), 1 / variance))
+    half = [Fraction(mass)]
+    for _ in range(math.isqrt(int(200 * variance))):
+        mass, step = mass * step // unit, step * fall // unit
+        half.append(Fraction(mass))
+    return LineLaw.of(1 - len(half), [*half[:0:-1], *half])
+
+
+def quantised_gaussian(variance: float, mean: float = 0.0) -> LineLaw:
+    """p(k) = the normal density's integral from k to k+1, as far as floats tell it from 0.
+
+    Source: Qin et al. 2022, (2) and (13), with Δ = 1.
+    """
+    scale = math.sqrt(2 * variance)
+    reach = math.ceil(26 * scale) + 1
+    low = math.floor(mean) - reach
+
+    def mass(k: int) -> Fraction:
+        # From the nearer side, so that no digits cancel in the tail.
+        a, b = (k - mean) / scale, (k + 1 - mean) / scale
+        if a < 0:
+            a, b = -b, -a
+        return Fraction(math.erfc(a) - math.erfc(b)) / 2
+
+    masses = [mass(k) for k in range(low, low + 2 * reach + 1)]
+    first, last = (next(i for i in order if masses[i] > 0) for order in _both_ways(len(masses)))
+    return LineLaw.of(low + first, masses[first : last + 1])
+
+
+def _both_ways(length: int) -> tuple[range, range]:
+    return range(length), range(length - 1, -1, -1)
+
+
+def quantised_laplace(scale: Fraction) -> LineLaw:
+    """p(k) = the integral of e^{-|z|/λ}/2λ from k to k+1; symmetric about -1/2.
+
+    Source: Qin et al. 2022, Section IV-B.2, with Δ = 1 and μ = 0.
+    """
+    tail = Tail(1, decay(1 / scale))
+    return LineLaw.of(-1, [Fraction(1), Fraction(1)], tail, tail)
+
+
+def staircase_noise(width: int, ratio: Fraction) -> LineLaw:
+    """Stairs of ``width`` integers, each lower by ``ratio`` (ρ); symmetric about -1/2.
+
+    Source: Qin et al. 2022, (20), with Δ = 1.
+    """
+    tail = Tail(width, ratio)
+    return LineLaw.of(-width, [Fraction(1)] * (2 * width), tail, tail)
+
+
+def uniform_noise(low: int, high: int) -> LineLaw:
+    """Every integer from ``low`` to ``high`` alike. Source: Qin et al. 2022, Section IV-B.4."""
+    return LineLaw.of(low, [Fraction(1)] * (high - low + 1))
+
+
+def one_sided_exponential(rate: Fraction) -> LineLaw:
+    """p(k) ∝ e^{-ηk} for k ≥ 1; the printed η·e^{-ηk} does not add up to 1.
+
+    Source: Qin et al. 2022, (23), with Δ = 1.
+    """
+    return LineLaw.of(1, [Fraction(1)], right=Tail(1, decay(rate)))
+
+
+def gumbel(scale: float, location: float = 0.0) -> LineLaw:
+    """Gumbel noise rounded to the nearest integer.
+
+    Kadam et al. 2024 realise the exponential mechanism by adding this noise to the answer (footnote
+    6). The Gumbel-max trick that it refers to draws one such value for each possible answer, and is
+    :func:`exponential`; the two are different mechanisms.
+
+    Raises:
+        ValueError: the scale is not in [0.05, 1000].
+    """
+    if not 0.05 <= scale <= 1000:
+        raise ValueError("the scale must be at least 0.05 and at most 1000")
+    low = math.floor(location - 7 * scale) - 1
+    tail = Tail(1, Fraction(math.exp(-1 / scale)))
+
+    def below(x: float) -> float:
+        return math.exp(-math.exp(-(x - location) / scale))
+
+    def above(x: float) -> float:
+        return -math.expm1(-math.exp(-(x - location) / scale))
+
+    # Far out the mass falls by e^{-1/β} an integer, to the last digit of a float.
+    high = math.ceil(location + 40 * scale)
+    masses = [
+        Fraction(
+            below(k + 0.5) - below(k - 0.5) if k < location else above(k - 0.5) - above(k + 0.5)
+        )
+        for k in range(low, high + 1)
+    ]
+    first = next(i for i, mass in enumerate(masses) if mass > 0)
+    return LineLaw.of(low + first, masses[first:], right=tail)
+
+
+def clamped(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Channel:
+    """min(max(0, q + η), n), for each of ``answers`` true answers q (Kadam et al. 2024, (56)).
+
+    ``keep`` is a ratio that rounding may not break, as of :meth:`Channel.near`.
+    """
+    n, unit = answers - 1, 2**_PLACES
+    masses = noise.units(-n, n, _PLACES)
+    # below[q] is all that falls under -q, above[q] all beyond n - q.
+    below = [*accumulate(masses[:n], initial=int(noise.below(-n) * unit))][::-1]
+    above = [*accumulate(masses[:n:-1], initial=int(noise.above(n) * unit))]
+    rows = []
+    for q in range(answers):
+        row = masses[n - q : 2 * n - q + 1]
+        row[0] += below[q]
+        row[-1] += above[q]
+        rows.append(row)
+    return Channel.near(rows, keep=keep)
+
+
+def truncated(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Channel:
+    """Noise drawn again until q + η is an answer: each row in proportion to the noise."""
+    n = answers - 1
+    masses = noise.units(-n, n, _PLACES)
+    return Channel.near([masses[n - q : 2 * n - q + 1] for q in range(answers)], keep=keep)
+
+
+def modular(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Law:
+    """(q + η) mod N: the masses wrapped round, as a law on the group of the answers."""
+    right = 0 if noise.right is None else math.lcm(noise.right.period, answers)
+    left = 0 if noise.left is None else math.lcm(noise.left.period, answers)
+    units = [0] * answers
+    spread = noise.units(noise.low - left, noise.high + right, _PLACES)
+    for k, mass in enumerate(spread, noise.low - left):
+        # Such a stretch of a tail repeats itself scaled, and falls on the same answers.
+        tail, block = (noise.left, left) if k < noise.low else (noise.right, right)
+        if noise.low <= k <= noise.high or tail is None:
+            units[k % answers] += mass
+        else:
+            units[k % answers] += int(mass / (1 - tail.ratio ** (block // tail.period)))
+    return law_near([Fraction(unit, 2**_PLACES) for unit in units], keep)
+
+
+def law_near(masses: list[Fraction], keep: Fraction | None = None) -> Law:
+    """The law on Z_N of about these masses, as a row of :meth:`Channel.near`."""
+    row = Channel.near([masses], keep=keep).rows[0]
+    return Law.of(Group((len(masses),)), row.tolist())
+
+
+def randomised_response(answers: int, epsilon: Fraction) -> Law:
+    """The truth with e^ε/(e^ε + n), any other answer alike: k-ary randomised response.
+
+    Raises:
+        ValueError: fewer than 2 answers, or ε not in [10⁻⁹, 100].
+    """
+    _check_epsilon(epsilon)
+    steps = np.minimum(np.arange(answers), 1)
+    return pure_law(Group((answers,)), steps, exp_below_any_verifier(epsilon))
+
+
+def data_independent(answers: int, error_rate: Fraction) -> Law:
+    """f(0) = 1 - ρ and ρ/n elsewhere. Source: Ravi et al. 2022, as in Kadam et al. 2024, Fig. 7.
+
+    Raises:
+        ValueError: fewer than 2 answers, or an error rate that is not in [0, 1].
+    """
+    if not (answers >= 2 and 0 <= error_rate <= 1):
+        raise ValueError("there must be 2 answers or more, and an error rate from 0 to 1")
+    rest = error_rate / (answers - 1)
+    return law_near([1 - error_rate, *[rest] * (answers - 1)])
+
+
+def exponential(answers: int, epsilon: Fraction) -> Channel:
+    """P(o|q) ∝ e^{-ε|o - q|/2}: the exponential mechanism of McSherry and Talwar 2007.
+
+    Score -|o - q|, which neighbours 1 apart change by 1. It is the truncated geometric at ε/2,
+    which has to be at least 10⁻⁹.
+    """
+    return truncated(geometric(epsilon / 2), answers, exp_below_any_verifier(epsilon))
+
+
+@lru_cache(maxsize=8)
+def geometric_clamped(answers: int, epsilon: Fraction) -> Channel:
+    """Clamped geometric noise: ε-differentially private for neighbours 1 apart, as clamping is."""
+    return clamped(geometric(epsilon), answers, exp_below_any_verifier(epsilon))
+
+
+def geometric_modular(answers: int, epsilon: Fraction) -> Law:
+    """Wrapped geometric noise: ε-differentially private for neighbours 1 apart."""
+    return modular(geometric(epsilon), answers, exp_below_any_verifier(epsilon))
+
+
+BASELINES: dict[str, Callable[[int, Fraction], Channel]] = {
+    "geometric_clamped": geometric_clamped,
+    "geometric_truncated": lambda n, epsilon: truncated(geometric(epsilon), n),
+    "geometric_modular": lambda n, epsilon: Channel.of_law(geometric_modular(n, epsilon)),
+    "gaussian_clamped": lambda n, variance: clamped(discrete_gaussian(variance), n),
+    "gaussian_modular": lambda n, variance: Channel.of_law(modular(discrete_gaussian(variance), n)),
+    "gumbel_clamped": lambda n, scale: clamped(gumbel(float(scale)), n),
+    "exponential": exponential,
+    "randomised_response": lambda n, epsilon: Channel.of_law(randomised_response(n, epsilon)),
+    "data_independent": lambda n, error_rate: Channel.of_law(data_independent(n, error_rate)),
+}
+"""By name: the number of answers and the one parameter (named in each) to a channel."""

@@ -1,0 +1,1 @@
+"""The methods that solve for a noise distribution, each in one file."""

@@ -1,0 +1,129 @@
+"""What is asked of a mechanism: differences, a guarantee, a loss and extra constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from release.exact.constraints import Constraint
+from release.exact.domain import Codes, Group
+from release.exact.losses import Loss, WorstCaseLoss
+from release.exact.numbers import exp_below_any_verifier
+from release.exact.privacy import Differences, Guarantee
+from release.noise.solvers.program import Floats
+
+_LEAST_SCALE = 2.0**-33
+"""The sum of the masses is a row with these coefficients, and smaller ones a solver drops."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is asked: a law for these differences, this guarantee, this loss, these constraints."""
+
+    differences: Differences
+    guarantee: Guarantee
+    loss: Loss | WorstCaseLoss
+    steps: Codes
+    """Distances of the elements from the centre in the differences; -1 where unreachable.
+
+    The centre is zero, unless another translate of the closed form loses less: every translate of
+    a feasible law is feasible, and a table of costs need not be least at zero.
+    """
+    constraints: tuple[Constraint, ...] = ()
+    scaled: bool = True
+    """Whether masses are solved for relative to the closed form, or as they are."""
+
+    @classmethod
+    def of(
+        cls,
+        differences: Differences,
+        guarantee: Guarantee,
+        loss: Loss | WorstCaseLoss,
+        constraints: tuple[Constraint, ...] = (),
+    ) -> Problem:
+        """The problem with its distances."""
+        group = differences.group
+        steps = group.steps_from_zero(differences.shifts)
+        if not loss.is_error_rate:
+            decay = np.where(steps < 0, 0.0, np.exp(-float(guarantee.epsilon) * steps))
+            centre = best_translate(group, decay, loss.typical())
+            steps = steps[group.moved(group.negative(group.shift(centre)))]
+        return cls(differences, guarantee, loss, steps, constraints)
+
+    @property
+    def group(self) -> Group:
+        """The group of the answers."""
+        return self.differences.group
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the group."""
+        return self.group.size
+
+    @property
+    def ratio(self) -> float:
+        """e^ε for a solver."""
+        return float(exp_below_any_verifier(self.guarantee.epsilon))
+
+    @property
+    def ratio_residue(self) -> float:
+        """What :attr:`ratio` lacks of e^ε, for its next fifty bits; a little less."""
+        exact = exp_below_any_verifier(self.guarantee.epsilon)
+        rest = float(exact - Fraction(self.ratio))
+        return float(np.nextafter(rest, -np.inf))
+
+    @property
+    def delta(self) -> float:
+        """δ, for the solver only."""
+        return float(self.guarantee.delta)
+
+    @property
+    def costs(self) -> Floats:
+        """ρ, for the solver only; of a worst-case loss the mean over the true answers."""
+        return self.loss.typical()
+
+    def loss_of_closed_form(self) -> float:
+        """About what the pure closed form loses."""
+        # Unreachable elements have no mass, at ε = 0 too.
+        decay = np.exp(-float(self.guarantee.epsilon) * np.maximum(self.steps, 0))
+        decay = np.where(self.steps < 0, 0.0, decay)
+        return float(self.costs @ decay / decay.sum())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether one cost for each element says it all, so that far elements may be left out."""
+        return isinstance(self.loss, Loss) and not self.constraints
+
+    @property
+    def is_even(self) -> bool:
+        """Whether η and -η are alike in differences, costs and distances."""
+        group, shifts = self.group, self.differences.shifts
+        negatives = group.negatives()
+        return (
+            isinstance(self.loss, Loss)
+            and not self.constraints
+            and {group.negative(shift) for shift in shifts} == set(shifts)
+            and np.array_equal(self.loss.numerators, self.loss.numerators[negatives])
+            and np.array_equal(self.steps, self.steps[negatives])
+        )
+
+    def scale(self) -> Floats:
+        """s(η), a power of two about as large as the mass of each element, as far as floats go."""
+        if not self.scaled:
+            return np.ones(self.size)
+        epsilon = float(self.guarantee.epsilon)
+        decay = np.exp(-epsilon * np.where(self.steps < 0, 0, self.steps))
+        # Below this a float solver sees nothing anyway; the exact repair takes care of the rest.
+        mass = np.maximum(decay, max(self.delta * 1e-4, _LEAST_SCALE))
+        return np.exp2(np.round(np.log2(mass)))
+
+
+def best_translate(group: Group, masses: Floats, costs: Floats) -> int:
+    """The element c for which Σ_η costs(η)·masses(η-c) is least; the first of several."""
+    shape = group.moduli
+    spectrum = np.conj(np.fft.rfftn(masses.reshape(shape))) * np.fft.rfftn(costs.reshape(shape))
+    losses = np.fft.irfftn(spectrum, shape, axes=tuple(range(len(shape)))).reshape(-1)
+    near = losses.min() + 1e-9 * max(1e-300, float(np.abs(losses).max()))
+    return int(np.flatnonzero(losses <= near)[0])

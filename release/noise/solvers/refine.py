@@ -1,0 +1,236 @@
+"""A linear program solved to hundreds of bits by a solver that has fifty-three.
+
+Iterative refinement (Gleixner, Steffy and Wolter 2016, "Iterative refinement for linear
+programming"): solve in floats, compute what is missing in exact arithmetic, scale it up until the
+solver can see it, solve for that, and add. Each round wins some ten digits. The coefficients of a
+program are sums of two floats, hence exact numbers; nothing is approximated but the answer.
+
+Numbers of high precision are Python integers in units of 2^-PLACES, in arrays of objects.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, isinf
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.noise.solvers.program import Floats, Numbers, Program, Solution, solve
+
+Precise: TypeAlias = NDArray[Any]
+"""Python integers in units of 2^-PLACES."""
+
+PLACES = 320
+ONE = 1 << PLACES
+
+_TARGET = 160
+"""Violations below 2^-_TARGET end the search."""
+
+_ROUNDS = 14
+_GROWTH = 40
+"""By how many bits a scale may grow in a round."""
+
+_TOLERANCES = (1e-10, 1e-9)
+"""Of the first round and, where that finds nothing and in corrections, of the others."""
+
+_INFINITE = 1e15
+"""A scaled bound this far away cannot bind in a correction."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Values (at least 0) and duals of a program."""
+
+    values: Precise
+    duals: Precise
+    solver: str
+
+
+def precise(numbers: Floats, scale: int = 0) -> Precise:
+    """``numbers``·2^-``scale`` in units of 2^-PLACES, rounded towards minus infinity."""
+    mantissa, exponent = np.frexp(numbers)
+    digits = (mantissa * 2.0**53).astype(np.int64).tolist()
+    shifts = (exponent.astype(np.int64) - 53 + PLACES - scale).tolist()
+    return _objects([d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)])
+
+
+def times_power(numbers: Precise, exponents: Floats | float) -> Precise:
+    """numbers·2^exponents, rounded down; shapes as numpy broadcasts ``exponents``."""
+    by = np.broadcast_to(np.round(exponents).astype(np.int64), numbers.shape)
+    pairs = zip(numbers.reshape(-1).tolist(), by.reshape(-1).tolist(), strict=True)
+    return _objects([n << e if e >= 0 else n >> -e for n, e in pairs]).reshape(numbers.shape)
+
+
+def _objects(values: list[int]) -> Precise:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def _floats(numbers: Precise, scale: int) -> Floats:
+    """``numbers``·2^``scale`` as floats."""
+    return np.array([number / ONE for number in (numbers << scale).tolist()], dtype=np.float64)
+
+
+class _Matrix:
+    """The coefficients of a program, for products in high precision."""
+
+    def __init__(self, program: Program) -> None:
+        self.rows = np.repeat(np.arange(program.limit.size), np.diff(program.starts))
+        self.columns = program.columns
+        self.values = precise(program.values) + precise(program.residues)
+        self.height, self.width = program.limit.size, program.cost.size
+        self.by_column = np.argsort(program.columns, kind="stable")
+
+    def times(self, x: Precise) -> Precise:
+        """Rows · x."""
+        return _sums(self.values * x[self.columns], self.rows, self.height)
+
+    def transposed_times(self, y: Precise) -> Precise:
+        """Y · rows."""
+        terms = (self.values * y[self.rows])[self.by_column]
+        return _sums(terms, self.columns[self.by_column], self.width)
+
+
+def _sums(terms: Precise, groups: Numbers, count: int) -> Precise:
+    """Sums of the terms of each group (ascending), back in units of 2^-PLACES."""
+    sums = _objects([0] * count)
+    if terms.size:
+        first = np.flatnonzero(np.diff(groups, prepend=-1))
+        sums[groups[first]] = np.add.reduceat(terms, first) >> PLACES
+    return sums
+
+
+def refine(program: Program, deadline: float = inf, *, interior: bool = False) -> Refined | None:
+    """Solve a program of columns ≥ 0 without upper bounds; None if the solver finds no solution.
+
+    ``deadline`` is a moment of the monotonic clock; what is unsolved then counts as unsolvable.
+    ``interior`` is for the first round, as of :func:`release.noise.solvers.program.solve`.
+
+    What is returned is as good as the last round was; nothing depends on its being optimal but the
+    loss of the law and the bound that are made of it.
+    """
+    program = _with_slack(program)
+    first = None
+    for tolerance in _TOLERANCES:
+        first = first or _solved(program, deadline, tolerance, interior=interior)
+    if first is None:
+        return None
+    state = _State.of(program, _Matrix(program)).corrected(first, 0, 0)
+    basis, growth, primal, dual = first.basis, _GROWTH, 0, 0
+    failed = False
+    for _ in range(_ROUNDS):
+        if not growth or state.violation < 1 << (PLACES - _TARGET):
+            break
+        if failed:
+            primal, dual = max(0, primal - growth), max(0, dual - growth)
+        else:
+            primal = max(0, min(primal + growth, PLACES - state.infeasible.bit_length()))
+            dual = max(0, min(dual + growth, PLACES - state.improvable.bit_length()))
+        found = _solved(state.asked(primal, dual), deadline, _TOLERANCES[1], basis)
+        corrected = None if found is None else state.corrected(found, primal, dual)
+        failed = corrected is None or corrected.violation >= state.violation
+        if found is None or corrected is None or failed:
+            # The correction was asked for at a scale at which the solver lost its way.
+            growth //= 2
+        else:
+            state, basis = corrected, found.basis
+    return Refined(np.maximum(state.values, 0), state.duals, first.solver)
+
+
+def _solved(
+    program: Program,
+    deadline: float,
+    tolerance: float,
+    basis: Any = None,
+    *,
+    interior: bool = False,
+) -> Solution | None:
+    left = max(deadline - time.monotonic(), 0.01)
+    limit = None if isinf(left) else left
+    found = solve(program, limit, tolerance=tolerance, basis=basis, interior=interior)
+    return found if found is not None and found.finished else None
+
+
+@dataclass(frozen=True)
+class _State:
+    """A point, its prices, and what is missing to a solution, exactly."""
+
+    program: Program
+    matrix: _Matrix
+    values: Precise
+    duals: Precise
+
+    @classmethod
+    def of(cls, program: Program, matrix: _Matrix) -> _State:
+        """Nothing yet."""
+        return cls(program, matrix, _objects([0] * matrix.width), _objects([0] * matrix.height))
+
+    @cached_property
+    def missing(self) -> Precise:
+        """What each row lacks to its limit."""
+        return precise(self.program.limit) - self.matrix.times(self.values)
+
+    @cached_property
+    def reduced(self) -> Precise:
+        """The reduced costs: negative where a value should grow."""
+        return precise(self.program.cost) - self.matrix.transposed_times(self.duals)
+
+    @cached_property
+    def infeasible(self) -> int:
+        """The largest violation of a row or of a column's lower bound 0."""
+        return int(max(0, abs(self.missing).max(), -self.values.min()))
+
+    @cached_property
+    def improvable(self) -> int:
+        """The most negative reduced cost, as a positive number."""
+        return int(max(0, -self.reduced.min()))
+
+    @property
+    def violation(self) -> int:
+        """The larger of both."""
+        return max(self.infeasible, self.improvable)
+
+    def asked(self, primal: int, dual: int) -> Program:
+        """The program of the correction, scaled by 2^primal and 2^dual."""
+        return replace(
+            self.program,
+            cost=_floats(self.reduced, dual),
+            lower=_far(_floats(-self.values, primal)),
+            limit=_floats(self.missing, primal),
+        )
+
+    def corrected(self, found: Solution, primal: int, dual: int) -> _State:
+        """With the correction added."""
+        return replace(
+            self,
+            values=self.values + precise(found.values, primal),
+            duals=self.duals + precise(found.duals, dual),
+        )
+
+
+def _with_slack(program: Program) -> Program:
+    """The same program with equations only: corrections need the price of every slack."""
+    loose = np.flatnonzero(~program.equal)
+    width, count = program.cost.size, loose.size
+    ends = program.starts[loose + 1]
+    return replace(
+        program,
+        cost=np.append(program.cost, np.zeros(count)),
+        lower=np.zeros(width + count),
+        upper=np.full(width + count, np.inf),
+        whole=np.zeros(width + count, dtype=bool),
+        starts=program.starts + np.concatenate([[0], np.cumsum(~program.equal)]),
+        columns=np.insert(program.columns, ends, np.arange(width, width + count)),
+        values=np.insert(program.values, ends, 1.0),
+        residues=np.insert(program.residues, ends, 0.0),
+        equal=np.ones(program.equal.size, dtype=bool),
+    )
+
+
+def _far(bounds: Floats) -> Floats:
+    return np.where(np.abs(bounds) > _INFINITE, np.copysign(np.inf, bounds), bounds)

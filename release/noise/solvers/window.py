@@ -1,0 +1,132 @@
+"""The elements near the center, which are all that a program needs to know.
+
+The proof is in docs/design/mathematics.md.
+
+Outside, mass is one free variable at the cheapest cost found there, and constraints into the
+outside cost nothing. That relaxes a program, so its optimum bounds the loss from below for the
+whole group, however large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from release.exact.domain import Codes
+from release.exact.losses import Loss
+from release.noise.solvers.problem import Problem
+from release.noise.solvers.program import Builder, Floats, Numbers
+
+
+@dataclass(frozen=True)
+class Window:
+    """The elements within ``radius`` steps of the centre, numbered from 0."""
+
+    problem: Problem
+    radius: int
+
+    @classmethod
+    def all_of(cls, problem: Problem) -> Window:
+        """The window with nothing outside."""
+        return cls(problem, int(problem.steps.max()))
+
+    @cached_property
+    def near(self) -> Codes:
+        """The elements, ascending; those no difference leads to join once all others are there."""
+        steps = self.problem.steps
+        within = steps <= self.radius
+        return np.flatnonzero(within if self.radius >= steps.max() else within & (steps >= 0))
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """For each element of the group its number in the window; -1 outside."""
+        numbers = np.full(self.problem.size, -1, dtype=np.int64)
+        numbers[self.near] = np.arange(self.near.size)
+        return numbers
+
+    @cached_property
+    def heads(self) -> list[Numbers]:
+        """For each difference, the number of η+μ in the window for each η in it; -1 outside."""
+        group = self.problem.group
+        return [self.numbers[group.moved(s)[self.near]] for s in self.problem.differences.shifts]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is outside."""
+        return self.near.size == self.problem.size
+
+    @cached_property
+    def scale(self) -> Floats:
+        """About how large the masses are."""
+        return self.problem.scale()[self.near]
+
+    @cached_property
+    def costs(self) -> Floats:
+        """ρ of the elements."""
+        return self.problem.costs[self.near]
+
+    @cached_property
+    def outside_cost(self) -> float:
+        """The cheapest ρ outside."""
+        outside = np.ones(self.problem.size, dtype=bool)
+        outside[self.near] = False
+        return float(self.problem.costs[outside].min())
+
+
+def demand_rows(builder: Builder, window: Window, masses: Numbers, total: float = 1.0) -> list[int]:
+    """One row for each further demand, for masses that add up to ``total``; their numbers."""
+    return [
+        builder.add_row(
+            masses,
+            demand.coefficients[window.near] * window.scale,
+            float(demand.limit) * total,
+            equal=demand.equal,
+        )
+        for demand in window.problem.constraints
+    ]
+
+
+def answer_rows(builder: Builder, window: Window, masses: Numbers, unit: float = 1.0) -> Numbers:
+    """For a worst-case loss: each expected loss is at most the worst, which is what is minimised.
+
+    Adds the variable of the worst, in units of ``unit``. Returns the numbers of the rows; none for
+    a plain loss.
+    """
+    loss = window.problem.loss
+    if isinstance(loss, Loss):
+        return np.zeros(0, dtype=np.int64)
+    worst = builder.add_columns(np.ones(1))
+    costs = loss.numerators[:, window.near] / loss.denominator * window.scale / unit
+    values = np.hstack([costs, np.full((len(costs), 1), -1.0)])
+    columns = np.broadcast_to(np.append(masses, worst), values.shape)
+    return builder.add_rows(columns, values, np.zeros(len(costs)))
+
+
+def keep_rows(
+    builder: Builder,
+    window: Window,
+    masses: Numbers,
+    tails: Numbers,
+    heads: Numbers,
+    slack: tuple[Numbers, Floats | float] | None = None,
+) -> tuple[Numbers, Floats]:
+    """Rows f(tail) - E·f(head) ≤ unit·slack, each divided by a power of two; a head of -1 is empty.
+
+    ``masses`` are the columns of the elements of the window, ``slack`` the columns for each tail
+    and their units. Returns the numbers of the rows and what each was divided by in units of f.
+    """
+    scale = window.scale
+    factor = np.where(heads >= 0, window.problem.ratio * scale[heads] / scale[tails], 0.0)
+    largest = np.exp2(np.maximum(0.0, np.ceil(np.log2(np.maximum(factor, 1.0)))))
+    columns = [masses[tails], np.where(heads >= 0, masses[heads], -1)]
+    values = [1.0 / largest, -factor / largest]
+    if slack is not None:
+        columns.append(slack[0])
+        values.append(-slack[1] / scale[tails] / largest)
+    residues = np.zeros((tails.size, len(columns)))
+    residues[:, 1] = values[1] * (window.problem.ratio_residue / window.problem.ratio)
+    none = np.zeros(tails.size)
+    rows = builder.add_rows(np.stack(columns, 1), np.stack(values, 1), none, residues)
+    return rows, largest * scale[tails]

@@ -1,0 +1,1 @@
+"""Scheduled releases: delivery, the journal, and examining an output folder."""

@@ -1,0 +1,1 @@
+"""What a release would cost and how accurate it would be, before any table is read."""

@@ -1,0 +1,349 @@
+"""A starting spec for a table, made from its schema: what ``dp-release init TABLE`` prints.
+
+Only names and types are looked at: of a Parquet file the schema in its footer, of a CSV file its
+first line. So two tables of one schema get the same text, and nothing in it can tell of a row. The
+text is a valid spec as it stands, with placeholders that are on the safe side; every choice that a
+person has to make is marked ``# CHOOSE:``. Refused are files that are neither, and tables without a
+column that could name the privacy unit.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+import re
+import sys
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from release.errors import SpecError, unknown_name
+from release.queries.read import parse_spec
+from release.spec.model import Column, ColumnType
+
+_TAKEN = "give the path of one .parquet or .csv file"
+_MOST_COLUMNS = 10_000
+_LONGEST_LINE = 2**20
+_LONGEST_KEY = 1000
+"""YAML takes keys of up to 1024 characters."""
+
+_COLUMN: TypeAdapter[str] = TypeAdapter(Column)
+_COUNTED = (ColumnType.STRING, ColumnType.INTEGER)
+"""The types of which a privacy unit, and the category of a mode, can be."""
+
+_AN_ID = re.compile(r"(?:^|[\W\d_])[iI][dD]$|[a-z]I[dD]$")
+_SOMEBODY = re.compile(r"household|person|meter")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A column of the table; without a type it is left out, for the reason."""
+
+    name: str
+    kind: ColumnType | None
+    reason: str = ""
+
+
+def starting_spec(path: Path, unit: str | None = None, folder: Path | None = None) -> str:
+    """The text of a commented spec for the table at ``path``; no value of the table is read.
+
+    ``unit`` is the column that names the privacy unit; without it one is suggested by its name.
+    ``folder`` is where the spec will lie; beside the table, unless it is told.
+
+    Raises:
+        SpecError: the file cannot be read, is no table, or has no column that a spec can use;
+            ``unit`` is no column of it that can name a unit.
+    """
+    if path.exists() and not path.is_file():
+        raise SpecError("TABLE", f"is no plain file; {_TAKEN}")
+    readers = {".parquet": _parquet, ".csv": _csv}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise SpecError("TABLE", f"{path.name!r} is neither; {_TAKEN}")
+    found = _sorted_out(path, reader(path))
+    columns = {one.name: one.kind for one in found if one.kind is not None}
+    left_out = [one for one in found if one.kind is None]
+    shown = path.name if folder is None else os.path.relpath(path, folder)
+    text = _text(path, shown, columns, left_out, _unit(path, columns, unit))
+    # What a curator is given has to be accepted; the rules of names stand there and only there.
+    parse_spec(text.encode())
+    return text
+
+
+def _parquet(path: Path) -> list[_Found]:
+    try:
+        schema = pq.read_schema(path)
+        return [_stored(field.name, field.type) for field in schema]
+    except OSError as error:
+        raise SpecError("TABLE", f"{path.name!r} cannot be read as Parquet; {_TAKEN}") from error
+    # Names that are not UTF-8 are a ValueError.
+    except (ValueError, pa.ArrowException) as error:
+        raise SpecError("TABLE", f"{path.name!r} is not a Parquet file; {_TAKEN}") from error
+
+
+def _stored(name: str, stored: pa.DataType) -> _Found:
+    plain = stored.value_type if pa.types.is_dictionary(stored) else stored
+    fits = {
+        ColumnType.STRING: pa.types.is_string(plain) or pa.types.is_large_string(plain),
+        ColumnType.INTEGER: pa.types.is_integer(plain),
+        ColumnType.DATE: pa.types.is_date(plain),
+        ColumnType.TIMESTAMP: pa.types.is_timestamp(plain) and plain.tz is None,
+        ColumnType.NUMBER: pa.types.is_floating(plain) or pa.types.is_decimal(plain),
+        ColumnType.BOOLEAN: pa.types.is_boolean(plain),
+    }
+    kind = next((kind for kind, is_it in fits.items() if is_it), None)
+    if kind is not None:
+        return _Found(name, kind)
+    if pa.types.is_timestamp(plain):
+        return _Found(name, None, "its times have a time zone; store them in one zone, without it")
+    shown = _scalar(str(stored)[:60])
+    return _Found(name, None, f"no type of a spec holds its {shown}; store it as one that does")
+
+
+def _csv(path: Path) -> list[_Found]:
+    """The titles in the first line, of which not a byte more is decoded or parsed."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(_LONGEST_LINE + 1)
+    except (OSError, ValueError) as error:
+        raise SpecError("TABLE", f"{path.name!r} cannot be read; {_TAKEN}") from error
+    if not line.strip() or len(line) > _LONGEST_LINE or b"\x00" in line:
+        raise SpecError(
+            "TABLE", f"{path.name!r} has no header; write the names of its columns in line 1"
+        )
+    try:
+        # A title that goes on after the line would draw rows into the header: strict refuses it.
+        titles = next(csv.reader([line.decode("utf-8-sig")], strict=True), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SpecError(
+            "TABLE", f"line 1 of {path.name!r} cannot be read as UTF-8 CSV; write the names there"
+        ) from error
+    return [_Found(title, ColumnType.STRING) for title in titles]
+
+
+def _sorted_out(path: Path, found: list[_Found]) -> list[_Found]:
+    """The columns, those without a type whose name no spec can hold."""
+    if len(found) > _MOST_COLUMNS:
+        raise SpecError(
+            "TABLE",
+            f"{path.name!r} has {len(found)} columns, at most {_MOST_COLUMNS} are read; "
+            "keep those that are needed",
+        )
+    alike = Counter(one.name.casefold() for one in found)
+    return [_named(one, alike[one.name.casefold()]) for one in found]
+
+
+def _named(one: _Found, alike: int) -> _Found:
+    if alike > 1:
+        return _Found(one.name, None, f"{alike} columns have this name but for case; rename one")
+    if len(_scalar(one.name)) > _LONGEST_KEY:
+        return _Found(one.name[:60], None, "a name of which this is the beginning is too long")
+    try:
+        _COLUMN.validate_python(one.name)
+    except ValidationError:
+        reason = "a name may not be empty, begin with '#' or hold control characters; rename it"
+        return _Found(one.name, None, reason)
+    return one
+
+
+def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
+    able = {_scalar(name): name for name, kind in columns.items() if kind in _COUNTED}
+    if not able:
+        raise SpecError(
+            "TABLE",
+            f"{path.name!r} has no column of a usable type to name the privacy unit; "
+            "add a string or an integer one",
+        )
+    if unit is None:
+        # min keeps the order of the table among equals.
+        return min(able.values(), key=lambda name: _rank(name, columns[name]))
+    if unit in able.values():
+        return unit
+    if unit in columns:
+        raise SpecError(
+            "--unit",
+            f"{unit!r} is a {columns[unit].value} column; name a string or an integer one",
+        )
+    raise SpecError("--unit", unknown_name(unit, able))
+
+
+def _rank(name: str, kind: ColumnType) -> int:
+    """The smaller, the more a name looks like that of a person's or a home's identifier."""
+    is_id, is_somebody = bool(_AN_ID.search(name)), bool(_SOMEBODY.search(name.casefold()))
+    if is_id or is_somebody:
+        return 0 if is_id and is_somebody else 1
+    return 2 if kind is ColumnType.STRING else 3
+
+
+def _scalar(text: str) -> str:
+    """The text as YAML on one line, quoted where it has to be, also between flow brackets."""
+    if _dumped([text], None)[1:-1] == text:
+        return text
+    # Single quotes would keep line breaks such as U+2028 as they are.
+    return _dumped(text, '"')
+
+
+def _dumped(value: object, style: str | None) -> str:
+    return yaml.safe_dump(
+        value,
+        default_style=style,
+        default_flow_style=True,
+        allow_unicode=True,
+        width=sys.maxsize,
+    ).rstrip("\n")
+
+
+def _release_id(stem: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", _ascii(stem)).strip("-._")[:100] or "release"
+
+
+def _table_name(stem: str) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", _ascii(stem)).strip("_") or "rows"
+    return (name if name[0].isalpha() else f"t_{name}")[:63]
+
+
+def _ascii(text: str) -> str:
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+
+
+def _text(
+    path: Path, shown: str, columns: dict[str, ColumnType], left_out: list[_Found], unit: str
+) -> str:
+    others = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
+    key = others[0] if others else "column"
+    return _SPEC.substitute(
+        file=_scalar(path.name),
+        id=_scalar(_release_id(path.stem)),
+        table=_scalar(_table_name(path.stem)),
+        # Brackets in a path make it a pattern.
+        path=_scalar(glob.escape(shown)),
+        untyped=_UNTYPED if path.suffix.lower() == ".csv" else "",
+        columns="".join(f"      {_scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
+        left_out="".join(f"      # Left out: {_scalar(o.name)}: {o.reason}.\n" for o in left_out),
+        unit=_scalar(unit),
+        key=_scalar(key),
+    ) + _examples(_scalar(_table_name(path.stem)), columns, others)
+
+
+def _examples(table: str, columns: dict[str, ColumnType], others: list[str]) -> str:
+    """A mode and a level over columns of the table, commented out."""
+    integers = [name for name in others if columns[name] is ColumnType.INTEGER]
+    text = ""
+    if others:
+        is_integer = others[0] in integers
+        domain = "{ordered: {min: 0, max: 23}}" if is_integer else "{nominal: [first, second]}"
+        text += _MODE.substitute(table=table, of=_scalar(others[0]), domain=domain)
+    if integers:
+        # Keys tend to stand first in a table, what is measured last.
+        text += _LEVEL.substitute(table=table, of=_scalar(integers[-1]))
+    return text
+
+
+_SPEC = Template("""\
+# A starting spec for $file: names and types are the table's, no value of it was read.
+# It is valid as it stands; settle what is marked CHOOSE and TODO(curator) before anything is run.
+spec: dp-release/spec/v1
+release:
+  id: $id
+  title: TODO(curator)
+  curator: TODO(curator)
+  contact: TODO(curator)
+  purpose: TODO(curator)
+  period: TODO(curator)
+  licence: TODO(curator)
+tables:
+  $table:
+    path: $path      # relative to this file
+    columns:
+${untyped}${columns}${left_out}\
+privacy:
+  # CHOOSE: the unit is whom the promise protects, with all rows of theirs; safe is the column that
+  #   names the person or the home, never one that names a row, a visit or a device of theirs.
+  unit: $unit
+  # CHOOSE: neighbours are the tables that nobody may tell apart; safe is add_remove, which hides
+  #   even whether a unit is in the table, while replace_one takes the number of units as public.
+  neighbours: add_remove
+  # CHOOSE: rows of a unit beyond this bound are left out; safe is a bound that follows from how the
+  #   table is made (24 for hourly readings of a day), never from counting its rows.
+  max_rows_per_unit: 1
+  # CHOOSE: fixed columns are public facts of a unit that the promise does not hide; safe is none.
+  fixed: []
+budget:
+  # CHOOSE: the scope is the ledger's account that pays, one for all releases about the same units;
+  #   safe is to share it whenever units may be the same.
+  scope: $id
+  # CHOOSE: epsilon caps what all queries may cost a unit together; safe is small, and 1 is usual.
+  epsilon: "1"
+  # CHOOSE: delta caps what all promises that are not pure may take of it together; safe is 0.
+  delta: "0"
+# CHOOSE: keys are the cells that get an answer, one for each key; safe is a list that was public
+#   before, such as {$key: [first, second]}, and never one that was taken from the table.
+keys: {}
+queries:
+  - name: units
+    kind: count
+    table: $table
+    of: $unit      # units are counted; without this line rows are
+    by: []      # one answer for the whole table; or columns that have keys
+    # CHOOSE: the domain declares which answers there are, and others are clamped to it; safe are
+    #   bounds that are known without the table, never read from it.
+    domain: {ordered: {min: 0, max: 999}}
+    # CHOOSE: differences are what one unit can change; safe is structural, which holds for every
+    #   table of this spec, while empirical is found in this table and holds for this one only.
+    differences: structural
+    # CHOOSE: the definition says how a promise may fail; safe is pure, which never does, while
+    #   probabilistic and approximate take a delta and pay with it for less noise.
+    # CHOOSE: epsilon bounds what an answer tells of a unit; safe is small, and 1 is usual.
+    guarantee: {definition: pure, epsilon: "1"}
+    # CHOOSE: the loss says which errors the noise keeps small and is no matter of privacy; safe is
+    #   absolute for numbers (squared shuns large errors), and error_rate for categories.
+    loss: absolute
+    # CHOOSE: the mechanism makes the noise, and each keeps the promise; safe is best: least loss.
+    mechanism: best
+""")
+
+_UNTYPED = """\
+      # CHOOSE: a CSV file has no types, so all are declared string; safe is to declare what each
+      #   one means (integer, date, timestamp, number, boolean): a value of another type is refused.
+      # CHOOSE: the names are line 1 of the file; safe is to look whether that is a header, for the
+      #   spec gets published, and a row must not stand in it.
+"""
+
+_MODE = Template("""\
+# An example of a mode; take away the first # of each line, and raise the budget by its epsilon.
+#  - name: commonest
+#    kind: mode
+#    table: $table
+#    of: $of
+#    by: []
+#    # CHOOSE: the domain declares the categories; safe is a public list, never read from the table.
+#    domain: $domain
+#    differences: structural
+#    guarantee: {definition: pure, epsilon: "1"}
+#    loss: error_rate
+""")
+
+_LEVEL = Template("""\
+# An example of a level; take away the first # of each line, and raise the budget by its epsilon.
+#  - name: mean_level
+#    kind: level
+#    measure: mean
+#    # CHOOSE: rows are clamped to these bounds; safe are bounds that are known without the table.
+#    clamp: [0, 1000]
+#    table: $table
+#    of: $of
+#    by: []
+#    # CHOOSE: the domain declares the levels; safe are bounds that are known without the table.
+#    domain: {levels: {low: 0, high: 1000, count: 20}}
+#    differences: structural
+#    guarantee: {definition: pure, epsilon: "1"}
+#    loss: absolute
+""")

@@ -1,0 +1,157 @@
+"""What a kind of query has to say about itself.
+
+Every kind here is decided by sums: each unit contributes a small vector of integers to a cell (its
+*profile*), profiles add up, and the answer is a function of the sum alone. That is why one
+algorithm finds the differences of all of them exactly: taking a unit out subtracts its profile,
+putting one in adds its profile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.errors import DataError
+from release.exact.domain import Codes
+from release.spec.model import Relation
+
+Profiles = NDArray[np.int64]
+"""Shape (units, width): what each unit adds to the sums of a cell."""
+
+
+Prepared: TypeAlias = Any
+"""What a kind has made of the profiles that can enter, once for all cells; nobody else looks."""
+
+
+class Kind(Protocol):
+    """One query's way from what its units add up to, to an answer code."""
+
+    @property
+    def unit_sql(self) -> str:
+        """How the values ``"#value"`` of one unit, cell and item become one integer."""
+        ...
+
+    @property
+    def items(self) -> int:
+        """The number of items; a unit can have several in a cell."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """The number of integers in a profile."""
+        ...
+
+    def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
+        """Write one cell's contributions into zeroed ``profiles``.
+
+        ``total`` is what :attr:`unit_sql` makes of the values, ``rows`` the number of rows.
+        """
+        ...
+
+    def decide(self, sums: Profiles) -> Codes:
+        """The answer code for each row of sums; shape (n, width) to (n,)."""
+        ...
+
+    def prepared(self, entering: Profiles) -> Prepared:
+        """What :meth:`reached` wants to know of the profiles that can enter any of many cells."""
+        ...
+
+    def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
+        """The codes of sums - a + b for all a of ``leaving`` and b of ``entering``, each once."""
+        ...
+
+    def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
+        """As :meth:`reached`, for every b that up to ``rows`` rows within the bounds can make."""
+        ...
+
+    def steps(self, rows: int, relation: Relation) -> Codes:
+        """How far a unit can move the code, whatever the table, 0 included; with its sign.
+
+        Of ``add_remove`` by coming in (going is the negative), else by being replaced. On a domain
+        without an order, modulo its size.
+        """
+        ...
+
+
+class RowKind(Kind, Protocol):
+    """A kind that reads rows: each belongs to one item and adds one integer."""
+
+    @property
+    def eligible_sql(self) -> str:
+        """The condition under which a row counts at all."""
+        ...
+
+    @property
+    def item_sql(self) -> str:
+        """An integer: which part of the profile the row belongs to."""
+        ...
+
+    @property
+    def value_sql(self) -> str:
+        """An integer: what the row adds there, already clamped."""
+        ...
+
+
+_PAIRS_AT_ONCE = 2**22
+_MOST_PAIRS = 2**34
+"""Numbers looked at for one cell; more would take more than some minutes."""
+
+
+def reached_by_pairs(kind: Kind, sums: Codes, leaving: Profiles, entering: Profiles) -> Codes:
+    """:meth:`Kind.reached` by trying all pairs, in blocks. Cost: |leaving|·|entering|·width.
+
+    Raises:
+        DataError: there are too many. That tells of the table, as do differences that are seen.
+    """
+    if len(leaving) * entering.size > _MOST_PAIRS:
+        raise DataError(
+            "differences: too many units that differ have to be compared with each other; write "
+            "differences: structural, or replacement: domain in privacy"
+        )
+    found: set[int] = set()
+    step = max(1, _PAIRS_AT_ONCE // entering.size)
+    for start in range(0, len(leaving), step):
+        block = sums - leaving[start : start + step]
+        changed = (block[:, None, :] + entering[None, :, :]).reshape(-1, entering.shape[1])
+        found.update(np.unique(kind.decide(changed)).tolist())
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def reached_by_order(edges: Codes, total: int, leaving: Codes, entering: Codes) -> Codes:
+    """The codes of total - a + b, where code ≥ k exactly when the sum is at least ``edges[k-1]``.
+
+    ``entering`` is ascending.
+
+    For one a, some b lands in level k exactly if the number of b below the next edge is larger than
+    that below this one: a search among the sorted b for each edge within reach. No pair is made.
+    Cost: |leaving|·(edges within reach)·log|entering|.
+    """
+    leaving = np.unique(leaving)
+    least = int(np.searchsorted(edges, total - leaving[-1] + entering[0], side="right"))
+    most = int(np.searchsorted(edges, total - leaving[0] + entering[-1], side="right"))
+    found = np.zeros(most - least + 1, dtype=bool)
+    step = max(1, _PAIRS_AT_ONCE // (most - least + 2))
+    for start in range(0, leaving.size, step):
+        rest = total - leaving[start : start + step, None]
+        below = np.searchsorted(entering, edges[None, least:most] - rest)
+        padded = np.pad(below, ((0, 0), (1, 1)))
+        padded[:, -1] = entering.size
+        found |= (np.diff(padded, axis=1) > 0).any(axis=0)
+        if found.all():
+            break
+    return np.flatnonzero(found) + least
+
+
+def between(lowest: Codes, highest: Codes, size: int) -> Codes:
+    """The codes that lie between the two of some pair, both included. Cost: pairs + ``size``."""
+    ends = np.zeros(size + 1, dtype=np.int64)
+    np.add.at(ends, lowest, 1)
+    np.add.at(ends, highest + 1, -1)
+    return np.flatnonzero(np.cumsum(ends[:-1]) > 0)
+
+
+def steps_between(down: int, up: int, size: int) -> Codes:
+    """The steps -``down`` .. ``up``, as far as the codes of a domain of ``size`` lie apart."""
+    return np.arange(-min(down, size - 1), min(up, size - 1) + 1, dtype=np.int64)

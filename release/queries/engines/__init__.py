@@ -1,0 +1,1 @@
+"""What reads the tables for a query: DuckDB on one machine, or Spark."""

@@ -1,0 +1,71 @@
+"""What the answer stage asks of an engine, and the engine of one machine.
+
+An engine reads profiles (:mod:`release.queries.profiles`), and runs a statement of the curator's
+own; all that comes after is arithmetic on what it has read. Here it is DuckDB in this process; in
+:mod:`release.queries.engines.spark` it is DuckDB in the tasks of a Spark cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+from release.queries.profiles import read_profiles
+from release.queries.statement import Rerun, rerun
+from release.spec.load import SpecFile
+from release.spec.model import Query, SqlQuery
+from release.tables.duckdb import Tables
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import pyarrow as pa
+
+
+class Loaded(Protocol):
+    """Confidential tables, open; a context manager that closes them and wipes what it wrote."""
+
+    def profiles(self, query: Query) -> pa.Table:
+        """The distinct profiles of a query's units, as :func:`read_profiles` describes them."""
+        ...
+
+    def rerun(self, query: SqlQuery) -> Rerun:
+        """The answers of a statement on the table and on every neighbour of it."""
+        ...
+
+    def check_unchanged(self) -> None:
+        """See to it that all answers are of the same files.
+
+        Raises:
+            DataError: they are not.
+        """
+        ...
+
+    def __enter__(self) -> Self:
+        """The tables."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close them."""
+        ...
+
+
+class HereTables(Tables):
+    """Tables in the DuckDB of this process."""
+
+    @property
+    def spec_file(self) -> SpecFile:
+        """What declares them."""
+        return self._spec_file
+
+    def profiles(self, query: Query) -> pa.Table:
+        """As :class:`Loaded` has it."""
+        return read_profiles(self, self.spec_file, query)
+
+    def rerun(self, query: SqlQuery) -> Rerun:
+        """As :class:`Loaded` has it."""
+        return rerun(self, self.spec_file, query)

@@ -1,0 +1,509 @@
+"""Tables that no single machine holds: DuckDB in the tasks of a Spark cluster.
+
+Everything that is asked of rows looks at the rows of one unit at a time. So Spark brings the rows
+of each unit together, in *buckets* by a hash of the unit, and each bucket is read by the same
+statements in a DuckDB of its own; what comes back is the distinct profiles of each bucket, and
+:func:`release.queries.profiles.merged` puts them together. There is one dialect, and no second
+reading of a condition: the integers are the same by construction, and a test says so of every kind.
+
+What it costs: each declared column of each table goes over the network once, as compressed Arrow
+batches, whatever the number of queries; this package has to be installed where the tasks run. Row
+groups of Parquet files are read where the tasks run; other formats are for one machine.
+
+Confidential rows lie in the memory and the shuffle files of the cluster's workers. A cluster that
+is not this machine has to be declared: ``engine: {backend: spark, cluster: inside}``. Errors come
+back as a type and, where the message is ours, one line; no traceback leaves a task.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import duckdb
+import pyarrow as pa
+
+from release.errors import BudgetError, DataError, ReleaseError, SpecError
+from release.queries.profiles import merged, read_profiles
+from release.queries.statement import MOST_UNITS, Rerun, rerun
+from release.spec.expressions import identifier
+from release.spec.load import SpecFile
+from release.spec.model import Query, SqlQuery, Table
+from release.tables.duckdb import Engine, Tables, given_table, wide_table
+from release.tables.sources import (
+    Format,
+    Source,
+    check_unchanged,
+    dataset_of,
+    find_sources,
+    stamps_of,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import pyarrow.dataset as ds
+    from pyspark import SparkContext
+
+_ROWS_PER_BUCKET = 2**21
+_MOST_BUCKETS = 20_000
+"""More tasks than that keep a driver busy with telling them apart; buckets get larger instead."""
+
+_BATCH_ROWS = 2**19
+
+_QUIET = """
+rootLogger.level = off
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p%n
+"""
+"""Spark's log would tell of times, sizes and, where a task fails, of values."""
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """One row group of a table's file, with the values of its partition columns as Arrow told."""
+
+    table: str
+    number: int
+    group: int
+
+
+def is_local(master: str) -> bool:
+    """Whether a Spark master is this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+class SparkTables:
+    """Confidential tables on a Spark cluster; as :class:`release.queries.engines.base.Loaded`.
+
+    All queries are read in one job, when the first is asked for. Spark stops when this is closed.
+
+    Raises:
+        SpecError: PySpark is missing, the master cannot be reached, a table is not Parquet, or the
+            cluster is not declared to be inside.
+    """
+
+    def __init__(
+        self, spec_file: SpecFile, master: str, engine: Engine | None, scratch: Path | None
+    ) -> None:
+        declared = spec_file.spec.engine
+        if not is_local(master) and (declared is None or declared.cluster != "inside"):
+            raise SpecError(
+                "engine.cluster",
+                "rows would leave this machine; if the cluster may hold them, write "
+                "engine: {backend: spark, cluster: inside}",
+            )
+        self._spec_file, self._engine = spec_file, engine or Engine()
+        self._read: dict[str, pa.Table] | None = None
+        self._base: dict[str, dict[str, list[bytes]]] = {}
+        self._sources = find_sources(spec_file)
+        for name, source in self._sources.items():
+            if source.format is not Format.PARQUET:
+                raise SpecError(f"tables.{name}.path", "Spark reads Parquet; convert the table")
+        self._stamps = stamps_of(self._sources)
+        self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
+        try:
+            self._check_statements()
+            self._context = _start(master, self._scratch, self._engine)
+        except BaseException:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise
+
+    def __repr__(self) -> str:
+        return "SparkTables(confidential)"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop Spark and wipe the scratch folder."""
+        _stop(self._context)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def profiles(self, query: Query) -> pa.Table:
+        """As :class:`release.queries.engines.base.Loaded` has it."""
+        if self._read is None:
+            self._read = self._run()
+        return self._read[query.name]
+
+    def rerun(self, query: SqlQuery) -> Rerun:
+        """The answers of a statement and of every neighbor, on this machine: the table is small."""
+        if self._read is None:
+            self._read = self._run()
+        blobs = self._base[query.name]
+        given = {
+            name: [self._schema(name).empty_table(), *map(_unpacked, blobs.get(name, ()))]
+            for name in self._sources
+        }
+        with Tables(self._spec_file, self._engine, self._scratch / "rerun", given) as tables:
+            return rerun(tables, self._spec_file, query)
+
+    def check_unchanged(self) -> None:
+        """As :class:`release.queries.engines.base.Loaded` has it."""
+        check_unchanged(self._sources, self._stamps)
+
+    def _schema(self, name: str) -> pa.Schema:
+        table = self._spec_file.spec.tables[name]
+        return _dataset(table, self._sources[name]).schema_of_declared
+
+    def _check_statements(self) -> None:
+        """Refuse here what is wrong with the spec's own SQL, on tables without rows."""
+        given = {name: [self._schema(name).empty_table()] for name in self._sources}
+        with Tables(self._spec_file, self._engine, self._scratch / "empty", given) as tables:
+            for query in self._spec_file.spec.released:
+                if not isinstance(query, SqlQuery):
+                    read_profiles(tables, self._spec_file, query)
+
+    def _run(self) -> dict[str, pa.Table]:
+        """Read every query: one shuffle, one task a bucket."""
+        spec_file, sources = self._spec_file, self._sources
+        fragments, rows = [], 0
+        for name, source in sources.items():
+            dataset = _dataset(spec_file.spec.tables[name], source)
+            for number, counts in enumerate(dataset.rows_by_group()):
+                fragments += [Fragment(name, number, group) for group in range(len(counts))]
+                rows += sum(counts)
+        parallel = self._context.defaultParallelism
+        buckets = min(_MOST_BUCKETS, max(parallel, -(-rows // _ROWS_PER_BUCKET)))
+        tables, unit = spec_file.spec.tables, spec_file.spec.privacy.unit
+        schemas = {name: self._schema(name) for name in sources}
+        engine = self._engine
+
+        def split(some: Iterable[Fragment]) -> Iterator[tuple[int, tuple[str, bytes]]]:
+            yield from split_rows(some, tables, sources, unit, buckets)
+
+        def read(some: Iterable[tuple[int, tuple[str, bytes]]]) -> Iterator[Told]:
+            yield from read_bucket(some, spec_file, schemas, engine)
+
+        slices = max(1, min(len(fragments), 8 * parallel))
+        try:
+            found: list[Told] = (
+                self._context.parallelize(fragments, slices)
+                .mapPartitions(_guarded(split, lambda told: (_BROKEN, told)))
+                .partitionBy(buckets, _bucket_of)
+                .mapPartitions(_guarded(read, lambda told: told))
+                .collect()
+            )
+        except ReleaseError:
+            raise
+        except Exception as error:
+            raise DataError(f"tables: Spark could not read them ({type(error).__name__})") from None
+        return self._gathered(found)
+
+    def _gathered(self, found: list[Told]) -> dict[str, pa.Table]:
+        read = defaultdict(list)
+        self._base = {
+            query.name: defaultdict(list)
+            for query in self._spec_file.spec.released
+            if isinstance(query, SqlQuery)
+        }
+        for what, name, data in sorted(found, key=lambda one: one[:2]):
+            if what == "error":
+                raise _ERRORS.get(name, DataError)(data.decode("utf-8"))
+            if what == "profiles":
+                read[name].append(_unpacked(data))
+            else:
+                query, table = name.split("/")
+                self._base[query][table].append(data)
+        return {
+            query.name: merged(read[query.name])
+            for query in self._spec_file.spec.released
+            if not isinstance(query, SqlQuery)
+        }
+
+
+Told = tuple[str, str, bytes]
+"""What a task says: profiles of a query, rows of a table for a statement, or an error."""
+
+_BROKEN = -1
+"""The bucket of an error on the way there."""
+
+
+def _spec_error(text: str) -> SpecError:
+    return SpecError("", text)
+
+
+_ERRORS: dict[str, Callable[[str], ReleaseError]] = {
+    "SpecError": _spec_error,
+    "DataError": DataError,
+    "BudgetError": BudgetError,
+}
+
+
+def _bucket_of(bucket: int) -> int:
+    return max(bucket, 0)
+
+
+def _guarded(
+    task: Callable[[Iterable[Any]], Iterator[Any]], wrapped: Callable[[Told], object]
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """A task whose exceptions are results: a traceback would quote values in Spark's logs."""
+
+    def guarded(given: Iterable[Any]) -> Iterator[Any]:
+        try:
+            yield from task(given)
+        except Exception as error:
+            ours = isinstance(error, ReleaseError)
+            kind = type(error).__name__
+            text = str(error) if ours else f"tables: a task could not read them ({kind})"
+            yield wrapped(("error", kind if ours else "DataError", text.encode()))
+
+    return guarded
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """The declared columns of a table's Parquet files."""
+
+    dataset: ds.Dataset
+    columns: list[str]
+
+    @property
+    def schema_of_declared(self) -> pa.Schema:
+        return _plain(self.dataset.schema.empty_table().select(self.columns)).schema
+
+    def rows_by_group(self) -> Iterator[list[int]]:
+        """The rows of each row group of each file."""
+        for fragment in self.dataset.get_fragments():
+            yield [group.num_rows for group in fragment.row_groups]
+
+    def read(self, number: int, group: int) -> Iterator[pa.Table]:
+        """One row group of one file, in batches."""
+        fragment = list(self.dataset.get_fragments())[number]
+        schema = self.dataset.schema
+        one = fragment.subset(row_group_ids=[group])
+        for batch in one.to_batches(schema=schema, columns=self.columns, batch_size=_BATCH_ROWS):
+            yield _plain(pa.Table.from_batches([batch]))
+
+
+def _dataset(table: Table, source: Source) -> _Declared:
+    return _Declared(dataset_of(table, source), list(table.columns))
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Without dictionaries: their batches would carry values of other rows along."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            column = table.column(place).cast(field.type.value_type)
+            table = table.set_column(place, field.name, column)
+    return table
+
+
+def split_rows(
+    fragments: Iterable[Fragment],
+    tables: dict[str, Table],
+    sources: dict[str, Source],
+    unit: str,
+    buckets: int,
+) -> Iterator[tuple[int, tuple[str, bytes]]]:
+    """The rows of some fragments, by bucket; rows without a unit are left out."""
+    opened: dict[str, _Declared] = {}
+    # A hash of the unit as text: tables may store an integer in different widths.
+    bucket = f"(hash(CAST({identifier(unit)} AS VARCHAR)) % {buckets})::INTEGER"
+    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+        connection.execute("SET threads = 1")
+        for fragment in fragments:
+            if fragment.table not in opened:
+                name = fragment.table
+                opened[name] = _dataset(tables[name], sources[name])
+            for rows in opened[fragment.table].read(fragment.number, fragment.group):
+                connection.register("#rows", rows)
+                ordered = connection.sql(
+                    f'SELECT *, {bucket} AS "#bucket" FROM "#rows" '
+                    f'WHERE {identifier(unit)} IS NOT NULL ORDER BY "#bucket"'
+                ).to_arrow_table()
+                connection.unregister("#rows")
+                numbers = ordered.column("#bucket").to_numpy()
+                kept = ordered.drop_columns("#bucket").cast(rows.schema)
+                starts = [0, *((numbers[1:] != numbers[:-1]).nonzero()[0] + 1), len(numbers)]
+                for start, stop in pairwise(starts):
+                    if stop > start:
+                        part = kept.slice(start, stop - start)
+                        yield int(numbers[start]), (fragment.table, _packed(part))
+
+
+def read_bucket(
+    rows: Iterable[tuple[int, tuple[str, bytes]]],
+    spec_file: SpecFile,
+    schemas: dict[str, pa.Schema],
+    engine: Engine,
+) -> Iterator[Told]:
+    """Every query of the spec on the rows of a bucket."""
+    given: dict[str, list[bytes]] = {name: [] for name in schemas}
+    for bucket, told in rows:
+        if bucket == _BROKEN:
+            yield told  # type: ignore[misc]  # an error on the way, which is an answer
+            return
+        given[told[0]].append(told[1])
+    if not any(given.values()):
+        return
+    unpacked = {name: _each(schemas[name], blobs) for name, blobs in given.items()}
+    limits = Engine(engine.memory_limit, engine.threads or 1)
+    scratch = Path(tempfile.mkdtemp(prefix="dp-release-", dir=_local_folder()))
+    with Tables(spec_file, limits, scratch, unpacked) as tables:
+        for query in spec_file.spec.released:
+            if isinstance(query, SqlQuery):
+                yield from _base_of(tables, spec_file, query)
+            else:
+                yield "profiles", query.name, _packed(read_profiles(tables, spec_file, query))
+
+
+def _each(schema: pa.Schema, blobs: list[bytes]) -> Iterator[pa.Table]:
+    """The batches, and an empty one first; each is let go of when the next is read."""
+    yield schema.empty_table()
+    while blobs:
+        yield _unpacked(blobs.pop())
+
+
+def _base_of(tables: Tables, spec_file: SpecFile, query: SqlQuery) -> Iterator[Told]:
+    """The given rows of the units that a statement reads, of every table that it may read."""
+    spec = spec_file.spec
+    unit = identifier(spec.privacy.unit)
+    condition = tables.condition(
+        f"{spec.place_of(query)}.where", query.table, query.where, empirical=True
+    )
+    units = f"SELECT DISTINCT {unit} FROM {wide_table(query.table)} WHERE {condition}"
+    if tables.rows(f"SELECT * FROM ({units}) LIMIT {MOST_UNITS + 1}", query.table).num_rows > (
+        MOST_UNITS
+    ):
+        raise DataError(
+            f"{spec.place_of(query)}.sql: the table has more than {MOST_UNITS} units, and the "
+            "statement runs once for each pair of them; use another kind of query"
+        )
+    join = spec.tables[query.table].join
+    for name in [query.table] if join is None else [query.table, join.table]:
+        rows = tables.rows(
+            f"SELECT * FROM {given_table(name)} WHERE {unit} IN ({units})", query.table
+        )
+        yield "base", f"{query.name}/{name}", _packed(rows)
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        # Combined: a slice would carry the rest of its buffers along.
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def _unpacked(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+def _local_folder() -> str | None:
+    """Where Spark gives a task room for what is private."""
+    told = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return told or None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """What starts meanwhile says nothing on standard error, now or later."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(i?)B?", re.IGNORECASE | re.ASCII)
+
+
+def _mebibytes(text: str) -> int:
+    """What a memory limit is to a JVM, which does not start in less than half a gibibyte."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise SpecError("--memory-limit", f"{text!r} is no size; write one such as 2GB")
+    factor = (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
+    return max(512, int(float(match[1]) * factor) // 2**20)
+
+
+def _stop(context: SparkContext) -> None:
+    """Stop Spark and its JVM, which would keep the folder of the first run for all later ones."""
+    with _silent(), suppress(Exception):
+        context.stop()
+    _end_jvm()
+
+
+def _end_jvm() -> None:
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    with _silent():
+        with suppress(Exception):
+            gateway.shutdown()
+        with suppress(Exception):
+            # The JVM ends when its standard input does.
+            gateway.proc.stdin.close()
+            gateway.proc.wait(timeout=20)
+
+
+def _start(master: str, scratch: Path, engine: Engine) -> SparkContext:
+    """Start Spark, silent, with its files in the scratch folder."""
+    try:
+        with _silent():
+            from pyspark import SparkConf, SparkContext
+    except ImportError as error:
+        raise SpecError(
+            "engine.backend", "spark needs PySpark; pip install 'dp-release[spark]'"
+        ) from error
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    quiet = scratch / "quiet.properties"
+    quiet.write_text(_QUIET, "utf-8")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.eventLog.enabled": "false",
+        "spark.log.level": "OFF",
+        "spark.local.dir": str(scratch),
+        "spark.driver.maxResultSize": "0",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
+        "spark.task.maxFailures": "1" if is_local(master) else "4",
+        "spark.python.worker.reuse": "true",
+    }
+    if engine.memory_limit is not None and is_local(master):
+        settings["spark.driver.memory"] = f"{_mebibytes(engine.memory_limit)}m"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = SparkConf().setMaster(master).setAppName("dp-release").setAll(list(settings.items()))
+    try:
+        with _silent():
+            return SparkContext(conf=conf)
+    except Exception as error:
+        _end_jvm()
+        kind = type(error).__name__
+        raise SpecError(
+            "--spark", f"Spark does not start at {master!r} ({kind}); it needs Java 17 or later"
+        ) from None

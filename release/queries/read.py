@@ -1,0 +1,326 @@
+"""Reading a release spec: its models, and whether what it asks for can be answered.
+
+Everything that depends on the kind of a query is checked here, before any table is opened.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from release.errors import SpecError, listed, unknown_name
+from release.exact.channel import (
+    LEAST_UNSEEN,
+    MOST_ROWS,
+    MOST_UNSEEN,
+    channel_fits,
+    channel_unseen,
+    has_order,
+)
+from release.exact.losses import table_loss
+from release.exact.numbers import format_exact
+from release.queries.registry import check_declared
+from release.spec.domains import MAX_ANSWERS, Nominal
+from release.spec.load import SpecFile, open_named, parse_models, read_text
+from release.spec.model import (
+    MODULAR_WITH_DELTA,
+    ON_LINE,
+    ON_LINE_WITH_DELTA,
+    ColumnType,
+    CountQuery,
+    LevelQuery,
+    Mechanism,
+    ModeQuery,
+    Query,
+    RealQuery,
+    Spec,
+    SqlQuery,
+    TableLoss,
+    ValueQuery,
+    answer_columns,
+    answer_domain,
+    answers_for_units,
+    plain_parts,
+)
+from release.spec.periods import Period, filled
+from release.spec.tuples import with_parts
+
+_ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
+
+
+def read_spec(path: Path, period: Period | None = None) -> SpecFile:
+    """Read and check the spec at ``path`` and open the key sets it names.
+
+    A template (:mod:`release.spec.periods`) is read for ``period``.
+
+    Raises:
+        SpecError: anything that cannot be meant; the message names the field and the remedy.
+    """
+    text = filled(read_text(path), period)
+    return open_named(parse_spec(text), text, path.parent)
+
+
+def parse_spec(text: bytes) -> Spec:
+    """Read and check the bytes of a spec; files it names are not opened.
+
+    Raises:
+        SpecError: as :func:`read_spec`.
+    """
+    spec = parse_models(text)
+    _check_names(spec)
+    spec = with_parts(spec)
+    for index, query in enumerate(spec.queries):
+        _check_query(spec, index, query)
+    return spec
+
+
+def _check_names(spec: Spec) -> None:
+    names: dict[str, int] = {}
+    for index, query in enumerate(spec.queries):
+        if query.name in names:
+            raise SpecError(
+                f"queries[{index}].name",
+                f"{query.name!r} is also the name of queries[{names[query.name]}]; rename one",
+            )
+        names[query.name] = index
+    if not spec.budget.epsilon > 0:
+        raise SpecError("budget.epsilon", "must be above 0")
+    if not 0 <= spec.budget.delta < 1:
+        raise SpecError("budget.delta", "must be at least 0 and below 1")
+    kinds = {
+        table.columns[spec.privacy.unit]
+        for table in spec.tables.values()
+        if spec.privacy.unit in table.columns
+    }
+    if len(kinds) > 1 or kinds - {ColumnType.STRING, ColumnType.INTEGER}:
+        raise SpecError(
+            "privacy.unit", "declare it string in every table, or integer in every table"
+        )
+    for name, table in spec.tables.items():
+        _check_table(spec, name)
+        if spec.privacy.unit not in table.columns:
+            raise SpecError(
+                f"tables.{name}.columns",
+                f"the privacy unit {spec.privacy.unit!r} is not declared; "
+                f"declared are {listed(table.columns)}",
+            )
+    every = {column for name in spec.tables for column in spec.table_columns(name)}
+    attribute = spec.privacy.attribute
+    if attribute is not None and (
+        attribute not in every or attribute in {spec.privacy.unit, *spec.privacy.fixed}
+    ):
+        raise SpecError(
+            "privacy.attribute",
+            unknown_name(attribute, every)
+            if attribute not in every
+            else f"{attribute!r} is the unit or fixed; name the sensitive column",
+        )
+    for index, column in enumerate(spec.privacy.fixed):
+        if column not in every:
+            raise SpecError(f"privacy.fixed[{index}]", unknown_name(column, every))
+    for column in spec.keys:
+        if column not in every:
+            raise SpecError(f"keys.{column}", unknown_name(column, every))
+
+
+def _check_table(spec: Spec, name: str) -> None:
+    table = spec.tables[name]
+    if table.join is not None:
+        other = table.join.table
+        if other not in spec.tables or other == name:
+            raise SpecError(
+                f"tables.{name}.join.table", unknown_name(other, spec.tables.keys() - {name})
+            )
+        if spec.tables[other].join is not None or spec.tables[other].derive:
+            raise SpecError(
+                f"tables.{name}.join.table", f"{other!r} joins or derives itself; join plain tables"
+            )
+        for column in spec.tables[other].columns:
+            if column in table.columns and column != spec.privacy.unit:
+                raise SpecError(
+                    f"tables.{name}.join", f"both tables declare {column!r}; declare it in one"
+                )
+    seen: dict[str, str] = {}
+    joined = spec.tables[table.join.table].columns if table.join is not None else {}
+    for column in [*table.columns, *(c for c in joined if c != spec.privacy.unit), *table.derive]:
+        other = seen.setdefault(column.casefold(), column)
+        at = f"tables.{name}.{'derive' if column in table.derive else 'columns'}.{column}"
+        if column in table.derive and (column in table.columns or column in joined):
+            raise SpecError(at, "is also declared; rename it")
+        if other != column:
+            raise SpecError(at, f"differs from {other!r} in case only; rename one")
+        if column.casefold() in _ENGINE_NAMES:
+            raise SpecError(at, "is a name of the engine's own; rename the column")
+
+
+def _check_query(spec: Spec, index: int, query: Query) -> None:
+    at = f"queries[{index}]"
+    if query.table not in spec.tables:
+        raise SpecError(f"{at}.table", unknown_name(query.table, spec.tables))
+    columns = spec.table_columns(query.table)
+    _check_by(spec, at, query, columns)
+    if spec.rows_per_unit(query) > spec.privacy.max_rows_per_unit:
+        raise SpecError(
+            f"{at}.max_rows_per_unit",
+            f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it",
+        )
+    _check_kind(spec, at, query, columns)
+    _check_relation(spec, at, query)
+    _check_mechanism(at, query)
+    size = answer_domain(query).size
+    if size > MAX_ANSWERS:
+        raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
+    if query.guarantee is not None:
+        check_declared(spec, at, query)
+    if isinstance(query.loss, TableLoss):
+        try:
+            table_loss(tuple(query.loss.table))
+        except ValueError as error:
+            raise SpecError(f"{at}.loss.table", str(error)) from error
+        if len(query.loss.table) != size:
+            raise SpecError(
+                f"{at}.loss.table", f"{len(query.loss.table)} costs for {size} answers; give {size}"
+            )
+
+
+_NEED_ORDER = frozenset(map(Mechanism, ("channel", *ON_LINE, *ON_LINE_WITH_DELTA)))
+_NEED_DELTA = frozenset(map(Mechanism, (*ON_LINE_WITH_DELTA, *MODULAR_WITH_DELTA)))
+
+
+def _check_mechanism(at: str, query: Query) -> None:
+    """See to it that the mechanism that is named fits the answers and the promise."""
+    named, domain = query.mechanism, answer_domain(query)
+    at = f"{at}.mechanism"
+    if named is Mechanism.MODULAR or query.guarantee is None:
+        return
+    if named is Mechanism.BEST:
+        _check_reach(at, query)
+        return
+    if len(domain.parts) > 1:
+        raise SpecError(at, f"{named.value!r} answers one query; a tuple takes best or modular")
+    if named in _NEED_ORDER and not channel_fits(domain, query.loss):
+        raise SpecError(
+            at,
+            f"{named.value!r} needs at most {MOST_ROWS} answers in order, and the loss "
+            "error_rate, absolute or squared; declare these, or write modular",
+        )
+    if named in _NEED_DELTA and query.guarantee.delta == 0:
+        raise SpecError(at, f"{named.value!r} needs delta above 0; write best")
+    if query.guarantee.epsilon == 0 and named is not Mechanism.CHANNEL:
+        raise SpecError(at, f"{named.value!r} needs epsilon above 0; write best")
+
+
+def _check_reach(at: str, query: Query) -> None:
+    """Refuse ``best`` where it could only be modular noise on answers in order.
+
+    Such noise can publish the one end of the domain for the other, which a curator has to have
+    asked for by its name. Only public fields decide, so nothing confidential is read before.
+    """
+    domain = answer_domain(query)
+    if not has_order(domain):
+        return
+    accepted = "or write mechanism: modular, which can publish one end of the domain for the other"
+    if len(domain.parts) > 1:
+        raise SpecError(
+            at,
+            "best has no noise for tuples with a part in order; publish the parts each by itself, "
+            f"{accepted}",
+        )
+    if not channel_fits(domain, query.loss):
+        raise SpecError(
+            at,
+            f"best reaches {MOST_ROWS:,} answers in order with the loss error_rate, absolute or "
+            f"squared, and here are {domain.size:,}; declare a smaller domain or such a loss, "
+            f"{accepted}",
+        )
+    if query.is_empirical and not channel_unseen(domain, query.loss, query.promised.to_guarantee()):
+        raise SpecError(
+            at,
+            f"best reaches {MOST_UNSEEN} answers in order under differences: empirical, for pure "
+            f"or approximate promises of epsilon {format_exact(LEAST_UNSEEN)} or more; write "
+            f"mechanism: channel, or differences: structural, {accepted}",
+        )
+
+
+def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
+    for position, column in enumerate(query.by):
+        place = f"{at}.by[{position}]"
+        if column not in columns:
+            raise SpecError(place, unknown_name(column, columns))
+        if column in query.by[:position]:
+            raise SpecError(place, f"{column!r} stands twice; keep one")
+        if column == spec.privacy.unit and not answers_for_units(query):
+            raise SpecError(place, "the privacy unit cannot be a key; its values are confidential")
+        if column in {*answer_columns(query), "answer_code"}:
+            raise SpecError(place, f"{column!r} is a column of the released table; derive another")
+        if columns[column] not in {ColumnType.STRING, ColumnType.INTEGER, ColumnType.DATE}:
+            raise SpecError(place, "keys are strings, integers or dates; derive such a column")
+        if column not in spec.keys:
+            raise SpecError(f"keys.{column}", f"missing; {query.name!r} needs the public keys")
+
+
+def _check_relation(spec: Spec, at: str, query: Query) -> None:
+    if isinstance(query, SqlQuery) and spec.privacy.fixed:
+        raise SpecError(
+            f"{at}.kind", "a statement cannot be told what neighbours share; leave fixed out"
+        )
+    if isinstance(query, SqlQuery) and spec.privacy.any_of_domain:
+        raise SpecError(
+            f"{at}.kind",
+            "a statement runs anew for what is observed only; leave attribute and replacement out",
+        )
+    _check_taken_over(spec, at, query)
+    attribute = spec.privacy.attribute
+    if attribute is None:
+        if answers_for_units(query):
+            raise SpecError(
+                f"{at}.kind", "a value shows who is listed; it needs neighbours: attribute"
+            )
+        return
+    parts = plain_parts(query)
+    reads = {*query.by, *(getattr(one, name, None) for one in parts for name in ("of", "weight"))}
+    unknown = spec.tables[query.table].derive or any(one.where for one in (query, *parts))
+    if attribute not in reads and not unknown and query.guarantee is not None:
+        raise SpecError(
+            at, f"does not read {attribute!r}, so attribute neighbours would promise nothing"
+        )
+
+
+def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
+    """A copy of another unit takes over fixed columns, but its profile was made of its own."""
+    if not query.is_empirical or spec.privacy.any_of_domain:
+        return
+    for part in plain_parts(query):
+        for field_name in ("of", "weight"):
+            column = getattr(part, field_name, None)
+            if column in spec.privacy.fixed:
+                raise SpecError(
+                    f"{at if part is query else spec.place_of(part)}.{field_name}",
+                    f"{column!r} is fixed, so a unit that comes in takes it over; write "
+                    "differences: structural, or replacement: domain in privacy",
+                )
+
+
+def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
+    unit = spec.privacy.unit
+    if isinstance(query, CountQuery) and query.of not in (None, unit):
+        raise SpecError(f"{at}.of", f"a count counts rows, or units: leave it out or write {unit}")
+    wanted: dict[str, tuple[str, ColumnType]] = {}
+    if answers_for_units(query) and (query.by != [unit] or unit not in spec.keys):
+        raise SpecError(f"{at}.by", f"a value is one answer a unit: write [{unit}], and its keys")
+    if isinstance(query, ModeQuery | ValueQuery):
+        nominal = isinstance(query.domain, Nominal)
+        wanted["of"] = (query.of, ColumnType.STRING if nominal else ColumnType.INTEGER)
+        if query.weight is not None:
+            wanted["weight"] = (query.weight, ColumnType.INTEGER)
+    elif isinstance(query, LevelQuery):
+        wanted["of"] = (query.of, ColumnType.INTEGER)
+    elif isinstance(query, RealQuery):
+        wanted["of"] = (query.of, ColumnType.NUMBER)
+    for part, (column, kind) in wanted.items():
+        if column not in columns:
+            raise SpecError(f"{at}.{part}", unknown_name(column, columns))
+        if columns[column] is not kind:
+            raise SpecError(
+                f"{at}.{part}",
+                f"{column!r} is declared {columns[column].value}; needed is {kind.value}",
+            )

@@ -1,0 +1,1 @@
+"""The tables and figures of the source papers, redrawn; nothing of the product imports this."""

@@ -1,0 +1,98 @@
+"""The paper's programs and ours, by the few words that the figures need.
+
+*Printed* is what Kadam et al. 2024 solve: one-sided differences, one shared indicator, the loss of
+the noise. *Ours* keeps both directions, with an indicator for each difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from release.errors import DesignError
+from release.exact.channel import Channel, channel_deltas, line_pairs
+from release.exact.domain import Group, Topology
+from release.exact.integer_pmf import LineLaw
+from release.exact.losses import Loss, LossName, named_loss
+from release.exact.numbers import exp_bounds
+from release.exact.privacy import Definition, Deltas, Differences, Guarantee
+from release.noise.solve import Design, design
+from release.noise.solvers.problem import Problem
+from release.noise.solvers.program import Floats
+from release.research.verbatim import Indicators, solve_verbatim
+
+SECONDS = 30.0
+"""Patience with one program; all of the figures' take well under one second."""
+
+
+def exact(value: float, places: int = 6) -> Fraction:
+    """The decimal that a figure's axis shows, exactly."""
+    return Fraction(round(value * 10**places), 10**places)
+
+
+def differences(n: int, steps: Iterable[int], *, directed: bool) -> Differences:
+    """The differences on the answers 0..n."""
+    return Differences.of(Group((n + 1,)), ((step,) for step in steps), directed=directed)
+
+
+def guarantee(epsilon: float, delta: float) -> Guarantee:
+    """A probabilistic guarantee, or the pure one for δ = 0."""
+    kind = Definition.PROBABILISTIC if delta > 0 else Definition.PURE
+    return Guarantee(kind, exact(epsilon), exact(delta))
+
+
+def loss(name: LossName, n: int) -> Loss:
+    """A named loss on ordered answers 0..n."""
+    return named_loss(name, Topology.ORDERED, n + 1)
+
+
+def ours(
+    n: int, steps: Iterable[int], epsilon: float, delta: float, name: LossName = LossName.ERROR_RATE
+) -> Design:
+    """The optimal law for differences of both signs."""
+    moves = differences(n, steps, directed=False)
+    return design(moves, guarantee(epsilon, delta), loss(name, n), time_limit=SECONDS)
+
+
+def printed(
+    n: int, steps: Iterable[int], epsilon: float, delta: float, name: LossName = LossName.ERROR_RATE
+) -> Floats:
+    """The masses of program (13) as printed: one-sided differences, a shared indicator.
+
+    Raises:
+        DesignError: the solver found nothing in time.
+    """
+    moves = differences(n, steps, directed=True)
+    if delta == 0:
+        law = design(moves, guarantee(epsilon, 0.0), loss(name, n)).law
+        return law.to_floats()
+    problem = Problem.of(moves, guarantee(epsilon, delta), loss(name, n))
+    found = solve_verbatim(problem, Indicators.SHARED, SECONDS)
+    if found is None:
+        raise DesignError("the printed program has no solution in time")
+    return found.masses
+
+
+def noise_deltas(noise: LineLaw, epsilon: float) -> Deltas:
+    """The exact δ of noise for answers 1 apart."""
+    return noise.deltas(1, exp_bounds(exact(epsilon))[0])
+
+
+def answer_deltas(channel: Channel, epsilon: float) -> Deltas:
+    """The exact δ of a channel for answers 1 apart, without wrapping."""
+    ratio = exp_bounds(exact(epsilon))[0]
+    return channel_deltas(channel, line_pairs(channel.answers, [1]), ratio)
+
+
+def channel_delta(channel: Channel, epsilon: float) -> float:
+    """The probabilistic one of :func:`answer_deltas`."""
+    return float(answer_deltas(channel, epsilon).probabilistic)
+
+
+def per_difference(n: int, steps: Iterable[int], epsilon: float, delta: float) -> Floats:
+    """The masses, falling, for one-sided differences with an indicator for each: (3) itself."""
+    moves = differences(n, steps, directed=True)
+    made = design(moves, guarantee(epsilon, delta), loss(LossName.ERROR_RATE, n))
+    return np.sort(made.law.to_floats())[::-1]

@@ -1,0 +1,82 @@
+"""The paper's own program (13a) to (13h), as printed: a reference, never used for a release.
+
+Kadam et al. 2024 write u and y without saying whether they are one for each difference or shared
+by all; the two are different programs (docs/design/mathematics.md, erratum 2), and Table I belongs
+to the shared one. Both are here, solved by HiGHS or CBC through PuLP, unscaled and without window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from release.noise.solvers.problem import Problem
+from release.noise.solvers.program import Floats
+
+
+class Indicators(Enum):
+    """Whose the indicators u and y are."""
+
+    PER_DIFFERENCE = "per difference"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """A solver's answer to the printed program; floats, proved by nobody."""
+
+    masses: Floats
+    objective: float
+    finished: bool
+
+
+def solve_verbatim(
+    problem: Problem,
+    indicators: Indicators,
+    time_limit: float,
+    solver: str = "HiGHS",
+    *,
+    with_13g: bool = True,
+) -> Verbatim | None:
+    """Solve (13) within ``time_limit`` seconds; None without a feasible point.
+
+    ``with_13g`` keeps the constraint that no optimum needs with an indicator per difference.
+    """
+    import pulp
+
+    size, ratio = problem.size, problem.ratio
+    program = pulp.LpProblem("kadam_13", pulp.LpMinimize)
+    f = [program.add_variable(f"f{e}", 0, 1) for e in range(size)]
+    program += pulp.lpDot(problem.costs.tolist(), f)  # (13a)
+    program += pulp.lpSum(f) == 1  # (13b)
+    shared: tuple[list[Any], list[Any]] | None = None
+    for number, shift in enumerate(problem.differences.shifts):
+        if shared is None or indicators is Indicators.PER_DIFFERENCE:
+            u = [program.add_variable(f"u{number}_{e}", cat=pulp.LpBinary) for e in range(size)]
+            y = [program.add_variable(f"y{number}_{e}", 0, 1) for e in range(size)]
+            shared = (u, y)
+            program += pulp.lpSum(y) <= problem.delta  # (13c)
+            for e in range(size):
+                program += y[e] - u[e] <= 0  # (13c)
+                program += u[e] + f[e] - y[e] <= 1  # (13d)
+                program += u[e] - f[e] + y[e] <= 1  # (13e)
+        u, _ = shared
+        for e, head in enumerate(problem.differences.group.moved(shift).tolist()):
+            program += f[e] - ratio * f[head] - u[e] <= 0  # (13f)
+            if with_13g:
+                program += ratio * f[head] - f[e] + ratio * u[e] <= ratio  # (13g)
+    if solver == "CBC":
+        program.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit))
+        finished = program.sol_status == pulp.LpSolutionOptimal
+    else:
+        program.solve(pulp.HiGHS(msg=False, timeLimit=time_limit, threads=1))
+        # PuLP calls a search that the time limit stopped optimal; HiGHS itself does not.
+        finished = program.solverModel.getModelStatus().name == "kOptimal"
+    values = [variable.varValue for variable in f]
+    if any(value is None for value in values):
+        return None
+    masses = np.array(values, dtype=np.float64)
+    return Verbatim(masses, float(problem.costs @ masses), finished)

@@ -1,0 +1,1 @@
+"""The release spec: its models, and reading one from YAML."""

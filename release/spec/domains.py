@@ -1,0 +1,194 @@
+"""The declared answers of a query: a circle, integers in order, categories, or levels.
+
+A domain says which answers there are and in what order they are coded. It is public; nothing in it
+comes from a table.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from fractions import Fraction
+from typing import Annotated, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+
+from release.exact.domain import AnswerDomain, Topology, levels
+from release.exact.numbers import format_exact, parse_exact
+
+MAX_ANSWERS = 10**6
+"""Answers of one query, and cells of one query: beyond this a spec is a slip of the pen."""
+
+GRID_LIMIT = 2**29
+"""Grids lie within ± this: their half steps are integers too, and no larger than others."""
+
+INTEGER_LIMIT = 2**31 - 1
+"""Integer columns are clamped to ± this, so that sums of 2^31 rows stay below 2^62."""
+
+
+def _exact(value: object) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError('write the number as a string, such as "0.001": it has to be exact')
+    return parse_exact(str(value))
+
+
+Exact: TypeAlias = Annotated[
+    Fraction,
+    BeforeValidator(_exact, json_schema_input_type=str),
+    PlainSerializer(format_exact, return_type=str),
+]
+Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class Model(BaseModel):
+    """Frozen, strict about types, and without room for unknown fields."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
+    )
+
+
+class Cyclic(Model):
+    """The answers 0..k-1 on a circle: hours, months."""
+
+    cyclic: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
+
+
+class OrderedRange(Model):
+    """``min`` and ``max`` of an ordered domain, both included."""
+
+    min: Annotated[int, Field(ge=-(2**53), le=2**53)]
+    max: Annotated[int, Field(ge=-(2**53), le=2**53)]
+
+
+class Ordered(Model):
+    """The integers from min to max: counts."""
+
+    ordered: OrderedRange
+
+    @model_validator(mode="after")
+    def _check(self) -> Ordered:
+        span = self.ordered.max - self.ordered.min
+        if not 1 <= span < MAX_ANSWERS:
+            raise ValueError("the domain needs two answers or more (max above min), at most 10^6")
+        return self
+
+
+class Nominal(Model):
+    """Categories, in code order."""
+
+    nominal: Annotated[list[Label], Field(min_length=2, max_length=MAX_ANSWERS)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Nominal:
+        if len(set(self.nominal)) != len(self.nominal):
+            raise ValueError("a label stands twice; keep each once")
+        return self
+
+
+class LevelRange(Model):
+    """``count`` equal levels between ``low`` and ``high``."""
+
+    low: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
+    high: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
+    count: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
+
+
+class Levels(Model):
+    """A quantised quantity."""
+
+    levels: LevelRange
+
+    @model_validator(mode="after")
+    def _check(self) -> Levels:
+        levels(self.levels.low, self.levels.high, self.levels.count)
+        return self
+
+
+class GridRange(Model):
+    """The points ``low``, ``low`` + ``step``, …, ``high``, in units of ``scale``.
+
+    ``scale`` is what one unit is in the column's own: with 0.001 a column in kWh is answered in Wh.
+    """
+
+    low: Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
+    high: Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
+    step: Annotated[int, Field(ge=1, le=GRID_LIMIT)]
+    scale: Exact
+
+
+class Grid(Model):
+    """Points at equal distances on the real line."""
+
+    grid: GridRange
+
+    @model_validator(mode="after")
+    def _check(self) -> Grid:
+        span, step = self.grid.high - self.grid.low, self.grid.step
+        if not (span >= step and span % step == 0 and span // step < MAX_ANSWERS):
+            raise ValueError(
+                "the grid needs two points or more, at most 10^6, and high a whole number of steps "
+                "above low"
+            )
+        if not self.grid.scale > 0:
+            raise ValueError("scale must be above 0")
+        return self
+
+
+def only_key(value: object) -> str:
+    """Which alternative is meant: a mapping by its one key, a model by its one field."""
+    if isinstance(value, Enum):
+        return "name"
+    if isinstance(value, BaseModel):
+        return next(iter(type(value).model_fields))
+    if isinstance(value, dict) and len(value) == 1:
+        return str(next(iter(value)))
+    return "list" if isinstance(value, list) else "name" if isinstance(value, str) else ""
+
+
+def one_of(**alternatives: str) -> Discriminator:
+    """Tells the alternatives of a union apart by their key, and names them where none is meant."""
+    written = ", ".join(alternatives.values())
+    return Discriminator(
+        only_key, custom_error_type="alternatives", custom_error_message=f"write one of {written}"
+    )
+
+
+Domain: TypeAlias = Annotated[
+    Annotated[Cyclic, Tag("cyclic")]
+    | Annotated[Ordered, Tag("ordered")]
+    | Annotated[Nominal, Tag("nominal")]
+    | Annotated[Levels, Tag("levels")],
+    one_of(
+        cyclic="{cyclic: k}",
+        ordered="{ordered: {min: a, max: b}}",
+        nominal="{nominal: [labels]}",
+        levels="{levels: {low: a, high: b, count: k}}",
+    ),
+]
+
+
+def plain_answers(domain: Domain | Grid) -> AnswerDomain:
+    """The answers of a declared domain, in code order."""
+    if isinstance(domain, Grid):
+        g = domain.grid
+        return AnswerDomain(Topology.ORDERED, tuple(range(g.low, g.high + 1, g.step)))
+    if isinstance(domain, Cyclic):
+        return AnswerDomain(Topology.CYCLIC, tuple(range(domain.cyclic)))
+    if isinstance(domain, Ordered):
+        bounds = domain.ordered
+        return AnswerDomain(Topology.ORDERED, tuple(range(bounds.min, bounds.max + 1)))
+    if isinstance(domain, Nominal):
+        return AnswerDomain(Topology.NOMINAL, tuple(domain.nominal))
+    return levels(domain.levels.low, domain.levels.high, domain.levels.count)

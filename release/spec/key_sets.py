@@ -1,0 +1,86 @@
+"""Public key sets: which groups are published, told by the spec and never by the data."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+from pathlib import Path
+
+from release.errors import SpecError
+from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
+from release.spec.model import ColumnType, KeyFile, KeyRange, Spec
+
+
+def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
+    """The public keys of a column as strings, each once, ascending.
+
+    Raises:
+        SpecError: an unreadable key file, a key of the wrong type, a repeated or an empty key.
+    """
+    declared = spec.keys[column]
+    at = f"keys.{column}"
+    kinds = {
+        columns[column] for columns in map(spec.table_columns, spec.tables) if column in columns
+    }
+    if len(kinds) != 1:
+        raise SpecError(at, "the tables declare this column with different types; rename one")
+    kind = kinds.pop()
+    if isinstance(declared, KeyFile):
+        values: list[str] = _keys_of_file(at, column, folder / declared.file)
+    elif isinstance(declared, KeyRange):
+        first, last = declared.range
+        if kind is not ColumnType.INTEGER:
+            raise SpecError(f"{at}.range", f"a range is for integers; {column!r} is {kind.value}")
+        if not 0 <= last - first < MAX_ANSWERS:
+            raise SpecError(f"{at}.range", "write [first, last] with first at most last")
+        values = [str(key) for key in range(first, last + 1)]
+    else:
+        values = [key_text(f"{at}[{i}]", key, kind) for i, key in enumerate(declared)]
+    if isinstance(declared, KeyFile):
+        values = [key_text(f"{at} (line {i + 2})", key, kind) for i, key in enumerate(values)]
+    return check_keys(at, values)
+
+
+def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
+    """The keys, ascending.
+
+    Raises:
+        SpecError: none, one that is empty or not printable, or one that stands twice.
+    """
+    if not values:
+        raise SpecError(at, "the key set is empty; name the groups to publish")
+    for position, key in enumerate(values):
+        if not key or not key.isprintable():
+            raise SpecError(f"{at}[{position}]", "a key is empty or has control characters")
+    if len(set(values)) != len(values):
+        raise SpecError(at, "a key stands twice; keep each once")
+    return tuple(sorted(values))
+
+
+def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
+    """The key as the column's values are written: integers without zeros in front, ISO dates."""
+    if kind is ColumnType.STRING:
+        if isinstance(key, str):
+            return key
+        raise SpecError(at, f"{key!s} is not text but the column is a string; put it in quotes")
+    try:
+        if kind is ColumnType.DATE:
+            return datetime.date.fromisoformat(str(key)).isoformat()
+        if isinstance(key, datetime.date):
+            raise ValueError
+        if not abs(int(key)) < INTEGER_LIMIT:
+            raise SpecError(at, f"{key!s}: integer keys lie within ±(2^31 - 2), as columns do")
+        return str(int(key))
+    except ValueError as error:
+        raise SpecError(at, f"{key!s} is not a {kind.value} as the column is") from error
+
+
+def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = csv.DictReader(lines)
+            if column not in (rows.fieldnames or []):
+                raise SpecError(f"{at}.file", f"{path.name} has no column {column!r} in its header")
+            return [row[column] or "" for row in rows]
+    except (OSError, ValueError, csv.Error) as error:
+        raise SpecError(f"{at}.file", f"{path.name} cannot be read as UTF-8 CSV") from error

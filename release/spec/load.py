@@ -1,0 +1,280 @@
+"""Loading a release spec: YAML to models, key sets and contracts opened, errors in one line.
+
+Whether the parts of a spec go together is checked in :mod:`release.queries.read`, where the kinds
+of query are known.
+
+What is returned is complete: every later stage works from :class:`SpecFile` without looking at
+files named in it again, except the confidential tables.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from release.errors import SpecError
+from release.records.versions import unread
+from release.spec.contract import Contract, OnViolation, read_contract
+from release.spec.domains import MAX_ANSWERS, Model
+from release.spec.key_sets import declared_keys
+from release.spec.model import (
+    Spec,
+)
+
+_ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
+MAX_SPEC_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """A spec that has been read and found consistent.
+
+    ``keys[column]`` are the public keys as strings, each once, in the order of their code points;
+    ``text`` is the file as it was, which is what gets published.
+    """
+
+    spec: Spec
+    text: bytes
+    folder: Path
+    keys: dict[str, tuple[str, ...]]
+    contracts: dict[str, Contract] = field(default_factory=dict)
+
+
+def read_text(path: Path) -> bytes:
+    """The text of a spec, as it stands in its file.
+
+    Raises:
+        SpecError: it cannot be read, or is too long.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_SPEC_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise SpecError(
+            str(path),
+            "cannot be read; give the path of a spec",
+        ) from error
+    _check_length(text)
+    return text
+
+
+def _check_length(text: bytes) -> None:
+    if len(text) > MAX_SPEC_BYTES:
+        raise SpecError("spec", f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
+
+
+def open_named(spec: Spec, text: bytes, folder: Path) -> SpecFile:
+    """The spec with the key sets and contracts that it names, relative to ``folder``.
+
+    Raises:
+        SpecError: a file cannot be read, or does not go together with the spec.
+    """
+    keys = {column: declared_keys(spec, column, folder) for column in spec.keys}
+    for index, query in enumerate(spec.queries):
+        cells = prod(len(keys[column]) for column in query.by)
+        if cells > MAX_ANSWERS:
+            raise SpecError(f"queries[{index}].by", f"{cells} cells; at most {MAX_ANSWERS}")
+    contracts = {
+        name: _contract(spec, name, folder / table.contract)
+        for name, table in spec.tables.items()
+        if table.contract is not None
+    }
+    return SpecFile(spec, text, folder, keys, contracts)
+
+
+def _contract(spec: Spec, name: str, path: Path) -> Contract:
+    at = f"tables.{name}.contract"
+    contract, declared = read_contract(at, path), spec.tables[name].columns
+    for column, rule in contract.columns.items():
+        if column in declared and declared[column] is not rule.type:
+            raise SpecError(
+                at, f"says {column!r} is {rule.type.value}, declared is {declared[column].value}"
+            )
+        told = [
+            query.name
+            for query in spec.released
+            if not query.is_empirical and name in {query.table, _joined(spec, query.table)}
+        ]
+        if column in declared and rule.on_violation is OnViolation.REFUSE and told:
+            raise SpecError(
+                at,
+                f"{column!r} is on_violation: refuse, which would tell of the table in the "
+                f"worst-case query {told[0]!r}; write drop or clamp",
+            )
+    return contract
+
+
+def _joined(spec: Spec, name: str) -> str | None:
+    join = spec.tables[name].join
+    return None if join is None else join.table
+
+
+def parse_models(text: bytes) -> Spec:
+    """The models of a spec: syntax and types, not yet whether its parts go together.
+
+    Raises:
+        SpecError: anything that is no YAML of the declared shape; the message names the field.
+    """
+    _check_length(text)
+    plain = _plain(text)
+    if isinstance(plain, dict) and (later := unread(plain.get("spec"))) is not None:
+        raise SpecError("spec", later)
+    _check_text("spec", plain)
+    return _validated(plain)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without repeated keys, of which the last would silently win."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        line = key_node.start_mark.line + 1
+        if not isinstance(key, str):
+            raise SpecError(f"line {line}", f"the key {key!r} is not text; put it in quotes")
+        if key in seen:
+            raise SpecError(f"line {line}", f"{key!r} stands twice; keep one")
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def _plain(text: bytes) -> object:
+    try:
+        if b"&" in text and any(
+            isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)
+        ):
+            raise SpecError("", "YAML aliases (*name) are not allowed; write the value out")
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
+    except SpecError:
+        raise
+    # PyYAML's constructors of explicit tags raise whatever their conversion raises.
+    except Exception as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}" if mark is not None else "spec"
+        problem = getattr(error, "problem", None) or "not readable as UTF-8 text"
+        raise SpecError(place, f"not valid YAML: {problem}") from error
+
+
+def _check_text(at: str, plain: object) -> None:
+    """Half characters are text to YAML and to nothing else; publishing them would fail."""
+    if isinstance(plain, dict):
+        for key, value in plain.items():
+            _check_text("spec", key)
+            _check_text(str(key), value)
+    elif isinstance(plain, list):
+        for value in plain:
+            _check_text(at, value)
+    elif isinstance(plain, str) and any("\ud800" <= letter <= "\udfff" for letter in plain):
+        raise SpecError(at, "half a character (a surrogate) stands in it; write the whole one")
+
+
+def _validated(plain: object) -> Spec:
+    try:
+        return Spec.model_validate(plain)
+    except ValidationError as error:
+        first, *others = error.errors(include_url=False)
+        more = f" (and {len(others)} more)" if others else ""
+        place = _field_path(first["loc"]) or "spec"
+        place += ".kind" if first["type"].startswith("union_tag") else ""
+        raise SpecError(place, _problem(first) + more) from error
+
+
+_TAGS = {
+    "count",
+    "mode",
+    "level",
+    "real",
+    "grid",
+    "value",
+    "cyclic",
+    "ordered",
+    "nominal",
+    "levels",
+    "list",
+    "range",
+}
+_TAGS |= {
+    "sql",
+    "tuple",
+    "declared",
+    "codes",
+    "vectors",
+    "file",
+    "name",
+    "table",
+    "str",
+    "int",
+    "date",
+    "[key]",
+}
+
+
+def _field_path(location: tuple[int | str, ...]) -> str:
+    """``queries[0].guarantee.epsilon``; the names of a union's alternatives are left out."""
+    path = ""
+    for position, part in enumerate(location):
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif not (part in _TAGS and _is_tag(location, position)):
+            path += f".{part}" if path else part
+    return path
+
+
+def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
+    previous = location[position - 1] if position else None
+    is_kind = isinstance(previous, int) and location[0] == "queries"
+    return (
+        is_kind
+        or previous in {"domain", "loss", "differences"}
+        or location[position] in {"codes", "vectors"}
+        or location[position - 2 : position - 1] == ("keys",)
+    )
+
+
+def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of problem
+    kind, context = error["type"], error.get("ctx", {})
+    found = error["input"]
+    if isinstance(found, int) and abs(found) >= 10**40:
+        return "a number of more than 40 digits; no field takes one"
+    if kind == "missing":
+        return "missing; add it"
+    if kind == "extra_forbidden":
+        name = str(error["loc"][-1])
+        near = difflib.get_close_matches(name, _field_names(), 1)
+        likely = f"did you mean {near[0]!r}?" if near and near[0] != name else "remove it"
+        return f"unknown field; {likely}"
+    if kind in {"literal_error", "enum"}:
+        return f"found {found!r}; write {context['expected']}"
+    if kind == "union_tag_invalid":
+        return f"found {context['tag']!r}; write one of {context['expected_tags']}"
+    if kind == "union_tag_not_found":
+        return "missing; write count, mode, level, real, value, tuple or sql"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "string_pattern_mismatch":
+        return f"found {found!r}; it has to match {context['pattern']}"
+    if kind == "too_short":
+        return "empty or too short; name at least " + str(context["min_length"])
+    shown = f"found {found!r}; " if isinstance(found, str | int | float | None) else ""
+    message: str = error["msg"]
+    return shown + message[:1].lower() + message[1:]
+
+
+def _field_names() -> list[str]:
+    models, names = [Model], set()
+    while models:
+        model = models.pop()
+        names |= set(model.model_fields)
+        models.extend(model.__subclasses__())
+    return sorted(names)

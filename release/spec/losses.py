@@ -1,0 +1,13 @@
+"""The loss function that a query names."""
+
+from __future__ import annotations
+
+from release.exact.losses import Loss, joint_loss, table_loss
+from release.spec.model import Query, TableLoss, answer_domain
+
+
+def loss_of(query: Query) -> Loss:
+    """The loss that the spec names for a query."""
+    if isinstance(query.loss, TableLoss):
+        return table_loss(tuple(query.loss.table))
+    return joint_loss(query.loss, answer_domain(query).parts)

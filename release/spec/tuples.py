@@ -1,0 +1,60 @@
+"""The parts of tuples: looking up the queries that a tuple names, and whether they go together."""
+
+from __future__ import annotations
+
+from release.errors import SpecError, unknown_name
+from release.spec.model import Part, Query, Spec, SqlQuery, TupleQuery, ValueQuery
+
+
+def with_parts(spec: Spec) -> Spec:
+    """The spec with the queries looked up that its tuples name.
+
+    Raises:
+        SpecError: a tuple names what cannot be its part, or a query that is no part of any tuple
+            has no guarantee or no differences.
+    """
+    by_name: dict[str, Query] = {query.name: query for query in spec.queries}
+    queries: list[Query] = []
+    for index, query in enumerate(spec.queries):
+        if isinstance(query, TupleQuery):
+            parts = [
+                _part(f"queries[{index}].of[{i}]", query, by_name, i) for i in range(len(query.of))
+            ]
+            queries.append(query.with_parts(tuple(parts)))
+        else:
+            queries.append(query)
+    named = {name for query in queries if isinstance(query, TupleQuery) for name in query.of}
+    for index, query in enumerate(queries):
+        _check_promise(f"queries[{index}]", query, is_part=query.name in named)
+    return spec.model_copy(update={"queries": queries})
+
+
+def _part(at: str, query: TupleQuery, by_name: dict[str, Query], position: int) -> Part:
+    """The query that a tuple names at ``position``."""
+    name = query.of[position]
+    if name not in by_name:
+        raise SpecError(at, unknown_name(name, by_name))
+    part = by_name[name]
+    if isinstance(part, TupleQuery | SqlQuery):
+        raise SpecError(at, f"{name!r} is a {part.kind}; name other kinds of query")
+    if name == "code":
+        raise SpecError(at, "answer_code is the column of the joint code; rename the query")
+    if name in query.of[:position]:
+        raise SpecError(at, f"{name!r} stands twice; keep one")
+    for field in ("table", "by", "max_rows_per_unit"):
+        if getattr(part, field) != getattr(query, field):
+            raise SpecError(at, f"{name!r} has another {field}; write the same")
+    if isinstance(part, ValueQuery) is not isinstance(by_name[query.of[0]], ValueQuery):
+        raise SpecError(at, "a value goes together with values only")
+    return part
+
+
+def _check_promise(at: str, query: Query, *, is_part: bool) -> None:
+    """A query promises a guarantee, or is a part of a tuple that does."""
+    if is_part and query.guarantee is None:
+        for field in sorted(query.model_fields_set & {"differences", "loss", "mechanism"}):
+            raise SpecError(f"{at}.{field}", "a part of a tuple has none of its own; remove it")
+        return
+    for field in ("guarantee", "differences"):
+        if getattr(query, field) is None:
+            raise SpecError(f"{at}.{field}", "missing; add it")

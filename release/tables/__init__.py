@@ -1,0 +1,1 @@
+"""The confidential tables: finding their files and loading them into DuckDB."""

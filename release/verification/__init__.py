@@ -1,0 +1,1 @@
+"""The verifier: checks a release from its files alone."""

@@ -1,0 +1,200 @@
+"""Who published a release and who paid for it: attestation, proof and ledger, from files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from release.budget.ledger import (
+    CHECKPOINT,
+    Replayed,
+    Reserve,
+    check_checkpoint,
+    keys_at,
+    keys_ever,
+    open_proof,
+    read_checkpoint,
+    read_ledger,
+)
+from release.bundle.statements import ATTESTATION, PROOF
+from release.errors import BudgetError, LedgerError, VerificationError
+from release.exact.numbers import format_exact
+from release.records.hashes import sha256
+from release.records.models import ReleaseRecord
+from release.records.signing import (
+    Predicate,
+    PublicKey,
+    SignatureError,
+    Statement,
+    open_note,
+    read_attestation,
+)
+from release.verification.mechanisms import expect
+from release.verification.required import Required
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What an auditor brings along: a ledger, keys of the curator, an older checkpoint.
+
+    ``require`` is what the auditor asks for. A release without its signature is then never more
+    than one whose signature could not be checked: both lack what was required, or neither does.
+    """
+
+    ledger: Path | None = None
+    keys: tuple[PublicKey, ...] = ()
+    older: Path | None = None
+    require: Required = Required.SIGNATURE
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is anything to hold a signature against."""
+        return bool(self.keys) or self.ledger is not None or self.older is not None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What was found, as sentences for the three lists of a verdict, and what could not be seen."""
+
+    proved: tuple[str, ...] = ()
+    tested: tuple[str, ...] = ()
+    asserted: tuple[str, ...] = ()
+    unopened: tuple[str, ...] = ()
+
+
+def check_provenance(
+    public: Path, release: ReleaseRecord, sums: dict[str, str], trust: Trust
+) -> Provenance:
+    """Check who signed for a release and that its ledger was charged for it.
+
+    Raises:
+        VerificationError: a check failed.
+    """
+    if release.ledger.sequence is None:
+        if trust.is_given:
+            raise VerificationError(ATTESTATION, "file", "nothing is signed", "an attestation")
+        return Provenance(
+            asserted=("that the curator published this: nothing is signed",),
+            unopened=_missing(trust, "who published this: nothing is signed; " + _REMEDY),
+        )
+    attested = (public / ATTESTATION).read_bytes()
+    ledger = None if trust.ledger is None else _replayed(trust.ledger)
+    keys = trust.keys
+    if ledger is not None:
+        committed = _committed(ledger, release.release_id)
+        keys = keys_at(ledger, committed + 1)
+    with _as_failures(ATTESTATION):
+        attestation = read_attestation(attested)
+        key = attestation.verify(keys) if keys else None
+    _check_statement(attestation.statement, release, sums)
+    if key is None:
+        return Provenance(
+            tested=("the attestation names every file with its SHA-256",),
+            asserted=("that the curator signed the attestation and the ledger's proof",),
+            unopened=_missing(trust, _GIVE_KEY),
+        )
+    with _as_failures(PROOF):
+        # A proof may be younger than the commit; whose key was valid then is for its checkpoint.
+        ever = keys if ledger is None else keys_ever(ledger)
+        proof = open_proof((public / PROOF).read_bytes(), ever)
+        if ledger is not None:
+            check_checkpoint(proof.checkpoint, ledger)
+            _check_root(ledger, trust, proof.checkpoint)
+    expect(PROOF, "release_id", proof.entry.release_id, release.release_id)
+    expect(PROOF, "attestation", proof.entry.attestation, f"sha256:{sha256(attested)}")
+    proved = [
+        f"{key} signed for every file of the release, and for a ledger that holds its commit "
+        f"as entry {proof.entry.seq}"
+    ]
+    tested = []
+    if ledger is not None:
+        proved.append(_check_ledger(ledger, release))
+        tested.append("the ledger's checkpoint, and the older one of the release, are its own")
+    if trust.older is not None and ledger is not None:
+        with _as_failures(str(trust.older)):
+            size = check_checkpoint(read_checkpoint(trust.older), ledger)
+        tested.append(f"the older checkpoint of {size} entries is of the same ledger")
+    root = () if trust.keys else ("that the ledger's first key is the curator's",)
+    return Provenance(tuple(proved), tuple(tested), root)
+
+
+_GIVE_KEY = "who signed: give the curator's key with --trust, or the ledger"
+_REMEDY = "ask the curator for a signed release, or ask for no signature with --require none"
+
+
+def _missing(trust: Trust, told: str) -> tuple[str, ...]:
+    """What could not be seen of the signature, where one is required."""
+    return (told,) if trust.require is Required.SIGNATURE else ()
+
+
+@contextmanager
+def _as_failures(file: str) -> Iterator[None]:
+    """A signature or an entry that does not hold is a failed check of this file."""
+    try:
+        yield
+    except (SignatureError, LedgerError, BudgetError) as error:
+        raise VerificationError(file, "signature", str(error), "what the curator signed") from error
+
+
+def _replayed(folder: Path) -> Replayed:
+    with _as_failures(str(folder)):
+        return read_ledger(folder)
+
+
+def _check_root(ledger: Replayed, trust: Trust, proved: str) -> None:
+    """A trusted key began the ledger, or has signed for it: now, or in the release's proof.
+
+    That the ledger lists it is not enough: anybody can add a key that is not theirs.
+    """
+    if not trust.keys or trust.ledger is None or set(trust.keys) & set(keys_at(ledger, 1)):
+        return
+    for note in (proved, read_checkpoint(trust.ledger / CHECKPOINT)):
+        with suppress(SignatureError):
+            open_note(note, trust.keys)
+            return
+    found = ", ".join(map(str, keys_at(ledger, 1)))
+    raise VerificationError("00000000.json", "keys", found, "a key that is trusted")
+
+
+def _committed(ledger: Replayed, release_id: str) -> int:
+    found = ledger.state.committed.get(release_id)
+    if found is None:
+        raise VerificationError(PROOF, "ledger", "no commit of this release", "its commit")
+    if release_id in ledger.state.withdrawn:
+        raise VerificationError(PROOF, "ledger", "the release was withdrawn", "a public release")
+    return found.seq
+
+
+def _check_statement(statement: Statement, release: ReleaseRecord, sums: dict[str, str]) -> None:
+    wanted = {name: one for name, one in sums.items() if name not in (ATTESTATION, PROOF)}
+    found = [(one.name, one.digest.sha256) for one in statement.subject]
+    expect(ATTESTATION, "subjects", found, sorted(wanted.items()))
+    for name, wanted_value in Predicate.of(release):
+        expect(ATTESTATION, name, getattr(statement.predicate, name), wanted_value)
+
+
+def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
+    """The reserve is that of the release; what to say of the ledger."""
+    number = release.ledger.sequence or 0
+    entry = ledger.entries[number] if number < ledger.state.size else None
+    if not isinstance(entry, Reserve):
+        raise VerificationError(f"{number:08}.json", "kind", "no reserve", "the release's reserve")
+    closed = _committed(ledger, release.release_id)
+    between = ledger.entries[number + 1 : closed]
+    if any(getattr(one, "release_id", None) == release.release_id for one in between):
+        raise VerificationError(f"{number:08}.json", "reserve", "another's", "the commit's own")
+    for name, found, expected in (
+        ("release_id", entry.release_id, release.release_id),
+        ("scope", entry.scope, release.ledger.scope),
+        ("epsilon", entry.epsilon, release.composition.epsilon),
+        ("delta", entry.delta, release.composition.delta),
+    ):
+        expect(f"{number:08}.json", name, found, expected)
+    spent, cap = ledger.state.spent(entry.scope), ledger.state.caps[entry.scope]
+    return (
+        f"the ledger of {ledger.state.size} entries keeps every cap; scope {entry.scope} has spent "
+        f"ε = {format_exact(spent.epsilon)} of {cap.epsilon}, δ = {format_exact(spent.delta)} of "
+        f"{cap.delta}"
+    )

@@ -1,0 +1,183 @@
+"""The residual test: a noisy total minus its noisy parts is noise, and its law is known.
+
+Where one count of a release has fewer keys than another of the same rows, each of its cells minus
+the sum of the other's cells in it is noise of both, for the true counts cancel. They need not: key
+sets that leave rows out, clamped counts and bounds that fall on different rows shift a residual. No
+shift can bring it nearer to zero more often than noise alone does, for the noise laws here are
+symmetric and fall off from zero (T. W. Anderson, 1955, for one dimension). So too many small
+residuals are evidence that noise is missing, whatever the data are, and nothing else is tested.
+
+Noise that wraps around shifts a residual too, by sums S of whole domains, and depends on the noise.
+Of all these shifts and that of the data together one at most is nearer to zero than half of what
+lies between two elements of S; for the others to give a residual of at most w, the noise itself has
+to be at least that half less w away. The chance of that is added.
+
+A channel has another law for each true answer, of which nothing is known but that the parts of a
+residual are independent. The chance that it is exactly 0 is Σ_x P(x)·R(z - x), with P the law of
+the total and R that of a part, for some z that the other parts decide; by Cauchy and Schwarz it is
+at most √ΣP² · √ΣR², at the true answers where these are largest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from math import comb
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.exact.channel import Channel
+from release.exact.domain import Codes
+from release.exact.pmf import Law
+from release.spec.domains import Ordered
+from release.spec.model import CountQuery, Query
+
+CHANCE = 1e-9
+"""Residuals that noise makes so small with less than this chance are refused."""
+
+_LONGEST = 2**22
+
+
+@dataclass(frozen=True)
+class Released:
+    """A released count: its query, the noise law, the keys of its cells and their noisy codes."""
+
+    query: CountQuery
+    law: Law | Channel
+    keys: tuple[tuple[str, ...], ...]
+    codes: Codes
+
+    @property
+    def counts(self) -> list[int]:
+        """The noisy counts."""
+        if not isinstance(self.query.domain, Ordered):
+            raise TypeError("a count without an ordered domain")
+        return [int(code) + self.query.domain.ordered.min for code in self.codes]
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """How many of ``cells`` residuals are at most ``within`` off, and how likely so many are."""
+
+    total: str
+    parts: str
+    cells: int
+    small: int
+    within: int
+    chance: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.total} minus the sums of {self.parts}: {self.small} of {self.cells} residuals "
+            f"are within ±{self.within}, as many or more with chance {self.chance:.2g} or less"
+        )
+
+
+def is_total_of(total: Query, parts: Query) -> bool:
+    """Whether true counts of ``total`` are sums of those of ``parts``, as far as is declared."""
+    return (
+        isinstance(total, CountQuery)
+        and isinstance(parts, CountQuery)
+        and total.of is None
+        and parts.of is None
+        and (total.table, total.where) == (parts.table, parts.where)
+        and total.max_rows_per_unit == parts.max_rows_per_unit
+        and set(total.by) < set(parts.by)
+    )
+
+
+def residuals(total: Released, parts: Released) -> Residuals | None:
+    """Test the residuals of two counts; None where the law is too long, or not one that falls off.
+
+    ``within`` is such that about half of the residuals of noise alone are that small; of channels,
+    and of what does not fall off, it is 0.
+    """
+    sums: dict[tuple[str, ...], int] = defaultdict(int)
+    places = [parts.query.by.index(column) for column in total.query.by]
+    for key, count in zip(parts.keys, parts.counts, strict=True):
+        sums[tuple(key[place] for place in places)] += count
+    found = [count - sums[key] for key, count in zip(total.keys, total.counts, strict=True)]
+    share = len(parts.keys) // len(total.keys)
+    noise, of_parts = total.law, parts.law
+    if not (_falls_off(noise) and _falls_off(of_parts)):
+        most = _concentration(noise) * _concentration(of_parts)
+        return _counted(total, parts, found, 0, most + 1e-9)
+    masses = _law_of_residual(noise, of_parts, share)
+    if masses is None:
+        return None
+    # masses[i] is the chance of a residual of ±i, so these are the chances of at most i.
+    at_most = np.minimum(np.cumsum(masses), 1.0)
+    within = int(np.searchsorted(at_most, 0.5))
+    far = _spacing(noise.group.size, of_parts.group.size, share) // 2 - within
+    wrapped = 1.0 if far <= 0 else 1 - float(at_most[min(far, at_most.size) - 1])
+    chance = min(1.0, float(at_most[within]) + wrapped + 1e-9)  # floats, to the safe side
+    return _counted(total, parts, found, within, chance)
+
+
+def _counted(
+    total: Released, parts: Released, found: list[int], within: int, chance: float
+) -> Residuals:
+    small = sum(abs(one) <= within for one in found)
+    likely = _at_least(len(found), small, min(1.0, chance))
+    return Residuals(total.query.name, parts.query.name, len(found), small, within, likely)
+
+
+def _concentration(noise: Law | Channel) -> float:
+    """The largest √Σ P(o)² of published answers o, over the true ones."""
+    masses = noise.to_floats()
+    return float(np.sqrt((masses**2).sum(axis=-1)).max())
+
+
+def _spacing(total: int, parts: int, share: int) -> int:
+    """The least distance of two sums of whole domains, by which noise can wrap around."""
+    sums = {abs(a * total - b * parts) for a in range(3) for b in range(2 * share + 1)}
+    return min(sums - {0})
+
+
+def _falls_off(law: Law | Channel) -> TypeGuard[Law]:
+    """Whether there is one law, symmetric, that never rises away from zero."""
+    if isinstance(law, Channel):
+        return False
+    weights = law.weights.tolist()
+    half = weights[: len(weights) // 2 + 1]
+    symmetric = weights[1:] == weights[:0:-1]
+    return symmetric and all(a >= b for a, b in pairwise(half))
+
+
+def _law_of_residual(total: Law, parts: Law, share: int) -> NDArray[np.float64] | None:
+    """The chance of each absolute residual when ``share`` cells make up one; by transforms."""
+    reach = total.group.size // 2 + share * (parts.group.size // 2)
+    length = 1 << (2 * reach + 1).bit_length()
+    if length > _LONGEST:
+        return None
+    # Both laws are symmetric, so a difference is distributed as a sum.
+    transform = _transform(total, length) * _transform(parts, length) ** share
+    masses = np.maximum(np.fft.irfft(transform, length), 0)
+    both = masses[: length // 2].copy()
+    both[1:] += masses[: length // 2 : -1]
+    return both
+
+
+def _transform(law: Law, length: int) -> NDArray[np.complex128]:
+    size = law.group.size
+    around = np.zeros(length)
+    noise = np.arange(size)
+    centred = np.where(noise <= size // 2, noise, noise - size)
+    np.add.at(around, centred % length, np.array([w / law.total for w in law.weights.tolist()]))
+    return np.fft.rfft(around)
+
+
+def _at_least(number: int, successes: int, chance: float) -> float:
+    """The chance of so many successes or more, each with ``chance``."""
+    if number > 1000:
+        # Hoeffding's bound, which is above it.
+        excess = successes / number - chance
+        return float(np.exp(-2 * number * excess**2)) if excess > 0 else 1.0
+    tail = sum(
+        comb(number, k) * chance**k * (1 - chance) ** (number - k)
+        for k in range(successes, number + 1)
+    )
+    return min(1.0, tail)

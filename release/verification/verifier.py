@@ -1,0 +1,436 @@
+"""The verifier: takes nobody's word, needs no confidential data, loads no engine and no solver.
+
+It recomputes what can be recomputed from the files alone, and says plainly what cannot be: every
+finding stands in one of three lists (proved, tested, asserted). A check that fails raises
+:class:`VerificationError`; nothing is ever merely warned of.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hmac
+import re
+from dataclasses import dataclass, field
+from itertools import permutations
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from release.budget.cost import charges
+from release.bundle.answers import check_released
+from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry
+from release.bundle.read import parse_record, read_file, read_record
+from release.bundle.statements import (
+    ATTESTATION,
+    ENFORCED_BY,
+    PROOF,
+    SUMS,
+    adjacency_text,
+    guarantee_kind,
+    limits,
+    rests_on,
+    withheld,
+)
+from release.errors import ReleaseError, SpecError, VerificationError
+from release.exact.channel import channel_unseen
+from release.exact.domain import Codes
+from release.exact.numbers import format_exact
+from release.queries.read import parse_spec
+from release.queries.registry import rows_read, structural_differences
+from release.records.hashes import commit, sha256
+from release.records.models import (
+    ChannelRecord,
+    DifferencesRecord,
+    LawCommitment,
+    LawFile,
+    LawFileRecord,
+    NoiseRecord,
+    OpeningsRecord,
+    QueryRecord,
+    ReleaseRecord,
+)
+from release.spec.key_sets import check_keys, declared_keys, key_text
+from release.spec.load import SpecFile
+from release.spec.model import (
+    CountQuery,
+    KeyFile,
+    Mechanism,
+    Query,
+    Spec,
+    answer_domain,
+    plain_domain,
+)
+from release.verification.mechanisms import check_law, expect, shown
+from release.verification.provenance import Trust, check_provenance
+from release.verification.residuals import CHANCE, Released, is_total_of, residuals
+
+Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
+"""The keys of a released table and its codes."""
+
+
+@dataclass
+class Verdict:
+    """What was found. ``unopened`` names the laws that only an auditor's half can show."""
+
+    release_id: str
+    proved: list[str] = field(default_factory=list)
+    tested: list[str] = field(default_factory=list)
+    asserted: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
+    unopened: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every law was there to be checked."""
+        return not self.unopened
+
+
+def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None) -> Verdict:
+    """Check the release in ``public``; with the ``auditor``'s half, its committed laws too.
+
+    ``auditor`` is the folder of this release in the auditor's half; ``trust`` is what is known of
+    the curator's keys and ledger.
+
+    Raises:
+        VerificationError: a check failed; which file, what was found and what was expected.
+    """
+    sums = _check_sums(public)
+    release = read_record(ReleaseRecord, "release.json", public / "release.json")
+    verdict = Verdict(release.release_id)
+    _check_file_set(release, sums)
+    expect("release.json", "kind", release.kind, "RELEASE")
+    expect("release.json", "sampling.seeded", release.sampling.seeded, False)
+    expect("release.json", "release_id", release.release_id, public.resolve().name)
+    spec = _spec_of(public)
+    _check_against_spec(release, spec)
+    provenance = check_provenance(public, release, sums, trust or Trust())
+    verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
+    keys, tables, by_contents = _check_tables(public, release, spec)
+    verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
+    verdict.asserted += [
+        f"{file}: that it holds nothing beside its rows: another version of the Parquet library "
+        "wrote it, so its contents were compared and its bytes were not"
+        for file in by_contents
+    ]
+    _check_charges(release, SpecFile(spec, b"", public, keys))
+    verdict.proved.append(
+        f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
+        f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
+    )
+    _check_descriptions(public, release, spec)
+    verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
+    committed = any(isinstance(query.law, LawCommitment) for query in release.queries)
+    # A release whose laws are all public has no auditor's half to open.
+    openings = _openings(release, auditor) if auditor is not None and committed else None
+    for query, record in zip(spec.released, release.queries, strict=True):
+        _check_query_law(public, auditor, openings, spec, query, record, verdict)
+    verdict.tested += _check_residuals(public, spec, tables)
+    verdict.proved += provenance.proved
+    verdict.tested += provenance.tested
+    verdict.unopened += provenance.unopened
+    verdict.asserted += provenance.asserted
+    verdict.asserted += release.limits
+    verdict.asserted.append(
+        "what law files say of how a law was found: method, solver, notes, and that no other of "
+        "its kind loses less than the lower bound"
+    )
+    verdict.asserted.append("that report.html says in words and pictures what the files say")
+    verdict.asserted += [
+        f"that the keys of {column}, which the spec takes from a file, are public"
+        for column, declared in spec.keys.items()
+        if isinstance(declared, KeyFile)
+    ]
+    verdict.withheld += release.withheld
+    return verdict
+
+
+def _check_sums(public: Path) -> dict[str, str]:
+    """The sums of SHA256SUMS, each checked against its file."""
+    if not public.is_dir():
+        raise VerificationError(str(public), "folder", "nothing", "the public folder of a release")
+    try:
+        text = read_file(SUMS, public / SUMS).decode("ascii")
+    except UnicodeDecodeError as error:
+        raise VerificationError(SUMS, "format", "bytes outside ASCII", "lines of ASCII") from error
+    line = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]*)\n", re.ASCII)
+    sums: dict[str, str] = {}
+    position = 0
+    while position < len(text):
+        match = line.match(text, position)
+        if match is None or match[2] in sums:
+            raise VerificationError(SUMS, "format", "another line", "one line a file, as sha256sum")
+        sums[match[2]] = match[1]
+        position = match.end()
+    expect(SUMS, "order", list(sums), sorted(sums))
+    expect(SUMS, "file set", _files_in(public), sorted([*sums, SUMS]))
+    for file, expected in sums.items():
+        expect(file, "SHA-256", sha256(read_file(file, public / file)), expected)
+    return sums
+
+
+def _files_in(folder: Path) -> list[str]:
+    """The plain files, sorted; anything else but a folder that holds some is refused."""
+    found: list[str] = []
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            raise VerificationError(name, "file set", "a link", "plain files and folders")
+        if not path.is_dir():
+            found.append(name)
+        elif not any(path.iterdir()) or path.parent != folder:
+            raise VerificationError(name, "file set", "a folder", "no empty or nested folders")
+    return sorted(found)
+
+
+def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
+    expected = {"release.json", "report.html", "spec.yaml", DATAPACKAGE, REGISTRY}
+    if release.ledger.sequence is not None:
+        expected |= {ATTESTATION, PROOF}
+    for query in release.queries:
+        expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
+        expected.add(query.output.path)
+        expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
+        if isinstance(query.law, LawFile):
+            expect(query.name, "law path", query.law.path, f"laws/{query.name}.json")
+            expected.add(query.law.path)
+            expect(query.law.path, "SHA-256", query.law.sha256, sums.get(query.law.path))
+    expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
+
+
+def _spec_of(public: Path) -> Spec:
+    try:
+        return parse_spec(read_file("spec.yaml", public / "spec.yaml"))
+    except VerificationError:
+        raise
+    except ReleaseError as error:
+        raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
+
+
+def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
+    """What release.json says is what the spec says."""
+    file, info, privacy = "release.json", spec.release, spec.privacy
+    for name in ("title", "curator", "contact", "purpose", "period", "licence"):
+        expect(file, name, getattr(release, name), getattr(info, name))
+    expect(file, "release_id", release.release_id, info.id)
+    found = release.privacy
+    expect(file, "privacy.unit", found.unit, privacy.unit)
+    expect(file, "privacy.neighbours", found.neighbours, privacy.neighbours.value)
+    expect(file, "privacy.max_rows_per_unit", found.max_rows_per_unit, privacy.max_rows_per_unit)
+    expect(file, "privacy.fixed", found.fixed, privacy.fixed)
+    text = adjacency_text(privacy)
+    expect(file, "privacy.adjacency_text", found.adjacency_text, text)
+    expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
+    expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.released])
+    for query, record in zip(spec.released, release.queries, strict=True):
+        at = f"queries.{query.name}"
+        instance = query.is_empirical
+        expect(file, f"{at}.kind", record.kind, query.kind)
+        expect(file, f"{at}.by", record.by, query.by)
+        expect(file, f"{at}.domain", record.domain, plain_domain(query))
+        expect(file, f"{at}.definition", record.definition, query.promised.definition.value)
+        expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.promised.epsilon))
+        expect(file, f"{at}.delta", record.delta, format_exact(query.promised.delta))
+        expect(file, f"{at}.differences_source", record.differences_source, query.source)
+        expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
+        if instance and query.mechanism is Mechanism.BEST:
+            guarantee = query.promised.to_guarantee()
+            by_channel = channel_unseen(answer_domain(query), query.loss, guarantee)
+            kind = "channel" if by_channel else "modular"
+            expect(file, f"{at}.mechanism (it may hang on nothing seen)", record.mechanism, kind)
+        expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
+    instance = any(query.is_empirical for query in spec.released)
+    expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
+    ledger = release.ledger.sequence is not None
+    expect(file, "withheld", release.withheld, withheld(instance=instance, ledger=ledger))
+    expect(file, "limits", release.limits, limits(instance=instance))
+    expect(file, "invariants", release.invariants, [])
+    expect(file, "post_processing", release.post_processing, [])
+    try:
+        datetime.date.fromisoformat(release.published)
+    except ValueError as error:
+        raise VerificationError(file, "published", release.published, "a date") from error
+    for name, text in release.software:
+        if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
+            raise VerificationError(file, f"software.{name}", shown(text), "a version")
+    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.released))
+
+
+def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> None:
+    sizes = {one.output.path: (public / one.output.path).stat().st_size for one in release.queries}
+    for file, made in (
+        (DATAPACKAGE, datapackage(spec, release, sizes)),
+        (REGISTRY, registry(spec, release)),
+    ):
+        if read_file(file, public / file) != made:
+            raise VerificationError(file, "bytes", "others", "what release.json and the spec say")
+
+
+def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list[str]:
+    """Whether totals differ from the sums of their parts as their public noise laws say."""
+    counts = [q for q in spec.released if isinstance(q, CountQuery) and not q.is_empirical]
+
+    def released(query: CountQuery) -> Released:
+        path = public / "laws" / f"{query.name}.json"
+        law = read_record(LawFileRecord, path.name, path).root
+        made = law.to_channel() if isinstance(law, ChannelRecord) else law.to_law()
+        return Released(query, made, *tables[query.name])
+
+    told = []
+    for total, parts in permutations(counts, 2):
+        if not is_total_of(total, parts):
+            continue
+        found = residuals(released(total), released(parts))
+        if found is None:
+            continue
+        if found.chance < CHANCE:
+            raise VerificationError(
+                "data", "residuals", str(found), "as much noise as the laws say"
+            )
+        told.append(str(found))
+    return told
+
+
+def _check_tables(
+    public: Path, release: ReleaseRecord, spec: Spec
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Table], list[str]]:
+    """Check every released table.
+
+    The key sets, which the tables show in full; keys and codes of each; and the files of which only
+    the contents could be compared.
+    """
+    tables: dict[str, Table] = {}
+    by_contents: list[str] = []
+    keys: dict[str, tuple[str, ...]] = {
+        column: declared_keys(spec, column, public)
+        for column, declared in spec.keys.items()
+        if not isinstance(declared, KeyFile)
+    }
+    for query, record in zip(spec.released, release.queries, strict=True):
+        file = record.output.path
+        expect(file, "rows", record.output.rows, record.cells)
+        checked = check_released(file, public / file, release.release_id, query, record.cells)
+        table = checked.table
+        if not checked.by_bytes:
+            by_contents.append(file)
+        cells = 1
+        for column in query.by:
+            found = tuple(sorted(set(table.column(column).to_pylist())))
+            if column not in keys:
+                keys[column] = _plausible_keys(spec, query, column, list(found), file)
+            expect(file, f"keys of {column}", found, keys[column])
+            cells *= len(found)
+        # Sorted and each once (checked), so the right number means every combination.
+        expect(file, "key combinations", table.num_rows, cells)
+        columns = [table.column(column).to_pylist() for column in query.by]
+        codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
+        tables[query.name] = (tuple(zip(*columns, strict=True)) if columns else ((),), codes)
+    return keys, tables, by_contents
+
+
+def _plausible_keys(
+    spec: Spec, query: Query, column: str, found: list[str], file: str
+) -> tuple[str, ...]:
+    """Keys that the spec takes from a file, as the table shows them: written as keys are."""
+    kind = spec.table_columns(query.table)[column]
+    try:
+        written = [key_text(column, key, kind) for key in found]
+        expect(file, f"keys of {column}", found, written)
+        return check_keys(column, found)
+    except SpecError as error:
+        raise VerificationError(file, f"keys of {column}", str(error), "keys") from error
+
+
+def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
+    file = "release.json"
+    try:
+        charged = charges(spec_file)
+    except ReleaseError as error:
+        raise VerificationError(file, "charges", str(error), "charges within the cap") from error
+    for record, charge in zip(release.queries, charged.queries, strict=True):
+        at = f"queries.{record.name}"
+        expect(file, f"{at}.parallel", record.parallel, charge.parallel)
+        expect(file, f"{at}.charge.epsilon", record.charge.epsilon, format_exact(charge.epsilon))
+        expect(file, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
+    for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):
+        for place in ("composition", "guarantee"):
+            found = getattr(getattr(release, place), name)
+            expect(file, f"{place}.{name}", found, format_exact(value))
+    expect(file, "guarantee.definition", release.guarantee.definition, charged.definition.value)
+
+
+def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
+    openings = read_record(OpeningsRecord, "openings.json", auditor / "openings.json")
+    expect("openings.json", "release_id", openings.release_id, release.release_id)
+    committed = sorted(q.name for q in release.queries if isinstance(q.law, LawCommitment))
+    expected = [f"{kind}/{n}.json" for kind in ("differences", "laws") for n in committed]
+    expect(str(auditor), "file set", _files_in(auditor), sorted([*expected, "openings.json"]))
+    expect(
+        "openings.json",
+        "openings",
+        sorted(openings.openings),
+        [f"laws/{n}.json" for n in committed],
+    )
+    return openings
+
+
+def _check_query_law(  # noqa: PLR0913 - the places a law can come from
+    public: Path,
+    auditor: Path | None,
+    openings: OpeningsRecord | None,
+    spec: Spec,
+    query: Query,
+    record: QueryRecord,
+    verdict: Verdict,
+) -> None:
+    file = f"laws/{query.name}.json"
+    if isinstance(record.law, LawFile):
+        law = read_record(LawFileRecord, file, public / file).root
+        expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
+        differences = check_law(file, law, query)
+        structural = structural_differences(spec, query, rows_read(spec, query))
+        missing = set(structural.shifts) - set(differences.shifts)
+        if isinstance(law, ChannelRecord):
+            missing |= {(s,) for s in structural.apart or ()} - {
+                (s,) for s in differences.apart or ()
+            }
+        if missing:
+            raise VerificationError(
+                file, "differences", f"{len(missing)} missing", "all that the declaration allows"
+            )
+        verdict.proved.append(
+            f"{query.name}: {_promise(law)} for all differences that the declared bounds allow"
+        )
+        unread = rests_on(spec, query)
+        if unread is not None:
+            verdict.asserted.append(unread)
+        return
+    if auditor is None or openings is None:
+        verdict.unopened.append(query.name)
+        return
+    data = read_file(file, auditor / file)
+    opening = openings.openings[file]
+    for commitment in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
+        if not hmac.compare_digest(commitment, record.law.commitment):
+            raise VerificationError(file, "commitment", commitment, record.law.commitment)
+    law = parse_record(LawFileRecord, file, data).root
+    expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
+    differences = check_law(file, law, query)
+    path = f"differences/{query.name}.json"
+    seen = read_record(DifferencesRecord, path, auditor / path)
+    expect(path, "query", seen.query, query.name)
+    expect(path, "source", seen.source, query.source)
+    expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
+    expect(path, "group", seen.group, law.group)
+    expect(path, "differences", seen.differences, [list(s) for s in differences.shifts])
+    apart = list(differences.apart or ()) if isinstance(law, ChannelRecord) else None
+    expect(path, "apart", seen.apart, apart)
+    verdict.proved.append(
+        f"{query.name}: {_promise(law)} for its {len(seen.differences)} committed differences"
+    )
+    verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbours")
+
+
+def _promise(law: NoiseRecord) -> str:
+    promised = law.guarantee
+    return f"the law keeps {promised.definition} ε = {promised.epsilon}, δ = {promised.delta}"

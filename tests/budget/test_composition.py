@@ -1,0 +1,80 @@
+"""The tighter figure of the ledger, beside the exact composition of charges."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import comb, exp, inf
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create_ledger, reserve
+from release.cli.main import app
+from release.records.signing import create_key, read_key
+
+pytest.importorskip("dp_accounting", reason="the extra `accounting` is not installed")
+
+from release.budget.composition import composed_epsilon
+
+
+def exact_delta(epsilon: float, times: int, at: float) -> float:
+    """δ at ``at`` of pure randomised response run ``times`` over: Kairouz et al., Theorem 3.3."""
+    keep, flip = exp(epsilon) / (1 + exp(epsilon)), 1 / (1 + exp(epsilon))
+    return sum(
+        comb(times, i)
+        * max(0.0, keep ** (times - i) * flip**i - exp(at) * keep**i * flip ** (times - i))
+        for i in range(times + 1)
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "times"), [("0.1", 365), ("0.5", 40), ("1", 7), ("2", 1)])
+def test_composition_is_that_of_randomised_response(epsilon: str, times: int) -> None:
+    charges = [Spent(Fraction(epsilon))] * times
+    found = composed_epsilon(charges, Fraction(1, 10**6))
+    assert exact_delta(float(epsilon), times, found) <= 1.0001e-6
+    assert exact_delta(float(epsilon), times, found - 0.05) > 1e-6 or found < 0.05
+    assert found <= float(epsilon) * times
+
+
+def test_without_delta_the_sum_is_all_that_holds() -> None:
+    charges = [Spent(Fraction("0.1")), Spent(Fraction("0.25")), Spent(Fraction("0.25"))]
+    assert composed_epsilon(charges, Fraction(0)) == pytest.approx(0.6, abs=1e-9)
+    assert composed_epsilon([], Fraction(0)) == 0
+    leaking = [*charges, Spent(Fraction(0), Fraction(1, 100))]
+    assert composed_epsilon(leaking, Fraction(1, 1000)) == inf
+    assert composed_epsilon(leaking, Fraction(1, 50)) < 0.6
+    for wrong in (Fraction(1), Fraction(-1, 2)):
+        with pytest.raises(ValueError, match="at least 0 and below 1"):
+            composed_epsilon(charges, wrong)
+
+
+def test_the_ledger_tells_it_for_what_is_charged(tmp_path: Path) -> None:
+    create_key(tmp_path / "key")
+    caps = (
+        ScopeCap(scope="s", epsilon="9", delta="0.1"),
+        ScopeCap(scope="t", epsilon="1", delta="0"),
+    )
+    out, signer = tmp_path / "out", read_key(tmp_path / "key")
+    create_ledger(out / "ledger", signer, "example.org/dp", caps, "2024-03-01")
+    ledger, charge = Ledger(out / "ledger", signer), Spent(Fraction("0.1"))
+    for name in ("a", "b", "c"):
+        ledger.append(reserve("s", name, charge, "2024-03-01"))
+    ledger.append(commit("a", b"x", "2024-03-01"))
+    ledger.append(abort("b", "2024-03-01", drawn=True))
+    ledger.append(abort("c", "2024-03-01", drawn=False))
+
+    def show(*more: str) -> str:
+        done = CliRunner().invoke(app, ["ledger", "show", "--out", str(out), *more])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    two = f"{composed_epsilon([charge] * 2, Fraction(1, 1000)):.6g}"
+    assert f"at δ 0.001 all its charges together keep ε {two}" in show("--at-delta", "0.001")
+    scopes = json.loads(show("--at-delta", "0.001", "--json"))["scopes"]
+    assert [one["tighter"]["epsilon"] for one in scopes] == [two, "0"]
+    assert "tighter" not in show("--json")
+    for wrong in ("1", "1e-6", "-1"):
+        done = CliRunner().invoke(app, ["ledger", "show", "--out", str(out), "--at-delta", wrong])
+        assert done.exit_code != 0

@@ -1,0 +1,365 @@
+"""The report and the descriptions: what they say is so, and anyone can read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from release.bundle.report import page as report
+from release.bundle.report.page import PublicQuery, chance, noise_in, odds
+from release.errors import VerificationError
+from release.exact.channel import Channel
+from release.exact.pmf import Law
+from release.pipeline import auditor_half, run_release
+from release.queries.read import parse_spec
+from release.records.hashes import sha256
+from release.records.models import LawFileRecord, QueryRecord, parse
+from release.verification.verifier import verify
+from tests.small import Row, Small, joint, part, query
+
+ROWS: list[Row] = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1 + i % 2, "kind": i % 4, "wh": i % 9}
+    for i in range(20)
+]
+NOMINAL = {"nominal": ["<b>", "$x$", "c & d"]}
+STRUCTURAL: list[dict[str, Any]] = [
+    query("count", differences="structural", by=["place", "day"], loss="squared"),
+    query("mode", differences="structural", title="The commonest kind", units="kinds"),
+    query("level", differences="structural", units="Wh", loss="absolute"),
+    query("real", differences="structural", name="grid"),
+    part("one", "count"),
+    part("two", "mode"),
+    joint("one", "two", name="both", differences="structural"),
+]
+
+
+class Page(HTMLParser):
+    """The elements of a page, and whether what has to be closed is."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember it."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in {"meta", "br", "link", "img"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember it; it has no end."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """The last that was opened is the first to close."""
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report")
+    path = Small(ROWS, STRUCTURAL, max_rows_per_unit=2).write(place)
+    return run_release(path, place / "out").public
+
+
+def test_labels_are_made_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a cell they cost 1,900 CPU s for 227,056 cells of 30,001 answers."""
+    made: list[str] = []
+    labels_of = report._labels
+
+    def counted_labels(one: Any) -> tuple[str, ...]:
+        made.append(one.name)
+        return labels_of(one)
+
+    monkeypatch.setattr(report, "_labels", counted_labels)
+    wide = query("count", differences="structural", domain={"ordered": {"min": 5, "max": 30_005}})
+    plain = Small([], [wide | {"mechanism": "modular"}]).plain()
+    spec = parse_spec(yaml.safe_dump(plain).encode())
+    (counted,) = spec.released
+    keys = tuple((f"k{place:05}",) for place in range(20_000))
+    # Of the record only the names of the columns count here.
+    record = QueryRecord.model_construct(name="the_count", by=["place"])
+    rows = PublicQuery(counted, record, keys, tuple(range(20_000)), None).rows
+    assert made == ["the_count"]
+    assert rows[0] == ("k00000", "5")
+    assert rows[-1] == ("k19999", "20004")
+
+
+def test_a_page_for_everyone(published: Path) -> None:
+    """One file, no script, nothing fetched; headings in order, each picture told in words."""
+    text = (published / "report.html").read_text("utf-8")
+    page = Page(text)
+    assert not page.open
+    tags = [tag for tag, _ in page.elements]
+    assert not {"script", "iframe", "link", "img", "object", "embed"} & set(tags)
+    assert not re.search(r'(?:href|src)="(?!#|data:image/png)', text)
+    assert "url(" not in re.sub(r"url\(#", "", text)
+    levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+    for tag, attributes in page.elements:
+        if tag == "figure":
+            assert "role" not in attributes  # it would hide the caption
+        if attributes.get("role") == "img":
+            assert len(attributes["aria-label"] or "") > 20
+        if attributes.get("class") == "scroll":
+            assert attributes["tabindex"] == "0"
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert dict(page.elements)["html"] == {"lang": "en"}
+    targets = set(re.findall(r'href="#([^"]+)"', text))
+    assert targets <= set(ids)
+    assert {"readers", "auditors", "facts", "evidence", "check"} <= set(ids)
+
+
+def test_the_same_release_gives_the_same_page(tmp_path: Path) -> None:
+    """With the noise frozen; a clock or a random identifier in a picture would show."""
+    pages = []
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        path = Small(ROWS, STRUCTURAL[:3], max_rows_per_unit=2).write(tmp_path / place)
+        made = run_release(path, tmp_path / place / "out", test_source=bytes)
+        pages.append((made.public / "report.html").read_bytes())
+    assert pages[0] == pages[1]
+    assert b"This is a test run" in pages[0]
+
+
+def test_the_worked_example_is_so(published: Path) -> None:
+    """Of all true answers that the first one was published for, 95 of 100 lie where it says."""
+    text = (published / "report.html").read_text("utf-8")
+    found = re.search(r"Published (\d+) for a, 1: the true answer lies from (\d+) to (\d+)", text)
+    law = parse(LawFileRecord, (published / "laws" / "the_count.json").read_bytes()).root
+    noise, _ = noise_in(law)
+    rows = (Channel.of_law(noise) if isinstance(noise, Law) else noise).to_floats()
+    answer = pq.read_table(published / "data" / "the_count.parquet").to_pylist()[0]["answer"]
+    posterior = rows[:, answer] / rows[:, answer].sum()
+    if found is None:
+        # All answers, or one alone: nothing shorter than that holds 95 of 100.
+        assert f"Published {answer} for a, 1: the true answer is" in text or all(
+            posterior[a : a + 5].sum() < 0.95 for a in range(2)
+        )
+        return
+    low, high = int(found[2]), int(found[3])
+    assert int(found[1]) == answer
+    assert posterior[low : high + 1].sum() >= 0.95 - 1e-9
+    width = high - low + 1
+    assert all(posterior[a : a + width - 1].sum() < 0.95 for a in range(len(posterior)))
+
+
+def test_an_instance_specific_query_shows_no_accuracy(tmp_path: Path) -> None:
+    """Its law hangs on the table: neither numbers nor pictures of it are in the page."""
+    path = Small(ROWS, [query("count"), query("mode")], max_rows_per_unit=2).write(tmp_path)
+    public = run_release(path, tmp_path / "out").public
+    text = (public / "report.html").read_text("utf-8")
+    half = auditor_half(public)
+    assert half is not None
+    for law in (half / "laws").iterdir():
+        known = json.loads(law.read_bytes())
+        assert known["accuracy"]["p_exact"] not in text
+        assert known["design"]["objective"][:8] not in text
+    assert 'id="law-' not in text
+    assert "for auditors only" in text
+
+
+def test_labels_with_a_meaning_elsewhere_are_shown_as_they_are(tmp_path: Path) -> None:
+    asked = query("mode", differences="structural", domain=NOMINAL, of="place")
+    path = Small(ROWS, [asked], max_rows_per_unit=2).write(tmp_path)
+    public = run_release(path, tmp_path / "out").public
+    text = (public / "report.html").read_text("utf-8")
+    assert "<b>" not in text
+    assert "&lt;b&gt;" in text
+    package = json.loads((public / "datapackage.json").read_bytes())
+    answer = package["resources"][0]["schema"]["fields"][1]
+    assert answer["constraints"]["enum"] == answer["labels"] == NOMINAL["nominal"]
+
+
+def test_numbers_in_sentences_are_on_the_safe_side() -> None:
+    from fractions import Fraction
+
+    assert odds(Fraction(1)) == "2.72"
+    assert float(odds(Fraction(1, 10))) > 2.718281828**0.1
+    assert odds(Fraction(10)) == "22,027"
+    assert odds(Fraction(1000)) == "10^435"
+    assert chance(Fraction(0)) is None
+    assert chance(Fraction(1, 1000)) == "1,000"
+    assert chance(Fraction(3, 1000)) == "333"
+
+
+def test_fields_say_what_they_mean(published: Path) -> None:
+    """Titles, units, labels and edges in the fields' own metadata; the three entries stay."""
+    schema = pq.read_schema(published / "data" / "the_level.parquet")
+    facts = {k.decode(): v.decode() for k, v in schema.field("answer").metadata.items()}
+    assert facts["title"] == "the level"
+    assert facts["unit"] == "Wh"
+    # Six levels of 0..20: the least integer of each, and the end.
+    assert json.loads(facts["edges"]) == [0, 4, 7, 10, 14, 17, 20]
+    mode = pq.read_schema(published / "data" / "the_mode.parquet").field("answer").metadata
+    assert mode[b"title"] == b"The commonest kind"
+    both = pq.read_schema(published / "data" / "both.parquet")
+    assert both.field("answer_one").metadata[b"title"] == b"one"
+    grid = pq.read_schema(published / "data" / "grid.parquet").field("answer").metadata
+    assert grid[b"scale"] == b"0.5"
+    stored = pq.read_metadata(published / "data" / "the_level.parquet").metadata
+    assert {b"release_id", b"query", b"format"} < set(stored)
+
+
+def test_the_package_describes_the_tables(published: Path) -> None:
+    package = json.loads((published / "datapackage.json").read_bytes())
+    assert package["name"] == "small"
+    assert not any("path" in source for source in package["sources"])
+    assert len(package["resources"]) == 5
+    for resource in package["resources"]:
+        data = (published / resource["path"]).read_bytes()
+        assert resource["bytes"] == len(data)
+        assert resource["hash"] == f"sha256:{sha256(data)}"
+        schema = pq.read_schema(published / resource["path"])
+        assert [one["name"] for one in resource["schema"]["fields"]] == schema.names
+
+
+@pytest.mark.skipif(find_spec("frictionless") is None, reason="frictionless is not installed")
+def test_the_package_is_valid_by_another_reader(
+    published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frictionless' own profile of Data Package v2."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from frictionless import Package
+
+        monkeypatch.chdir(published)
+        report = Package.validate_descriptor("datapackage.json")
+        assert report.valid, report.flatten(["message"])
+        broken = json.loads((published / "datapackage.json").read_bytes())
+        broken["resources"][0].pop("name")
+        assert not Package.validate_descriptor(broken).valid
+
+
+def test_the_registry_record_has_every_field(published: Path) -> None:
+    """The sections and fields of docs/design/format.md, and what the release knows in them."""
+    record = yaml.safe_load((published / "registry.yaml").read_bytes())
+    assert {name: set(fields) for name, fields in record.items()} == {
+        "basic": {
+            "name",
+            "data_curators",
+            "intended_use",
+            "data_product_type",
+            "data_product_region",
+            "description",
+            "publication_date",
+            "data_product_sector",
+        },
+        "dp_variant": {"variant_name", "data_domain", "unprotected_quantities"},
+        "privacy_loss": {
+            "privacy_unit",
+            "privacy_unit_details",
+            "privacy_parameters",
+            "privacy_parameters_details",
+        },
+        "deployment_model": {
+            "model_name",
+            "model_name_details",
+            "actors",
+            "release_type",
+            "release_type_details",
+            "data_source_type",
+            "data_source_type_details",
+            "access_type",
+            "access_type_details",
+        },
+        "accounting": {"post_processing", "composition"},
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning",
+            "mechanisms",
+            "justification",
+        },
+        "administrative": {"sources", "notes", "registry_authors"},
+    }
+    assert record["dp_variant"]["variant_name"] == "Pure DP"
+    release = json.loads((published / "release.json").read_bytes())
+    parameters = record["privacy_loss"]["privacy_parameters"]
+    assert parameters == {name: release["guarantee"][name] for name in ("epsilon", "delta")}
+    assert record["basic"]["data_product_region"] == "TODO(curator)"
+
+
+@pytest.mark.parametrize(
+    ("definition", "variant"),
+    [("approximate", "Approximate DP"), ("probabilistic", "Custom"), ("pure", "Pure DP")],
+)
+def test_the_variant_is_named_as_the_registry_does(
+    definition: str, variant: str, tmp_path: Path
+) -> None:
+    delta = {} if definition == "pure" else {"delta": "0.01"}
+    promise = {"definition": definition, "epsilon": "1", **delta}
+    asked = query("mode", differences="structural", guarantee=promise)
+    public = run_release(Small(ROWS, [asked]).write(tmp_path), tmp_path / "out").public
+    record = yaml.safe_load((public / "registry.yaml").read_bytes())
+    assert record["dp_variant"]["variant_name"] == variant
+    details = record["privacy_loss"]["privacy_parameters_details"]
+    assert ("with chance 1 - delta" in details) == (variant == "Custom")
+
+
+@pytest.mark.parametrize("file", ["datapackage.json", "registry.yaml"])
+def test_a_description_that_says_something_else_is_refused(file: str, tmp_path: Path) -> None:
+    public = run_release(
+        Small(ROWS, [query("mode", differences="structural")]).write(tmp_path), tmp_path / "out"
+    ).public
+    path = public / file
+    path.write_bytes(path.read_bytes().replace(b"Small", b"Large"))
+    sums = (public / "SHA256SUMS").read_text().splitlines()
+    changed = [f"{sha256(path.read_bytes())}  {file}" if s.endswith(file) else s for s in sums]
+    (public / "SHA256SUMS").write_text("\n".join(changed) + "\n")
+    with pytest.raises(VerificationError) as error:
+        verify(public)
+    assert str(error.value).startswith(f"{file}: bytes")
+
+
+def test_units_hidden_in_a_field_are_found(tmp_path: Path) -> None:
+    """The fields' metadata is made anew from the spec, whoever wrote the file."""
+    public = run_release(
+        Small(ROWS, [query("mode", differences="structural")]).write(tmp_path), tmp_path / "out"
+    ).public
+    path = public / "data" / "the_mode.parquet"
+    stored = pq.ParquetFile(path).metadata.metadata
+    table = pq.read_table(path)
+    fields = [
+        one.with_metadata({**(one.metadata or {}), b"unit": b"37 homes"})
+        if one.name == "answer"
+        else one
+        for one in table.schema
+    ]
+    import pyarrow as pa
+
+    odd = pa.table([c.combine_chunks() for c in table.columns], schema=pa.schema(fields))
+    with pq.ParquetWriter(path, odd.schema, compression="zstd", use_dictionary=False) as writer:
+        writer.write_table(odd)
+        writer.add_key_value_metadata(
+            {name: stored[name.encode()] for name in ("release_id", "query", "format")}
+        )
+    data = path.read_bytes()
+    release = json.loads((public / "release.json").read_bytes())
+    release["queries"][0]["output"]["sha256"] = sha256(data)
+    import rfc8785
+
+    (public / "release.json").write_bytes(rfc8785.dumps(release))
+    package = json.loads((public / "datapackage.json").read_bytes())
+    package["resources"][0] |= {"bytes": len(data), "hash": f"sha256:{sha256(data)}"}
+    (public / "datapackage.json").write_bytes(rfc8785.dumps(package))
+    names = [line.split("  ")[1] for line in (public / "SHA256SUMS").read_text().splitlines()]
+    lines = [f"{sha256((public / name).read_bytes())}  {name}\n" for name in names]
+    (public / "SHA256SUMS").write_text("".join(lines))
+    with pytest.raises(VerificationError) as error:
+        verify(public)
+    assert "metadata" in str(error.value)

@@ -1,0 +1,1 @@
+"""The sample tables and the real ones."""

@@ -1,0 +1,121 @@
+"""Groups, distances and level edges against brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from release.exact.domain import Group, Topology, level_edge, levels
+
+moduli = st.lists(st.integers(2, 7), min_size=1, max_size=3).map(tuple)
+
+
+@st.composite
+def group_and_shifts(draw: st.DrawFn) -> tuple[Group, tuple[tuple[int, ...], ...]]:
+    group = Group(draw(moduli))
+    shift = st.tuples(*(st.integers(0, m - 1) for m in group.moduli))
+    return group, tuple(draw(st.lists(shift, min_size=1, max_size=4)))
+
+
+@given(moduli)
+def test_elements_are_numbered_row_major(factors: tuple[int, ...]) -> None:
+    group = Group(factors)
+    for number, shift in enumerate(itertools.product(*(range(m) for m in factors))):
+        assert group.element(shift) == number
+        assert group.shift(number) == shift
+
+
+@given(group_and_shifts())
+def test_moving_adds_coordinate_by_coordinate(
+    case: tuple[Group, tuple[tuple[int, ...], ...]],
+) -> None:
+    group, shifts = case
+    for shift in shifts:
+        moved = group.moved(shift)
+        for element in range(group.size):
+            parts = zip(group.shift(element), shift, group.moduli, strict=True)
+            assert moved[element] == group.element(tuple((a + b) % m for a, b, m in parts))
+
+
+@given(group_and_shifts())
+def test_steps_are_those_of_a_search_over_sums(
+    case: tuple[Group, tuple[tuple[int, ...], ...]],
+) -> None:
+    group, shifts = case
+    expected = {(0,) * len(group.moduli): 0}
+    for level in range(1, group.size + 1):
+        for at in [a for a, d in expected.items() if d == level - 1]:
+            for shift in shifts:
+                total = group.normal(tuple(a + b for a, b in zip(at, shift, strict=True)))
+                expected.setdefault(total, level)
+    steps = group.steps_from_zero(shifts)
+    for element in range(group.size):
+        assert steps[element] == expected.get(group.shift(element), -1)
+
+
+@given(st.integers(-1000, 1000), st.integers(2, 2000), st.data())
+def test_labels_of_levels_are_the_least_integers_of_their_code(
+    low: int, width: int, data: st.DataObject
+) -> None:
+    count = data.draw(st.integers(2, width))
+    high = low + width
+    domain = levels(low, high, count)
+    assert domain.topology is Topology.ORDERED
+    for code, label in enumerate(domain.labels):
+        assert isinstance(label, int)
+        assert (label - low) * count // width == code
+        if code:
+            assert (label - 1 - low) * count // width == code - 1
+
+
+def test_the_edge_of_a_level_is_rounded_up() -> None:
+    # 40000/11 = 3636.36: 3636 still has code 0 under the formula of the format.
+    assert level_edge(0, 40000, 11, 1) == 3637
+    assert 3636 * 11 // 40000 == 0
+
+
+@pytest.mark.parametrize("factors", [(), (1,), (3, 0)])
+def test_a_group_needs_factors_of_two_or_more(factors: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="at least 2"):
+        Group(factors)
+
+
+@given(st.integers(2, 60), st.integers(1, 59), st.booleans())
+def test_steps_of_intervals_need_no_search(size: int, width: int, signed: bool) -> None:
+    """And wide rings are searched by thin fronts: both against a plain queue."""
+    width = min(width, size - 1)
+    group = Group((size,))
+    numbers = {s for i in range(1, width + 1) for s in ((i, size - i) if signed else (i,))}
+    for shifts in (numbers, numbers - {1}):
+        distance, front, step = {0: 0}, [0], 0
+        while front:
+            step += 1
+            ahead = {(e + s) % size for e in front for s in shifts} - set(distance)
+            distance |= dict.fromkeys(ahead, step)
+            front = list(ahead)
+        found = group.steps_from_zero(tuple((s,) for s in sorted(shifts)))
+        assert found.tolist() == [distance.get(e, -1) for e in range(size)]
+
+
+@given(moduli)
+def test_negatives_add_up_to_zero(factors: tuple[int, ...]) -> None:
+    group = Group(factors)
+    for element, negative in enumerate(group.negatives().tolist()):
+        assert group.element(group.negative(group.shift(element))) == negative
+
+
+@given(st.lists(st.integers(2, 5), min_size=1, max_size=3), st.data())
+def test_elements_add_and_subtract_by_coordinates(moduli: list[int], data: st.DataObject) -> None:
+    group = Group(tuple(moduli))
+    element = st.integers(0, group.size - 1)
+    left, right = (np.array(data.draw(st.lists(element, min_size=4, max_size=4))) for _ in range(2))
+    sums, gaps = group.plus(left, right), group.minus(left, right)
+    for a, b, plus, minus in zip(left, right, sums, gaps, strict=True):
+        pairs = list(zip(group.shift(int(a)), group.shift(int(b)), moduli, strict=True))
+        assert group.shift(int(plus)) == tuple((x + y) % m for x, y, m in pairs)
+        assert group.shift(int(minus)) == tuple((x - y) % m for x, y, m in pairs)
+    assert (group.elements(group.coordinates(left)) == left).all()

@@ -1,0 +1,187 @@
+"""Laws over all integers: exact δ against sums to the end, and the theorems of Qin et al."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.exact.integer_pmf import LineLaw, Tail, theorem_1, theorem_2
+from release.exact.numbers import exp_bounds
+from release.noise.published.baselines import (
+    discrete_gaussian,
+    geometric,
+    gumbel,
+    one_sided_exponential,
+    quantised_gaussian,
+    quantised_laplace,
+    staircase_noise,
+    uniform_noise,
+)
+
+HALF = Fraction(1, 2)
+
+
+@st.composite
+def laws(draw: st.DrawFn) -> LineLaw:
+    masses = draw(st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any))
+    ratios = st.sampled_from([Fraction(1, 3), HALF, Fraction(1, 7)])
+    tails = st.none() | st.builds(Tail, st.integers(1, len(masses)), ratios)
+    return LineLaw.of(
+        draw(st.integers(-4, 4)), list(map(Fraction, masses)), *draw(st.tuples(tails, tails))
+    )
+
+
+@given(laws(), st.integers(1, 4), st.sampled_from([Fraction(1), Fraction(5, 4), Fraction(3)]))
+@settings(max_examples=150, deadline=None)
+def test_deltas_are_the_sums_over_a_long_stretch(law: LineLaw, most: int, ratio: Fraction) -> None:
+    """Tails of ratio at most 1/2 hold less than 10⁻¹² beyond 300 integers."""
+    stretch = range(-300, 301)
+    found = law.deltas(most, ratio)
+    approximate, probabilistic = Fraction(0), Fraction(0)
+    for shift in range(-most, most + 1):
+        pairs = [(law.mass(k), law.mass(k + shift)) for k in stretch]
+        excess = sum((max(Fraction(0), a - ratio * b) for a, b in pairs), Fraction(0))
+        approximate = max(approximate, excess)
+        probabilistic = max(probabilistic, sum((a for a, b in pairs if a > ratio * b), Fraction(0)))
+    assert 0 <= found.approximate - approximate < Fraction(1, 10**12)
+    assert 0 <= found.probabilistic - probabilistic < Fraction(1, 10**12)
+
+
+@given(laws(), st.integers(-40, 40))
+@settings(max_examples=100, deadline=None)
+def test_masses_add_up_on_both_sides(law: LineLaw, noise: int) -> None:
+    assert law.above(noise) + law.mass(noise) + law.below(noise) == 1
+    assert law.above(noise - 1) - law.above(noise) == law.mass(noise)
+    assert law.below(noise) >= 0
+
+
+@given(laws(), st.integers(1, 4))
+@settings(max_examples=100, deadline=None)
+def test_theorem_1_is_where_delta_becomes_zero(law: LineLaw, most: int) -> None:
+    """Necessary and sufficient: no δ at c_b, some below it, and some at any ratio without c_b."""
+    bound = theorem_1(law, most)
+    if bound is None:
+        assert law.deltas(most, Fraction(10**12)).approximate > 0
+        return
+    assert law.deltas(most, bound).approximate == 0
+    if bound > 1:
+        assert law.deltas(most, max(Fraction(1), bound * Fraction(999, 1000))).approximate > 0
+    assert bound >= (theorem_1(law, most - 1) or 0) if most > 1 else True
+
+
+@given(laws(), st.integers(1, 3), st.integers(-5, 0), st.integers(1, 6))
+@settings(max_examples=150, deadline=None)
+def test_theorem_2_is_sufficient(law: LineLaw, most: int, low: int, length: int) -> None:
+    found = theorem_2(law, most, range(low, low + length))
+    if found is not None:
+        assert law.deltas(most, found.bound).approximate <= found.delta
+
+
+def test_theorem_2_needs_the_noise_of_x_in_the_numerator() -> None:
+    """Read with Θ₁ in the denominator, uniform noise would keep (0, 0); its δ is m/(b-a+1)."""
+    law = uniform_noise(0, 9)
+    support = range(10)
+    denominators = {law.mass(k - m) / law.mass(k) for k in support for m in range(-2, 3)}
+    assert max(denominators) == 1
+    assert law.deltas(2, Fraction(1)).approximate == Fraction(2, 10)
+    assert theorem_2(law, 2, support) is None
+    kept = theorem_2(law, 2, range(2, 8))
+    assert kept is not None
+    assert kept.bound == 1
+    assert kept.delta == Fraction(4, 10)
+
+
+@pytest.mark.parametrize("most", [1, 3, 5])
+def test_the_five_laws_of_table_v(most: int) -> None:
+    """Qin et al. 2022, Table V with Δ = 1, each beside the exact figures of its law."""
+    lam = Fraction(5, 2)
+    laplace = theorem_1(quantised_laplace(lam), most)
+    assert laplace is not None
+    # Printed (m+Δ)/λ bounds it; the law itself keeps m/λ.
+    assert math.log(laplace) == pytest.approx(most / float(lam), abs=1e-12)
+    for width in (1, 2, 4, 7):
+        stairs = theorem_1(staircase_noise(width, Fraction(1, 3)), most)
+        assert stairs == 3 ** -(-most // width)
+    uniform = uniform_noise(-6, 13)
+    assert theorem_1(uniform, most) is None
+    assert uniform.deltas(most, Fraction(1)).approximate == Fraction(most, 20)
+    # Its support has an end, so by the paper's own (9) it is ε-private for no ε; printed is ηm.
+    exponential = one_sided_exponential(HALF)
+    assert theorem_1(exponential, most) is None
+    at_printed = exponential.deltas(most, exp_bounds(HALF * most)[0] + 1)
+    assert float(at_printed.approximate) == pytest.approx(1 - math.exp(-most / 2), abs=1e-9)
+
+
+@pytest.mark.parametrize(("most", "cut"), [(1, 20), (1, 35), (3, 30), (5, 40)])
+def test_the_gaussian_of_table_v_keeps_what_is_printed(most: int, cut: int) -> None:
+    """Table V and (43): ε = (m+1)(2M+1-m)/2σ² and δ = 2·P(θ ≥ M), with μ = 0 and σ = 10."""
+    law = quantised_gaussian(100.0)
+    assert theorem_1(law, most) is None
+    epsilon = Fraction((most + 1) * (2 * cut + 1 - most), 200)
+    printed = 2 * float(law.above(cut - 1))
+    assert float(law.deltas(most, exp_bounds(epsilon)[0]).approximate) <= printed
+
+
+def test_the_gaussian_of_table_v_can_break_what_is_printed() -> None:
+    """Where m² is above M it leaves out too little noise: the exact δ is larger.
+
+    (14) takes the supremum over m₀ of both signs, so it has 2M+1+m, and that ε is large enough.
+    """
+    law, most, cut = quantised_gaussian(100.0), 30, 40
+    epsilon = Fraction((most + 1) * (2 * cut + 1 - most), 200)
+    printed = 2 * float(law.above(cut - 1))
+    assert float(law.deltas(most, exp_bounds(epsilon)[0]).approximate) > printed
+    theorem = Fraction((most + 1) * (2 * cut + 1 + most), 200)
+    assert float(law.deltas(most, exp_bounds(theorem)[0]).approximate) <= printed
+
+
+def test_the_integrals_of_table_v() -> None:
+    """(2): p(k) is the density's integral from k to k+1."""
+    law = quantised_laplace(Fraction(2))
+    assert float(law.mass(0)) == pytest.approx((1 - math.exp(-0.5)) / 2, abs=1e-15)
+    assert float(law.mass(-1)) == pytest.approx((1 - math.exp(-0.5)) / 2, abs=1e-15)
+    assert float(law.mass(3)) == pytest.approx((math.exp(-1.5) - math.exp(-2)) / 2, abs=1e-15)
+    normal = quantised_gaussian(4.0, 0.5)
+    for k in (-9, -1, 0, 3, 30):
+        a, b = ((edge - 0.5) / 2 / math.sqrt(2) for edge in (k, k + 1))
+        expected = (math.erf(b) - math.erf(a)) / 2
+        assert float(normal.mass(k)) == pytest.approx(expected, abs=1e-16)
+    assert 0 < float(normal.mass(40)) < 1e-80
+
+
+def test_noise_of_the_literature() -> None:
+    two = geometric(Fraction(1))
+    e = math.exp(-1)
+    assert float(two.mass(-4)) == pytest.approx((1 - e) / (1 + e) * e**4, rel=1e-14)
+    bound = theorem_1(two, 1)
+    assert bound is not None
+    assert bound <= exp_bounds(Fraction(1))[0]
+    gauss = discrete_gaussian(Fraction(9, 4))
+    weights = {k: math.exp(-k * k / 4.5) for k in range(-40, 41)}
+    assert float(gauss.mass(3)) == pytest.approx(weights[3] / sum(weights.values()), rel=1e-13)
+    bell = gumbel(1.5, 0.25)
+    edge = [math.exp(-math.exp(-(x - 0.25) / 1.5)) for x in (1.5, 2.5)]
+    assert float(bell.mass(2)) == pytest.approx(edge[1] - edge[0], rel=1e-12)
+    mean = sum(k * float(bell.mass(k)) for k in range(-60, 200))
+    assert mean == pytest.approx(0.25 + 1.5 * 0.5772156649, abs=2e-3)
+
+
+def test_what_is_no_law_is_refused() -> None:
+    for wrong in (
+        lambda: Tail(0, HALF),
+        lambda: Tail(1, Fraction(1)),
+        lambda: LineLaw(0, (Fraction(1, 3),)),
+        lambda: LineLaw(0, (Fraction(-1), Fraction(2))),
+        lambda: LineLaw(0, (Fraction(1),), Tail(2, HALF)),
+        lambda: geometric(Fraction(0)),
+        lambda: discrete_gaussian(Fraction(0)),
+        lambda: geometric(Fraction(1)).deltas(-1, Fraction(1)),
+        lambda: theorem_1(geometric(Fraction(1)), -1),
+        lambda: gumbel(0.003),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            wrong()

@@ -1,0 +1,149 @@
+"""Drawing: exact boundaries, the right frequencies, one source of randomness."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from release.exact.domain import Group
+from release.exact.integer_pmf import LineLaw
+from release.exact.pmf import Law
+from release.exact.sampling import add_noise, draw_noise, draw_on_line, random_below_power
+from release.noise.published.baselines import geometric
+from release.noise.published.geng import zero_delta_noise
+from tests.conftest import PROJECT
+
+
+def fixed(*integers: int, bits: int) -> Callable[[int], bytes]:
+    """A source whose words, shortened to ``bits``, are the given integers."""
+    width = 8 if bits <= 62 else -(-bits // 8)
+    spare = 8 * width - bits
+    data = b"".join((i << spare).to_bytes(width, "little") for i in integers)
+
+    def source(count: int) -> bytes:
+        assert count == len(data)
+        return data
+
+    return source
+
+
+@pytest.mark.parametrize("bits", [4, 62])
+def test_the_boundaries_of_the_inverse_cdf_are_exact(bits: int) -> None:
+    total = 2**bits
+    law = Law.of(Group((5,)), [3, 0, 1, total - 5, 1])
+    at = [0, 2, 3, 4, total - 2, total - 1]
+    assert draw_noise(law, len(at), fixed(*at, bits=bits)).tolist() == [0, 0, 2, 3, 3, 4]
+
+
+@given(st.integers(1, 64), st.binary(min_size=8, max_size=8))
+def test_words_are_shortened_to_their_high_bits(bits: int, data: bytes) -> None:
+    drawn = int(random_below_power(bits, 1, lambda count: data)[0])
+    assert drawn == int.from_bytes(data, "little") >> (64 - bits)
+
+
+def test_every_integer_of_a_small_law_is_drawn_as_often_as_its_weight() -> None:
+    law = Law.of(Group((4,)), [5, 0, 10, 1])
+    drawn = draw_noise(law, 16, fixed(*range(16), bits=4))
+    assert np.bincount(drawn, minlength=4).tolist() == [5, 0, 10, 1]
+
+
+def test_noise_is_added_to_joint_answers_by_coordinates() -> None:
+    law = Law.of(Group((2, 3)), [1, 1, 1, 1, 1, 11])
+    answers = np.array([0, 4, 5])
+    noisy = add_noise(answers, law, fixed(1, 5, 4, bits=4))
+    # (0,0)+(0,1), (1,1)+(1,2), (1,2)+(1,1)
+    assert noisy.tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("bits", [10, 62, 80])
+def test_frequencies_of_a_million_draws(bits: int) -> None:
+    count = 10**6 if bits <= 62 else 10**5
+    shares = [512, 256, 128, 64, 32, 16, 8, 4, 3, 1]
+    law = Law.of(Group((10,)), [share * 2 ** (bits - 10) for share in shares])
+    seen = np.bincount(draw_noise(law, count), minlength=10)
+    expected = np.array(shares) / 1024 * count
+    # A false alarm about once in a hundred million runs.
+    assert chisquare(seen, expected).pvalue > 1e-8
+
+
+def test_the_noise_of_a_grid_is_drawn_as_it_is_proved() -> None:
+    """(0, δ) noise of Geng et al.: 10⁶ draws, and the very integers at its ends."""
+    noise = zero_delta_noise(4, Fraction("0.3"), Fraction(2))
+    draws = draw_on_line(noise, 10**6)
+    values = np.arange(noise.low, noise.high + 1)
+    expected = np.array([float(noise.mass(k)) for k in values.tolist()]) * 10**6
+    seen = np.bincount(draws - noise.low, minlength=values.size)
+    assert seen.sum() == 10**6
+    assert chisquare(seen, expected).pvalue > 1e-8
+    law = noise.to_law()
+    assert draw_on_line(noise, 2, fixed(0, law.total - 1, bits=law.bits)).tolist() == [
+        noise.low,
+        noise.high,
+    ]
+    assert set(draw_on_line(LineLaw(7, (Fraction(1),)), 5).tolist()) == {7}
+    for endless in (geometric(Fraction(1)), LineLaw.of(0, [Fraction(1)] * 3)):
+        with pytest.raises(ValueError, match="has to end"):
+            draw_on_line(endless, 1)
+
+
+def test_noise_is_added_modulo_the_number_of_answers() -> None:
+    law = Law.of(Group((4,)), [0, 0, 2, 2])
+    noisy = add_noise(np.array([0, 1, 2, 3]), law, fixed(0, 3, 1, 2, bits=2))
+    assert noisy.tolist() == [2, 0, 0, 2]
+
+
+@pytest.mark.parametrize("code", [-1, 4])
+def test_codes_outside_the_domain_are_refused(code: int) -> None:
+    law = Law.of(Group((4,)), [1, 1, 1, 1])
+    with pytest.raises(ValueError, match="outside"):
+        add_noise(np.array([code]), law)
+
+
+def test_no_other_generator_is_imported_anywhere() -> None:
+    """Neither ``random`` nor ``numpy.random`` in the package; only the sampler draws."""
+    for path in [*(PROJECT / "release").rglob("*.py"), *(PROJECT / "flows").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                assert "random" not in {alias.name for alias in node.names}, path
+            if isinstance(node, ast.ImportFrom):
+                assert node.module != "random", path
+                assert node.module is None or "numpy.random" not in node.module, path
+            if isinstance(node, ast.Attribute):
+                assert ast.unparse(node) not in {"np.random", "numpy.random"}, path
+                if ast.unparse(node) == "os.urandom":
+                    assert path in _may_name_the_source(), path
+
+
+def _may_name_the_source() -> list[Path]:
+    return [PROJECT / "release" / "exact" / "sampling.py", PROJECT / "release" / "pipeline.py"]
+
+
+@pytest.mark.parametrize("bits", [63, 64, 71, 96, 133])
+def test_wide_laws_are_drawn_to_their_last_bit(bits: int) -> None:
+    """Draws right at the edges of the cumulative weights, where only the last bits decide."""
+    total = 2**bits
+    weights = [1, 0, 2 ** (bits - 1) - 2, 3, total - 2 ** (bits - 1) - 2]
+    law = Law.of(Group((5,)), weights)
+    rest, edges = bits - 62, [0]
+    for weight in weights:
+        edges.append(edges[-1] + weight)
+    draws = sorted({d for edge in edges for d in (edge - 1, edge, edge + 1) if 0 <= d < total})
+    expected = [sum(edge <= draw for edge in edges[1:]) for draw in draws]
+    width = -(-rest // 8)
+    for draw, element in zip(draws, expected, strict=True):
+        head, tail = draw >> rest, draw & (2**rest - 1)
+
+        def source(count: int, head: int = head, tail: int = tail) -> bytes:
+            if count == 8:
+                return ((head << 2) % 2**64).to_bytes(8, "little")
+            return (tail << (8 * width - rest)).to_bytes(width, "little")
+
+        assert draw_noise(law, 1, source).tolist() == [element]

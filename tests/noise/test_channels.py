@@ -1,0 +1,313 @@
+"""Channels from spec to verdict: chosen, drawn from row by row, proved, refused when changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.errors import DesignError, SpecError, VerificationError
+from release.exact.channel import Channel, channel_deltas, line_pairs
+from release.exact.domain import AnswerDomain, Group, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.numbers import exp_bounds
+from release.exact.pmf import Law
+from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.sampling import draw_answers
+from release.noise.published.fitted import BASELINE_NAMES, Promise, fitted
+from release.noise.select import Asked, ChosenChannel, Solvers, choose, compare, families, family_of
+from release.pipeline import auditor_half, run_release
+from release.planning.plan import name_of
+from release.queries.read import parse_spec, read_spec
+from release.queries.registry import differences_without_data
+from release.records.hashes import sha256
+from release.records.models import ChannelRecord, canonical, parse
+from release.verification.verifier import verify
+from tests.small import UNSIGNED, Small, query
+
+ROWS = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)
+]
+
+
+def structural(**fields: Any) -> dict[str, Any]:
+    return query("count", **({"differences": "structural", "loss": "squared"} | fields))
+
+
+def asked(
+    size: int = 12,
+    apart: tuple[int, ...] = (1,),
+    guarantee: Guarantee | None = None,
+    loss: LossName = LossName.SQUARED,
+    topology: Topology = Topology.ORDERED,
+) -> Asked:
+    domain = AnswerDomain(topology, tuple(range(size)))
+    differences = (
+        Differences.on_line(size, apart)
+        if topology is Topology.ORDERED
+        else Differences.of(Group((size,)), ((a,) for a in apart))
+    )
+    promise = guarantee or Guarantee(Definition.PURE, Fraction(1), Fraction(0))
+    return Asked(domain, differences, promise, named_loss(loss, topology, size), loss)
+
+
+def published(place: Path, **fields: Any) -> Path:
+    spec = Small(ROWS, [structural(**fields)], max_rows_per_unit=2)
+    place.mkdir(exist_ok=True)
+    return run_release(spec.write(place), place / "out").public
+
+
+def test_best_is_a_channel_where_wrapping_round_costs(tmp_path: Path) -> None:
+    public = published(tmp_path)
+    record = json.loads((public / "release.json").read_bytes())["queries"][0]
+    law = json.loads((public / "laws" / "the_count.json").read_bytes())
+    assert record["mechanism"] == law["mechanism"] == "channel"
+    assert [sum(map(int, row)) for row in law["rows"]] == [int(law["total"])] * 6
+    assert law["pairs"] == [[a, b] for a in range(6) for b in range(6) if 1 <= abs(a - b) <= 2]
+    (won,) = (note for note in law["design"]["notes"] if note.startswith("best of"))
+    assert "channel" in won
+    assert "modular" not in won
+    assert verify(public, None, UNSIGNED).complete
+
+
+def test_a_pinned_mechanism_is_taken_and_checked(tmp_path: Path) -> None:
+    for name in ("modular", "channel", *BASELINE_NAMES):
+        definition = {"definition": "approximate", "epsilon": "1", "delta": "0.01"}
+        public = published(tmp_path / name, mechanism=name, guarantee=definition)
+        law = json.loads((public / "laws" / "the_count.json").read_bytes())
+        by_rows = name == "channel" or name in {
+            "geometric_clamped",
+            "geometric_truncated",
+            "gaussian_clamped",
+            "gumbel_clamped",
+            "exponential",
+        }
+        assert law["mechanism"] == ("channel" if by_rows else "modular")
+        assert verify(public, None, UNSIGNED).complete
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"kind": "mode", "mechanism": "channel"}, "queries[0].mechanism: 'channel' needs"),
+        (
+            {"mechanism": "channel", "loss": "noise_squared"},
+            "queries[0].mechanism: 'channel' needs",
+        ),
+        ({"mechanism": "gaussian_clamped"}, "queries[0].mechanism: 'gaussian_clamped' needs delta"),
+        ({"mechanism": "laplace"}, "queries[0].mechanism: found 'laplace'; write"),
+        (
+            {"mechanism": "channel", "domain": {"ordered": {"min": 0, "max": 1000}}},
+            "queries[0].mechanism: 'channel' needs",
+        ),
+    ],
+)
+def test_a_mechanism_that_does_not_fit_is_refused(fields: dict[str, Any], told: str) -> None:
+    kind = fields.pop("kind", "count")
+    asked_for = query(kind, differences="structural", **fields)
+    text = json.dumps(Small([], [asked_for]).plain()).encode()
+    with pytest.raises(SpecError) as error:
+        parse_spec(text)
+    assert told in str(error.value)
+
+
+def rewritten(public: Path, change: Callable[[dict[str, Any]], None]) -> str:
+    """Change the law and all sums that depend on it; what the verifier says."""
+    path = public / "laws" / "the_count.json"
+    law = json.loads(path.read_bytes())
+    change(law)
+    data = canonical(parse(ChannelRecord, json_canonical(law)))
+    path.write_bytes(data)
+    release = json.loads((public / "release.json").read_bytes())
+    release["queries"][0]["law"]["sha256"] = sha256(data)
+    (public / "release.json").write_bytes(json_canonical(release))
+    sums = [
+        f"{sha256(p.read_bytes())}  {p.relative_to(public)}\n"
+        for p in sorted(public.rglob("*"), key=lambda p: str(p.relative_to(public)))
+        if p.is_file() and p.name != "SHA256SUMS"
+    ]
+    (public / "SHA256SUMS").write_text("".join(sums))
+    with pytest.raises(VerificationError) as error:
+        verify(public)
+    return str(error.value)
+
+
+def json_canonical(plain: Any) -> bytes:
+    import rfc8785
+
+    return rfc8785.dumps(plain)
+
+
+def move(law: dict[str, Any]) -> None:
+    """Half of what row 0 gives to 5 and 4 goes to 0: its odds against row 1 are broken."""
+    row = law["rows"][0]
+    taken = int(row[5])
+    row[5], row[0] = "0", str(int(row[0]) + taken)
+
+
+def test_a_channel_that_is_changed_is_refused(tmp_path: Path) -> None:
+    cases: list[tuple[Callable[[dict[str, Any]], None], str]] = [
+        (lambda law: None, ""),
+        (move, "δ"),
+        (lambda law: law["pairs"].pop(), "pairs"),
+        (
+            lambda law: law.update(pairs=[p for p in law["pairs"] if abs(p[0] - p[1]) == 1]),
+            "all that the declaration allows",
+        ),
+        (lambda law: law["rows"].pop(), "rows"),
+        (lambda law: law["rows"][2].reverse(), "δ"),
+        (lambda law: law.update(group=[7]), "group"),
+        (lambda law: law["accuracy"].update(p_exact="0.9"), "accuracy"),
+        (lambda law: law["design"].update(objective="0.1"), "objective"),
+        (lambda law: law["design"].update(lower_bound="100000"), "lower_bound"),
+    ]
+    for number, (change, told) in enumerate(cases):
+        public = published(tmp_path / str(number), max_rows_per_unit=2)
+        if not told:
+            assert verify(public, None, UNSIGNED).complete
+            continue
+        assert told in rewritten(public, change)
+
+
+def test_pairs_that_the_declaration_allows_may_not_be_left_out(tmp_path: Path) -> None:
+    """A channel made for one row of a unit, in a release that reads two."""
+    one = published(tmp_path / "one", max_rows_per_unit=1)
+    two = published(tmp_path / "two", max_rows_per_unit=2)
+    law = json.loads((one / "laws" / "the_count.json").read_bytes())
+
+    def swap(other: dict[str, Any]) -> None:
+        other.clear()
+        other.update(law)
+
+    assert "all that the declaration allows" in rewritten(two, swap)
+
+
+def test_a_seen_channel_stays_in_the_auditors_half(tmp_path: Path) -> None:
+    spec = Small(ROWS, [query("count", loss="squared")], max_rows_per_unit=2)
+    public = run_release(spec.write(tmp_path), tmp_path / "out").public
+    assert not (public / "laws").exists()
+    half = auditor_half(public)
+    assert half is not None
+    seen = json.loads((half / "differences" / "the_count.json").read_bytes())
+    law = json.loads((half / "laws" / "the_count.json").read_bytes())
+    assert law["mechanism"] == "channel"
+    assert seen["apart"] == sorted({abs(a - b) for a, b in law["pairs"]})
+    assert 1 in seen["apart"]
+    assert verify(public, None, UNSIGNED).unopened == ["the_count"]
+    assert verify(public, half, UNSIGNED).complete
+
+
+def family(wanted: Asked) -> str | None:
+    """What ``best`` is where differences were seen; None where it is refused."""
+    try:
+        return family_of(wanted, "best", seen=True)
+    except DesignError:
+        return None
+
+
+def test_the_kind_of_mechanism_hangs_on_nothing_that_was_seen() -> None:
+    """Every set of differences that a table could show gives the same answer."""
+    promises = [
+        Guarantee(Definition.PURE, Fraction(1), Fraction(0)),
+        Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 100)),
+        Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 100)),
+    ]
+    for promise in promises:
+        for loss in (LossName.ERROR_RATE, LossName.SQUARED):
+            kinds = {
+                family(asked(5, tuple(apart), promise, loss))
+                for apart in ([1], [2], [4], [1, 3], [1, 2, 3, 4])
+            }
+            assert kinds == ({"channel"} if promise is not promises[-1] else {None})
+
+
+@given(
+    st.integers(2, 9),
+    st.sets(st.integers(1, 8), min_size=1, max_size=3),
+    st.sampled_from(["0.1", "0.7", "2"]),
+    st.sampled_from(["0", "0.001", "0.2"]),
+    st.sampled_from([LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED]),
+)
+@settings(max_examples=60)
+def test_best_loses_least_of_all_families_and_each_keeps_its_promise(
+    size: int, apart: set[int], epsilon: str, delta: str, loss: LossName
+) -> None:
+    near = tuple(sorted(step for step in apart if step < size)) or (1,)
+    kind = Definition.APPROXIMATE if Fraction(delta) else Definition.PURE
+    wanted = asked(size, near, Guarantee(kind, Fraction(epsilon), Fraction(delta)), loss)
+    found, _ = compare(wanted, Solvers())
+    best = choose(wanted)
+    low = exp_bounds(wanted.guarantee.epsilon)[0] - Fraction(1, 10**30)
+    for name, made in found.items():
+        assert best.objective <= made.objective + Fraction(1, 10**9), name
+        if isinstance(made, ChosenChannel):
+            kept = channel_deltas(made.channel, made.pairs, low)
+        else:
+            kept = deltas(made.law, made.differences, wanted.guarantee.epsilon)
+        assert kept.under(kind) <= wanted.guarantee.delta, name
+    assert {"modular", "channel", "geometric_clamped"} <= set(found)
+
+
+@pytest.mark.parametrize("topology", [Topology.CYCLIC, Topology.NOMINAL])
+def test_without_an_order_modular_noise_is_best(topology: Topology) -> None:
+    wanted = asked(7, (1, 2), topology=topology)
+    assert "channel" not in set(families(wanted))
+    assert name_of(choose(wanted)) == "modular"
+
+
+@pytest.mark.parametrize("name", BASELINE_NAMES)
+def test_a_fitted_baseline_keeps_its_promise_and_barely(name: str) -> None:
+    """By a sum over all pairs; and less ε would have been too little to claim.
+
+    Of the exponential mechanism, which gives away half, only the first.
+    """
+    guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 50))
+    promise = Promise(9, Differences.on_line(9, (1, 2)), guarantee)
+    made = fitted(name, promise)
+    channel = Channel.of_law(made) if isinstance(made, Law) else made
+    pairs = line_pairs(9, (1, 2))
+    if isinstance(made, Law):
+        # Modular noise is asked to keep it round the end too.
+        pairs = tuple((a, b) for a in range(9) for b in range(9) if (a - b) % 9 in {1, 2, 7, 8})
+
+    def delta(epsilon: Fraction) -> float:
+        ratio = float(exp_bounds(epsilon)[0])
+        rows = channel.to_floats()
+        return max(float(np.maximum(rows[a] - ratio * rows[b], 0).sum()) for a, b in pairs)
+
+    assert delta(Fraction(1)) <= 0.02 * (1 + 1e-9)
+    assert name == "exponential" or delta(Fraction(9, 10)) > 0.9 * delta(Fraction(1))
+
+
+def test_draws_follow_the_row_of_each_answer() -> None:
+    """200,000 draws of each of three answers against the masses; and frozen bits by hand."""
+    channel = Channel.of([[4, 2, 1, 1], [1, 5, 1, 1], [0, 0, 8, 0], [1, 1, 1, 5]])
+    answers = np.repeat(np.array([0, 1, 2]), 200_000)
+    drawn = draw_answers(answers, channel).reshape(3, -1)
+    for row, codes in zip(channel.to_floats(), drawn, strict=False):
+        counted = np.bincount(codes, minlength=4) / codes.size
+        assert np.abs(counted - row).max() < 6 * 0.5 / 200_000**0.5
+
+    def source(count: int) -> bytes:
+        return b"".join((i << 61).to_bytes(8, "little") for i in range(count // 8))
+
+    by_hand = draw_answers(np.array([0, 0, 0, 0, 0, 0, 0, 0]), channel, source)
+    assert by_hand.tolist() == [0, 0, 0, 0, 1, 1, 2, 3]
+    with pytest.raises(ValueError, match="outside the domain"):
+        draw_answers(np.array([4]), channel)
+
+
+def test_neighbouring_answers_are_told_apart_on_the_line(tmp_path: Path) -> None:
+    """One row moves a count by one; 0 and 5 are neighbours round the end, not on the line."""
+    path = Small([], [structural(max_rows_per_unit=1)]).write(tmp_path)
+    spec = read_spec(path).spec
+    found = differences_without_data(spec, spec.queries[0])
+    assert found.shifts == ((1,), (5,))
+    assert found.apart == (1,)

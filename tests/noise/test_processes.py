@@ -1,0 +1,111 @@
+"""Fan-out: the same laws wherever they are solved, and nothing confidential on its way there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from release.errors import DesignError, ReleaseError, SpecError
+from release.noise.processes import FanOut, InTurn, Refused, batch_of, processes, threads
+from release.noise.stage import Problem
+from release.pipeline import Options, answer, design, find_differences, load
+from release.queries.read import read_spec
+from release.spec.load import SpecFile
+from tests.small import Row, Small, query
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ROWS: list[Row] = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
+]
+QUERIES = [
+    query("count", name="worst", differences="structural", loss="squared"),
+    query("count", name="same_again", differences="structural", loss="squared"),
+    query("count", name="seen"),
+    query("mode", name="seen_mode", by=["day"]),
+    query("level", name="worst_level", differences="structural"),
+]
+
+
+def spec_of(folder: Path) -> SpecFile:
+    return read_spec(Small(ROWS, QUERIES).write(folder))
+
+
+def designs(spec_file: SpecFile, out: FanOut | None) -> list[Any]:
+    with load(spec_file) as tables:
+        differences = find_differences(answer(tables, spec_file), spec_file)
+    return list(design(differences, spec_file, replace(Options(), fan_out=out)))
+
+
+def weights(found: Sequence[Any]) -> list[Any]:
+    return [
+        one.law.weights.tolist() if hasattr(one, "law") else one.channel.rows.tolist()
+        for one in found
+    ]
+
+
+def test_laws_are_the_same_wherever_they_are_solved(tmp_path: Path) -> None:
+    spec_file = spec_of(tmp_path)
+    expected = weights(designs(spec_file, None))
+    ways: list[AbstractContextManager[FanOut]] = [threads(2), processes(2)]
+    for way in ways:
+        with way as out:
+            assert weights(designs(spec_file, out)) == expected
+
+
+@dataclass
+class Watched:
+    """Work in turn that tells what came to it."""
+
+    came: list[Problem] = field(default_factory=list)
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R | Refused]:
+        """Remember the items, and do them here."""
+        self.came += [item for item in items if isinstance(item, Problem)]
+        return InTurn().map(function, items)
+
+
+def test_equal_problems_are_handed_out_once(tmp_path: Path) -> None:
+    spec_file, out = spec_of(tmp_path), Watched()
+    found = designs(spec_file, out)
+    assert weights(found) == weights(designs(spec_file, None))
+    assert {problem.seen for problem in out.came} == {True, False}
+    assert len({repr(problem.key) for problem in out.came}) == len(out.came) < len(found)
+
+
+def fails(number: int) -> int:
+    if number == 2:
+        raise DesignError("two has no law")
+    if number == 3:
+        raise ValueError("quagzil-17")
+    return number * number
+
+
+def test_a_failure_in_a_batch_is_a_result_without_values() -> None:
+    expected = [0, 1, Refused("DesignError", "two has no law"),
+                Refused("ValueError", "internal error (ValueError)"), 16]  # fmt: skip
+    assert batch_of(fails, range(5)) == expected
+    with processes(2) as out:
+        assert list(out.map(fails, range(5))) == expected
+    assert isinstance(expected[2], Refused)
+    assert isinstance(expected[2].error(), DesignError)
+    assert isinstance(Refused("SpecError", "x").error(), SpecError)
+
+
+def dies(pid: int, number: int) -> int:
+    if number == 7 and os.getpid() != pid:
+        os._exit(9)
+    return number
+
+
+def test_a_process_that_is_killed_is_one_line() -> None:
+    with processes(2) as out, pytest.raises(ReleaseError, match="--jobs: a process was killed"):
+        list(out.map(partial(dies, os.getpid()), range(20)))

@@ -1,0 +1,208 @@
+"""What ``best`` reaches, and what is not published: no unasked wrapping, no unproved optimum."""
+
+from __future__ import annotations
+
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.errors import DesignError, SpecError
+from release.exact.channel import MOST_ENTRIES, MOST_UNSEEN
+from release.exact.domain import AnswerDomain, Group, Topology
+from release.exact.losses import LossName, named_loss
+from release.exact.privacy import Definition, Differences, Guarantee
+from release.noise.select import Asked, ChosenChannel, choose, families
+from release.pipeline import Options, run_release
+from release.planning.plan import make_plan
+from release.queries.read import parse_spec, read_spec
+from tests.cli.test_main import run
+from tests.conftest import PROJECT
+from tests.small import Row, Small, joint, part, query
+
+ROWS: list[Row] = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)
+]
+WIDE = {"ordered": {"min": 0, "max": 2000}}
+LEVELS = {"levels": {"low": 0, "high": 3010, "count": 301}}
+
+
+def parsed(*queries: dict[str, Any]) -> None:
+    parse_spec(yaml.safe_dump(Small([], list(queries)).plain()).encode())
+
+
+BEYOND = [
+    pytest.param([query("count", differences="structural", domain=WIDE)], "1,000", id="too many"),
+    pytest.param(
+        [query("count", differences="structural", loss="noise_squared")], "squared", id="loss"
+    ),
+    pytest.param(
+        [query("count", domain={"ordered": {"min": 0, "max": 21}})], "empirical", id="unseen"
+    ),
+    pytest.param(
+        [query("level", guarantee={"definition": "pure", "epsilon": "0.0001"})],
+        "0.001",
+        id="unseen with a tiny epsilon",
+    ),
+    pytest.param(
+        [part("one", "count"), part("two", "mode"), joint("one", "two", name="both")],
+        "tuples",
+        id="tuple",
+    ),
+]
+
+
+@pytest.mark.parametrize(("queries", "told"), BEYOND)
+def test_best_is_refused_where_only_wrapping_noise_is_left(
+    queries: list[dict[str, Any]], told: str
+) -> None:
+    """One line that names the field and the remedy; the remedy, taken literally, is accepted."""
+    *before, last = queries
+    parsed(*before, last | {"mechanism": "modular"})
+    with pytest.raises(SpecError) as refused:
+        parsed(*before, last | {"mechanism": "best"})
+    line = str(refused.value)
+    assert line.startswith(f"queries[{len(before)}].mechanism: best ")
+    assert told in line
+    assert "\n" not in line
+    assert "write mechanism: modular" in line
+
+
+def test_the_census_with_large_counts_publishes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """24 true zeros came out as 0 to 3 and 1997 to 2000, with exit status 0."""
+    for folder in ("data", "schemas"):
+        shutil.copytree(PROJECT / folder, tmp_path / folder)
+    spec = tmp_path / "data" / "persons.yaml"
+    text = spec.read_text("utf-8")
+    spec.write_text(text.replace("max: 400", "max: 2000").replace("age < 18", "age > 200"), "utf-8")
+    status, printed, errors = run(capsys, "run", spec, "--out", tmp_path / "out")
+    assert status == 2
+    assert printed == ""
+    assert errors.splitlines()[-1].startswith("error: queries[1].mechanism: best reaches 1,000")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_reach_under_empirical_differences_is_what_a_program_solves() -> None:
+    assert MOST_UNSEEN**3 <= MOST_ENTRIES < (MOST_UNSEEN + 1) ** 3
+
+
+def asked(size: int, apart: tuple[int, ...], promise: Guarantee, loss: LossName) -> Asked:
+    domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
+    differences = Differences.on_line(size, apart)
+    return Asked(domain, differences, promise, named_loss(loss, Topology.ORDERED, size), loss)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_best_never_wraps_an_order(data: st.DataObject) -> None:
+    """Not even where modular noise loses less by the mean; and its bound is below every family."""
+    size = data.draw(st.integers(2, 8))
+    apart = data.draw(st.sets(st.integers(1, size - 1), min_size=1).map(sorted))
+    delta = data.draw(st.sampled_from(["0", "0.01", "0.2"]))
+    definition = (
+        Definition.PURE
+        if delta == "0"
+        else data.draw(st.sampled_from([Definition.APPROXIMATE, Definition.PROBABILISTIC]))
+    )
+    promise = Guarantee(definition, Fraction(data.draw(st.integers(1, 12)), 4), Fraction(delta))
+    loss = data.draw(st.sampled_from([LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED]))
+    of = asked(size, tuple(apart), promise, loss)
+    made = choose(of)
+    assert isinstance(made, ChosenChannel)
+    assert "modular" in set(families(of))
+    for name in families(of):
+        try:
+            other = choose(of, name)
+        except DesignError:
+            continue
+        assert made.lower_bound <= other.objective
+    assert made.lower_bound <= made.objective
+
+
+def test_a_pure_channel_is_not_called_best_for_a_probabilistic_promise() -> None:
+    """Nine answers, ε = 1, δ = 0.3, squared: 1.302 by the pure channel; 0.387 is possible."""
+    promise = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(3, 10))
+    of = asked(9, (1,), promise, LossName.SQUARED)
+    assert float(choose(of, "channel").objective) == pytest.approx(1.302, abs=1e-3)
+    for mechanism in ("channel", "best"):
+        made = choose(of, mechanism)
+        assert float(made.lower_bound) < 0.388
+        assert not made.is_within()
+
+
+def median(**fields: Any) -> dict[str, Any]:
+    return query(
+        "level",
+        measure="median",
+        clamp=None,
+        differences="structural",
+        domain=LEVELS,
+        loss="absolute",
+        **fields,
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["best", "channel"])
+def test_a_gap_above_what_is_accepted_is_not_published(
+    mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A worst-case median of 301 levels went out with a gap of 98.7 %, exit status 0."""
+    spec = Small(ROWS, [median(mechanism=mechanism)]).write(tmp_path)
+    out = tmp_path / "out"
+    status, printed, errors = run(capsys, "run", spec, "--out", out)
+    assert status == 1
+    assert printed == ""
+    line = errors.splitlines()[-1]
+    assert line.startswith("error: query the_level: another mechanism might save up to 0.9")
+    assert not out.exists() or not any(out.rglob("*.json"))
+    # The plan said so, and the remedy, taken literally, is enough.
+    (told,) = make_plan(read_spec(spec)).refusals
+    assert line == f"error: {told}"
+    share = line.rsplit(" ", 1)[-1]
+    less = str(float(share) - 0.01)
+    assert run(capsys, "run", spec, "--out", out, "--accept-gap", less)[0] == 1
+    assert run(capsys, "run", spec, "--out", out, "--accept-gap", share)[0] == 0
+
+
+def test_of_seen_differences_a_refusal_tells_no_number(tmp_path: Path) -> None:
+    far: list[Row] = [ROWS[0] | {"unit": f"u{i}", "wh": 1000 * i} for i in range(4)]
+    spec = Small(far, [median(mechanism="channel") | {"differences": "empirical"}]).write(tmp_path)
+    with pytest.raises(DesignError, match=r"might save too much .* with --accept-gap$"):
+        run_release(spec, tmp_path / "out")
+
+
+def test_a_weaker_promise_that_buys_nothing_says_to_ask_for_the_pure_one(tmp_path: Path) -> None:
+    weak = {"definition": "approximate", "epsilon": "1", "delta": "0.000001"}
+    wide = {"ordered": {"min": 0, "max": 400}}
+    counted = query("count", differences="structural", domain=wide, guarantee=weak)
+    spec = Small(ROWS, [counted], max_rows_per_unit=1).write(tmp_path)
+    with pytest.raises(DesignError, match="write definition: pure, which it satisfies"):
+        run_release(spec, tmp_path / "out")
+    strong = counted | {"guarantee": {"definition": "pure", "epsilon": "1"}}
+    spec = Small(ROWS, [strong], max_rows_per_unit=1).write(tmp_path)
+    assert run_release(spec, tmp_path / "out").public.is_dir()
+
+
+def test_a_baseline_that_the_spec_names_claims_nothing(tmp_path: Path) -> None:
+    named = query("count", differences="structural", mechanism="geometric_clamped")
+    spec = Small(ROWS, [named]).write(tmp_path)
+    assert not make_plan(read_spec(spec)).refusals
+    assert run_release(spec, tmp_path / "out", options=Options(Fraction(0))).public.is_dir()
+
+
+def test_on_a_circle_the_bound_of_modular_noise_is_that_of_best() -> None:
+    domain, group = AnswerDomain(Topology.CYCLIC, tuple(range(12))), Group((12,))
+    promise = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
+    loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 12)
+    differences = Differences.of(group, ((a,) for a in (1, 2)))
+    made = choose(Asked(domain, differences, promise, loss, LossName.SQUARED))
+    assert made.is_within()
+    assert np.isclose(float(made.lower_bound), float(made.objective))

@@ -1,0 +1,382 @@
+"""Plans: what a release will have, without a table; targets and splits against brute force."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+
+from release.errors import DesignError, SpecError
+from release.exact.channel import Channel
+from release.exact.domain import Topology
+from release.exact.privacy import Guarantee
+from release.noise.select import Solvers, compare, noise_of
+from release.pipeline import run_release
+from release.planning.compare import kept_at_equal_loss, losses_by_epsilon, side_by_side
+from release.planning.plan import (
+    MOST_ALLOWED,
+    ONE_STEP,
+    QueryPlan,
+    delta_for,
+    epsilon_for,
+    make_plan,
+    ours,
+    parse_target,
+    possible,
+    split_budget,
+)
+from release.queries.read import read_spec
+from release.spec.load import SpecFile
+from tests.cli.test_main import run
+from tests.small import Small, joint, part, query
+
+Capture: TypeAlias = pytest.CaptureFixture[str]
+
+QUERIES: list[dict[str, Any]] = [
+    query("count", differences="structural", loss="squared"),
+    query("mode", differences="structural"),
+    query("level", differences={"declared": [1, 2, 3, 4, 5]}, loss="absolute", name="declared"),
+]
+
+
+def spec_of(tmp_path: Path, *queries: dict[str, Any], **fields: Any) -> SpecFile:
+    path = Small([], list(queries), **fields).write(tmp_path)
+    (tmp_path / "rows.parquet").unlink()
+    return read_spec(path)
+
+
+def test_a_plan_is_what_the_release_will_have(tmp_path: Path) -> None:
+    """Mechanism, accuracy, loss and charge, for structural and declared differences."""
+    path = Small([], QUERIES).write(tmp_path)
+    plan = make_plan(read_spec(path))
+    public = run_release(path, tmp_path / "out").public
+    release = json.loads((public / "release.json").read_bytes())
+    assert Fraction(release["composition"]["epsilon"]) == plan.epsilon
+    for one, record in zip(plan.queries, release["queries"], strict=True):
+        law = json.loads((public / record["law"]["path"]).read_bytes())
+        assert one.assumed is None
+        assert law["accuracy"] == one.chosen.accuracy.model_dump()
+        assert float(law["design"]["objective"]) == pytest.approx(float(one.chosen.objective))
+        assert record["mechanism"] == one.chosen.mechanism
+        assert Fraction(record["charge"]["epsilon"]) == one.charge.epsilon
+
+
+def brute_within(one: QueryPlan) -> float:
+    """The share of answers at most ``within`` codes off, cell by cell of the law."""
+    noise, size = noise_of(one.chosen.made), one.asked.domain.size
+    rows = (noise if isinstance(noise, Channel) else Channel.of_law(noise)).to_floats()
+    near = 0.0
+    assert one.chosen.within is not None
+    for true, published in product(range(size), repeat=2):
+        apart = abs(true - published)
+        if one.query.kind == "mode":
+            apart = min(apart, size - apart)
+        near += rows[true, published] * (apart <= one.chosen.within) / size
+    return near
+
+
+def test_intervals_hold_in_95_of_100(tmp_path: Path) -> None:
+    for one in make_plan(spec_of(tmp_path, *QUERIES)).queries:
+        assert brute_within(one) >= 0.95 - 1e-12
+
+
+def test_errors_at_the_ends_are_those_of_their_rows(tmp_path: Path) -> None:
+    """Of every mechanism of the plan, row by row; circles and categories have no ends."""
+    places = {"nominal": ["a", "b", "c"]}
+    tuples = [
+        part("one", "count", by=["day"]),
+        part("two", "mode", by=["day"]),
+        part("three", "mode", of="place", domain=places, by=["day"]),
+        joint("one", "two", "three", name="all_three", by=["day"], differences="structural"),
+    ]
+    plan = make_plan(spec_of(tmp_path, *QUERIES, *tuples))
+    for one in plan.queries:
+        parts = one.asked.domain.parts
+        for candidate in (one.chosen, *one.others):
+            if one.query.kind == "mode":
+                assert candidate.ends is None
+                continue
+            noise = noise_of(candidate.made)
+            rows = (noise if isinstance(noise, Channel) else Channel.of_law(noise)).to_floats()
+            sizes = [part.size for part in parts]
+            answers = list(product(*map(range, sizes)))
+            assert candidate.ends is not None
+            for end, place in zip(candidate.ends, (0, -1), strict=True):
+                wanted = 0.0
+                for published, mass in zip(answers, rows[place], strict=True):
+                    for code, true, one_part in zip(published, answers[place], parts, strict=True):
+                        apart = abs(code - true)
+                        if one_part.topology is Topology.CYCLIC:
+                            apart = min(apart, one_part.size - apart)
+                        if one_part.topology is Topology.NOMINAL:
+                            apart = min(apart, 1)
+                        wanted += mass * apart
+                assert float(end) == pytest.approx(wanted)
+
+
+def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None:
+    """Modular noise is near on average and far off at the ends, where most counts are."""
+    wide = {"ordered": {"min": 0, "max": 999}}
+    counted = query("count", differences="structural", domain=wide, loss="absolute")
+    path = Small([], [counted], max_rows_per_unit=1).write(tmp_path)
+    status, printed, _ = run(capsys, "plan", path, "--json")
+    assert status == 0
+    (plan,) = json.loads(printed)["queries"]
+    families = {one["mechanism"]: one for one in plan["candidates"]}
+    assert plan["mechanism"] == "channel"
+    assert families["channel"]["at_lowest"] < 1
+    assert families["channel"]["at_highest"] < 1
+    assert float(families["modular"]["mean_absolute"]) < 2
+    assert families["modular"]["at_lowest"] > 200
+    lines = run(capsys, "plan", path)[1].splitlines()
+    assert re.search(r"mean error  at lowest  at highest", lines[0])
+    (modular,) = (line for line in lines if line.lstrip().startswith("modular"))
+    assert modular.split()[3:5] == [
+        f"{families['modular'][end]:.4g}" for end in ("at_lowest", "at_highest")
+    ]
+
+
+def test_both_ends_of_what_will_be_seen_are_shown(tmp_path: Path) -> None:
+    asked = query("count", loss="squared")
+    plan = make_plan(spec_of(tmp_path, asked, max_rows_per_unit=3))
+    assert [one.assumed for one in plan.queries] == [ONE_STEP, MOST_ALLOWED]
+    least, most = plan.queries
+    assert least.asked.differences.apart == (1,)
+    assert most.asked.differences.apart == (1, 2, 3)
+    assert least.chosen.objective < most.chosen.objective
+    # One query, one charge.
+    assert plan.epsilon == least.charge.epsilon
+
+
+@pytest.mark.parametrize("loss", ["error_rate", "squared"])
+def test_the_least_epsilon_is_enough_and_a_hundredth_less_is_not(loss: str, tmp_path: Path) -> None:
+    spec_file = spec_of(tmp_path, *QUERIES)
+    target = parse_target("--epsilon-for", f"{loss} <= 0.4")
+    found = list(epsilon_for(spec_file, target))
+    assert [one.query.name for one in found] == ["the_count", "the_mode", "declared"]
+    for one, (_, asked) in zip(
+        found, (pair for q in found for pair in possible(spec_file, q.query)), strict=True
+    ):
+        assert one.objective <= Fraction(2, 5)
+        less = Guarantee(
+            one.guarantee.definition, one.guarantee.epsilon - Fraction(1, 100), one.guarantee.delta
+        )
+        other = ours(one.query, type(asked)(**{**vars(asked), "guarantee": less}), Solvers())
+        assert other.objective > Fraction(2, 5)
+        assert one.charge.epsilon == one.charge.cells * one.guarantee.epsilon
+
+
+def test_the_least_delta_is_enough(tmp_path: Path) -> None:
+    """Where any answer may turn into any other the least δ for an error rate is known."""
+    spec_file = spec_of(tmp_path, query("mode", differences="structural"))
+    (found,) = delta_for(spec_file, parse_target("--delta-for", "error_rate <= 0.3"))
+    # f(0) = δ + (1-δ)·p with p = e/(e+3), so δ = (0.7 - p)/(1 - p), up to a thousandth.
+    p = 2.718281828 / (2.718281828 + 3)
+    assert float(found.guarantee.delta) == pytest.approx((0.7 - p) / (1 - p), abs=1e-3)
+    assert found.objective <= Fraction(3, 10)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "error_rate", "error_rate < 0.2", "loss <= 1", "squared <= x", "absolute <= 1 2"]
+)
+def test_a_target_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(SpecError, match="--epsilon-for"):
+        parse_target("--epsilon-for", text)
+
+
+def test_a_target_out_of_reach_is_refused(tmp_path: Path) -> None:
+    spec_file = spec_of(tmp_path, query("mode", differences="structural"))
+    with pytest.raises(DesignError, match="raise the cap"):
+        list(epsilon_for(spec_file, parse_target("--epsilon-for", "error_rate <= 0")))
+
+
+@pytest.mark.parametrize("weights", [{}, {"the_mode": Fraction(9)}, {"the_count": Fraction(5)}])
+def test_a_split_is_as_good_as_the_best_of_many(
+    weights: dict[str, Fraction], tmp_path: Path
+) -> None:
+    """Against every split in sixtieths of the budget; a percent is left to the grid."""
+    spec_file = spec_of(tmp_path, *QUERIES[:2], budget=("3", "0"))
+    shares = split_budget(spec_file, weights)
+    assert sum(one.charge for one in shares) <= 3
+    total = float(sum(one.weight * one.objective for one in shares))
+    best = float("inf")
+    (cells,) = {one.charge / one.epsilon for one in shares}
+    losses = []
+    for one in shares:
+        ((_, asked),) = possible(spec_file, one.query)
+        curve = []
+        for steps in range(1, 60):
+            promise = Guarantee(
+                asked.guarantee.definition, Fraction(steps, 20) / cells, Fraction(0)
+            )
+            made = ours(one.query, type(asked)(**{**vars(asked), "guarantee": promise}), Solvers())
+            curve.append(float(one.weight * made.objective))
+        losses.append(curve)
+    for steps in range(1, 60):
+        best = min(best, losses[0][steps - 1] + losses[1][59 - steps])
+    assert total <= best * 1.01
+
+
+def test_a_split_never_spends_more_than_there_is(tmp_path: Path) -> None:
+    """Many queries, one that touches many cells, a tiny budget; or it is refused."""
+    many = [query("count", differences="structural", name=f"q{i}") for i in range(16)]
+    for number, (queries, cap) in enumerate([(many, "1"), (QUERIES[:2], "0.0005")]):
+        (tmp_path / str(number)).mkdir()
+        spec_file = spec_of(tmp_path / str(number), *queries, budget=(cap, "0"))
+        shares = split_budget(spec_file, {})
+        assert 0 < sum(one.charge for one in shares) <= Fraction(cap)
+    (tmp_path / "none").mkdir()
+    spec_file = spec_of(tmp_path / "none", *many, budget=("0.00001", "0"))
+    with pytest.raises(DesignError, match="too small"):
+        split_budget(spec_file, {})
+
+
+@pytest.mark.parametrize("weights", [{"nobody": Fraction(1)}, {"the_count": Fraction(0)}])
+def test_weights_of_nothing_are_refused(weights: dict[str, Fraction], tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="--weight"):
+        split_budget(spec_of(tmp_path, QUERIES[0]), weights)
+
+
+def test_targets_of_mechanisms_that_cannot_be_made_everywhere(tmp_path: Path) -> None:
+    """A pinned Gaussian needs δ, and ε = 0 has no pure promise: neither ends a search."""
+    promise = {"definition": "approximate", "epsilon": "1", "delta": "0.1"}
+    nothing = {"definition": "approximate", "epsilon": "0", "delta": "0.1"}
+    spec_file = spec_of(
+        tmp_path,
+        query("count", differences="structural", mechanism="gaussian_clamped", guarantee=promise),
+        query("count", differences="structural", name="at_zero", guarantee=nothing),
+    )
+    target = parse_target("--delta-for", "error_rate <= 0.7")
+    for one in delta_for(spec_file, target):
+        assert one.objective <= Fraction(7, 10)
+        assert one.guarantee.delta > 0
+    ((_, asked),) = possible(spec_file, spec_file.spec.released[1])
+    assert list(kept_at_equal_loss(asked, compare(asked, Solvers())[0], Solvers())) == []
+    assert {len(one.epsilons) for one in losses_by_epsilon(asked, Solvers())} == {1}
+
+
+def test_all_families_side_by_side(tmp_path: Path) -> None:
+    """Losses fall with ε, the best is never behind, and at equal loss it tells least."""
+    spec_file = spec_of(tmp_path, QUERIES[0])
+    ((_, asked),) = possible(spec_file, spec_file.spec.released[0])
+    found = {one.mechanism: one for one in losses_by_epsilon(asked, Solvers())}
+    for one in found.values():
+        there = [loss for loss in one.losses if loss is not None]
+        assert there == sorted(there, reverse=True)
+    for place in range(5):
+        least = min(float(o.losses[place] or 1e9) for o in found.values())
+        assert float(found["channel"].losses[place] or 0) <= least + 1e-9
+    made, _ = compare(asked, Solvers())
+    kept = {one.mechanism: one for one in kept_at_equal_loss(asked, made, Solvers())}
+    promised = kept["channel"].epsilons.index(float(asked.guarantee.epsilon))
+    assert kept["channel"].deltas[promised] == 0
+    assert all(one.deltas[promised] >= 0 for one in kept.values())
+    assert kept["randomised_response"].deltas[promised] > 0.1
+    for side in side_by_side(asked, made):
+        assert sum(side.masses) <= 1 + 1e-9
+
+
+class Told(NamedTuple):
+    """How a command ended and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def ran(capsys: Capture, *arguments: str) -> Told:
+    return Told(*run(capsys, *arguments))
+
+
+def test_the_commands(capsys: Capture, tmp_path: Path) -> None:
+    """Tables and JSON say the same; nothing confidential has to be there."""
+    spec_of(tmp_path, *QUERIES)
+    say = partial(ran, capsys)
+    path = str(tmp_path / "spec.yaml")
+    told = say("plan", path)
+    assert told.returncode == 0, told.stderr
+    assert "charged together: ε = 6" in told.stdout
+    plain = json.loads(say("plan", path, "--json", "--html", str(tmp_path / "p.html")).stdout)
+    assert [one["name"] for one in plain["queries"]] == ["the_count", "the_mode", "declared"]
+    assert plain["queries"][0]["mechanism"] == "channel"
+    assert plain["over_budget"] is False
+    page = (tmp_path / "p.html").read_text("utf-8")
+    assert "<script" not in page
+    for name in ("the_count", "the_mode", "declared"):
+        assert name in page
+    least = json.loads(say("plan", path, "--epsilon-for", "error_rate <= 0.5", "--json").stdout)
+    assert len(least["least"]) == 3
+    split = json.loads(say("plan", path, "--split", "--weight", "the_count=2", "--json").stdout)
+    assert [one["weight"] for one in split["split"]] == ["2", "1", "1"]
+    compared = ran(
+        capsys, "compare", path, "the_count", "--json", "--html", str(tmp_path / "c.html")
+    )
+    assert json.loads(compared.stdout)["mechanisms"][0]["mechanism"] == "channel"
+    assert "Laws side by side" in (tmp_path / "c.html").read_text("utf-8")
+
+
+def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:
+    spec_of(tmp_path, *QUERIES)
+    key, out = str(tmp_path / "key"), str(tmp_path / "out")
+    assert ran(capsys, "ledger", "key", "new", key).returncode == 0
+    made = ran(
+        capsys,
+        *("ledger", "init", "--out", out, "--key", key),
+        *("--origin", "example.org/t", "--scope", "tests:5:0.5"),
+    )
+    assert made.returncode == 0, made.stderr
+    told = ran(capsys, "plan", str(tmp_path / "spec.yaml"), "--ledger", f"{out}/ledger")
+    assert "left in tests: ε = 5, δ = 0.5; after this ε = -1 (too little), δ = 0.5" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["plan", "SPEC", "--weight", "the_count=2"], "--weight"),
+        (["plan", "SPEC", "--split", "--weight", "the_count=x"], "--weight"),
+        (["plan", "SPEC", "--epsilon-for", "nothing"], "--epsilon-for"),
+        (["plan", "SPEC", "--epsilon-for", ""], "--epsilon-for"),
+        (["plan", "SPEC", "--split", "--delta-for", "squared <= 1"], "one question at a time"),
+        (["plan", "SPEC", "--split", "--html", "x.html"], "--html"),
+        (
+            ["plan", "SPEC", "--split", "--weight", "the_count=1", "--weight", "the_count=2"],
+            "twice",
+        ),
+        (["plan", "nowhere.yaml"], "nowhere.yaml"),
+        (["compare", "SPEC", "nobody"], "QUERY: 'nobody' is none; write one of the_count"),
+        (["init", "SPEC"], "TABLE"),
+        (["plan", "SPEC", "--html", "/nowhere/page.html"], "--html"),
+    ],
+)
+def test_a_call_that_cannot_be_meant(
+    arguments: list[str], says: str, capsys: Capture, tmp_path: Path
+) -> None:
+    spec_of(tmp_path, QUERIES[0])
+    place = str(tmp_path / "spec.yaml")
+    told = ran(capsys, *(place if word == "SPEC" else word for word in arguments))
+    assert told.returncode == (1 if "/nowhere/page.html" in arguments else 2)
+    (line,) = (one for one in told.stderr.splitlines() if not one.endswith(" ..."))
+    assert line.startswith("error: ")
+    assert says in line
+
+
+def test_init_writes_a_spec_once(capsys: Capture, tmp_path: Path) -> None:
+    path = Small([], [QUERIES[0]]).write(tmp_path)
+    assert path.exists()
+    spec, table = tmp_path / "new.yaml", str(tmp_path / "rows.parquet")
+    first = ran(capsys, "init", table, "--unit", "unit", "--out", str(spec))
+    assert first.returncode == 0, first.stderr
+    assert read_spec(spec).spec.privacy.unit == "unit"
+    again = ran(capsys, "init", table, "--out", str(spec))
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert ran(capsys, "plan", str(spec)).returncode == 0
+    (tmp_path / "elsewhere").mkdir()
+    moved = tmp_path / "elsewhere" / "new.yaml"
+    assert ran(capsys, "init", table, "--unit", "unit", "--out", str(moved)).returncode == 0
+    assert ran(capsys, "check", str(moved)).returncode == 0

@@ -1,0 +1,1 @@
+"""Tests that start and kill processes, or look at every byte that a run writes."""

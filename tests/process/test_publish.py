@@ -1,0 +1,356 @@
+"""The publish protocol: killed anywhere, run again, and everything is in its place.
+
+Every run is a forked process, so that a kill is a real SIGKILL and a run costs no imports.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import matplotlib.backends.backend_svg  # noqa: F401 - once here, and not in every forked run
+import pytest
+
+from release.budget.ledger import (
+    Abort,
+    Commit,
+    Ledger,
+    Reserve,
+    ScopeCap,
+    abort,
+    create_ledger,
+    read_ledger,
+    replay,
+)
+from release.bundle.publish import Publication, open_ledger
+from release.errors import LedgerError, ReleaseError, SpecError
+from release.exact.domain import Codes
+from release.exact.sampling import RandomBytes
+from release.noise.select import Chosen
+from release.pipeline import Options, auditor_half, call, noisy_codes, run_release
+from release.records.signing import create_key, read_key
+from release.verification.provenance import Trust
+from release.verification.verifier import verify
+from tests.small import Row, Small, query
+
+ROWS: list[Row] = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
+]
+# Both seen: their laws are not public, and a report without pictures of laws takes a third.
+QUERIES = [query("count", by=[]), query("mode", by=[])]
+CHARGE = Fraction(2)  # one cell each
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a spec, a key, and a ledger that can pay for many tries."""
+    Small(ROWS, QUERIES).write(tmp_path)
+    signer = create_key(tmp_path / "key")
+    cap = ScopeCap(scope="tests", epsilon="10000", delta="0.9")
+    create_ledger(tmp_path / "out" / "ledger", signer, "example.org/dp", (cap,), "2024-01-01")
+    return tmp_path
+
+
+def release(place: Path, out: Path | None = None) -> Path:
+    return run_release(
+        place / "spec.yaml", out or place / "out", options=Options(key=place / "key")
+    ).public
+
+
+def forked(action: Callable[[], object], wait: Callable[[int], None] | None = None) -> int:
+    """Run ``action`` in a process of its own; its exit status, negative for a signal."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)  # a run that hangs is a failure, and not the end of the tests
+        status = 1
+        try:
+            action()
+            status = 0
+        except ReleaseError as error:
+            os.write(2, f"{error}\n".encode())
+            status = error.exit_status
+        finally:
+            os._exit(status)
+    if wait is not None:
+        wait(child)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at(place: Path, number: int, out: Path | None = None) -> Callable[[], object]:
+    """A run that is killed before its ``number``-th step that outlives it."""
+
+    def action() -> None:
+        left = number
+
+        def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+            def step(*arguments: Any, **named: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **named)
+
+            return step
+
+        for name in ("fsync", "link", "rename", "replace", "unlink", "rmdir", "mkdir"):
+            setattr(os, name, counted(getattr(os, name)))
+        release(place, out)
+
+    return action
+
+
+def staged_tables(place: Path) -> dict[str, bytes]:
+    folder = place / "out" / ".work-small" / "staged" / "public" / "data"
+    return {path.name: path.read_bytes() for path in folder.glob("*")}
+
+
+def check_all_is_well(place: Path, staged: dict[str, bytes]) -> None:
+    """One commit, charges counted once for each draw, no stray file, and all of it verifies."""
+    out = place / "out"
+    public = out / "public" / "small"
+    read = read_ledger(out / "ledger")
+    reserves = [entry for entry in read.entries if isinstance(entry, Reserve)]
+    aborts = [entry for entry in read.entries if isinstance(entry, Abort)]
+    assert sum(isinstance(entry, Commit) for entry in read.entries) == 1
+    assert len(reserves) == len(aborts) + 1
+    drawn = 1 + sum(entry.drawn for entry in aborts)
+    assert read.state.spent("tests").epsilon == drawn * CHARGE
+    assert read.state.running == {}
+    assert verify(public, auditor_half(public), Trust(out / "ledger")).complete
+    tables = {path.name: path.read_bytes() for path in (public / "data").glob("*")}
+    if staged:
+        assert tables == staged
+    assert sorted(path.name for path in out.iterdir()) == ["auditor", "ledger", "public"]
+    assert [path.name for path in (out / "public").iterdir()] == ["small"]
+    assert not list((out / "ledger").glob(".*"))
+    assert sorted(path.name for path in place.iterdir()) == [
+        "key",
+        "out",
+        "rows.parquet",
+        "spec.yaml",
+    ]
+
+
+def run_again(place: Path) -> None:
+    """The run after a kill publishes, unless the killed one had; then it says so."""
+    before = (place / "out" / "public" / "small").exists()
+    assert forked(lambda: release(place)) == (2 if before else 0)
+
+
+def fresh(place: Path, start: Path) -> None:
+    shutil.rmtree(place / "out")
+    shutil.copytree(start, place / "out")
+
+
+def test_a_kill_before_every_lasting_step(
+    place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    start = tmp_path_factory.mktemp("start") / "out"
+    shutil.copytree(place / "out", start)
+    kills, number = 0, 0
+    while True:
+        fresh(place, start)
+        status = forked(killed_at(place, number))
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        staged = staged_tables(place)
+        run_again(place)
+        check_all_is_well(place, staged)
+        kills, number = kills + 1, number + 1
+    assert kills >= 70
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_storm_of_kills_at_random_moments(
+    seed: int, place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Several kills in a row, the recoveries among them, until a run gets through."""
+    start = tmp_path_factory.mktemp("start") / "out"
+    shutil.copytree(place / "out", start)
+    chance = random.Random(seed)  # noqa: S311 - when to kill, not noise
+    begun = time.monotonic()
+    assert forked(lambda: release(place)) == 0
+    whole = time.monotonic() - begun
+    check_all_is_well(place, {})
+    kills = 0
+    while kills < 40:
+        fresh(place, start)
+        staged: dict[str, bytes] = {}
+        for _ in range(chance.randint(1, 4)):
+            moment = chance.uniform(0, whole)
+
+            def strike(child: int, moment: float = moment) -> None:
+                time.sleep(moment)
+                os.kill(child, signal.SIGKILL)
+
+            kills += forked(lambda: release(place), strike) == -signal.SIGKILL
+            staged = staged or staged_tables(place)
+            if (place / "out" / "public" / "small").exists():
+                break
+        run_again(place)
+        check_all_is_well(place, staged)
+
+
+def retried(times: int) -> Callable[..., Any]:
+    """A step that runs each stage several times, as an orchestrator that retries would."""
+
+    def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        if name in ("check", "load"):  # what they open is closed by its holder
+            return function(*arguments)
+        return [function(*arguments) for _ in range(times)][-1]
+
+    return step
+
+
+def test_a_retry_of_every_stage_draws_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def counted(answers: Codes, made: Chosen, source: RandomBytes) -> Codes:
+        drawn.append(answers.size)
+        return noisy_codes(answers, made, source)
+
+    monkeypatch.setattr("release.pipeline.noisy_codes", counted)
+    run_release(place / "spec.yaml", place / "out", retried(3), options=Options(key=place / "key"))
+    assert drawn == [1, 1]
+    kinds = [entry.kind for entry in read_ledger(place / "out" / "ledger").entries]
+    assert kinds == ["genesis", "reserve", "commit"]
+    check_all_is_well(place, {})
+
+
+def test_a_failure_after_the_charge_is_given_up_in_the_ledger(place: Path) -> None:
+    """Before drawing it is refunded, after drawing it is not; nothing else is left."""
+    for failing, drawn in (("draw", False), ("publish", True)):
+
+        def step(
+            name: str, function: Callable[..., Any], *arguments: Any, failing: str = failing
+        ) -> Any:
+            if name == failing:
+                raise LedgerError("a failure")
+            return call(name, function, *arguments)
+
+        with pytest.raises(LedgerError, match="a failure"):
+            run_release(
+                place / "spec.yaml", place / "out", step, options=Options(key=place / "key")
+            )
+        last = read_ledger(place / "out" / "ledger").entries[-1]
+        assert isinstance(last, Abort)
+        assert last.drawn is drawn
+        assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
+    release(place)
+    check_all_is_well(place, {})
+
+
+def test_a_test_run_leaves_what_a_release_left_alone(place: Path) -> None:
+    """Cut off after drawing; a TEST run with chosen noise comes, and then the release again."""
+    status = forked(killed_at(place, 30))
+    assert status == -signal.SIGKILL
+    kept = sorted(str(path) for path in (place / "out" / ".work-small").rglob("*"))
+    assert any(path.endswith("drawing") for path in kept)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "release.pipeline.publish", lambda *_: (_ for _ in ()).throw(LedgerError("x"))
+        )
+        with pytest.raises(LedgerError, match="x"):
+            run_release(place / "spec.yaml", place / "out", test_source=bytes)
+    assert sorted(str(path) for path in (place / "out" / ".work-small").rglob("*")) == kept
+    release(place)
+    check_all_is_well(place, {})
+
+
+def test_a_run_without_the_ledger_takes_nothing_away(place: Path) -> None:
+    """Cut off when all was staged; the ledger is away for a while."""
+    for number in range(40, 200):
+        assert forked(killed_at(place, number)) == -signal.SIGKILL
+        staged = staged_tables(place)
+        if staged:
+            break
+    ledger = place / "out" / "ledger"
+    ledger.rename(place / "away")
+    with pytest.raises(LedgerError, match="with its ledger and --key"):
+        run_release(place / "spec.yaml", place / "out")
+    (place / "away").rename(ledger)
+    release(place)
+    check_all_is_well(place, staged)
+
+
+def test_a_cut_off_release_of_another_spec_is_finished_and_told_of(place: Path) -> None:
+    for number in range(40, 200):
+        assert forked(killed_at(place, number)) == -signal.SIGKILL
+        staged = staged_tables(place)
+        if staged:
+            break
+    spec = place / "spec.yaml"
+    before = spec.read_text()
+    spec.write_text(before.replace("title: Small", "title: Other"))
+    with pytest.raises(SpecError, match="an earlier run of another spec"):
+        release(place)
+    spec.write_text(before)
+    check_all_is_well(place, staged)
+
+
+def test_a_mark_of_another_reserve_shows_nothing(place: Path) -> None:
+    """Two folders on one ledger: the stale mark of one is no evidence for the other's reserve."""
+    other = place / "other"
+    other.mkdir()
+    (other / "ledger").symlink_to(place / "out" / "ledger")
+    first = next(n for n in range(60) if _leaves_reserved(place, other, n))
+    assert first
+    assert forked(killed_at(place, 30)) == -signal.SIGKILL
+    run_release(place / "spec.yaml", other, options=Options(key=place / "key"))
+    aborts = [e for e in read_ledger(place / "out" / "ledger").entries if isinstance(e, Abort)]
+    assert aborts[-1].drawn
+
+
+def _leaves_reserved(place: Path, out: Path, number: int) -> bool:
+    """Whether a run into ``out``, killed there, leaves its mark; its reserve is then given up."""
+    status = forked(killed_at(place, number, out))
+    assert status == -signal.SIGKILL
+    if not (out / ".work-small" / "reserved").exists():
+        return False
+    ledger = Ledger(out / "ledger", read_key(place / "key"))
+    ledger.append(abort("small", "2024-01-01", drawn=True))
+    return True
+
+
+def test_one_run_a_release(place: Path) -> None:
+    ledger = open_ledger(place / "out", read_key(place / "key"))
+    with Publication(place / "out", "small", ledger):
+        with pytest.raises(LedgerError, match="another run is publishing 'small'"):
+            Publication(place / "out", "small", ledger)
+        with Publication(place / "out", "other", ledger):
+            pass
+    assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
+
+
+def test_ledger_and_key_go_together(place: Path) -> None:
+    with pytest.raises(SpecError, match=r"--key: .* give its key"):
+        run_release(place / "spec.yaml", place / "out")
+    with pytest.raises(SpecError, match="dp-release ledger init"):
+        run_release(place / "spec.yaml", place / "elsewhere", options=Options(key=place / "key"))
+    create_key(place / "other")
+    with pytest.raises(LedgerError, match="does not know this key"):
+        run_release(place / "spec.yaml", place / "out", options=Options(key=place / "other"))
+    assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
+    assert not (place / "elsewhere").exists()
+
+
+def test_a_working_folder_that_vanished_counts_as_drawn(place: Path) -> None:
+    """Whoever took it away may have taken the mark of drawing with it."""
+    status = forked(killed_at(place, 14))
+    assert status == -signal.SIGKILL
+    running = replay(place / "out" / "ledger").state.running
+    shutil.rmtree(place / "out" / ".work-small")
+    release(place)
+    aborts = [e for e in read_ledger(place / "out" / "ledger").entries if isinstance(e, Abort)]
+    assert [entry.drawn for entry in aborts] == [True] * len(running)
+    check_all_is_well(place, {})

@@ -1,0 +1,348 @@
+"""The rules of privacy engineering: the twin run, and what may hold confidential values.
+
+Twin run: two neighbouring tables, released with the noisy answers frozen, under a worst-case spec.
+Every byte written or printed must be equal, or something of the table got out another way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from release.budget.ledger import ScopeCap, create_ledger
+from release.bundle import write
+from release.cli.console import one_line
+from release.errors import DataError, ReleaseError
+from release.pipeline import Answered, Noisy, Options, load, run_release
+from release.queries.contributions import contributions
+from release.queries.read import read_spec
+from release.queries.sensitivity import empirical_differences
+from release.records.hashes import sha256
+from release.records.signing import Signer
+from release.tables.duckdb import Tables
+from tests.small import Row, Small, joint, part, query
+
+T = TypeVar("T")
+
+VECTORS = [[a, b] for a in range(-1, 2) for b in range(6)]
+
+STRUCTURAL = [
+    {**q, "name": f"q{i}", "differences": "structural"}
+    for i, q in enumerate(
+        [
+            query("count"),
+            query("count", of="unit", by=["day"]),
+            query("count", by=["place", "day"], where="wh > 4"),
+            query("mode", weight="wh", by=[]),
+            query("mode", by=["place", "day"], domain={"ordered": {"min": 1, "max": 3}}),
+            query("level", measure="sum", by=["place", "day"]),
+            *(query("level", measure=m) for m in ("mean", "min", "max", "median")),
+            query("real", by=["place", "day"]),
+            query("real", measure="mean"),
+        ]
+    )
+] + [
+    query("count", name="declared", differences={"declared": [1, 2]}),
+    part("rows_here", "count", where="wh > 4"),
+    part("commonest", "mode"),
+    part("total", "level", measure="sum"),
+    joint("rows_here", "commonest", "total", name="jointly", differences="structural"),
+    part("energy", "real"),
+    joint("rows_here", "energy", name="with_real", differences="structural"),
+    joint("rows_here", "total", name="vectors", differences={"declared": VECTORS}),
+]
+
+ATTRIBUTE = [
+    {**q, "name": f"q{i}", "differences": "structural"}
+    for i, q in enumerate(
+        [
+            query("count", where="kind = 2"),
+            query("count", of="unit", where="kind < 2", by=["place", "day"]),
+            query("mode"),
+            query("level", measure="sum", of="kind", clamp=[0, 3]),
+            query("level", measure="median", of="kind", clamp=[0, 3]),
+            query("mode", by=["unit"], of="kind") | {"kind": "value"},
+        ]
+    )
+] + [
+    part("some", "count", where="kind = 2"),
+    part("commonest", "mode"),
+    joint("some", "commonest", name="jointly", differences="structural"),
+]
+
+HOMES: list[Row] = [
+    {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1 + i % 2, "kind": i % 4, "wh": 2 * i}
+    for i in range(8)
+]
+
+TWIN_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+
+# One unit is replaced: other values, another number of rows, values far outside every bound.
+REPLACED: list[Row] = [
+    *HOMES[1:],
+    *(
+        {"unit": "u0", "place": "c", "day": 2, "kind": kind, "wh": wh}
+        for kind, wh in [(None, 10**9), (3, -(10**9)), (99, 0), (1, None), (2, 77), (2, 78)]
+    ),
+]
+
+
+def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """A step that draws the same noisy answers whatever the true ones are."""
+    if name == "draw":
+        answered: tuple[Answered, ...] = arguments[1]
+        codes = tuple(np.arange(one.codes.size, dtype=np.int64) % 2 for one in answered)
+        return cast("T", Noisy(codes))
+    return function(*arguments)
+
+
+FEW = [STRUCTURAL[0], STRUCTURAL[4]]
+"""Enough for the planted leaks: what they leak shows in any query."""
+
+
+def write_spec(rows: list[Row], relation: str, folder: Path) -> Path:
+    """A worst-case spec with every kind of query that the relation allows, or with a few."""
+    if relation == "few":
+        return Small(rows, FEW, fixed=["place"]).write(folder)
+    if relation != "attribute":
+        return Small(rows, STRUCTURAL, neighbours=relation, fixed=["place"]).write(folder)
+    path = Small(rows, ATTRIBUTE, max_rows_per_unit=2).write(folder)
+    plain = yaml.safe_load(path.read_text("utf-8"))
+    plain["privacy"] |= {"neighbours": "attribute", "attribute": "kind"}
+    plain["keys"]["unit"] = [f"u{i}" for i in range(6)]
+    path.write_text(yaml.safe_dump(plain), "utf-8")
+    return path
+
+
+def everything(
+    rows: list[Row], relation: str, folder: Path, step: Callable[..., Any] = frozen
+) -> dict[str, bytes]:
+    """Every byte that a run writes or prints, by name."""
+    inputs, out, scratch = folder / "in", folder / "out", folder / "scratch"
+    for made in (inputs, scratch):
+        made.mkdir(parents=True)
+    spec = write_spec(rows, relation, inputs)
+    # The same key for both: what it signs is to be equal.
+    pem = TWIN_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (inputs / "key").write_bytes(pem)
+    (inputs / "key").chmod(0o600)
+    cap = ScopeCap(scope="tests", epsilon="1000", delta="0.9")
+    create_ledger(out / "ledger", Signer(TWIN_KEY), "example.org/dp", (cap,), "2024-01-01")
+    before = {path: path.read_bytes() for path in inputs.iterdir()}
+    printed, complained = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(complained),
+    ):
+        patch.setattr(tempfile, "tempdir", str(scratch))
+        patch.chdir(folder)
+        day = datetime.date(2024, 1, 1)
+        key = folder / "in" / "key"
+        try:
+            run_release(spec, out, step, published=day, options=Options(key=key))
+        except ReleaseError as error:
+            sys.stderr.write(one_line(error))
+    assert before == {path: path.read_bytes() for path in inputs.iterdir()}
+    found = {"stdout": printed.getvalue().encode(), "stderr": complained.getvalue().encode()}
+    for path in sorted(folder.rglob("*")):
+        if inputs in (path, *path.parents):
+            continue
+        name = str(path.relative_to(folder))
+        found[name] = path.read_bytes() if path.is_file() else b"a folder"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("relation", "neighbours"),
+    [
+        ("few", [REPLACED]),
+        ("replace_one", [REPLACED]),
+        ("add_remove", [HOMES[1:]]),
+        ("attribute", [[{**HOMES[0], "kind": k}, *HOMES[1:]] for k in (3, None, -(10**9))]),
+    ],
+)
+def test_twin_runs_are_equal_byte_for_byte(
+    relation: str, neighbours: list[list[Row]], tmp_path: Path
+) -> None:
+    one = everything(HOMES, relation, tmp_path / "one")
+    assert len(one) > 15
+    assert "out/ledger/00000002.json" in one
+    assert b"error" not in one["stderr"]
+    assert not [name for name in one if name.startswith("scratch/")]
+    for number, neighbour in enumerate(neighbours):
+        assert one == everything(neighbour, relation, tmp_path / f"two-{number}")
+
+
+Leak = Callable[..., Any]
+
+
+def largest(tables: Tables) -> int:
+    return int(tables.rows('SELECT max(wh) AS n FROM "wide rows"', "rows").column("n")[0].as_py())
+
+
+def prints(told: Callable[[Tables], object]) -> Leak:
+    """A line on the screen as the queries are answered."""
+
+    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        if name == "answer":
+            sys.stdout.write(f"{told(arguments[0])}\n")
+        return frozen(name, function, *arguments)
+
+    return step
+
+
+def value_in_an_error(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    if name == "answer":
+        raise DataError(f"tables.rows: {largest(arguments[0])} is out of range")
+    return frozen(name, function, *arguments)
+
+
+def file_left_behind(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    if name == "draw":
+        handle, path = tempfile.mkstemp()
+        os.write(handle, bytes(arguments[1][0].codes.tolist()))
+        os.close(handle)
+        Path(path).rename(Path(path).with_name("left"))
+    return frozen(name, function, *arguments)
+
+
+def true_answers(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    if name == "draw":
+        return cast("T", Noisy(tuple(one.codes for one in arguments[1])))
+    return frozen(name, function, *arguments)
+
+
+def keys_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    result: Any = frozen(name, function, *arguments)
+    if name == "spec":
+        found = pq.read_table(result.folder / "rows.parquet").column("place").unique().to_pylist()
+        return cast("T", replace(result, keys={**result.keys, "place": tuple(sorted(found))}))
+    return cast("T", result)
+
+
+def differences_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -> T:
+    """Those seen in the table stand in a public law."""
+    result: Any = frozen(name, function, *arguments)
+    if name == "differences":
+        answered, spec_file = arguments[:2]
+        query = spec_file.spec.released[0]
+        seen = empirical_differences(answered[0].contributed, spec_file, query)
+        return cast("T", (seen, *result[1:]))
+    return cast("T", result)
+
+
+def publishes(**patched: Callable[..., Any]) -> Leak:
+    """Something else is written than should be; ``told`` keeps what the step before has seen."""
+
+    def step(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        if name != "publish":
+            return frozen(name, function, *arguments)
+        folder = arguments[1].folder
+        with pytest.MonkeyPatch.context() as patch:
+            for place, leaking in patched.items():
+                good = getattr(write, place)
+                patch.setattr(write, place, lambda *a, g=good, f=leaking: f(folder, g, *a))
+            return frozen(name, function, *arguments)
+
+    return step
+
+
+def unsorted(folder: Path, good: Callable[..., bytes], *arguments: Any) -> bytes:
+    """Rows in the order in which the table names their places."""
+    release_id, query, keys, noisy = arguments
+    seen = pq.read_table(folder / "rows.parquet").column("place").unique().to_pylist()[::-1]
+    if query.by == ["place"]:
+        keys = tuple(sorted(keys, key=lambda key: seen.index(key[0])))
+    return good(release_id, query, keys, noisy)
+
+
+def with_a_dictionary(folder: Path, good: Callable[..., bytes], *arguments: Any) -> bytes:
+    """A column of categories, among them one that was not released."""
+    table = pq.read_table(io.BytesIO(good(*arguments)))
+    seen = pq.read_table(folder / "rows.parquet").column("place").unique()
+    places = pa.DictionaryArray.from_arrays(pa.array([0] * table.num_rows, pa.int32()), seen)
+    sink = io.BytesIO()
+    pq.write_table(table.append_column("more", places), sink)
+    return sink.getvalue()
+
+
+def with_a_digest(folder: Path, good: Callable[..., Any], *arguments: Any) -> Any:
+    digest = sha256((folder / "rows.parquet").read_bytes())
+    record = good(*arguments)
+    return record.model_copy(update={"limits": [*record.limits, f"table sha256:{digest}"]})
+
+
+LEAKS: dict[str, Leak] = {
+    "a row count in the log": prints(
+        lambda tables: tables.rows('SELECT count(*) AS n FROM "wide rows"', "rows").column("n")[0]
+    ),
+    "output in the order of the data": publishes(released_bytes=unsorted),
+    "a category that was not released": publishes(released_bytes=with_a_dictionary),
+    "a value in an error": value_in_an_error,
+    "a bare digest": publishes(release_record=with_a_digest),
+    "a duration": prints(lambda tables: f"took {time.perf_counter_ns()}"),
+    "a key from the data": keys_from_the_data,
+    "differences from the data": differences_from_the_data,
+    "a file left behind": file_left_behind,
+    "answers without noise": true_answers,
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_twin_runs_catch_planted_leaks(name: str, tmp_path: Path) -> None:
+    """The test of the test."""
+    one = everything(HOMES, "few", tmp_path / "one", LEAKS[name])
+    two = everything(REPLACED, "few", tmp_path / "two", LEAKS[name])
+    assert one != two
+    seen = {file for file in one.keys() | two.keys() if one.get(file) != two.get(file)}
+    # What is leaked is there to be seen, and not an error of the leaking alone.
+    assert not any(b"internal" in one[stream] + two[stream] for stream in ("stdout", "stderr"))
+    assert seen - {"stderr"} or name == "a value in an error"
+
+
+def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
+    spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
+    with load(spec_file) as tables:
+        query_of = spec_file.spec.queries[0]
+        contributed = contributions(tables.profiles(query_of), spec_file, query_of)
+        assert repr(tables) == "Tables(confidential)"
+        assert repr(contributed) == "Contributions(confidential)"
+        assert repr(Answered(contributed, np.array([4711]))) == "Answered(confidential)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY (SELECT 1) TO '/tmp/out.csv'",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "ATTACH '/tmp/other.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET temp_directory = '/tmp'",
+        "SELECT * FROM 'https://example.org/x.parquet'",
+    ],
+)
+def test_the_engine_is_locked(sql: str, tmp_path: Path) -> None:
+    spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
+    with Tables(spec_file) as tables, pytest.raises(DataError) as error:
+        tables.run(sql)
+    assert "example.org" not in str(error.value)

@@ -1,0 +1,189 @@
+"""Keys, notes and envelopes: published vectors first, then every way to be wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from release.errors import SpecError, StorageError
+from release.records.signing import (
+    Predicate,
+    PublicKey,
+    SignatureError,
+    Signer,
+    attest,
+    create_key,
+    open_note,
+    read_attestation,
+    read_key,
+    read_public_key,
+    sign_note,
+)
+
+# RFC 8032 §7.1, test 2.
+SEED = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
+PUBLIC = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
+SIGNATURE = (
+    "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+    "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+)
+NAME = "example.org/dp"
+ONE = Signer(Ed25519PrivateKey.from_private_bytes(SEED))
+TWO = Signer(Ed25519PrivateKey.from_private_bytes(SEED[::-1]))
+KEY, OTHER = ONE.public(NAME), TWO.public(NAME)
+
+# The example of the signed-note specification of the Go checksum database.
+GO_KEY = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
+GO_NOTE = (
+    "If you think cryptography is the answer to your problem,\n"
+    "then you don't know what your problem is.\n"
+    "\n"
+    "— PeterNeumann "
+    "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
+)
+
+
+def test_published_vectors() -> None:
+    assert KEY.raw.hex() == PUBLIC
+    assert ONE.sign(b"\x72").hex() == SIGNATURE
+    KEY.verify(bytes.fromhex(SIGNATURE), b"\x72")
+    go = PublicKey.of(GO_KEY)
+    assert str(go) == GO_KEY
+    assert open_note(GO_NOTE, (go,)).startswith("If you think")
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        (SIGNATURE, b"\x73"),
+        (SIGNATURE, b""),
+        ("00" + SIGNATURE[2:], b"\x72"),
+        (SIGNATURE[:-2], b"\x72"),
+        (SIGNATURE + "00", b"\x72"),
+        ("", b"\x72"),
+    ],
+)
+def test_a_wrong_signature_raises(signature: str, message: bytes) -> None:
+    with pytest.raises(SignatureError):
+        KEY.verify(bytes.fromhex(signature), message)
+    with pytest.raises(SignatureError):
+        OTHER.verify(bytes.fromhex(SIGNATURE), b"\x72")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "name",
+        "name+00000000+AA==",
+        GO_KEY.replace("c74f20a3", "c74f20a4"),
+        GO_KEY.replace("ARpc", "Ahpc"),
+        GO_KEY.replace("Peter", "Peter "),
+        GO_KEY[:-4],
+        GO_KEY + "AAAA",
+        GO_KEY + "=",
+    ],
+)
+def test_a_wrong_key_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SignatureError):
+        PublicKey.of(text)
+    (tmp_path / "key.pub").write_text(text)
+    with pytest.raises(SpecError, match=r"name\+hash\+key"):
+        read_public_key(str(tmp_path / "key.pub"))
+
+
+def test_a_public_key_is_read_from_its_text_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "key.pub").write_text(f"{KEY}\n")
+    assert read_public_key(str(KEY)) == read_public_key(str(tmp_path / "key.pub")) == KEY
+
+
+def test_a_private_key_is_written_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    old = os.umask(0)
+    try:
+        made = create_key(path)
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_key(path).public("n") == made.public("n")
+    assert repr(made) == "Signer(secret)"
+    before = path.read_bytes()
+    with pytest.raises(StorageError, match="cannot be written"):
+        create_key(path)
+    assert path.read_bytes() == before
+    path.chmod(0o640)
+    with pytest.raises(SpecError, match="chmod 600"):
+        read_key(path)
+
+
+def test_what_is_no_key_of_ours_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_key(path)
+    other = X25519PrivateKey.generate()
+    for data in (
+        b"",
+        b"no key",
+        other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    ):
+        path.write_bytes(data)
+        path.chmod(0o600)
+        with pytest.raises(SpecError, match="make one"):
+            read_key(path)
+
+
+def test_every_changed_byte_of_a_note_is_refused() -> None:
+    note = sign_note("origin\n3\nroot\n", ONE, NAME)
+    assert open_note(note, (OTHER, KEY)) == "origin\n3\nroot\n"
+    data = note.encode()
+    for place in range(len(data)):
+        for changed in (data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :], data[:place]):
+            try:
+                text = changed.decode()
+            except UnicodeDecodeError:
+                continue
+            with pytest.raises(SignatureError):
+                open_note(text, (KEY,))
+    for keys in ((), (OTHER,), (ONE.public("another.example/dp"),)):
+        with pytest.raises(SignatureError):
+            open_note(note, keys)
+
+
+SUMS = {"data/x.parquet": "0" * 64, "spec.yaml": "1" * 64}
+ABOUT = Predicate(release_id="r", scope="s", sequence=1, epsilon="1", delta="0")
+
+
+def test_an_envelope_is_what_dsse_and_in_toto_say() -> None:
+    """Signed over the length-prefixed encoding, written here from its words."""
+    data = attest(SUMS, ABOUT, ONE)
+    assert data == attest(dict(reversed(SUMS.items())), ABOUT, ONE)
+    plain = json.loads(data)
+    payload = base64.b64decode(plain["payload"])
+    encoded = b" ".join(
+        [b"DSSEv1", b"28", b"application/vnd.in-toto+json", str(len(payload)).encode(), payload]
+    )
+    KEY.verify(base64.b64decode(plain["signatures"][0]["sig"]), encoded)
+    statement = json.loads(payload)
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["subject"][0] == {"name": "data/x.parquet", "digest": {"sha256": "0" * 64}}
+    opened = read_attestation(data)
+    assert opened.verify((OTHER, KEY)) == KEY
+    assert {one.name: one.digest.sha256 for one in opened.statement.subject} == SUMS
+
+
+def test_every_changed_byte_of_an_envelope_is_refused() -> None:
+    data = attest(SUMS, ABOUT, ONE)
+    for place in range(len(data)):
+        for changed in (data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :], data[:place]):
+            with pytest.raises(SignatureError):
+                read_attestation(changed).verify((KEY,))
+    for keys in ((), (OTHER,)):
+        with pytest.raises(SignatureError):
+            read_attestation(data).verify(keys)

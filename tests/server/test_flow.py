@@ -1,0 +1,197 @@
+"""The Prefect flow: the same release, and nothing confidential in what Prefect keeps."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from release.pipeline import auditor_half
+from release.verification.verifier import verify
+from tests.conftest import PROJECT
+from tests.process.test_twin_run import STRUCTURAL
+from tests.small import MARKED as ROWS
+from tests.small import MARKS, UNSIGNED, Small, check_unmarked, joint, part, query, write_rows
+
+
+def run_flow(spec: Path, out: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """The flow as a process of its own, with an empty home and no Prefect server to talk to."""
+    return run_module("flows.release", str(spec), "--out", str(out), home=home)
+
+
+def run_module(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    settings = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,
+        env={**settings, "HOME": str(home)},
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path, prefect_home: Path) -> Path:
+    shutil.copytree(prefect_home, tmp_path / "home")
+    return tmp_path / "home"
+
+
+COUNTED = "SELECT place, count(*) AS answer FROM rows GROUP BY place"
+
+EVERY_KIND = [
+    query("mode"),
+    query("count", differences="structural"),
+    query("level"),
+    query("count", name="own") | {"kind": "sql", "sql": COUNTED},
+    joint("rows_here", "total", name="jointly"),
+    part("rows_here", "count"),
+    part("total", "level"),
+]
+
+
+def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table(
+    tmp_path: Path,
+) -> None:
+    """In an empty home, as on a machine where Prefect has not run yet."""
+    home = tmp_path / "home"
+    home.mkdir()
+    spec = Small(ROWS, EVERY_KIND).write(tmp_path)
+    done = run_flow(spec, tmp_path / "out", home)
+    assert done.returncode == 0, done.stderr
+    assert [done.stdout.count(f"{q['name']} (") for q in EVERY_KIND] == [3, 3, 3, 3, 3, 0, 0]
+    assert "small: verified" in done.stdout
+    assert "Traceback" not in done.stderr
+    public = tmp_path / "out" / "public" / "small"
+    assert verify(public, auditor_half(public), UNSIGNED).complete
+    assert pq.read_table(public / "data" / "the_mode.parquet").num_rows == 2
+    assert any(path.name == "prefect.db" for path in home.rglob("*") if path.is_file())
+    check_unmarked(home)
+    storage = home / ".prefect" / "storage"
+    assert not storage.exists() or not any(storage.iterdir())
+    shown = done.stdout + done.stderr
+    for mark in MARKS:
+        assert mark.decode() not in shown
+
+
+def test_the_flow_publishes_the_values_of_units(tmp_path: Path, home: Path) -> None:
+    own = query("mode", name="own", by=["unit"], differences="structural") | {"kind": "value"}
+    spec = Small(ROWS, [own]).plain()
+    spec["privacy"] |= {"neighbours": "attribute", "attribute": "kind"}
+    spec["keys"]["unit"] = [f"quagzil-{i}" for i in range(9)]
+    write_rows(tmp_path / "rows.parquet", ROWS)
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+    done = run_flow(tmp_path / "spec.yaml", tmp_path / "out", home)
+    assert done.returncode == 0, done.stderr
+    assert verify(tmp_path / "out" / "public" / "small", None, UNSIGNED).complete
+
+
+def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(tmp_path: Path, home: Path) -> None:
+    spec = Small(ROWS, [query("mode")]).write(tmp_path)
+    (tmp_path / "rows.parquet").write_bytes(b"quagzil")
+    done = run_flow(spec, tmp_path / "out", home)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: tables.rows.path: rows.parquet is not a readable Parquet file"
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+# What Prefect makes up by itself: identifiers, its clock (durations are times after 1970), and the
+# names of runs.
+OWN = re.compile(
+    r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
+    r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z)?"
+    r"|(?<=[a-z]-)[0-9a-f]{3}\b"
+    r"|(?<=_run_time\": )[0-9.e-]+"
+)
+
+
+def words(text: str) -> str:
+    """All words of a text without what is Prefect's own; it orders lists of resources by chance."""
+    return " ".join(sorted(re.split(r"[^\w.:-]+", OWN.sub("own", text))))
+
+
+def kept_by_prefect(home: Path) -> dict[str, list[str]]:
+    """Every row of every table of Prefect's database, and every other file of its home."""
+    database = home / ".prefect" / "prefect.db"
+    found: dict[str, list[str]] = {}
+    with closing(sqlite3.connect(database)) as opened:
+        (name,) = opened.execute("SELECT name FROM flow_run").fetchone()
+        tables = opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            if table.startswith("block_"):
+                continue  # its own catalogue of what it can be connected with
+            rows = opened.execute(f'SELECT * FROM "{table}"').fetchall()
+            found[table] = sorted(words(repr(row).replace(name, "own")) for row in rows)
+    for path in home.rglob("*"):
+        if path.is_file() and not path.name.startswith("prefect.db"):
+            # The cache of matplotlib lists the fonts of this machine.
+            content = "" if "matplotlib" in path.parts else path.read_text("utf-8")
+            found[str(path.relative_to(home))] = [words(content)]
+    return found
+
+
+NAMED = {"q4", "q9", "q11", "declared", "jointly", "rows_here", "commonest", "total"}
+ONE_OF_EACH = [one for one in STRUCTURAL if one["name"] in NAMED]
+
+
+def test_twin_runs_leave_prefect_the_same(tmp_path: Path, prefect_home: Path) -> None:
+    """Worst-case spec, one unit replaced: its database, its files and the screen are equal.
+
+    But for what Prefect makes up by itself. Draws are real: it is never told of them.
+    """
+    replaced = [
+        *ROWS[1:],
+        *({"unit": "quagzil-0", "place": "c", "day": None, "kind": 9, "wh": 7},) * 5,
+    ]
+    seen = []
+    for name, table in (("one", ROWS), ("two", replaced)):
+        here = tmp_path / "run"
+        shutil.copytree(prefect_home, here / "home")
+        # One of each kind: of which query there are several makes no difference to Prefect.
+        done = run_flow(Small(table, ONE_OF_EACH).write(here), here / "out", here / "home")
+        assert done.returncode == 0, done.stderr
+        here.rename(tmp_path / name)
+        seen.append(kept_by_prefect(tmp_path / name / "home") | {"screen": [done.stdout]})
+        assert done.stderr == ""
+    one, two = seen
+    assert len(one["task_run"]) > 5
+    assert len(one["events"]) > 20
+    for place in one.keys() | two.keys():
+        assert one[place] == two[place], place
+
+
+def test_releases_are_verified_by_a_flow(tmp_path: Path, home: Path) -> None:
+    out = str(tmp_path / "out")
+    done = run_flow(Small(ROWS, EVERY_KIND).write(tmp_path), tmp_path / "out", home)
+    assert done.returncode == 0, done.stderr
+    for asked, status, told in (
+        ((), 3, "verified as far as"),
+        (("--require", "none"), 0, "verified"),
+    ):
+        checked = run_module("flows.verify", out, *asked, home=home)
+        assert checked.returncode == status, checked.stderr
+        assert checked.stdout.startswith(f"small  {told}")
+        assert "quagzil" not in checked.stdout + checked.stderr
+    check_unmarked(home)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_the_search_for_marks_finds_one_anywhere(mark: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"\x00..." + mark[:-1])
+    check_unmarked(tmp_path)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"\x00..." + mark + b"...")
+    with pytest.raises(AssertionError, match="file"):
+        check_unmarked(tmp_path)

@@ -1,0 +1,503 @@
+"""Schedules on a real Prefect server on loopback: one that fires, is late, is killed, is spent.
+
+The server, the process that serves, the worker and every run are processes of their own. What
+Prefect believes is held against the ledger and the folders at the end.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release.budget.ledger import Abort, ScopeCap, create_ledger, read_ledger
+from release.operate.doctor import Level
+from release.operate.operations import Place, left_behind, settle
+from release.operate.prefect_drift import wrong_beliefs
+from release.records.signing import create_key
+from tests.conftest import PROJECT
+from tests.small import MARKED as ROWS
+from tests.small import Small, check_unmarked, query
+
+BIN = Path(sys.executable).parent
+
+
+@dataclass
+class Server:
+    """A Prefect server with a home of its own."""
+
+    api: str
+    home: Path
+    environment: dict[str, str]
+
+    def post(self, path: str, asked: dict[str, Any]) -> Any:
+        """Ask it."""
+        request = urllib.request.Request(
+            f"{self.api}/{path}", json.dumps(asked).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def runs(self, flow: str = "dp-release-scheduled") -> list[dict[str, Any]]:
+        """Its runs of a flow, oldest first."""
+        found = self.post(
+            "flow_runs/filter",
+            {"flows": {"name": {"any_": [flow]}}, "sort": "EXPECTED_START_TIME_ASC"},
+        )
+        return list(found)
+
+    def start(self, *command: str, **more: str) -> subprocess.Popen[bytes]:
+        """A process of this server's."""
+        name = Path(command[0]).name
+        with (self.home / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [str(BIN / command[0]), *command[1:]],
+                stdout=log,
+                stderr=log,
+                cwd=self.home,
+                env={**self.environment, **more},
+                start_new_session=True,
+            )
+
+    def run(self, *command: str, **more: str) -> str:
+        """A command to its end; what it printed."""
+        done = subprocess.run(
+            [str(BIN / command[0]), *command[1:]],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.home,
+            env={**self.environment, **more},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def wait_for(what: Callable[[], object], seconds: float, told: str) -> Any:
+    """Until it is so."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.5)
+    pytest.fail(f"{told}: not in {seconds} s")
+
+
+@contextmanager
+def stopping(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends with the block, and all that it has started."""
+    try:
+        yield process
+    finally:
+        for number in (signal.SIGINT, signal.SIGKILL):
+            if process.poll() is None:
+                os.killpg(process.pid, number)
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    continue
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def server_in(home: Path) -> Server:
+    """A server that is not started yet, on a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
+    api = f"http://127.0.0.1:{port}/api"
+    environment = kept | {
+        "HOME": str(home),
+        "PREFECT_HOME": str(home / ".prefect"),
+        "PREFECT_API_URL": api,
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_CLI_PROMPT": "false",
+        "PREFECT_API_SERVICES_LATE_RUNS_LOOP_SECONDS": "2",
+        "PREFECT_API_SERVICES_SCHEDULER_LOOP_SECONDS": "10",
+        "PREFECT_WORKER_QUERY_SECONDS": "2",
+        "PREFECT_RUNNER_POLL_FREQUENCY": "2",
+    }
+    return Server(api, home, environment)
+
+
+@contextmanager
+def running(server: Server, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The server, answering."""
+    words = ["server", "start", "--host", "127.0.0.1", "--port", server.api.split(":")[2][:-4]]
+
+    def healthy() -> bool:
+        try:
+            with urllib.request.urlopen(f"{server.api}/health", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    with stopping(server.start("prefect", *words, PREFECT_API_URL="", **more)) as process:
+        wait_for(healthy, 120, "the server")
+        yield process
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    found = server_in(tmp_path_factory.mktemp("prefect"))
+    with running(found):
+        yield found
+
+
+def place_in(folder: Path, affordable: int) -> Place:
+    """A template for any day, a key, and a ledger that can pay for some."""
+    small = Small(ROWS, [query("count", by=[]), query("mode", differences="structural", by=[])])
+    folder.mkdir(parents=True)
+    small.write(folder)
+    plain = small.plain()
+    plain["release"] |= {"id": "day-{period}", "period": "{period}"}
+    plain["queries"][0]["where"] = "DATE '{period}' > DATE '2000-01-01'"
+    plain["budget"] |= {"scope": f"scope-{affordable}"}
+    (folder / "nightly.yaml").write_text(yaml.safe_dump(plain, sort_keys=False), "utf-8")
+    signer = create_key(folder / "signing.key")
+    cap = ScopeCap(scope=f"scope-{affordable}", epsilon=str(2 * affordable), delta="0")
+    create_ledger(folder / "out" / "ledger", signer, "example.org/dp", (cap,), "2024-01-01")
+    return Place(folder / "out", folder / "signing.key")
+
+
+def days_ago(days: int) -> str:
+    return (datetime.now(tz=UTC).date() - timedelta(days=days)).isoformat()
+
+
+def serving(server: Server, place: Place, since: str, cron: str, **more: str) -> list[str]:
+    folder = place.out.parent
+    words = ["dp-release", "serve", str(folder / "nightly.yaml"), "--cron", cron]
+    words += ["--since", since, "--out", str(place.out), "--key", str(place.key)]
+    return [*words, *(word for name, value in more.items() for word in (f"--{name}", value))]
+
+
+def public(place: Place) -> list[str]:
+    folder = place.out / "public"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+@contextmanager
+def hook() -> Iterator[tuple[str, list[bytes]]]:
+    """Somebody who is to be notified: an address, and what came to it."""
+    came: list[bytes] = []
+
+    class Takes(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            """Remember it."""
+            came.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *given: object) -> None:
+            """Silence."""
+
+    listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Takes)
+    thread = threading.Thread(target=listener.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.server_address[1]}/", came
+    finally:
+        listener.shutdown()
+        listener.server_close()
+
+
+FAILS = """
+import sys
+import flows.scheduled as own
+def fails(*given):
+    raise ValueError("quagzil-17")
+setattr(own, sys.argv[1], fails)
+spec, out, key, since = sys.argv[2:]
+state = own.scheduled_flow(spec, out, since, key, return_state=True)
+print(state.name, state.message)
+"""
+
+
+def ends_of_foreign_exceptions(server: Server, place: Place) -> list[str]:
+    """What a run ends with where something of ours, or around it, breaks with a value in hand."""
+    words = [str(place.out.parent / "nightly.yaml"), str(place.out), str(place.key), days_ago(1)]
+    told = [
+        server.run("python", "-c", FAILS, where, *words)
+        for where in ("release_due", "release_period")
+    ]
+    return [one.splitlines()[-1] for one in told]
+
+
+def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
+    server: Server, tmp_path: Path
+) -> None:
+    """Five periods are due, and the scope can pay for three."""
+    place = place_in(tmp_path / "spent", affordable=3)
+    words = serving(server, place, days_ago(5), "* * * * *")
+    # Nobody would be told of what goes wrong, and nobody would notice: refused at once.
+    refused = server.start(*words, "--notify", "custom-webhook/nobody")
+    assert refused.wait(60) == 2
+    told = (server.home / "dp-release.log").read_text("utf-8").splitlines()
+    assert told[-1] == (
+        "error: --notify: the server has no block 'custom-webhook/nobody'; prefect block ls"
+    )
+    with stopping(server.start(*words)):
+        # While it waits for its minute: exceptions end as their kind alone.
+        foreign = ends_of_foreign_exceptions(server, place_in(tmp_path / "fails", affordable=9))
+        assert foreign == [
+            "Failed error: internal error (ValueError)",
+            "Failed 0 released, 1 refused: error: internal error (ValueError)",
+        ]
+        ended = wait_for(
+            lambda: [one for one in server.runs() if one["state_name"] == "BudgetSpent"],
+            150,
+            "the end of the budget",
+        )
+    (run,) = ended
+    assert run["state_type"] == "CANCELLED"
+    assert run["state"]["message"].startswith(
+        "3 released, 1 refused; its schedule is paused: error: budget.epsilon: scope 'scope-3'"
+    )
+    assert public(place) == [f"day-{days_ago(days)}" for days in (5, 4, 3)]
+    (deployment,) = server.post("deployments/filter", {"flows": {"name": {}}, "limit": 9})
+    assert deployment["paused"]
+    # Each period is a run of its own, with its period as a parameter, and nothing of the table.
+    runs = server.runs("dp-release-period")
+    ours = [one for one in runs if one["parameters"]["out"] == str(place.out)]
+    states = {one["name"]: one["state_name"] for one in ours}
+    assert states == {
+        **{days_ago(days): "Completed" for days in (5, 4, 3)},
+        days_ago(2): "Failed",
+    }
+    artifacts = server.post("artifacts/filter", {})
+    keys = {one["key"] for one in artifacts}
+    assert {f"{kind}-day-{days_ago(5)}" for kind in ("queries", "verdict", "report")} <= keys
+    (table,) = [one for one in artifacts if one["key"] == f"queries-day-{days_ago(5)}"]
+    by_query = {row["query"]: row["error"] for row in json.loads(table["data"])}
+    assert by_query["the_count"] == "in the auditor's half"
+    assert by_query["the_mode"].endswith("codes on average")
+    check_unmarked(server.home)
+    assert not [one for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT]
+
+
+def kill_run(identifier: str) -> None:
+    """Kill the process of a flow run, which a worker has put into a group of its own."""
+    killed = 0
+    for process in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"FLOW_RUN_ID={identifier}".encode() in process.read_bytes():
+                os.kill(int(process.parent.name), signal.SIGKILL)
+                killed += 1
+    assert killed
+
+
+def deployed(server: Server, place: Place) -> str:
+    """The deployment of ``deploy/prefect.yaml``, on a process work pool; its identifier."""
+    folder = place.out.parent
+    shutil.copy(PROJECT / "deploy" / "prefect.yaml", folder / "prefect.yaml")
+    server.run("prefect", "work-pool", "create", "dp-release", "--type", "process", "--overwrite")
+    done = subprocess.run(
+        [str(BIN / "prefect"), "--no-prompt", "deploy", "--all"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**server.environment, "DP_RELEASE_FOLDER": str(folder)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = server.post("deployments/filter", {"deployments": {"name": {"any_": ["nightly"]}}})
+    (one,) = [d for d in found if d["parameters"]["out"] == str(place.out)]
+    return str(one["id"])
+
+
+def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - one long story
+    server: Server, tmp_path: Path
+) -> None:
+    """On a worker: due before there was one, killed in mid-draw, caught up with, and orphaned."""
+    place = place_in(tmp_path / "worker", affordable=40)
+    mark = tmp_path / "die"
+    with ExitStack() as stack:
+        address, came = stack.enter_context(hook())
+        server.run(
+            "python", "-c",
+            "from prefect.blocks.notifications import CustomWebhookNotificationBlock as B; "
+            f"B(name='ops', url={address!r}, json_data={{'told': '{{{{body}}}}'}}).save('ops')",
+        )  # fmt: skip
+        identifier = deployed(server, place)
+        since = days_ago(2)
+        given = {"parameters": {"since": since, "notify": "custom-webhook/ops"}}
+        past = (datetime.now(tz=UTC) - timedelta(minutes=3)).isoformat()
+        scheduled = {"type": "SCHEDULED", "state_details": {"scheduled_time": past}}
+        path = f"deployments/{identifier}/create_flow_run"
+        first = server.post(path, {**given, "state": scheduled})["id"]
+
+        def state_of(run: str) -> str:
+            (found,) = server.post("flow_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
+            return str(found["state_name"])
+
+        # Nobody is there to run it.
+        wait_for(lambda: state_of(first) == "Late", 90, "late")
+        assert public(place) == []
+        # It is killed in mid-draw once there is a worker.
+        mark.touch()
+        killing = str(PROJECT / "tests" / "killing")
+        worker = stack.enter_context(
+            stopping(
+                server.start(
+                    "prefect", "worker", "start", "--pool", "dp-release", "--type", "process",
+                    DIE_IN_DRAW=str(mark), PYTHONPATH=killing,
+                )
+            )
+        )  # fmt: skip
+        wait_for(lambda: state_of(first) == "Crashed", 120, "crashed")
+        assert not mark.exists()
+        # Whoever watched the run has settled it: drawn, so not refunded, and nothing is left.
+        wait_for(lambda: left_behind(place.out) == (), 60, "settled")
+        entries = read_ledger(place.out / "ledger").entries
+        assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True]
+        told = wait_for(lambda: came, 30, "notified")
+        assert b"nightly.yaml: Crashed" in told[0]
+        # The next run waits as long as somebody else is at work in the scope. Nobody holds a lock
+        # then; it is at work all the same, and nobody calls it killed, however long it takes.
+        slot = {"slots": 1, "names": ["dp-release.scope-40"]}
+
+        def taken() -> bool:
+            with suppress(urllib.error.HTTPError):
+                server.post("v2/concurrency_limits/increment", {**slot, "mode": "concurrency"})
+                return True
+            return False
+
+        # The killed run's comes free when its lease ends.
+        wait_for(taken, 240, "the slot")
+        second = server.post(path, given)["id"]
+        wait_for(lambda: state_of(second) == "Running", 120, "running")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("release.operate.prefect_drift._RECENT", timedelta(0))
+            faults = [
+                one.told for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT
+            ]
+        # It catches up; the lost charge stays.
+        server.post("v2/concurrency_limits/decrement", slot)
+        wait_for(lambda: state_of(second) == "Completed", 120, "completed")
+        assert not [told for told in faults if told.startswith("run ")]
+        assert public(place) == [f"day-{days_ago(days)}" for days in (2, 1)]
+        assert read_ledger(place.out / "ledger").state.spent("scope-40").epsilon == 6
+        # One is cancelled from the dashboard in mid-draw: ended, settled, told.
+        mark.write_text("wait")
+        given["parameters"]["since"] = days_ago(3)
+        cancelled = server.post(path, given)["id"]
+        wait_for(lambda: not mark.exists(), 120, "drawing")
+        cancelling = {"state": {"type": "CANCELLING", "name": "Cancelling"}}
+        server.post(f"flow_runs/{cancelled}/set_state", cancelling)
+        wait_for(lambda: state_of(cancelled) == "Cancelled", 120, "cancelled")
+        wait_for(lambda: left_behind(place.out) == (), 60, "settled")
+        entries = read_ledger(place.out / "ledger").entries
+        assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True]
+        wait_for(lambda: len(came) == 2, 30, "notified")
+        assert b"nightly.yaml: Cancelling" in came[1]
+        # Worker and run are killed together: nobody tells Prefect, which believes on.
+        mark.write_text("wait")
+        third = server.post(path, given)["id"]
+        wait_for(lambda: not mark.exists(), 120, "drawing")
+        assert not [one for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT]
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+        kill_run(third)
+    assert state_of(third) == "Running"
+    beliefs = [one.told for one in wrong_beliefs(place, server.api)]
+    assert len([told for told in beliefs if "no process is at work: it was killed" in told]) == 2
+    # The ledger and the folders alone tell the truth, and are put right by them alone.
+    (left,) = left_behind(place.out)
+    assert left == f"day-{days_ago(3)}"
+    assert settle(place, left) == "given up"
+    entries = read_ledger(place.out / "ledger").entries
+    assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True, True]
+    # Records that are lost, of a release that is there.
+    for one in server.runs("dp-release-period"):
+        if one["name"] == days_ago(2):
+            request = urllib.request.Request(f"{server.api}/flow_runs/{one['id']}", method="DELETE")
+            urllib.request.urlopen(request, timeout=30).close()
+    beliefs = [one.told for one in wrong_beliefs(place, server.api)]
+    assert any(f"day-{days_ago(2)} is public; there is no record" in told for told in beliefs)
+
+
+def unit_environment(unit: str) -> dict[str, str]:
+    """What a unit of ours tells Prefect, but for where its home is."""
+    text = (PROJECT / "deploy" / unit).read_text("utf-8")
+    words = " ".join(re.findall(r"^Environment=(.*)$", text, re.MULTILINE)).split()
+    found = dict(word.split("=", 1) for word in words)
+    return {name: value for name, value in found.items() if name != "PREFECT_HOME"}
+
+
+RUN_IT = """
+import sys
+from flows.scheduled import scheduled_flow
+spec, out, key, since = sys.argv[1:]
+state = scheduled_flow(spec, out, since, key, return_state=True)
+print(state.name, state.message)
+"""
+
+
+def test_one_run_in_a_scope_whatever_the_spec_and_the_server(tmp_path: Path) -> None:
+    """The second spec waits for the first; after a kill of it and of the server its slot is free.
+
+    The server keeps leases as the unit that we ship tells it to.
+    """
+    home = tmp_path / "home"
+    home.mkdir()
+    server = server_in(home)
+    places = [place_in(tmp_path / name, affordable=9) for name in ("one", "two")]
+    mark = tmp_path / "die"
+    told = unit_environment("prefect-server.service")
+
+    def begin(place: Place, **more: str) -> subprocess.Popen[bytes]:
+        words = [str(place.out.parent / "nightly.yaml"), str(place.out), str(place.key)]
+        return server.start("python", "-c", RUN_IT, *words, days_ago(1), **more)
+
+    def slots() -> int:
+        limit = server.post("v2/concurrency_limits/filter", {})
+        return sum(int(one["active_slots"]) for one in limit)
+
+    with ExitStack() as stack:
+        first_server = stack.enter_context(running(server, **told))
+        mark.write_text("wait")
+        killing = str(PROJECT / "tests" / "killing")
+        first = stack.enter_context(
+            stopping(begin(places[0], DIE_IN_DRAW=str(mark), PYTHONPATH=killing))
+        )
+        wait_for(lambda: not mark.exists(), 120, "drawing")
+        second = stack.enter_context(stopping(begin(places[1])))
+        wait_for(lambda: len(server.runs()) == 2, 60, "the second run")
+        time.sleep(5)
+        assert second.poll() is None
+        assert read_ledger(places[1].out / "ledger").state.spent("scope-9").epsilon == 0
+        assert slots() == 1
+        for process in (second, first, first_server):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    with running(server, **told):
+        # The slot is still taken: nobody has given it back.
+        assert slots() == 1
+        with stopping(begin(places[1])) as third:
+            wait_for(lambda: third.poll() is not None, 240, "the third run")
+    assert public(places[1]) == [f"day-{days_ago(1)}"]
+    assert "Completed 1 released, 0 refused" in (server.home / "python.log").read_text("utf-8")
+    assert left_behind(places[0].out) == (f"day-{days_ago(1)}",)

@@ -1,0 +1,180 @@
+"""Contracts of tables: rows clamped, dropped or refused, and the curator's summary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release.cli.main import main
+from release.errors import DataError, SpecError
+from release.pipeline import answer, load
+from release.queries.read import read_spec
+from tests.conftest import PROJECT
+from tests.small import Row, Small, query
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "unit": {"type": "string", "pattern": "u[0-9]+"},
+    "place": {"type": "string", "allowed": ["a", "b"]},
+    "day": {"type": "integer", "minimum": 1, "maximum": 2, "nullable": True},
+    "wh": {"type": "integer", "minimum": 0, "maximum": 10},
+}
+
+ROWS: list[Row] = [
+    {"unit": "u1", "place": "a", "day": 1, "kind": 0, "wh": 4},
+    {"unit": "u1", "place": "a", "day": 1, "kind": 0, "wh": 4},
+    {"unit": "u2", "place": "a", "day": None, "kind": 0, "wh": 40},
+    {"unit": "u3", "place": "b", "day": 9, "kind": 0, "wh": 5},
+    {"unit": "u4", "place": "c", "day": 2, "kind": 0, "wh": 5},
+    {"unit": "w5", "place": "a", "day": 2, "kind": 0, "wh": 5},
+    {"unit": "u6", "place": "b", "day": 2, "kind": 0, "wh": None},
+    {"unit": "u7", "place": "b", "day": 2, "kind": 0, "wh": -7},
+]
+
+QUERIES = [
+    query("count", by=[]),
+    query(
+        "level",
+        measure="sum",
+        by=["place"],
+        clamp=[-100, 100],
+        domain={"levels": {"low": -100, "high": 100, "count": 200}},
+        mechanism="modular",
+    ),
+]
+
+
+def written(
+    folder: Path, changes: dict[str, dict[str, Any]], source: str = "empirical", **spec: Any
+) -> Path:
+    columns = {
+        name: {"meaning": "x", "measure": "none", "nullable": False, **rule}
+        for name, rule in COLUMNS.items()
+    }
+    for name, change in changes.items():
+        columns[name] |= change
+    contract = {
+        "contract": "dp-release/table/v1",
+        "table": "rows",
+        "description": "x",
+        "unit": "unit",
+        "unique": ["unit", "day"],
+        "columns": columns,
+    }
+    (folder / "rows.contract.yaml").write_text(yaml.safe_dump(contract))
+    queries = [{**q, "differences": source} for q in QUERIES]
+    path = Small(ROWS, queries, **spec).write(folder)
+    plain = yaml.safe_load(path.read_text())
+    plain["tables"]["rows"]["contract"] = "rows.contract.yaml"
+    path.write_text(yaml.safe_dump(plain))
+    return path
+
+
+def answers(path: Path) -> list[list[int]]:
+    spec_file = read_spec(path)
+    with load(spec_file) as tables:
+        return [one.codes.tolist() for one in answer(tables, spec_file)]
+
+
+def test_rows_that_break_the_contract_are_left_out(tmp_path: Path) -> None:
+    """Of the eight only the two of u1 keep every rule."""
+    assert answers(written(tmp_path, {})) == [[2], [108, 100]]
+
+
+def test_values_are_clamped_where_the_contract_says_so(tmp_path: Path) -> None:
+    """u2 counts 10, u3 5 on a day that is put right, u7 0; what is no bound still drops a row."""
+    clamp = {"on_violation": "clamp"}
+    assert answers(written(tmp_path, {"wh": clamp, "day": clamp})) == [[5], [118, 105]]
+
+
+def test_a_missing_value_may_be_allowed(tmp_path: Path) -> None:
+    nullable = {"on_violation": "clamp", "nullable": True}
+    found = answers(written(tmp_path, {"wh": nullable, "day": {"on_violation": "clamp"}}))
+    assert found == [[5], [118, 105]]
+
+
+def test_refusing_is_for_instance_specific_tables(tmp_path: Path) -> None:
+    refuse = {"wh": {"on_violation": "refuse"}}
+    with pytest.raises(DataError, match=r"tables\.rows\.contract: values of 'wh'") as caught:
+        answers(written(tmp_path, refuse))
+    assert "40" not in str(caught.value)
+    with pytest.raises(SpecError, match="would tell of the table"):
+        read_spec(written(tmp_path, refuse, "structural"))
+
+
+def test_fixed_columns_are_left_to_the_keys(tmp_path: Path) -> None:
+    everywhere = {"place": {"allowed": ["nowhere"]}}
+    assert answers(written(tmp_path, everywhere)) == [[0], [100, 100]]
+    assert answers(written(tmp_path, everywhere, fixed=["place"])) == [[3], [108, 100]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"wh": {"type": "string"}}, "minimum and maximum are integers"),
+        ({"wh": {"minimum": "2024-01-01"}}, "minimum and maximum are integers"),
+        ({"day": {"type": "date", "minimum": "2024-13-01", "maximum": None}}, "month"),
+        ({"place": {"on_violation": "clamp"}}, "nothing to clamp to"),
+        ({"unit": {"pattern": "("}}, "no regular expression"),
+        ({"wh": {"pattern": "x"}}, "a pattern is for strings"),
+        ({"wh": {"on_violation": "guess"}}, "'clamp', 'drop' or 'refuse'"),
+        ({"wh": {"minium": 3}}, "Extra inputs"),
+        ({"place": {"type": "integer", "allowed": None}}, "declared is string"),
+    ],
+)
+def test_a_contract_that_cannot_be_meant_is_refused(
+    changes: dict[str, dict[str, Any]], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError, match=says) as caught:
+        read_spec(written(tmp_path, changes))
+    assert str(caught.value).startswith("tables.rows.contract: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_contract(tmp_path: Path) -> None:
+    path = written(tmp_path, {})
+    (tmp_path / "rows.contract.yaml").unlink()
+    with pytest.raises(SpecError, match="cannot be read as YAML"):
+        read_spec(path)
+
+
+def test_the_curators_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts of what is broken, by rule; nothing is written."""
+    path = written(tmp_path, {})
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(SystemExit) as left:
+        main(["check", str(path), "--json"])
+    assert left.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["confidential"] is True
+    (table,) = found["tables"]
+    assert (table["rows"], table["units"], table["repeated"]) == (8, 7, 1)
+    faults = {(f["column"], f["rule"]): f["rows"] for f in table["faults"]}
+    assert faults == {
+        ("unit", "pattern"): 1,
+        ("place", "allowed"): 1,
+        ("day", "missing"): 1,
+        ("day", "maximum"): 1,
+        ("wh", "missing"): 1,
+        ("wh", "nullable"): 1,
+        ("wh", "minimum"): 1,
+        ("wh", "maximum"): 1,
+    }
+    assert sorted(tmp_path.iterdir()) == before
+    with pytest.raises(SystemExit):
+        main(["check", str(path)])
+    printed = capsys.readouterr().out
+    assert printed.startswith("confidential: for the curator only")
+    assert "wh: 1 rows have no value and need one" in printed
+
+
+def test_the_sample_tables_keep_their_contracts(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("ami", "persons"):
+        with pytest.raises(SystemExit):
+            main(["check", str(PROJECT / "data" / f"{name}.yaml"), "--json"])
+        (table,) = json.loads(capsys.readouterr().out)["tables"]
+        assert table["repeated"] == 0
+        assert {fault["rule"] for fault in table["faults"]} <= {"missing"}

@@ -1,0 +1,173 @@
+"""The rooms of the package: what imports what, how full they are, and that names do not collide.
+
+Rooms are listed from the ground up. A module imports from its own room and from those below, also
+inside functions; type annotations are imports too. ``flows`` stands above all of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import release
+from tests.conftest import PROJECT
+
+ROOMS = (
+    "errors",
+    "version",
+    "exact",
+    "records",
+    "spec",
+    "tables",
+    "queries",
+    "budget",
+    "noise",
+    "bundle",
+    "verification",
+    "planning",
+    "analysis",
+    "pipeline",
+    "operate",
+    "research",
+    "cli",
+    "__main__",
+)
+MOST_MODULES = 16
+
+
+def name_of(path: Path) -> str:
+    parts = list(path.relative_to(PROJECT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {
+    name_of(path): path
+    for package in ("release", "flows")
+    for path in sorted((PROJECT / package).rglob("*.py"))
+}
+
+
+def floor(module: str) -> int:
+    package, _, rest = module.partition(".")
+    if package == "flows":
+        return len(ROOMS)
+    # The package itself holds the verbs, which reach into every room.
+    return ROOMS.index(rest.split(".")[0]) if rest else len(ROOMS)
+
+
+def imports(module: str) -> Iterator[str]:
+    """All modules of ours that a module imports, wherever in it the import stands."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def ours(module: str) -> set[str]:
+    return {name for name in imports(module) if name.split(".")[0] in {"release", "flows"}}
+
+
+GRAPH = {module: ours(module) for module in MODULES}
+
+
+def test_every_import_of_ours_is_there() -> None:
+    assert {name for names in GRAPH.values() for name in names} <= set(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_downwards(module: str) -> None:
+    above = {name for name in GRAPH[module] if floor(name) > floor(module)}
+    assert not above
+    # Nothing of the product imports the papers' figures.
+    if not module.startswith("release.research"):
+        assert not {name for name in GRAPH[module] if name.startswith("release.research")}
+
+
+def reached_from(module: str) -> set[str]:
+    found: set[str] = set()
+    waiting = list(GRAPH[module])
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += GRAPH[name]
+    return found
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    assert [module for module in MODULES if module in reached_from(module)] == []
+
+
+def test_no_folder_is_too_full_to_see_its_plan() -> None:
+    fullness = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
+    assert max(fullness.values()) <= MOST_MODULES
+
+
+def test_a_check_of_the_checks() -> None:
+    """The search finds an import inside a function, and a cycle of two."""
+    assert "release.planning.plan" in GRAPH["release.cli.plan"]
+    assert "release.planning.plan" in reached_from("release.cli.main")
+    assert floor("release.exact.pmf") < floor("release.queries.engines.spark") < floor("flows.x")
+
+
+VERBS = ("run", "verify", "plan", "read_spec", "design", "estimate", "open")
+
+
+def test_no_room_has_the_name_of_a_verb(tmp_path: Path) -> None:
+    """Importing a module ``release.verify`` would put it in the place of the function."""
+    for module in MODULES:
+        if not module.endswith("__main__") and not module.startswith("flows"):
+            importlib.import_module(module)
+    assert set(VERBS) < set(dir(release))
+    assert release.__version__
+    public = tmp_path / "out" / "public" / "census-2024"
+    spec = PROJECT / "data" / "persons.yaml"
+    for turn in ("first", "second"):
+        out = tmp_path / turn
+        assert release.read_spec(str(spec)).spec.release.id == "census-2024"
+        made = release.design(24, "cyclic", sensitivity=[1], epsilon=1, loss="squared")
+        assert made.is_within()
+        assert len(release.plan(spec).queries) == 3
+        public = release.run(str(spec), out).public
+        assert release.verify(public, require="none").complete
+        assert len(release.estimate(public, "minors_by_tract").cells) == 24
+        assert list(release.open(public)) == [
+            "persons_by_tract_and_sex",
+            "minors_by_tract",
+            "commonest_commute",
+        ]
+
+
+MENTION = re.compile(r"[\w./-]*\w\.md\b")
+
+
+def test_documents_that_are_mentioned_are_in_the_repository() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],  # noqa: S607 - git's own
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    known = {Path(name).name for name in listed if name.endswith(".md")}
+    absent = []
+    for name in listed:
+        path = PROJECT / name
+        if path.suffix not in {".py", ".md", ".toml", ".yaml", ".yml", ".html", ".json"}:
+            continue
+        if not path.is_file() or name.startswith("tests/formats/"):
+            continue
+        for mention in MENTION.findall(path.read_text("utf-8")):
+            if Path(mention).name not in known:
+                absent.append((name, mention))
+    assert absent == []
