@@ -1,4 +1,4 @@
-"""Finding differences: ours beside one query per neighbour, on the sample readings.
+"""Finding differences: ours beside one query per neighbor, on the sample readings.
 
 The rival re-runs the aggregation in DuckDB without one home, for a sample of the homes, and the
 time for all 1,416 removals is extrapolated; a replacement would cost 1,416 times that again.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from release.pipeline import answer, find_differences, load
+from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec
 
 PROJECT = Path(__file__).parent.parent
@@ -26,7 +26,7 @@ def ours() -> float:
     with load(spec_file) as tables:
         start = time.perf_counter()
         answered = answer(tables, spec_file)
-    find_differences(answered, spec_file)
+    find_sensitivity(answered, spec_file)
     return time.perf_counter() - start
 
 

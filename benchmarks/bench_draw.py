@@ -12,7 +12,7 @@ from timing import median_seconds
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.exact.sampling import add_noise
 from release.noise.solve import design
 
@@ -22,12 +22,12 @@ COUNT, SIZE, REPETITIONS = 1_000_000, 101, 5
 def main() -> None:
     """Print the figures."""
     answers = np.arange(COUNT, dtype=np.int64) % SIZE
-    differences = Differences.of(Group((SIZE,)), [(1,)])
+    sensitivity = Sensitivity.of(Group((SIZE,)), [(1,)])
     ours = {}
     for definition, delta in (("pure", "0"), ("approximate", "0.000000000001")):
         guarantee = Guarantee(Definition(definition), Fraction(1), Fraction(delta))
         loss = named_loss(LossName.SQUARED, Topology.CYCLIC, SIZE)
-        law = design(differences, guarantee, loss).law
+        law = design(sensitivity, guarantee, loss).law
         ours[law.bits] = median_seconds(lambda law=law: add_noise(answers, law), REPETITIONS)  # type: ignore[misc] # a default binds the loop variable
         print(
             f"{COUNT:,} answers, {SIZE} outcomes, a law of {law.bits} bits: {ours[law.bits]:.3f} s"

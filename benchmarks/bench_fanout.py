@@ -16,7 +16,7 @@ from functools import partial
 
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.processes import FanOut, InTurn, Refused, processes, threads
 from release.noise.select import Asked, Chosen
 from release.noise.solve import GAP
@@ -33,7 +33,7 @@ def problems(count: int, delta: Fraction) -> list[Problem]:
         domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
         asked = Asked(
             domain,
-            Differences.on_line(size, [1, -1]),
+            Sensitivity.on_line(size, [1, -1]),
             Guarantee(definition, epsilon, delta),
             named_loss(loss, domain.topology, size),
             loss,

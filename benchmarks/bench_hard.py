@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.solve import design
 
 ERROR_RATE, SQUARED = LossName.ERROR_RATE, LossName.SQUARED
@@ -32,11 +32,11 @@ def main() -> None:
     """Print the table."""
     print("probabilistic, limit 60 s; one run each")
     for name, size, shifts, epsilon, delta, open_gap in CASES:
-        differences = Differences.of(Group((size,)), ((s,) for s in shifts))
+        sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts))
         guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(epsilon), Fraction(delta))
         loss = named_loss(name, Topology.CYCLIC, size)
         start = time.perf_counter()
-        made = design(differences, guarantee, loss, time_limit=60.0)
+        made = design(sensitivity, guarantee, loss, time_limit=60.0)
         seconds = time.perf_counter() - start
         absolute = name is ERROR_RATE
         gap = made.gap if absolute else made.gap / made.objective

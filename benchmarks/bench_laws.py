@@ -16,7 +16,7 @@ from pathlib import Path
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.research.verbatim import Indicators, solve_verbatim
@@ -59,13 +59,13 @@ def main() -> None:
 def row(
     loss: LossName, epsilon: str, delta: str, size: int, limit: float
 ) -> list[tuple[str, str, str]]:
-    """Measure and print one line; program, seconds and whether it was proved."""
-    differences = Differences.of(Group((size,)), [(1,), (2,), (3,)])
+    """Statistic and print one line; program, seconds and whether it was proved."""
+    sensitivity = Sensitivity.of(Group((size,)), [(1,), (2,), (3,)])
     guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(epsilon), Fraction(delta))
     costs = named_loss(loss, Topology.CYCLIC, size)
 
     def ours() -> bool:
-        made = design(differences, guarantee, costs, time_limit=limit)
+        made = design(sensitivity, guarantee, costs, time_limit=limit)
         return made.is_within()
 
     seconds, proved = timed(ours)
@@ -76,7 +76,7 @@ def row(
         if size > VERBATIM_UP_TO:
             cells.append("-")
             continue
-        problem = Problem.of(differences, guarantee, costs)
+        problem = Problem.of(sensitivity, guarantee, costs)
 
         def rival(solver: str = solver, problem: Problem = problem) -> bool:
             found = solve_verbatim(problem, Indicators.PER_DIFFERENCE, limit, solver)

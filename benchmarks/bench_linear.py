@@ -18,7 +18,7 @@ from scipy.sparse import coo_matrix
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.solve import design
 
 CASES = [
@@ -33,12 +33,12 @@ CASES = [
 ]
 
 
-def rival(differences: Differences, epsilon: Fraction, delta: Fraction, costs: np.ndarray) -> float:
+def rival(sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction, costs: np.ndarray) -> float:
     """The same program, unscaled and whole, through scipy; the loss."""
-    size, moves = differences.group.size, len(differences.shifts)
+    size, moves = sensitivity.group.size, len(sensitivity.shifts)
     slack = moves * size if delta else 0
     tails = np.arange(moves * size)
-    heads = np.concatenate([differences.group.moved(s) for s in differences.shifts])
+    heads = np.concatenate([sensitivity.group.moved(s) for s in sensitivity.shifts])
     ratio = float(exp_bounds(epsilon)[0])
     parts = [(tails, tails % size, 1.0), (tails, heads, -ratio)]
     rows, limits = moves * size, [np.zeros(moves * size)]
@@ -62,15 +62,15 @@ def rival(differences: Differences, epsilon: Fraction, delta: Fraction, costs: n
 def measure(number: int, ours: bool) -> tuple[float, float, float, float]:
     """Seconds, MiB, loss and relative gap of one case."""
     _, size, shifts, definition, epsilon, delta, loss_name, _ = CASES[number]
-    differences = Differences.of(Group((size,)), ((s,) for s in shifts))
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts))
     guarantee = Guarantee(Definition(definition), Fraction(epsilon), Fraction(delta))
     loss = named_loss(LossName(loss_name), Topology.CYCLIC, size)
     start = time.perf_counter()
     if ours:
-        made = design(differences, guarantee, loss)
+        made = design(sensitivity, guarantee, loss)
         objective, gap = float(made.objective), float(made.gap / made.objective)
     else:
-        objective = rival(differences, guarantee.epsilon, guarantee.delta, loss.typical())
+        objective = rival(sensitivity, guarantee.epsilon, guarantee.delta, loss.typical())
         gap = float("nan")
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -12,7 +12,7 @@ from timing import median_seconds
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.solvers import program
 from release.noise.solvers.linear import assemble
 from release.noise.solvers.problem import Problem
@@ -40,10 +40,10 @@ def main() -> None:
 
 def made(size: int) -> program.Program:
     """The program of one law."""
-    differences = Differences.of(Group((size,)), [(1,), (2,), (3,)])
+    sensitivity = Sensitivity.of(Group((size,)), [(1,), (2,), (3,)])
     guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 100))
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, size)
-    return assemble(Window.all_of(Problem.of(differences, guarantee, loss)), guarantee.delta)
+    return assemble(Window.all_of(Problem.of(sensitivity, guarantee, loss)), guarantee.delta)
 
 
 if __name__ == "__main__":

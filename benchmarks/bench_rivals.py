@@ -69,14 +69,14 @@ def best(size: int, loss_name: str = "squared") -> Channel:
     """Our mechanism of a count 0..size-1, as a release takes it."""
     from release.exact.domain import AnswerDomain, Topology
     from release.exact.losses import LossName, named_loss
-    from release.exact.privacy import Definition, Differences, Guarantee
+    from release.exact.privacy import Definition, Guarantee, Sensitivity
     from release.noise.select import Asked, ChosenChannel, choose
 
     name = LossName(loss_name)
     made = choose(
         Asked(
             AnswerDomain(Topology.ORDERED, tuple(range(size))),
-            Differences.on_line(size, [1]),
+            Sensitivity.on_line(size, [1]),
             Guarantee(Definition.PURE, Fraction(1), Fraction(0)),
             named_loss(name, Topology.ORDERED, size),
             name,
@@ -141,12 +141,12 @@ def our_release(size: int) -> dict[str, Prepare]:
 
 
 def _spec(size: int, cells: int) -> dict[str, object]:
-    about = dict.fromkeys(("title", "curator", "contact", "purpose", "period", "licence"), "x")
+    about = dict.fromkeys(("title", "curator", "contact", "purpose", "period", "license"), "x")
     return {
         "spec": "dp-release/spec/v1",
         "release": {"id": "t", **about},
         "tables": {"t": {"path": "t.parquet", "columns": {"unit": "integer", "g": "integer"}}},
-        "privacy": {"unit": "unit", "neighbours": "add_remove", "max_rows_per_unit": 1},
+        "privacy": {"unit": "unit", "neighbors": "add_remove", "max_rows_per_unit": 1},
         "budget": {"scope": "bench", "epsilon": "1", "delta": "0"},
         "keys": {"g": {"range": [0, cells - 1]}},
         "queries": [
@@ -156,7 +156,7 @@ def _spec(size: int, cells: int) -> dict[str, object]:
                 "table": "t",
                 "by": ["g"],
                 "domain": {"ordered": {"min": 0, "max": size - 1}},
-                "differences": "structural",
+                "sensitivity": "global",
                 "guarantee": {"definition": "pure", "epsilon": "1"},
                 "loss": "squared",
             }
@@ -168,16 +168,16 @@ def our_selection(lead: int | None) -> dict[str, Callable[[int], Codes]]:
     """The commonest category: by its law, or as the largest of published counts."""
     from release.exact.domain import Group, Topology
     from release.exact.losses import LossName, named_loss
-    from release.exact.privacy import Definition, Differences, Guarantee
+    from release.exact.privacy import Definition, Guarantee, Sensitivity
     from release.exact.sampling import draw_answers, draw_noise
     from release.noise.solve import design
 
     group = Group((HOURS,))
-    anywhere = Differences.everything(group)
-    differences = Differences.of(group, [(1,)]) if lead is None else anywhere
+    anywhere = Sensitivity.everything(group)
+    sensitivity = Sensitivity.of(group, [(1,)]) if lead is None else anywhere
     promised = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     loss = named_loss(LossName.ERROR_RATE, Topology.CYCLIC, HOURS)
-    law: Law = design(differences, promised, loss).law
+    law: Law = design(sensitivity, promised, loss).law
     found: dict[str, Callable[[int], Codes]] = {
         "best for error rate": lambda count: draw_noise(law, count)
     }
@@ -500,7 +500,7 @@ def is_installed(key: str, python: str) -> bool:
 def print_errors(present: dict[str, str]) -> None:
     """Errors of a bounded count; ratios to ours for the same loss, from the same run."""
     for size in SIZES:
-        print(f"\ncount 0..{size - 1}, pure ε = 1, neighbours ±1, uniform prior")
+        print(f"\ncount 0..{size - 1}, pure ε = 1, neighbors ±1, uniform prior")
         print(f"  {'':54} {'squared':>18} {'absolute':>18} {'exact':>18}    bias  ratios")
         least: list[float] = []
         for key, python in present.items():
@@ -536,7 +536,7 @@ def print_error(title: str, row: Row, least: list[float]) -> None:
 
 def print_selections(present: dict[str, str]) -> None:
     """Error rates of the commonest of 24 categories."""
-    cases: dict[int, str] = {-1: "an hour of 24, known up to one hour by neighbours, scores -d"}
+    cases: dict[int, str] = {-1: "an hour of 24, known up to one hour by neighbors, scores -d"}
     cases |= {lead: f"commonest of 24, 100 rows each, the first {lead} more" for lead in LEADS}
     for lead, told in cases.items():
         print(f"\n{told}: error rate, ε = 1, {SELECTIONS:,} draws each")

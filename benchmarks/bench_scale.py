@@ -3,7 +3,7 @@
 Persons are made to the shape of a census: one row each, 14,000 areas of very different size, eight
 categories, shuffled. Meters have many rows each. Each run is a process of its own on a Parquet file
 written before; the time is from opening the tables to the last difference. Beside it stands one
-query for each neighbour, extrapolated from a sample of the removals.
+query for each neighbor, extrapolated from a sample of the removals.
 
 ``--full`` adds 100 million meter rows under a memory limit of 2 GB, and sizes from 1 million on;
 ``--csv FILE`` keeps the figures, from which docs/pictures.py draws.
@@ -44,14 +44,14 @@ FROM range({rows}) t(i)
 def spec(table: str, unit: str, columns: list[str], rows_per_unit: int) -> dict[str, object]:
     """A spec without queries."""
     types = {column: "integer" if column in ("hour", "wh") else "string" for column in columns}
-    about = dict.fromkeys(("title", "curator", "contact", "purpose", "period", "licence"), "x")
+    about = dict.fromkeys(("title", "curator", "contact", "purpose", "period", "license"), "x")
     return {
         "spec": "dp-release/spec/v1",
         "release": {"id": table, **about},
         "tables": {table: {"path": f"{table}.parquet", "columns": types}},
         "privacy": {
             "unit": unit,
-            "neighbours": "replace_one",
+            "neighbors": "replace_one",
             "max_rows_per_unit": rows_per_unit,
             "fixed": ["circuit"] if table == "meters" else [],
         },
@@ -63,7 +63,7 @@ def query(name: str, kind: str, table: str, by: str, domain: object, **more: obj
     """One query with empirical differences."""
     guarantee = {"definition": "pure", "epsilon": "1"}
     shared = {"table": table, "by": [by], "domain": domain, "guarantee": guarantee}
-    return {"name": name, "kind": kind, **shared, "differences": "empirical", **more}
+    return {"name": name, "kind": kind, **shared, "sensitivity": "empirical", **more}
 
 
 def write_persons(folder: Path, rows: int) -> Path:
@@ -114,7 +114,7 @@ def _written(folder: Path, plain: dict[str, object]) -> Path:
 
 def measure(path: Path, limit: str | None) -> tuple[float, float, list[int]]:
     """Seconds, peak MiB and the number of differences of each query."""
-    from release.pipeline import answer, find_differences, load
+    from release.pipeline import answer, find_sensitivity, load
     from release.queries.read import read_spec
     from release.tables.duckdb import Engine
 
@@ -122,7 +122,7 @@ def measure(path: Path, limit: str | None) -> tuple[float, float, list[int]]:
     start = time.perf_counter()
     with load(spec_file, Engine(limit, 2)) as tables:
         answered = answer(tables, spec_file)
-    found = find_differences(answered, spec_file)
+    found = find_sensitivity(answered, spec_file)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return seconds, peak, [len(one.shifts) for one in found]

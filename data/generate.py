@@ -209,7 +209,7 @@ class Draws:
         return np.asarray(radius * np.cos(2.0 * math.pi * self.uniform(*shape)))
 
     def remembering(self, memory: float, *shape: int) -> Floats:
-        """Return standard normal numbers, neighbours in the last axis correlated by `memory`."""
+        """Return standard normal numbers, neighbors in the last axis correlated by `memory`."""
         steps = self.normal(*shape)
         for k in range(1, shape[-1]):
             fresh = math.sqrt(1.0 - memory**2) * steps[..., k]

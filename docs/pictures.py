@@ -2,7 +2,7 @@
 
 ``docs/release.png``: runs the sample release and shows its published answers beside the true ones,
 which may be shown because the sample homes are invented, and the public law of one answer beside
-that of its neighbour.
+that of its neighbor.
 
 ``docs/laws.png`` and ``docs/scale.png``: the figures of ``benchmarks/bench_laws.py --full`` and
 ``bench_scale.py --full``, kept in ``docs/*.csv``.
@@ -35,7 +35,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         public = run_release(spec, Path(folder)).public
         table = pq.read_table(public / "data" / "heavy_evenings.parquet")
-        law = json.loads((public / "laws" / "heavy_evenings.json").read_bytes())
+        law = json.loads((public / "mechanisms" / "heavy_evenings.json").read_bytes())
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
     places = np.arange(len(truth))

@@ -39,7 +39,7 @@ ReleaseInfo.curator: who publishes
 ReleaseInfo.contact: where questions go
 ReleaseInfo.purpose: what the release is for
 ReleaseInfo.period: the period that the data are about
-ReleaseInfo.licence: the licence of the released tables
+ReleaseInfo.license: the license of the released tables
 Table.path: the file, relative to the spec; patterns such as `2013-*.parquet` are allowed
 Table.columns: the columns that are read, each with its type; never guessed from the data
 Table.relation: the table or view of a database file
@@ -50,11 +50,11 @@ DerivedColumn.type: the type of the new column
 DerivedColumn.sql: the expression
 Join.table: the name of the other table, of the same privacy unit
 Privacy.unit: the column that names the privacy unit
-Privacy.neighbours: what two neighbouring tables differ in
+Privacy.neighbors: what two neighboring tables differ in
 Privacy.max_rows_per_unit: the rows of a unit that a query reads at most
 Privacy.max_cells_per_unit: the cells of a query in which a unit counts at most
-Privacy.fixed: columns that are public facts of a unit, which neighbours share
-Privacy.attribute: the sensitive column, for attribute neighbours only
+Privacy.fixed: columns that are public facts of a unit, which neighbors share
+Privacy.attribute: the sensitive column, for attribute neighbors only
 Privacy.replacement: what a unit that comes in may hold, where differences are seen in the table
 Budget.scope: the account of the ledger that pays
 Budget.epsilon: the most that all charges together may be
@@ -68,31 +68,31 @@ table: the table that is read
 by: the columns of the cells, each with a key set; `[]` for one answer
 where: an SQL condition on one row
 max_rows_per_unit: a lower bound than that of the release
-differences: where the differences come from; a query with a guarantee needs it
+sensitivity: where the sensitivity comes from; a query with a guarantee needs it
 guarantee: the promise for one cell; a query without it is published within tuples only
 loss: which errors the noise keeps small
 mechanism: how the noise is made
 CountQuery.kind: this kind
 CountQuery.domain: an ordered domain, from 0 or more
 ModeQuery.domain: the categories: a circle, ordered or nominal
-ValueQuery.domain: the categories: a circle, ordered or nominal
-LevelQuery.domain: levels
-RealQuery.domain: the points of the answers
+PerUnitQuery.domain: the categories: a circle, ordered or nominal
+BinnedQuery.bins: the bins of the answers
+GridQuery.grid: the points of the answers
 SqlQuery.domain: the answers there are, but no nominal ones
 CountQuery.of: the privacy unit, to count units and not rows
 ModeQuery.kind: this kind
 ModeQuery.of: the column of the category
 ModeQuery.weight: an integer column that is summed in place of counting rows
-ValueQuery.kind: this kind
-ValueQuery.of: the column of the unit's own category
-LevelQuery.kind: this kind
-LevelQuery.of: the integer column
-LevelQuery.measure: what of its values is quantised
-LevelQuery.clamp: the bounds of one row; a sum needs them
-RealQuery.kind: this kind
-RealQuery.of: the column of numbers
-RealQuery.measure: `sum` or `mean`
-RealQuery.clamp: the bounds of one row, in units of the scale
+PerUnitQuery.kind: this kind
+PerUnitQuery.of: the column of the unit's own category
+BinnedQuery.kind: the statistic
+BinnedQuery.of: the integer column
+BinnedQuery.noise: where the noise is put: `on_answer`, on the code of the quantised answer
+BinnedQuery.clamp: the bounds of one row; a sum needs them
+GridQuery.kind: the statistic
+GridQuery.of: the column of numbers
+GridQuery.noise: where the noise is put: `on_answer`, on the code of the quantised answer
+GridQuery.clamp: the bounds of one row, in units of the scale
 TupleQuery.kind: this kind
 TupleQuery.of: the names of its parts
 SqlQuery.kind: this kind
@@ -102,10 +102,10 @@ Ordered.ordered: the bounds
 OrderedRange.min: the least answer
 OrderedRange.max: the largest answer
 Nominal.nominal: the labels
-Levels.levels: the range and the number of levels
-LevelRange.low: where the first level begins
-LevelRange.high: where the last level ends
-LevelRange.count: how many levels
+Bins.bins: the range and the number of bins
+BinRange.low: where the first bin begins
+BinRange.high: where the last bin ends
+BinRange.count: how many bins
 Grid.grid: the points
 GridRange.low: the least point
 GridRange.high: the largest point
@@ -114,7 +114,7 @@ GridRange.scale: what one unit is in the column's own
 GuaranteeSpec.definition: the definition under which δ is counted
 GuaranteeSpec.epsilon: ε
 GuaranteeSpec.delta: δ; 0 for a pure promise
-DeclaredDifferences.declared: the differences; the negative of each is added
+DeclaredSensitivity.declared: the differences; the negative of each is added
 TableLoss.table: the costs, that of no noise first
 # laws
 NoiseRecord.schema: the version of this format
@@ -128,10 +128,10 @@ NoiseRecord.design: how the law was found
 NoiseRecord.accuracy: what a reader can expect
 LawRecord.mechanism: this kind
 LawRecord.weights: the weight of each noise value, in row-major order of the group
-LawRecord.differences: the differences that it is proved for, closed under negation
+LawRecord.sensitivity: the differences that it is proved for, closed under negation
 ChannelRecord.mechanism: this kind
 ChannelRecord.rows: for each true answer the weight of each published answer
-ChannelRecord.pairs: the codes of neighbouring answers, both orders
+ChannelRecord.pairs: the codes of neighboring answers, both orders
 Recomputed.delta_probabilistic: the largest δ of the probabilistic definition
 Recomputed.delta_approximate: the largest δ of the approximate definition
 Recomputed.epsilon_all_differences: the ε if any answer could turn into any other
@@ -156,7 +156,7 @@ ReleaseRecord.curator: from the spec
 ReleaseRecord.contact: from the spec
 ReleaseRecord.purpose: from the spec
 ReleaseRecord.period: from the spec
-ReleaseRecord.licence: from the spec
+ReleaseRecord.license: from the spec
 ReleaseRecord.privacy: whom the guarantee protects
 ReleaseRecord.guarantee: the promise of the whole release
 ReleaseRecord.queries: one entry for each query
@@ -169,7 +169,7 @@ ReleaseRecord.software: the versions that made it
 ReleaseRecord.withheld: what was left out, in words
 ReleaseRecord.limits: what is asserted and cannot be checked from the files
 PrivacyRecord.unit: the column that names the privacy unit
-PrivacyRecord.neighbours: what two neighbouring tables differ in
+PrivacyRecord.neighbors: what two neighboring tables differ in
 PrivacyRecord.adjacency_text: the same in words
 PrivacyRecord.max_rows_per_unit: the bound of the spec
 PrivacyRecord.fixed: the public facts of a unit
@@ -186,7 +186,7 @@ QueryRecord.delta: of the promise for one cell
 QueryRecord.parallel: whether a unit is in one cell only
 QueryRecord.charge: the promise times the cells that one unit can touch
 QueryRecord.guarantee_kind: for every table of the declaration, or for this very table
-QueryRecord.differences_source: where the differences come from
+QueryRecord.sensitivity_source: where the differences come from
 QueryRecord.mechanism: modular noise or a channel
 QueryRecord.law: the file of the law, or the commitment to it
 QueryRecord.output: the released table
@@ -206,14 +206,14 @@ Software.dp_release: this program
 Software.python: Python
 Software.duckdb: DuckDB
 Software.highs: HiGHS
-# the auditor's half
-DifferencesRecord.schema: the version of this format
-DifferencesRecord.query: the query
-DifferencesRecord.source: where the differences come from
-DifferencesRecord.neighbours: what two neighbouring tables differ in
-DifferencesRecord.group: the number of answers; of joint answers one number for each part
-DifferencesRecord.differences: the differences that were found, closed under negation
-DifferencesRecord.apart: how far apart neighbouring answers in order lie
+# the auditor bundle
+SensitivityRecord.schema: the version of this format
+SensitivityRecord.query: the query
+SensitivityRecord.source: where the differences come from
+SensitivityRecord.neighbors: what two neighboring tables differ in
+SensitivityRecord.group: the number of answers; of joint answers one number for each part
+SensitivityRecord.sensitivity: the differences that were found, closed under negation
+SensitivityRecord.apart: how far apart neighboring answers in order lie
 OpeningsRecord.schema: the version of this format
 OpeningsRecord.release_id: the release
 OpeningsRecord.openings: by the path of the file in this half
@@ -278,10 +278,14 @@ EXACT = {"epsilon", "delta", "scale"}
 """Fields that the spec writes as exact numbers; their schema says text."""
 
 FILES = (
-    ("Noise laws", "law", "`laws/<query>.json`; of instance-specific queries the auditor's."),
+    (
+        "Mechanisms",
+        "mechanism",
+        "`mechanisms/<query>.json`; of instance-specific queries the auditor's.",
+    ),
     ("The release", "release", "`release.json`: what was promised, charged and left out."),
-    ("Differences", "differences", "`differences/<query>.json` of the auditor's half."),
-    ("Openings", "openings", "`openings.json` of the auditor's half."),
+    ("Differences", "sensitivity", "`sensitivity/<query>.json` of the auditor bundle."),
+    ("Openings", "openings", "`openings.json` of the auditor bundle."),
     ("Ledger entries", "ledger-entry", "`ledger/00000000.json` and so on, one object a file."),
     ("Attestation", "attestation", "`attestation.dsse.json`: who signed for the public files."),
     ("Statement", "statement", "What the payload of the attestation is."),
@@ -303,10 +307,10 @@ Every JSON file is canonical (RFC 8785): one form for one content. Exact numbers
 as JSON Schemas: `schemas/*.schema.json`. Unknown fields are refused.
 
 ```text
-OUT/public/<id>/     data/<query>.parquet  laws/<query>.json  spec.yaml  release.json  report.html
-                     datapackage.json  registry.yaml  SHA256SUMS
+OUT/public/<id>/     data/<query>.parquet  mechanisms/<query>.json  spec.yaml  release.json
+                     report.html  datapackage.json  registry.yaml  SHA256SUMS
                      attestation.dsse.json  ledger.proof            where there is a ledger
-OUT/auditor/<id>/    laws/<query>.json  differences/<query>.json  openings.json
+OUT/auditor/<id>/    mechanisms/<query>.json  sensitivity/<query>.json  openings.json
 OUT/ledger/          00000000.json  00000001.json …  checkpoint
 ```
 
@@ -320,7 +324,7 @@ COMMANDS_HEAD = """\
 # Commands
 
 Exit status: 0 done or verified, 1 refused or verification failed, 2 the spec or the call is wrong,
-3 verified as far as the given halves allow. Errors are one line on standard error.
+3 verified as far as the given bundles allow. Errors are one line on standard error.
 
 `dp-release run` keeps the laws that it has solved, for queries whose differences are not seen in
 the table, under `$DP_RELEASE_CACHE`, or in the user's cache folder; an empty value keeps none.

@@ -46,8 +46,8 @@ def query_row(query: QuerySummary) -> dict[str, str | int]:
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """The verdict of somebody who has the public half and the ledger."""
-    word = "verified" if verdict.complete else "verified as far as the public half allows"
+    """The verdict of somebody who has the public bundle and the ledger."""
+    word = "verified" if verdict.complete else "verified as far as the public bundle allows"
     parts = [f"# {verdict.release_id}: {word}"]
     for title, items in (
         ("Proved in exact arithmetic", verdict.proved),

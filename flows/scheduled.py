@@ -28,7 +28,7 @@ from release.cli.options import place_of, today_in
 from release.errors import ReleaseError, SpecError
 from release.noise.cache import default_cache
 from release.operate.journal import default_journal
-from release.operate.operations import Place, Run, release_due, release_period, settle_and_tell
+from release.operate.operations import Place, Run, recover_and_tell, release_due, release_period
 from release.operate.schedule import ATTEMPTS, Ended, OnePeriod, Schedule
 from release.pipeline import Options
 from release.queries.read import parse_spec
@@ -101,7 +101,7 @@ def roll_back(flow: Any, flow_run: Any, state: Any) -> None:
     with suppress(Exception):
         key = given.get("key") or os.environ.get("DP_RELEASE_KEY")
         place = Place(Path(given["out"]), None if key is None else Path(key))
-        settle_and_tell(place, default_journal())
+        recover_and_tell(place, default_journal())
 
 
 def tell_people(flow: Any, flow_run: Any, state: Any) -> None:

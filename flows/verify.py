@@ -19,7 +19,7 @@ from release.verification.required import Required
 
 @flow(name="dp-release-verify", persist_result=False, retries=0, log_prints=False)
 def verify_flow(out: str, require: Literal["signature", "none"] = "signature") -> Sealed:
-    """Verify every release of ``out``, with its ledger and the auditor's halves that are there."""
+    """Verify every release of ``out``, with its ledger and the auditor bundles that are there."""
     trust = Trust(require=Required(require))
     return Sealed(run_sealed("verify", verify_each, Path(out), None, trust))
 

@@ -112,7 +112,7 @@ def verify(
 ) -> Verdict:
     """Check a release without the confidential data; what is proved, tested and only asserted.
 
-    ``auditor`` is the folder of this release in the auditor's half; ``trust`` holds public keys of
+    ``auditor`` is the folder of this release in the auditor bundle; ``trust`` holds public keys of
     the curator, or the paths of files with them; ``since`` is an older checkpoint of the ledger.
 
     Raises:
@@ -180,22 +180,21 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
     """
     from release.exact.domain import AnswerDomain, Topology
     from release.exact.losses import LossName, named_loss
-    from release.exact.privacy import Definition, Differences, Guarantee
+    from release.exact.privacy import Definition, Guarantee, Sensitivity
     from release.noise.select import Asked, choose
 
     try:
         domain = AnswerDomain(Topology(topology), tuple(range(answers)))
         name, shape = LossName(loss), Topology(topology)
-        steps = [(step,) for step in sensitivity]
-        differences = (
-            Differences.on_line(answers, sensitivity)
+        found = (
+            Sensitivity.on_line(answers, sensitivity)
             if shape is Topology.ORDERED
-            else Differences.of(domain.group, steps)
+            else Sensitivity.of(domain.group, [(step,) for step in sensitivity])
         )
         allowed = exact("delta", delta)
         kind = Definition(definition or ("approximate" if allowed else "pure"))
         guarantee = Guarantee(kind, exact("epsilon", epsilon), allowed)
-        asked = Asked(domain, differences, guarantee, named_loss(name, shape, answers), name)
+        asked = Asked(domain, found, guarantee, named_loss(name, shape, answers), name)
     except ValueError as error:
         raise SpecError("design", str(error)) from error
     return choose(asked, mechanism)

@@ -1,4 +1,4 @@
-"""The one-way street: spec → load → answer → differences → design → charge → draw → publish.
+"""The one-way street: spec → load → answer → sensitivity → design → charge → draw → publish.
 
 Each stage is a plain function; :func:`run_release` strings them together through ``step``, which
 calls a stage by default and is a Prefect task in :mod:`flows`. Confidential values exist between
@@ -22,7 +22,7 @@ from release.budget.ledger import Spent, today
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
-from release.exact.privacy import Differences
+from release.exact.privacy import Sensitivity
 from release.exact.sampling import RandomBytes, add_noise, draw_answers
 from release.noise.cache import DesignCache
 from release.noise.processes import FanOut
@@ -30,7 +30,7 @@ from release.noise.select import Chosen, ChosenChannel
 from release.noise.solve import GAP
 from release.noise.stage import design_all
 from release.queries.read import read_spec
-from release.queries.registry import differences_without_data
+from release.queries.registry import sensitivity_without_data
 from release.records.signing import read_key
 from release.spec.load import SpecFile
 from release.spec.model import Query, SqlQuery, answer_domain
@@ -153,8 +153,8 @@ def run_release(
                 step("load", load, declared, chosen.engine, publication) as tables,
             ):
                 answered = step("answer", answer, tables, spec_file, chosen.watch)
-            differences = step("differences", find_differences, answered, spec_file, chosen.watch)
-            designs = step("design", design, differences, spec_file, chosen)
+            sensitivity = step("sensitivity", find_sensitivity, answered, spec_file, chosen.watch)
+            designs = step("design", design, sensitivity, spec_file, chosen)
             charged = step("charge", charge, publication, spec_file)
             source = test_source or os.urandom
             noisy = step("draw", draw, publication, answered, designs, source)
@@ -162,7 +162,7 @@ def run_release(
             public = step(
                 "publish", publish, publication, spec_file, designs, charged, noisy, about
             )
-    auditor = auditor_half(public)
+    auditor = auditor_bundle(public)
     verdict = step("verify", check_published, public, auditor, out) if kind == "RELEASE" else None
     return Published(public, auditor, verdict)
 
@@ -208,15 +208,15 @@ def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
 
 @dataclass(frozen=True)
 class Published:
-    """A published release: its public folder, its auditor's half if it has one, the verdict."""
+    """A published release: its public folder, its auditor bundle if it has one, the verdict."""
 
     public: Path
     auditor: Path | None
     verdict: Verdict | None
 
 
-def auditor_half(public: Path) -> Path | None:
-    """The auditor's half that lies beside a public folder, where there is one."""
+def auditor_bundle(public: Path) -> Path | None:
+    """The auditor bundle that lies beside a public folder, where there is one."""
     folder = public.parent.parent / "auditor" / public.name
     return folder if folder.is_dir() else None
 
@@ -253,11 +253,11 @@ def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tup
     return tuple(found)
 
 
-def find_differences(
+def find_sensitivity(
     answered: tuple[Answered, ...], spec_file: SpecFile, watch: Watch = unwatched
-) -> tuple[Differences, ...]:
+) -> tuple[Sensitivity, ...]:
     """The differences of each query: seen in the tables, or from the declaration alone."""
-    from release.queries.sensitivity import empirical_differences, seen_differences
+    from release.queries.sensitivity import empirical_sensitivity, seen_sensitivity
     from release.queries.statement import Rerun
 
     found = []
@@ -265,16 +265,16 @@ def find_differences(
         if isinstance(one.contributed, Rerun):
             steps, domain = one.contributed.steps, answer_domain(query)
             numbers = steps if domain.is_line else np.unique(steps % domain.size)
-            found.append(seen_differences(numbers, domain))
+            found.append(seen_sensitivity(numbers, domain))
         elif query.is_empirical:
-            found.append(empirical_differences(one.contributed, spec_file, query))
+            found.append(empirical_sensitivity(one.contributed, spec_file, query))
         else:
-            found.append(differences_without_data(spec_file.spec, query))
+            found.append(sensitivity_without_data(spec_file.spec, query))
     return tuple(found)
 
 
 def design(
-    differences: tuple[Differences, ...], spec_file: SpecFile, options: Options
+    sensitivity: tuple[Sensitivity, ...], spec_file: SpecFile, options: Options
 ) -> tuple[Chosen, ...]:
     """A proved law for each query.
 
@@ -282,7 +282,7 @@ def design(
         DesignError: a law could not be proved, or not to be within the gap that is accepted.
     """
     return design_all(
-        differences,
+        sensitivity,
         spec_file,
         lambda: _watched(spec_file, options.watch),
         options.cache,

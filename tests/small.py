@@ -53,7 +53,7 @@ class Small:
 
     rows: list[Row]
     queries: list[dict[str, Any]]
-    neighbours: str = "replace_one"
+    neighbors: str = "replace_one"
     max_rows_per_unit: int = 3
     fixed: list[str] = field(default_factory=list)
     max_cells_per_unit: int | None = None
@@ -61,7 +61,7 @@ class Small:
 
     def plain(self, path: str = "rows.parquet") -> dict[str, Any]:
         """The spec as plain data; with a real query the table has a number column ``kwh`` too."""
-        real = any(one["kind"] == "real" for one in self.queries)
+        real = any("grid" in one for one in self.queries)
         derived = {"kwh": {"type": "number", "sql": "wh * 0.3"}} if real else {}
         return {
             "spec": "dp-release/spec/v1",
@@ -72,7 +72,7 @@ class Small:
                 "contact": "nobody@example.org",
                 "purpose": "tests",
                 "period": "2024",
-                "licence": "CC0-1.0",
+                "license": "CC0-1.0",
             },
             "tables": {
                 "rows": {
@@ -89,7 +89,7 @@ class Small:
             },
             "privacy": {
                 "unit": "unit",
-                "neighbours": self.neighbours,
+                "neighbors": self.neighbors,
                 "max_rows_per_unit": self.max_rows_per_unit,
                 "fixed": self.fixed,
                 "max_cells_per_unit": self.max_cells_per_unit,
@@ -123,35 +123,38 @@ def write_rows(path: Path, rows: list[Row]) -> None:
 
 
 def query(kind: str, **fields: Any) -> dict[str, Any]:
-    """A query with what all have in common filled in."""
-    domains = {
-        "count": {"ordered": {"min": 0, "max": 5}},
-        "mode": {"cyclic": 4},
-        "level": {"levels": {"low": 0, "high": 20, "count": 6}},
-        "real": {"grid": {"low": -2, "high": 8, "step": 2, "scale": "0.5"}},
+    """A query with what all have in common filled in.
+
+    ``binned`` and ``on_grid`` are statistics: the sum, unless ``statistic`` names another.
+    """
+    answers: dict[str, dict[str, Any]] = {
+        "count": {"domain": {"ordered": {"min": 0, "max": 5}}},
+        "mode": {"domain": {"cyclic": 4}},
+        "binned": {"bins": {"low": 0, "high": 20, "count": 6}, "of": "wh", "clamp": [-5, 15]},
+        "on_grid": {
+            "grid": {"low": -2, "high": 8, "step": 2, "scale": "0.5"},
+            "of": "kwh",
+            "clamp": [-5, 15],
+        },
     }
     plain = {
         "name": f"the_{kind}",
-        "kind": kind,
+        "kind": fields.pop("statistic", "sum") if kind in {"binned", "on_grid"} else kind,
         "table": "rows",
         "by": ["place"],
-        "domain": domains[kind],
-        "differences": "empirical",
+        **answers[kind],
+        "sensitivity": "empirical",
         "guarantee": {"definition": "pure", "epsilon": "1"},
     }
     if kind == "mode":
         plain["of"] = "kind"
-    if kind == "level":
-        plain |= {"of": "wh", "measure": "sum", "clamp": [-5, 15]}
-    if kind == "real":
-        plain |= {"of": "kwh", "measure": "sum", "clamp": [-5, 15]}
     return plain | fields
 
 
 def part(name: str, kind: str, **fields: Any) -> dict[str, Any]:
     """A query that is published within tuples only."""
     plain = query(kind, name=name, **fields)
-    del plain["differences"], plain["guarantee"]
+    del plain["sensitivity"], plain["guarantee"]
     return plain
 
 

@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from importlib import util
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,18 @@ def test_no_module_imports_itself_through_others() -> None:
 def test_no_folder_is_too_full_to_see_its_plan() -> None:
     fullness = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
     assert max(fullness.values()) <= MOST_MODULES
+
+
+def test_the_picture_of_the_rooms_is_made_from_the_imports() -> None:
+    found = util.spec_from_file_location("rooms", PROJECT / "docs" / "rooms.py")
+    assert found is not None
+    assert found.loader is not None
+    rooms = util.module_from_spec(found)
+    found.loader.exec_module(rooms)
+    assert [room for room in rooms.ROOMS if room in ROOMS] == [
+        room for room in ROOMS if room in rooms.ROOMS
+    ]
+    assert rooms.PICTURE.read_text("utf-8") == rooms.picture(), "python docs/rooms.py"
 
 
 def test_a_check_of_the_checks() -> None:

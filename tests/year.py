@@ -219,10 +219,10 @@ def check(year: Year) -> str:
     assert sorted(path.name for path in out.iterdir()) == ["auditor", "ledger", "public"]
     with processes(os.cpu_count() or 1) as elsewhere:
         verdicts = verify_each(out, elsewhere)
-    # The store gave back the public halves of the nights between; the auditor's were never there.
+    # The store gave back the public bundles of the nights between; the auditor's were never there.
     halves = {path.name for path in (out / "auditor").iterdir()}
     assert 0 < len(set(public) - halves) < 20
-    allowed = "verified as far as the given halves allow"
+    allowed = "verified as far as the given bundles allow"
     assert dict(verdicts) == {n: "verified" if n in halves else allowed for n in public}
     store = open_store(str(year.folder / "store"), "--to")
     assert store.names("public") == public

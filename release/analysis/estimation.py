@@ -391,7 +391,7 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
             "a worst-case guarantee",
         )
     domain = _declared(record)
-    file = f"laws/{query}.json"
+    file = f"mechanisms/{query}.json"
     law = _parsed(LawFileRecord, file, _bytes(public, file, record.law.sha256)).root
     if law.group != [domain.size]:
         raise VerificationError(file, "group", str(law.group), str([domain.size]))

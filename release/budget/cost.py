@@ -51,7 +51,7 @@ class Charges:
 
 
 def touched_cells(spec_file: SpecFile, query: Query) -> int:
-    """How many cells of ``query`` can differ between neighbours, at most."""
+    """How many cells of ``query`` can differ between neighbors, at most."""
     privacy = spec_file.spec.privacy
     if answers_for_units(query):
         return 1
@@ -59,7 +59,7 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
         return prod(len(spec_file.keys[column]) for column in query.by)
     free = prod(len(spec_file.keys[c]) for c in query.by if c not in privacy.fixed)
     at_once = min(free, rows_read(spec_file.spec, query), privacy.max_cells_per_unit or free)
-    if privacy.neighbours is Relation.ADD_REMOVE:
+    if privacy.neighbors is Relation.ADD_REMOVE:
         return at_once
     return min(free, 2 * at_once)
 

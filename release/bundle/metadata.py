@@ -16,11 +16,11 @@ from release.bundle.statements import rests_on
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.numbers import format_exact
 from release.records.models import QueryRecord, ReleaseRecord
-from release.spec.domains import Levels, plain_answers
+from release.spec.domains import Bins, plain_answers
 from release.spec.model import (
-    LevelQuery,
+    BinnedQuery,
+    GridQuery,
     Query,
-    RealQuery,
     Spec,
     answer_columns,
     answer_domain,
@@ -50,16 +50,16 @@ def _facts(query: Query, domain: AnswerDomain) -> dict[str, Any]:
     facts: dict[str, Any] = {"title": query.title or query.name.replace("_", " ")}
     if query.units is not None:
         facts["unit"] = query.units
-    if isinstance(query, RealQuery):
+    if isinstance(query, GridQuery):
         facts["scale"] = format_exact(query.domain.grid.scale)
     facts["topology"] = domain.topology.value
     if domain.size > MOST_LABELS:
         return facts
     if domain.topology is Topology.NOMINAL:
         facts["labels"] = list(domain.labels)
-    elif isinstance(query, LevelQuery) and isinstance(query.domain, Levels):
+    elif isinstance(query, BinnedQuery) and isinstance(query.domain, Bins):
         # The least integer of each level, and the end of the last.
-        facts["edges"] = [*domain.labels, query.domain.levels.high]
+        facts["edges"] = [*domain.labels, query.domain.bins.high]
     return facts
 
 
@@ -89,7 +89,7 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
             "noise."
         ),
         "version": record.published.replace("-", "."),
-        "licenses": [_licence(record.licence)],
+        "licenses": [_license(record.license)],
         "contributors": [{"title": record.curator, "roles": ["publisher"]}],
         "sources": [{"title": name.replace("_", " ")} for name in spec.tables],
         "resources": resources,
@@ -97,8 +97,8 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
     return rfc8785.dumps(package)
 
 
-def _licence(name: str) -> dict[str, str]:
-    """A licence by its identifier, or where it is none by its title."""
+def _license(name: str) -> dict[str, str]:
+    """A license by its identifier, or where it is none by its title."""
     plain = all(letter.isascii() and (letter.isalnum() or letter in "-._") for letter in name)
     # The profile asks for a name; a title beside it says what was meant.
     return {"name": name} if plain else {"name": "notspecified", "title": name}
@@ -155,7 +155,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     details = (
         f"{guarantee.definition} differential privacy of the whole release, "
         + (_worst_case(spec) if guarantee.kind == "worst-case" else "")
-        + ("for the neighbours of this very table" if guarantee.kind != "worst-case" else "")
+        + ("for the neighbors of this very table" if guarantee.kind != "worst-case" else "")
     )
     if guarantee.definition == "probabilistic":
         details += "; probabilistic: with chance 1 - delta the privacy loss is at most epsilon"
@@ -190,7 +190,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "data_source_type": TODO,
             "data_source_type_details": ", ".join(spec.tables),
             "access_type": TODO,
-            "access_type_details": f"licence {record.licence}",
+            "access_type_details": f"license {record.license}",
         },
         "accounting": {
             "post_processing": "none" if not record.post_processing else record.post_processing,

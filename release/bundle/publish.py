@@ -7,7 +7,7 @@ Each step leaves something durable behind, and whatever it finds a later run goe
 3. ``drawing`` is written: from here on noise may have been drawn.
 4. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
 5. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
-6. The auditor's half is renamed into its place, then the public one, and the folder goes.
+6. The auditor bundle is renamed into its place, then the public one, and the folder goes.
 
 A run that finds ``staged/`` goes on at 5: the same bytes, no second charge. One that finds less
 gives the reserve up in the ledger and begins anew. It is given up as not drawn only if ``reserved``
@@ -249,7 +249,7 @@ class Publication:
             if auditor.exists():
                 half = self.out / "auditor" / self.release_id
                 make_folder(half.parent, 0o700)
-                # Without its public half it was never published: a run was cut off there.
+                # Without its public bundle it was never published: a run was cut off there.
                 shutil.rmtree(half, ignore_errors=True)
                 auditor.rename(half)
                 sync(half.parent)

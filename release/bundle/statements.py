@@ -28,24 +28,24 @@ NO_LEDGER_WITHHELD = (
     "the budget cap of the spec was enforced within this release only"
 )
 INSTANCE_WITHHELD = (
-    "laws, differences and accuracy of instance-specific queries: they depend on the confidential "
-    "table; an auditor opens their commitments with the auditor's half"
+    "mechanisms, sensitivity and accuracy of instance-specific queries: they depend on the "
+    "confidential table; an auditor opens their commitments with the auditor bundle"
 )
 LIMITS = (
     "that the tables were read as the spec says, the bounds on a unit's rows enforced and the true "
     "answers computed as described: only the software and the curator vouch for it",
     "that the noise was drawn from the operating system's generator, once",
-    "that fixed keys are public facts that neighbouring tables share",
+    "that fixed keys are public facts that neighboring tables share",
 )
 INSTANCE_LIMITS = (
-    "instance-specific queries: the guarantee covers the neighbours of this very table, as far as "
-    "their differences were found in it; it is not a guarantee for every table"
+    "instance-specific queries: the guarantee covers the neighbors of this very table, as far as "
+    "their sensitivity was found in it; it is not a guarantee for every table"
 )
 
 ENFORCED_BY = (
     "of the rows of a unit that a query reads, the first max_rows_per_unit by the declared columns "
     "are kept, within its first max_cells_per_unit cells where that is declared; integers are "
-    "clamped; a unit has one fixed part; declared differences are kept by reading fewer rows"
+    "clamped; a unit has one fixed part; declared sensitivity is enforced by reading fewer rows"
 )
 
 
@@ -153,8 +153,8 @@ def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-
 
 
 def adjacency_text(privacy: Privacy) -> str:
-    """The neighbouring relation in words."""
-    unit, relation, fixed = privacy.unit, privacy.neighbours, privacy.fixed
+    """The neighboring relation in words."""
+    unit, relation, fixed = privacy.unit, privacy.neighbors, privacy.fixed
     if relation is Relation.ATTRIBUTE:
         return (
             f"the {privacy.attribute} of one {unit} takes other values; all other columns, and who "

@@ -9,7 +9,7 @@ from typing import Any
 from release.bundle.read import read_record
 from release.records.models import Accuracy, LawFile, LawFileRecord, QueryRecord, ReleaseRecord
 
-IN_AUDITORS_HALF = "in the auditor's half"
+IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Said of the error where the law was made for what was seen in the table."""
 
 
@@ -43,7 +43,7 @@ class QuerySummary:
     def error(self) -> str:
         """The mean absolute error of an answer, in codes of its domain."""
         if self.accuracy is None:
-            return IN_AUDITORS_HALF
+            return IN_AUDITOR_BUNDLE
         domain = self.record.domain
         if any("nominal" in part for part in domain.get("tuple", [domain])):
             return "answers without an order"
@@ -53,7 +53,7 @@ class QuerySummary:
     def exact(self) -> str:
         """How often an answer is published as it is."""
         if self.accuracy is None:
-            return IN_AUDITORS_HALF
+            return IN_AUDITOR_BUNDLE
         return f"{float(self.accuracy.p_exact):.1%}"
 
 
@@ -100,5 +100,5 @@ def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
     # A name that leads elsewhere is none that a spec can have; verify refuses it.
     if not isinstance(query.law, LawFile) or Path(query.name).name != query.name:
         return None
-    file = f"laws/{query.name}.json"
+    file = f"mechanisms/{query.name}.json"
     return read_record(LawFileRecord, file, public / file).root.accuracy

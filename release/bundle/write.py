@@ -1,8 +1,8 @@
-"""What stands in a release folder: the files of both halves, from results that may be public.
+"""What stands in a release folder: the files of both bundles, from results that may be public.
 
-The public half holds what everyone may see. Where differences were seen in the data, the law, the
-differences and the accuracy depend on the data too, so they go to the auditor's half (mode 0700)
-and the public half holds a salted commitment. How the folder becomes public is for
+The public bundle holds what everyone may see. Where differences were seen in the data, the law, the
+differences and the accuracy depend on the data too, so they go to the auditor bundle (mode 0700)
+and the public bundle holds a salted commitment. How the folder becomes public is for
 :mod:`release.bundle.publish`.
 """
 
@@ -36,7 +36,7 @@ from release.bundle.statements import (
 from release.exact.channel import channel_deltas
 from release.exact.domain import Codes
 from release.exact.numbers import exp_bounds, format_down, format_exact, format_up
-from release.exact.privacy import Deltas, Differences, Guarantee, deltas
+from release.exact.privacy import Deltas, Guarantee, Sensitivity, deltas
 from release.noise.select import Chosen, ChosenChannel
 from release.records.files import write
 from release.records.hashes import commit, sha256
@@ -45,7 +45,6 @@ from release.records.models import (
     ChargeRecord,
     Composition,
     DesignRecord,
-    DifferencesRecord,
     GuaranteeRecord,
     LawCommitment,
     LawFile,
@@ -60,6 +59,7 @@ from release.records.models import (
     ReleaseGuarantee,
     ReleaseRecord,
     Sampling,
+    SensitivityRecord,
     Software,
     canonical,
     definition_name,
@@ -98,17 +98,17 @@ def law_record(query: Query, design: Chosen) -> LawRecord | ChannelRecord:
     if isinstance(design, ChosenChannel):
         return _channel_record(query, design)
     law = design.law
-    found = deltas(law, design.differences, design.guarantee.epsilon)
+    found = deltas(law, design.sensitivity, design.guarantee.epsilon)
     everywhere = epsilon_everywhere(law)
     return LawRecord(
-        schema="dp-release/law/v1",
+        schema="dp-release/mechanism/v1",
         query=query.name,
         mechanism="modular",
         group=list(law.group.moduli),
         weights=[str(weight) for weight in law.weights.tolist()],
         total=str(law.total),
-        differences=[list(shift) for shift in design.differences.shifts],
-        directed=design.differences.directed,
+        sensitivity=[list(shift) for shift in design.sensitivity.shifts],
+        directed=design.sensitivity.directed,
         guarantee=_guarantee_record(design.guarantee),
         recomputed=_recomputed(found, everywhere),
         design=_design_record(design, everywhere),
@@ -121,7 +121,7 @@ def _channel_record(query: Query, design: ChosenChannel) -> ChannelRecord:
     found = channel_deltas(channel, pairs, exp_bounds(design.guarantee.epsilon)[0])
     everywhere = channel_epsilon(channel)
     return ChannelRecord(
-        schema="dp-release/law/v1",
+        schema="dp-release/mechanism/v1",
         query=query.name,
         mechanism="channel",
         group=[channel.answers],
@@ -172,7 +172,7 @@ def write_release(
     folder: Path,
     of: About,
 ) -> None:
-    """Write both halves of a release below ``folder``: all files but those that sign for it.
+    """Write both bundles of a release below ``folder``: all files but those that sign for it.
 
     Raises:
         OSError: the disk is full or read-only.
@@ -184,7 +184,7 @@ def write_release(
 
 
 class _Writer:
-    """Writes the files of both halves into the staging folder and remembers their records."""
+    """Writes the files of both bundles into the staging folder and remembers their records."""
 
     def __init__(self, spec_file: SpecFile, public: Path, auditor: Path) -> None:
         self._spec_file = spec_file
@@ -197,7 +197,7 @@ class _Writer:
         query, spec = result.query, self._spec_file.spec
         law_json = law_record(query, result.design)
         law_bytes = canonical(law_json)
-        law_path, data_path = f"laws/{query.name}.json", f"data/{query.name}.parquet"
+        law_path, data_path = f"mechanisms/{query.name}.json", f"data/{query.name}.parquet"
         instance = query.is_empirical
         law: LawFile | LawCommitment
         if instance:
@@ -206,18 +206,18 @@ class _Writer:
             law = LawCommitment(commitment=commitment)
             self._openings[law_path] = Opening(key=key.hex(), commitment=commitment)
             write(self._auditor / law_path, law_bytes, 0o600)
-            shifts = [list(shift) for shift in _differences(result.design).shifts]
-            differences = DifferencesRecord(
-                schema="dp-release/differences/v1",
+            shifts = [list(shift) for shift in _sensitivity(result.design).shifts]
+            sensitivity = SensitivityRecord(
+                schema="dp-release/sensitivity/v1",
                 query=query.name,
                 source=query.source,
-                neighbours=spec.privacy.neighbours.value,
-                group=list(result.design.differences.group.moduli),
-                differences=shifts,
+                neighbors=spec.privacy.neighbors.value,
+                group=list(result.design.sensitivity.group.moduli),
+                sensitivity=shifts,
                 apart=_apart(result.design),
             )
-            path = self._auditor / "differences" / f"{query.name}.json"
-            write(path, canonical(differences), 0o600)
+            path = self._auditor / "sensitivity" / f"{query.name}.json"
+            write(path, canonical(sensitivity), 0o600)
         else:
             law = LawFile(path=law_path, sha256=sha256(law_bytes))
             write(self._public / law_path, law_bytes)
@@ -262,16 +262,16 @@ class _Writer:
             write(self._auditor / "openings.json", canonical(openings), 0o600)
 
 
-def _differences(design: Chosen) -> Differences:
+def _sensitivity(design: Chosen) -> Sensitivity:
     """Those of the law; of a channel those of its pairs."""
-    found = design.differences
+    found = design.sensitivity
     if isinstance(design, ChosenChannel):
-        return Differences.on_line(design.channel.answers, found.apart or ())
+        return Sensitivity.on_line(design.channel.answers, found.apart or ())
     return found
 
 
 def _apart(design: Chosen) -> list[int] | None:
-    return list(design.differences.apart or ()) if isinstance(design, ChosenChannel) else None
+    return list(design.sensitivity.apart or ()) if isinstance(design, ChosenChannel) else None
 
 
 def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFile) -> QueryRecord:
@@ -291,7 +291,7 @@ def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFil
             epsilon=format_exact(result.charge.epsilon), delta=format_exact(result.charge.delta)
         ),
         guarantee_kind=guarantee_kind((query,)),
-        differences_source=query.source,
+        sensitivity_source=query.source,
         mechanism="channel" if isinstance(result.design, ChosenChannel) else "modular",
         law=law,
         output=output,
@@ -321,10 +321,10 @@ def release_record(
         contact=info.contact,
         purpose=info.purpose,
         period=info.period,
-        licence=info.licence,
+        license=info.license,
         privacy=PrivacyRecord(
             unit=privacy.unit,
-            neighbours=privacy.neighbours.value,
+            neighbors=privacy.neighbors.value,
             adjacency_text=adjacency_text(privacy),
             max_rows_per_unit=privacy.max_rows_per_unit,
             fixed=privacy.fixed,

@@ -25,7 +25,7 @@ STAGES = {
     "check": "looking at the output folder",
     "load": "loading the confidential tables",
     "answer": "answering the queries",
-    "differences": "finding how far one unit can move each answer",
+    "sensitivity": "finding how far one unit can move each answer",
     "design": "solving for the noise laws and proving them",
     "charge": "charging the budget",
     "draw": "drawing the noise",
@@ -42,13 +42,13 @@ def print_verdict(verdict: Verdict) -> None:
         ("Tested", verdict.tested),
         ("Only asserted", verdict.asserted),
         ("Left out of the release", verdict.withheld),
-        ("Not seen, for want of a half, a key, a ledger or a signature", verdict.unopened),
+        ("Not seen, for want of a bundle, a key, a ledger or a signature", verdict.unopened),
     ):
         if items:
             typer.echo(f"{title}:")
             for item in items:
                 typer.echo(f"  - {item}")
-    word = "verified" if verdict.complete else "verified as far as the given halves allow"
+    word = "verified" if verdict.complete else "verified as far as the given bundles allow"
     typer.echo(f"{verdict.release_id}: {word}")
 
 

@@ -1,7 +1,7 @@
 """The command line: reads arguments, prints results, and turns errors into one line and a status.
 
 Exit status: 0 done or verified, 1 refused or verification failed, 2 the spec or the call is wrong,
-3 verified as far as the given halves allow (docs/design/format.md). Nothing here computes.
+3 verified as far as the given bundles allow (docs/design/format.md). Nothing here computes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ app.command()(report_cli.report)
 app.command("catch-up")(operations_cli.catch_up)
 app.command()(operations_cli.deliver)
 app.command()(operations_cli.restore)
-app.command()(operations_cli.settle)
+app.command()(operations_cli.recover)
 app.command()(operations_cli.serve)
 app.command()(operations_cli.doctor)
 app.add_typer(ledger_cli.app)
@@ -191,7 +191,7 @@ def verify(  # noqa: PLR0913 - one for each thing that an auditor brings along
     ],
     auditor: Annotated[
         Path | None,
-        typer.Option("--auditor", help="The auditor's half: of this release, or of all."),
+        typer.Option("--auditor", help="The auditor bundle: of this release, or of all."),
     ] = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="The ledger that paid, to be replayed.")
@@ -211,7 +211,7 @@ def verify(  # noqa: PLR0913 - one for each thing that an auditor brings along
     """Check releases without the confidential data: what is proved, tested, only asserted.
 
     Of several releases, or of an output folder, a line each; with an output folder come its ledger
-    and the auditor's halves that are there. Exit status 3 where a law could not be opened, or no
+    and the auditor bundles that are there. Exit status 3 where a law could not be opened, or no
     signature could be checked.
 
     Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
@@ -273,7 +273,7 @@ def _verify_each(
 def _plain(verdict: Verdict) -> dict[str, Any]:
     return {
         "release_id": verdict.release_id,
-        "verified": "complete" if verdict.complete else "as far as the given halves allow",
+        "verified": "complete" if verdict.complete else "as far as the given bundles allow",
         "proved": verdict.proved,
         "tested": verdict.tested,
         "asserted": verdict.asserted,

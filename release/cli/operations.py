@@ -1,4 +1,4 @@
-"""``dp-release catch-up``, ``deliver``, ``restore``, ``settle``: the daily life of releases."""
+"""``dp-release catch-up``, ``deliver``, ``restore``, ``recover``: the daily life of releases."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def restore(
 ) -> None:
     """Bring back what OUT has lost, after a machine was put back in time or replaced.
 
-    The auditor's halves are in no store: bring them back from a backup of your own.
+    The auditor bundles are in no store: bring them back from a backup of your own.
 
     Example: dp-release restore --out out --from s3://office/releases
     """
@@ -157,22 +157,22 @@ def restore(
     typer.echo(f"{found.entries} entries of the ledger, {len(found.releases)} releases restored")
 
 
-def settle(out: Out, key: KeyFile = None, as_json: AsJson = False) -> None:
+def recover(out: Out, key: KeyFile = None, as_json: AsJson = False) -> None:
     """Finish what interrupted runs have staged, and give up the rest in the open; draws nothing.
 
-    Example: dp-release settle --out out --key dp.key
+    Example: dp-release recover --out out --key dp.key
     """
-    from release.operate.operations import SETTLED, settle_all
+    from release.operate.operations import RECOVERED, recover_all
 
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
-    found = settle_all(place_of(out, key, None))
+    found = recover_all(place_of(out, key, None))
     rows: list[dict[str, Any]] = [{"release_id": name, "became": became} for name, became in found]
     _show(as_json, rows)
     if not as_json and not rows:
         typer.echo("nothing was left behind")
-    if any(became not in SETTLED for _, became in found):
-        raise SpecError("--out", "some runs could not be settled; see above")
+    if any(became not in RECOVERED for _, became in found):
+        raise SpecError("--out", "some runs could not be recovered; see above")
 
 
 def serve(  # noqa: PLR0913 - one for each thing that a schedule has

@@ -236,7 +236,7 @@ def _left(spec_file: SpecFile, ledger: Path) -> tuple[Fraction, Fraction]:
 _PLAN_COLUMNS = [
     "query",
     "answers",
-    "differences",
+    "sensitivity",
     "mechanism",
     "exact",
     "mean error",
@@ -283,7 +283,7 @@ def _row(one: QueryPlan, candidate: Candidate) -> list[str]:
         [
             one.query.name,
             f"{one.cells} × {one.asked.domain.size}",
-            _differences(one),
+            _sensitivity(one),
         ]
         if chosen
         else ["", "", ""]
@@ -301,9 +301,9 @@ def _row(one: QueryPlan, candidate: Candidate) -> list[str]:
     ]
 
 
-def _differences(one: QueryPlan) -> str:
+def _sensitivity(one: QueryPlan) -> str:
     """M in short, and what is assumed of it."""
-    found = one.asked.differences
+    found = one.asked.sensitivity
     steps = found.apart if found.apart is not None else found.shifts
     told = f"{len(found.shifts)}"
     if found.apart is not None and steps == tuple(range(1, len(found.apart) + 1)):
@@ -419,7 +419,7 @@ def _plain_plan(
                 "assumed": one.assumed,
                 "cells": one.cells,
                 "answers": one.asked.domain.size,
-                "differences": len(one.asked.differences.shifts),
+                "sensitivity": len(one.asked.sensitivity.shifts),
                 "charge": {
                     "epsilon": format_exact(one.charge.epsilon),
                     "delta": format_exact(one.charge.delta),

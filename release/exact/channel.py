@@ -26,7 +26,7 @@ _HALF = 31
 """Bits of the lower half of a weight; the upper halves of a row add up to 2^31 at most."""
 
 Pair: TypeAlias = tuple[int, int]
-"""Two true answers that neighbours can have."""
+"""Two true answers that neighbors can have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ MOST_ROWS = 1000
 """A channel of more answers would be a file of more than a million weights."""
 
 MOST_ENTRIES = 10_000
-"""Comparisons of masses in a linear program; with neighbours 1 apart three times as many."""
+"""Comparisons of masses in a linear program; with neighbors 1 apart three times as many."""
 
 MOST_UNSEEN = 21
 """The most answers whose channel is a program of ``MOST_ENTRIES`` whatever the differences are."""

@@ -17,7 +17,7 @@ import numpy as np
 from release.exact.domain import Codes, Group, Shift
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import Law
-from release.exact.privacy import Differences, Guarantee, keeps
+from release.exact.privacy import Guarantee, Sensitivity, keeps
 
 TOLERANCE = Fraction(1, 2**40)
 """How far a law may be from a demand, in units of the largest coefficient."""
@@ -41,11 +41,11 @@ class Constraint:
 
 
 def keeps_all(
-    law: Law, differences: Differences, guarantee: Guarantee, constraints: Sequence[Constraint]
+    law: Law, sensitivity: Sensitivity, guarantee: Guarantee, constraints: Sequence[Constraint]
 ) -> bool:
     """Whether ``law`` keeps the guarantee with every verifier's e^ε, and the demands."""
     ratio = exp_below_any_verifier(guarantee.epsilon)
-    kept = keeps(law, differences, guarantee, ratio)
+    kept = keeps(law, sensitivity, guarantee, ratio)
     return kept and all(constraint.is_kept(law) for constraint in constraints)
 
 
@@ -69,7 +69,7 @@ def equal_masses(group: Group, elements: Iterable[Shift]) -> tuple[Constraint, .
 def monotone(group: Group, distance: Codes) -> tuple[Constraint, ...]:
     """No noise value is likelier than one at a smaller ``distance``; equal distances are free.
 
-    ``distance`` has shape ``(size,)``. One constraint for each pair of elements at neighbouring
+    ``distance`` has shape ``(size,)``. One constraint for each pair of elements at neighboring
     distances: cheap where each distance has a few elements.
     """
     values = np.unique(distance).tolist()

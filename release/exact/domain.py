@@ -108,7 +108,7 @@ class Group:
         while front.size:
             level += 1
             if front.size * len(shifts) * 16 < self.size:
-                # A thin front: sorting its neighbours is cheaper than looking at every element.
+                # A thin front: sorting its neighbors is cheaper than looking at every element.
                 heads = [self.plus(front, self.element(shift)) for shift in shifts]
                 around = np.unique(np.concatenate(heads)) if heads else front[:0]
                 front = around[distance[around] < 0]

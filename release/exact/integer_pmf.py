@@ -161,7 +161,7 @@ class LineLaw:
             yield noise, tail.series if tail is not None else Fraction(1)
 
     def deltas(self, most: int, ratio: Fraction) -> Deltas:
-        """The exact δ of adding this noise, when neighbours differ by up to ``most`` either way.
+        """The exact δ of adding this noise, when neighbors differ by up to ``most`` either way.
 
         ``ratio`` stands for e^ε; one below it gives a δ that is too large, never too small.
 

@@ -80,13 +80,13 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class Differences:
-    """The set M of differences of a query's answers over all neighbours, without zero.
+class Sensitivity:
+    """The set M of differences of a query's answers over all neighbors, without zero.
 
-    Neighbouring goes both ways, so M is closed under negation; ``directed`` keeps a one-sided set
+    Neighboring goes both ways, so M is closed under negation; ``directed`` keeps a one-sided set
     as it is, for reproducing the papers only (docs/design/mathematics.md).
 
-    ``apart`` is how far neighbouring answers lie from each other on the line, each at least 1,
+    ``apart`` is how far neighboring answers lie from each other on the line, each at least 1,
     where the answers have an order. In M alone one step up and all the way down are the same.
     """
 
@@ -96,7 +96,7 @@ class Differences:
     apart: tuple[int, ...] | None = None
 
     @classmethod
-    def of(cls, group: Group, shifts: Iterable[Shift], *, directed: bool = False) -> Differences:
+    def of(cls, group: Group, shifts: Iterable[Shift], *, directed: bool = False) -> Sensitivity:
         """Reduce, drop zero, close under negation (unless ``directed``) and sort ``shifts``."""
         normal = {group.normal(shift) for shift in shifts}
         if not directed:
@@ -105,13 +105,13 @@ class Differences:
         return cls(group, tuple(sorted(normal)), directed)
 
     @classmethod
-    def on_line(cls, size: int, steps: Iterable[int]) -> Differences:
+    def on_line(cls, size: int, steps: Iterable[int]) -> Sensitivity:
         """The differences of ``size`` answers in order, from ``steps`` with their sign."""
         apart = tuple(sorted({abs(step) for step in steps} - {0}))
         return replace(cls.of(Group((size,)), ((step,) for step in apart)), apart=apart)
 
     @classmethod
-    def everything(cls, group: Group) -> Differences:
+    def everything(cls, group: Group) -> Sensitivity:
         """All differences but zero: any answer may turn into any other."""
         return cls.of(group, (group.shift(element) for element in range(1, group.size)))
 
@@ -130,23 +130,23 @@ class Deltas:
         return self.probabilistic
 
 
-def deltas(law: Law, differences: Differences, epsilon: Fraction) -> Deltas:
+def deltas(law: Law, sensitivity: Sensitivity, epsilon: Fraction) -> Deltas:
     """The exact δ of ``law`` at ``epsilon``, under both definitions, in integer arithmetic."""
     low, _ = exp_bounds(epsilon)
-    return deltas_at_ratio(law, differences, low)
+    return deltas_at_ratio(law, sensitivity, low)
 
 
-def deltas_at_ratio(law: Law, differences: Differences, ratio: Fraction) -> Deltas:
+def deltas_at_ratio(law: Law, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
     """As :func:`deltas`, with ``ratio`` in place of e^ε; exact for that ratio.
 
     Raises:
         ValueError: the law and the differences live in different groups.
     """
-    if law.group != differences.group:
+    if law.group != sensitivity.group:
         raise ValueError("the law and the differences belong to different groups")
     ceilings = largest_kept(law.weights, law.total, ratio)
     probabilistic = approximate = Fraction(0)
-    for shift in differences.shifts:
+    for shift in sensitivity.shifts:
         moved = law.group.moved(shift)
         violated = np.flatnonzero(law.weights > ceilings[moved])
         if violated.size:
@@ -159,7 +159,7 @@ def deltas_at_ratio(law: Law, differences: Differences, ratio: Fraction) -> Delt
 
 
 def largest_kept(weights: Weights, total: int, ratio: Fraction) -> Weights:
-    """For each of ``weights`` the largest that a neighbour may have: floor(ratio · weight).
+    """For each of ``weights`` the largest that a neighbor may have: floor(ratio · weight).
 
     Capped at the total, which no weight exceeds, to stay in the range of the weights.
     """
@@ -170,7 +170,7 @@ def largest_kept(weights: Weights, total: int, ratio: Fraction) -> Weights:
     return np.array(values, dtype=weights.dtype)[places].reshape(weights.shape)
 
 
-def keeps(law: Law, differences: Differences, guarantee: Guarantee, ratio: Fraction) -> bool:
+def keeps(law: Law, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
     """Whether ``law`` keeps ``guarantee`` when e^ε is replaced by ``ratio``."""
-    found = deltas_at_ratio(law, differences, ratio).under(guarantee.definition)
+    found = deltas_at_ratio(law, sensitivity, ratio).under(guarantee.definition)
     return found <= guarantee.delta

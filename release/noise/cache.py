@@ -6,7 +6,7 @@ and is believed no further than a solver: the guarantee is proved anew on every 
 computed anew; only the lower bound is taken from the file.
 
 Only what is public may be kept. A law that follows from differences seen in a confidential table
-would carry them out of the auditor's half, so the pipeline keeps laws of worst-case queries only.
+would carry them out of the auditor bundle, so the pipeline keeps laws of worst-case queries only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from release.exact.channel import Channel
 from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.pmf import Law
-from release.exact.privacy import Differences, Guarantee
+from release.exact.privacy import Guarantee, Sensitivity
 from release.noise.solve import GAP, TIME_LIMIT, Design, design
 from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
@@ -46,7 +46,7 @@ class DesignCache:
 
     def design(
         self,
-        differences: Differences,
+        sensitivity: Sensitivity,
         guarantee: Guarantee,
         loss: Loss | WorstCaseLoss,
         constraints: Sequence[Constraint] = (),
@@ -59,12 +59,12 @@ class DesignCache:
         Only designs proved to be within ``gap`` are kept. A file that cannot be read, or does not
         keep its promise, counts as absent; a folder that cannot be written is no error.
         """
-        key = key_of(differences, guarantee, loss, constraints, gap)
+        key = key_of(sensitivity, guarantee, loss, constraints, gap)
         path = self.folder / f"{key}.json"
-        found = _read(path, differences, guarantee, loss, constraints)
+        found = _read(path, sensitivity, guarantee, loss, constraints)
         if found is not None and found.is_within(gap):
             return found
-        made = design(differences, guarantee, loss, constraints, time_limit=time_limit, gap=gap)
+        made = design(sensitivity, guarantee, loss, constraints, time_limit=time_limit, gap=gap)
         if made.is_within(gap):
             with contextlib.suppress(OSError):
                 self._write(path, _record(made))
@@ -105,12 +105,12 @@ def default_cache() -> DesignCache | None:
         return DesignCache(Path(told)) if told else None
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     with contextlib.suppress(RuntimeError):  # no home
-        return DesignCache(Path(base).expanduser() / "dp-release" / "laws")
+        return DesignCache(Path(base).expanduser() / "dp-release" / "mechanisms")
     return None
 
 
 def key_of(
-    differences: Differences,
+    sensitivity: Sensitivity,
     guarantee: Guarantee,
     loss: Loss | WorstCaseLoss,
     constraints: Sequence[Constraint],
@@ -119,9 +119,9 @@ def key_of(
     """The content address of a problem: 64 hexadecimal digits."""
     asked: dict[str, Any] = {
         "version": VERSION,
-        "group": differences.group.moduli,
-        "differences": differences.shifts,
-        "directed": differences.directed,
+        "group": sensitivity.group.moduli,
+        "sensitivity": sensitivity.shifts,
+        "directed": sensitivity.directed,
         "definition": guarantee.definition.value,
         "epsilon": str(guarantee.epsilon),
         "delta": str(guarantee.delta),
@@ -189,17 +189,17 @@ def _record(made: Design) -> dict[str, Any]:
 
 def _read(
     path: Path,
-    differences: Differences,
+    sensitivity: Sensitivity,
     guarantee: Guarantee,
     loss: Loss | WorstCaseLoss,
     constraints: Sequence[Constraint],
 ) -> Design | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        law = Law.of(differences.group, (int(weight) for weight in record["weights"]))
+        law = Law.of(sensitivity.group, (int(weight) for weight in record["weights"]))
         found = Design(
             law=law,
-            differences=differences,
+            sensitivity=sensitivity,
             guarantee=guarantee,
             loss=loss,
             method=str(record["method"]),
@@ -213,4 +213,4 @@ def _read(
         return None
     if record.get("schema") != _SCHEMA or not 0 <= found.lower_bound <= found.objective:
         return None
-    return found if keeps_all(law, differences, guarantee, constraints) else None
+    return found if keeps_all(law, sensitivity, guarantee, constraints) else None

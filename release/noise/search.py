@@ -12,12 +12,12 @@ from typing import Protocol, TypeVar
 
 from release.errors import DesignError
 from release.exact.losses import Loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.solve import Design, design
 
 
 def least_epsilon(
-    differences: Differences,
+    sensitivity: Sensitivity,
     definition: Definition,
     delta: Fraction,
     loss: Loss,
@@ -30,7 +30,7 @@ def least_epsilon(
         DesignError: not even ε = 100 loses so little.
     """
     return least(
-        lambda steps: design(differences, Guarantee(definition, steps * resolution, delta), loss),
+        lambda steps: design(sensitivity, Guarantee(definition, steps * resolution, delta), loss),
         int(100 / resolution),
         cap,
         "epsilon",
@@ -38,7 +38,7 @@ def least_epsilon(
 
 
 def least_delta(
-    differences: Differences,
+    sensitivity: Sensitivity,
     definition: Definition,
     epsilon: Fraction,
     loss: Loss,
@@ -54,7 +54,7 @@ def least_delta(
     def at(steps: int) -> Design:
         delta = steps * resolution
         kind = definition if delta else Definition.PURE
-        return design(differences, Guarantee(kind, epsilon, delta), loss)
+        return design(sensitivity, Guarantee(kind, epsilon, delta), loss)
 
     at_zero = at(0)
     if at_zero.objective <= cap:

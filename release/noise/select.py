@@ -36,7 +36,7 @@ from release.exact.channel import (
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import Loss, LossName
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.published.fitted import Promise, fitted, is_quick
 from release.noise.solve import GAP, Design, design
 from release.noise.solvers.answer_laws import design_channel
@@ -64,7 +64,7 @@ class Asked:
     """What a mechanism is chosen for: the public side of a query, and its differences."""
 
     domain: AnswerDomain | JointDomain
-    differences: Differences
+    sensitivity: Sensitivity
     guarantee: Guarantee
     loss: Loss
     loss_name: LossName | None
@@ -72,7 +72,7 @@ class Asked:
     @property
     def is_line(self) -> bool:
         """Whether channels apply: answers in order, and a loss of answers rather than of noise."""
-        return channel_fits(self.domain, self.loss_name) and bool(self.differences.apart)
+        return channel_fits(self.domain, self.loss_name) and bool(self.sensitivity.apart)
 
     @property
     def wraps(self) -> bool:
@@ -85,13 +85,13 @@ class Asked:
         size = self.domain.size
         power = COST_POWERS[self.loss_name or LossName.ERROR_RATE]
         share = (Fraction(1, size),) * size
-        apart = self.differences.apart or ()
+        apart = self.sensitivity.apart or ()
         return ChannelProblem(apart, in_effect(self.guarantee), answer_costs(power, size), share)
 
     @property
     def promise(self) -> Promise:
         """What a baseline has to keep."""
-        return Promise(self.domain.size, self.differences, self.guarantee)
+        return Promise(self.domain.size, self.sensitivity, self.guarantee)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class ChosenChannel:
     """A channel for a query, with what is known about it; the sibling of a :class:`Design`."""
 
     channel: Channel
-    differences: Differences
+    sensitivity: Sensitivity
     guarantee: Guarantee
     loss: Loss
     method: str
@@ -118,8 +118,8 @@ class ChosenChannel:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The pairs of neighbouring answers, both orders."""
-        return line_pairs(self.channel.answers, self.differences.apart or ())
+        """The pairs of neighboring answers, both orders."""
+        return line_pairs(self.channel.answers, self.sensitivity.apart or ())
 
     def is_within(self, gap: Fraction = GAP) -> bool:
         """Whether no other can lose less by more than the share ``gap``.
@@ -279,7 +279,7 @@ def _short(value: Fraction) -> str:
 
 def _made(asked: Asked, name: str, solvers: Solvers) -> Chosen:
     if name == MODULAR_NOISE:
-        return solvers.law(asked.differences, asked.guarantee, asked.loss, gap=solvers.gap)
+        return solvers.law(asked.sensitivity, asked.guarantee, asked.loss, gap=solvers.gap)
     if name == CHANNEL:
         return _channel(asked, solvers)
     made = fitted(name, asked.promise)
@@ -288,7 +288,7 @@ def _made(asked: Asked, name: str, solvers: Solvers) -> Chosen:
     if isinstance(made, Law):
         return Design(
             law=made,
-            differences=asked.differences,
+            sensitivity=asked.sensitivity,
             guarantee=asked.guarantee,
             loss=asked.loss,
             method=f"baseline {name}",
@@ -311,7 +311,7 @@ def _as_chosen(
 ) -> ChosenChannel:
     return ChosenChannel(
         channel=made,
-        differences=asked.differences,
+        sensitivity=asked.sensitivity,
         guarantee=asked.guarantee,
         loss=asked.loss,
         method=method,

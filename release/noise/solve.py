@@ -24,7 +24,7 @@ from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import DEFAULT_BITS, Law
-from release.exact.privacy import KEPT_FREE, Definition, Differences, Guarantee, keeps
+from release.exact.privacy import KEPT_FREE, Definition, Guarantee, Sensitivity, keeps
 from release.noise.solvers.closed_form import (
     delta_buys_nothing,
     highest_mode,
@@ -66,7 +66,7 @@ class Design:
     """
 
     law: Law
-    differences: Differences
+    sensitivity: Sensitivity
     guarantee: Guarantee
     loss: Loss | WorstCaseLoss
     method: str
@@ -95,7 +95,7 @@ class Design:
 
 
 def design(
-    differences: Differences,
+    sensitivity: Sensitivity,
     guarantee: Guarantee,
     loss: Loss | WorstCaseLoss,
     constraints: Sequence[Constraint] = (),
@@ -115,15 +115,15 @@ def design(
         DesignError: no law could be proved, or none keeps the constraints.
         ValueError: the loss or a constraint does not have one number for each element.
     """
-    size = differences.group.size
+    size = sensitivity.group.size
     if loss.numerators.shape[-1] != size:
         raise ValueError("the loss needs one cost for each element of the group")
     if any(constraint.coefficients.shape != (size,) for constraint in constraints):
         raise ValueError("a constraint needs one coefficient for each element of the group")
-    problem = Problem.of(differences, _in_effect(guarantee), loss, tuple(constraints))
+    problem = Problem.of(sensitivity, _in_effect(guarantee), loss, tuple(constraints))
     found = _closed_form(problem) or _by_solver(problem, time_limit, gap)
     found = replace(found, guarantee=guarantee)
-    if not keeps_all(found.law, differences, guarantee, constraints):
+    if not keeps_all(found.law, sensitivity, guarantee, constraints):
         raise DesignError(f"the law found does not keep the {guarantee}")
     return found
 
@@ -150,7 +150,7 @@ def _finish(
     objective = problem.loss.of(law)
     return Design(
         law=law,
-        differences=problem.differences,
+        sensitivity=problem.sensitivity,
         guarantee=problem.guarantee,
         loss=problem.loss,
         method=method,
@@ -171,7 +171,7 @@ def _closed_form(problem: Problem) -> Design | None:
     loss = problem.loss
     if problem.constraints or isinstance(loss, WorstCaseLoss):
         return None
-    if not problem.differences.shifts:
+    if not problem.sensitivity.shifts:
         # Nothing moves an answer: the cheapest noise value, for certain.
         cheapest = int(loss.numerators.argmin())
         weights = [0] * problem.size
@@ -182,7 +182,7 @@ def _closed_form(problem: Problem) -> Design | None:
         return _error_rate_law(problem, loss.cost(1))
     if problem.guarantee.definition is not Definition.PURE:
         return None
-    steps = staircase(problem.differences, loss, problem.guarantee.epsilon)
+    steps = staircase(problem.sensitivity, loss, problem.guarantee.epsilon)
     if steps is None:
         return None
     ratio = exp_below_any_verifier(problem.guarantee.epsilon)
@@ -326,7 +326,7 @@ def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> La
     if problem.guarantee.definition is not Definition.APPROXIMATE:
         return _raised(problem, found.masses, bits)
     try:
-        law = round_down(found.masses, problem.differences, bits)
+        law = round_down(found.masses, problem.sensitivity, bits)
     except ValueError:
         return None
     return _if_kept(problem, _mixed_until_kept(problem, law) if window.whole else law)
@@ -338,14 +338,14 @@ def _raised(
     """The exact law just above ``masses`` that gives up the constraints of ``pattern``."""
     ratio = exp_below_any_verifier(problem.guarantee.epsilon)
     try:
-        law = raise_to_feasible(masses, problem.differences, ratio, bits, pattern)
+        law = raise_to_feasible(masses, problem.sensitivity, ratio, bits, pattern)
     except ValueError:
         return None
     return _if_kept(problem, law)
 
 
 def _if_kept(problem: Problem, law: Law) -> Law | None:
-    kept = keeps_all(law, problem.differences, problem.guarantee, problem.constraints)
+    kept = keeps_all(law, problem.sensitivity, problem.guarantee, problem.constraints)
     return law if kept else None
 
 
@@ -354,7 +354,7 @@ def _mixed_until_kept(problem: Problem, law: Law) -> Law:
     ratio, safe = exp_below_any_verifier(problem.guarantee.epsilon), _safe_law(problem, law.bits)
     for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 0, -1))):
         mixed = mix(law, safe, 1 - give)
-        if keeps(mixed, problem.differences, problem.guarantee, ratio):
+        if keeps(mixed, problem.sensitivity, problem.guarantee, ratio):
             return mixed
     return safe
 

@@ -15,7 +15,7 @@ from functools import partial
 from release.errors import DesignError
 from release.exact.losses import LossName
 from release.exact.numbers import format_up
-from release.exact.privacy import MAX_WORK, Definition, Differences
+from release.exact.privacy import MAX_WORK, Definition, Sensitivity
 from release.noise.cache import DesignCache
 from release.noise.processes import FanOut, InTurn, Refused
 from release.noise.select import Asked, Chosen, Solvers, choose, family_of
@@ -40,10 +40,10 @@ class Problem:
         asked = self.asked
         topologies = tuple(part.topology for part in asked.domain.parts)
         loss = (asked.loss_name, asked.loss.name, asked.loss.numerators.tobytes())
-        return (asked.differences, asked.guarantee, topologies, loss, self.mechanism, self.seen)
+        return (asked.sensitivity, asked.guarantee, topologies, loss, self.mechanism, self.seen)
 
 
-def problem_of(query: Query, found: Differences) -> Problem:
+def problem_of(query: Query, found: Sensitivity) -> Problem:
     """The problem of a query, as the spec has it.
 
     Raises:
@@ -60,11 +60,11 @@ def problem_of(query: Query, found: Differences) -> Problem:
     return Problem(asked_of(query, found), query.mechanism.value, seen)
 
 
-def asked_of(query: Query, differences: Differences) -> Asked:
+def asked_of(query: Query, sensitivity: Sensitivity) -> Asked:
     """What a mechanism is chosen for, as the spec has it."""
     name = query.loss if isinstance(query.loss, LossName) else None
     guarantee = query.promised.to_guarantee()
-    return Asked(answer_domain(query), differences, guarantee, loss_of(query), name)
+    return Asked(answer_domain(query), sensitivity, guarantee, loss_of(query), name)
 
 
 def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
@@ -83,7 +83,7 @@ def solved(problem: Problem, cache: DesignCache | None, gap: Fraction) -> Chosen
 
 
 def design_all(
-    differences: Sequence[Differences],
+    sensitivity: Sequence[Sensitivity],
     spec_file: SpecFile,
     watched: Callable[[], Iterator[Query]],
     cache: DesignCache | None,
@@ -99,7 +99,7 @@ def design_all(
     """
     problems = [
         problem_of(query, found)
-        for query, found in zip(spec_file.spec.released, differences, strict=True)
+        for query, found in zip(spec_file.spec.released, sensitivity, strict=True)
     ]
     out = fan_out or InTurn()
     # In the order in which the queries come to them.
@@ -128,8 +128,8 @@ def refusal(query: Query, made: Chosen, gap: Fraction = GAP) -> str | None:
     share = format_up(made.gap / made.objective, 3)
     might = "too much" if query.is_empirical else f"up to {share}"
     accept = "--accept-gap" if query.is_empirical else f"--accept-gap {share}"
-    # Where neighbours are one step apart the remapped geometric is the best of all pure channels.
-    pure = made.method == REMAPPED and made.differences.apart == (1,)
+    # Where neighbors are one step apart the remapped geometric is the best of all pure channels.
+    pure = made.method == REMAPPED and made.sensitivity.apart == (1,)
     weaker = pure and query.promised.definition is not Definition.PURE
     other = "choose another domain or loss"
     if weaker:

@@ -146,7 +146,7 @@ def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restor
     """Bring back from a store what ``out`` has lost: entries of its ledger, and public folders.
 
     What ``out`` has stays as it is, and has to be the beginning of what the store has. Where it has
-    no ledger at all, ``trusted`` has to have signed the one in the store. The auditor's halves are
+    no ledger at all, ``trusted`` has to have signed the one in the store. The auditor bundles are
     confidential and in no store; restore them from a backup.
 
     Raises:

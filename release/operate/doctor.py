@@ -241,7 +241,7 @@ def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
             continue
         if not path.parent.is_dir():
             settled = (place.out / f".work-{name}").exists()
-            how = "dp-release settle" if settled else "dp-release restore"
+            how = "dp-release recover" if settled else "dp-release restore"
             yield f"{name} is committed and not public; {how}"
         elif not path.is_file() or f"sha256:{sha256(path.read_bytes())}" != entry.attestation:
             yield f"{name}: not the release that the ledger committed"
@@ -281,7 +281,7 @@ def leftovers(place: Place) -> Iterator[Finding]:
     names = left_behind(place.out) if place.out.is_dir() else ()
     idle = [name for name in names if not is_at_work(place.out, name)]
     for name in idle:
-        yield fault("runs", f"a run of {name} was cut off; dp-release settle, or run it again")
+        yield fault("runs", f"a run of {name} was cut off; dp-release recover, or run it again")
     busy = len(names) - len(idle)
     if busy:
         yield well("runs", f"{busy} at work right now")
@@ -345,7 +345,7 @@ def budgets(ledger: Replayed | None) -> Iterator[Finding]:
 
 _REMEDIES = {
     Became.DUE: "dp-release catch-up",
-    Became.CUT_OFF: "dp-release catch-up, or settle",
+    Became.CUT_OFF: "dp-release catch-up, or recover",
     Became.LEFT_OUT: "see why its runs die, then run it by hand: dp-release run --period",
     Became.LOST: "dp-release restore",
     Became.WITHDRAWN: "nothing to do",

@@ -38,7 +38,7 @@ class Code(StrEnum):
     PUBLISHED = "published"
     DELIVERED = "delivered"
     REFUSED = "refused"
-    SETTLED = "settled"
+    RECOVERED = "recovered"
     CAUGHT_UP = "caught-up"
 
 

@@ -23,7 +23,7 @@ from release.noise.processes import FanOut, InTurn, Refused
 from release.operate.delivery import check_witness, deliver, deliver_ledger
 from release.operate.journal import Code, Journal
 from release.operate.schedule import CaughtUp, OnePeriod, Schedule, catch_up
-from release.pipeline import Options, Published, Step, auditor_half, call, run_release
+from release.pipeline import Options, Published, Step, auditor_bundle, call, run_release
 from release.records.signing import read_key
 from release.tables.stores import Store
 from release.verification.provenance import Trust
@@ -83,7 +83,7 @@ def release_due(
     today: datetime.date,
     release_one: Callable[[OnePeriod], object] | None = None,
 ) -> CaughtUp:
-    """Settle what was cut off, then release every due period of a schedule, oldest first.
+    """Recover what was cut off, then release every due period of a schedule, oldest first.
 
     ``release_one`` is :func:`release_period` unless given.
 
@@ -92,7 +92,7 @@ def release_due(
     """
     place = run.place
     witnessed(place)
-    settle_and_tell(place, run.journal)
+    recover_and_tell(place, run.journal)
 
     def release_it(one: OnePeriod) -> object:
         return release_period(schedule.spec, one.period, run)
@@ -155,7 +155,7 @@ def left_behind(out: Path) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def settle(place: Place, release_id: str) -> str:
+def recover(place: Place, release_id: str) -> str:
     """Finish what an interrupted run has staged, or give it up in the open; what was done.
 
     Nothing is drawn. A charge comes back only if it is certain that no noise was drawn.
@@ -175,16 +175,16 @@ def settle(place: Place, release_id: str) -> str:
         raise
 
 
-SETTLED = ("public", "published", "given up")
-"""What :func:`settle` may say of a run that needs nothing more."""
+RECOVERED = ("public", "published", "given up")
+"""What :func:`recover` may say of a run that needs nothing more."""
 
 
-def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
-    """:func:`settle` for everything that is left behind; what could not be settled says why."""
+def recover_all(place: Place) -> tuple[tuple[str, str], ...]:
+    """:func:`recover` for everything that is left behind; what could not be recovered says why."""
     found = []
     for name in left_behind(place.out):
         try:
-            found.append((name, settle(place, name)))
+            found.append((name, recover(place, name)))
         except ReleaseError as error:
             found.append((name, str(error)))
         except OSError as error:
@@ -192,13 +192,13 @@ def settle_all(place: Place) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def settle_and_tell(place: Place, journal: Journal) -> None:
-    """:func:`settle_all`, and a line in the journal for each."""
-    for name, became in settle_all(place):
-        journal.tell(Code.SETTLED if became in SETTLED else Code.REFUSED, release_id=name)
+def recover_and_tell(place: Place, journal: Journal) -> None:
+    """:func:`recover_all`, and a line in the journal for each."""
+    for name, became in recover_all(place):
+        journal.tell(Code.RECOVERED if became in RECOVERED else Code.REFUSED, release_id=name)
 
 
-IN_PART = "verified as far as the given halves allow"
+IN_PART = "verified as far as the given bundles allow"
 """What is said of a release of which not everything could be seen."""
 
 
@@ -229,5 +229,5 @@ def verify_each(
 
 def _verdict(out: Path, trust: Trust, name: str) -> str:
     public = out / "public" / name
-    half = auditor_half(public)
+    half = auditor_bundle(public)
     return "verified" if verify(public, half, trust).complete else IN_PART

@@ -4,8 +4,8 @@ What has happened to a period is read from the ledger and the folders, never fro
 records. A period is due once it has ended and ``delay_days`` more have passed, unless its release
 is public. A run that was cut off after noise may have been drawn keeps its charge, so a period is
 given up for good after ``attempts`` such charges: a machine that dies every night must not spend
-the budget on one day. Interrupted runs are settled before periods are looked at
-(:func:`release.operate.operations.settle_all`), so that their charges are counted.
+the budget on one day. Interrupted runs are recovered before periods are looked at
+(:func:`release.operate.operations.recover_all`), so that their charges are counted.
 """
 
 from __future__ import annotations

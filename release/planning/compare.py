@@ -116,7 +116,7 @@ def _delta(made: Chosen, epsilon: Fraction) -> float:
     if isinstance(made, ChosenChannel):
         ratio = exp_bounds(epsilon)[0]
         return float(channel_deltas(made.channel, made.pairs, ratio).approximate)
-    return float(deltas(made.law, made.differences, epsilon).approximate)
+    return float(deltas(made.law, made.sensitivity, epsilon).approximate)
 
 
 @dataclass(frozen=True)

@@ -57,15 +57,15 @@ def _planned(place: int, one: QueryPlan) -> dict[str, Any]:
         "source": one.query.source,
         "cells": one.cells,
         "answers": asked.domain.size,
-        "differences": len(asked.differences.shifts),
+        "sensitivity": len(asked.sensitivity.shifts),
         "guarantee": str(asked.guarantee),
         "charge_epsilon": format_exact(one.charge.epsilon),
         "charge_delta": format_exact(one.charge.delta),
         "loss": asked.loss.name.replace("_", " "),
         "candidates": [_row(c) for c in (one.chosen, *one.others)],
         "failed": one.failed,
-        "law": law_svg(name, noise, asked.differences, asked.guarantee) if plain else None,
-        "delta": delta_svg(name, noise, asked.differences, asked.guarantee),
+        "law": law_svg(name, noise, asked.sensitivity, asked.guarantee) if plain else None,
+        "delta": delta_svg(name, noise, asked.sensitivity, asked.guarantee),
         "losses": losses_svg(name, asked.loss.name, sorted(losses, key=lambda pair: pair[1]))
         if len(losses) > 1
         else None,
@@ -120,7 +120,7 @@ def compare_html(
         ),
         left_out=[one.mechanism for one in losses if one.mechanism not in _names(kept)],
         laws=curves_svg(
-            "laws",
+            "mechanisms",
             ("published minus true answer, in codes", "chance"),
             [(side.mechanism, side.offsets, side.masses) for side in sides],
         ),

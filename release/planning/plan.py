@@ -1,6 +1,6 @@
 """What a release would cost and how good it would be, before anything confidential is read.
 
-A plan is made of the spec alone. Where differences are structural or declared, it is exact: the
+A plan is made of the spec alone. Where the sensitivity is global or declared, it is exact: the
 same differences, choice of mechanism and law as the release will have. Where they are still to
 be seen in the table they are not known: the plan shows what it is where answers move by one step
 (or to any category), which is common but not the least there can be, and what it is at the most
@@ -25,7 +25,7 @@ from release.exact.accuracy import error_at_ends, radius_of
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
 from release.exact.numbers import parse_exact
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.search import least
 from release.noise.select import (
     BEST,
@@ -42,8 +42,8 @@ from release.noise.select import (
     noise_of,
 )
 from release.noise.stage import asked_of, refusal
-from release.queries.registry import differences_without_data, structural_differences
-from release.queries.sensitivity import seen_differences
+from release.queries.registry import global_sensitivity, sensitivity_without_data
+from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
 from release.spec.model import Mechanism, Query, SqlQuery, answer_domain
 from release.spec.unfinished import TODO, unfinished
@@ -184,23 +184,23 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
 def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, Asked]]:
     """What the mechanism can be asked for: once where differences are known, else both ends."""
     if not query.is_empirical:
-        yield None, asked_of(query, differences_without_data(spec_file.spec, query))
+        yield None, asked_of(query, sensitivity_without_data(spec_file.spec, query))
         return
     domain = answer_domain(query)
-    few = seen_differences(np.zeros(1, dtype=np.int64), domain)
+    few = seen_sensitivity(np.zeros(1, dtype=np.int64), domain)
     many = _most(spec_file, query, domain)
     yield ONE_STEP, asked_of(query, few)
     if many.shifts != few.shifts or many.apart != few.apart:
         yield MOST_ALLOWED, asked_of(query, many)
 
 
-def _most(spec_file: SpecFile, query: Query, domain: AnswerDomain | JointDomain) -> Differences:
+def _most(spec_file: SpecFile, query: Query, domain: AnswerDomain | JointDomain) -> Sensitivity:
     if isinstance(query, SqlQuery):
         if domain.is_line:
-            return Differences.on_line(domain.size, range(1, domain.size))
-        return Differences.everything(domain.group)
+            return Sensitivity.on_line(domain.size, range(1, domain.size))
+        return Sensitivity.everything(domain.group)
     rows = spec_file.spec.rows_per_unit(query)
-    return structural_differences(spec_file.spec, query, rows)
+    return global_sensitivity(spec_file.spec, query, rows)
 
 
 def _planned(

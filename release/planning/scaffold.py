@@ -234,7 +234,7 @@ def _text(
 
 
 def _examples(table: str, columns: dict[str, ColumnType], others: list[str]) -> str:
-    """A mode and a level over columns of the table, commented out."""
+    """A mode and a mean over columns of the table, commented out."""
     integers = [name for name in others if columns[name] is ColumnType.INTEGER]
     text = ""
     if others:
@@ -249,7 +249,7 @@ def _examples(table: str, columns: dict[str, ColumnType], others: list[str]) -> 
 
 _SPEC = Template("""\
 # A starting spec for $file: names and types are the table's, no value of it was read.
-# It is valid as it stands; settle what is marked CHOOSE and TODO(curator) before anything is run.
+# It is valid as it stands; decide what is marked CHOOSE and TODO(curator) before anything is run.
 spec: dp-release/spec/v1
 release:
   id: $id
@@ -258,7 +258,7 @@ release:
   contact: TODO(curator)
   purpose: TODO(curator)
   period: TODO(curator)
-  licence: TODO(curator)
+  license: TODO(curator)
 tables:
   $table:
     path: $path      # relative to this file
@@ -268,9 +268,9 @@ privacy:
   # CHOOSE: the unit is whom the promise protects, with all rows of theirs; safe is the column that
   #   names the person or the home, never one that names a row, a visit or a device of theirs.
   unit: $unit
-  # CHOOSE: neighbours are the tables that nobody may tell apart; safe is add_remove, which hides
+  # CHOOSE: neighbors are the tables that nobody may tell apart; safe is add_remove, which hides
   #   even whether a unit is in the table, while replace_one takes the number of units as public.
-  neighbours: add_remove
+  neighbors: add_remove
   # CHOOSE: rows of a unit beyond this bound are left out; safe is a bound that follows from how the
   #   table is made (24 for hourly readings of a day), never from counting its rows.
   max_rows_per_unit: 1
@@ -296,9 +296,9 @@ queries:
     # CHOOSE: the domain declares which answers there are, and others are clamped to it; safe are
     #   bounds that are known without the table, never read from it.
     domain: {ordered: {min: 0, max: 999}}
-    # CHOOSE: differences are what one unit can change; safe is structural, which holds for every
+    # CHOOSE: the sensitivity is what one unit can change; safe is global, which holds for every
     #   table of this spec, while empirical is found in this table and holds for this one only.
-    differences: structural
+    sensitivity: global
     # CHOOSE: the definition says how a promise may fail; safe is pure, which never does, while
     #   probabilistic and approximate take a delta and pay with it for less noise.
     # CHOOSE: epsilon bounds what an answer tells of a unit; safe is small, and 1 is usual.
@@ -326,24 +326,23 @@ _MODE = Template("""\
 #    by: []
 #    # CHOOSE: the domain declares the categories; safe is a public list, never read from the table.
 #    domain: $domain
-#    differences: structural
+#    sensitivity: global
 #    guarantee: {definition: pure, epsilon: "1"}
 #    loss: error_rate
 """)
 
 _LEVEL = Template("""\
-# An example of a level; take away the first # of each line, and raise the budget by its epsilon.
-#  - name: mean_level
-#    kind: level
-#    measure: mean
+# An example of a mean; take away the first # of each line, and raise the budget by its epsilon.
+#  - name: mean_value
+#    kind: mean
 #    # CHOOSE: rows are clamped to these bounds; safe are bounds that are known without the table.
 #    clamp: [0, 1000]
 #    table: $table
 #    of: $of
 #    by: []
-#    # CHOOSE: the domain declares the levels; safe are bounds that are known without the table.
-#    domain: {levels: {low: 0, high: 1000, count: 20}}
-#    differences: structural
+#    # CHOOSE: the bins are the answers there are; safe are bounds that are known without the table.
+#    bins: {low: 0, high: 1000, count: 20}
+#    sensitivity: global
 #    guarantee: {definition: pure, epsilon: "1"}
 #    loss: absolute
 """)

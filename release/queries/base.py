@@ -107,8 +107,8 @@ def reached_by_pairs(kind: Kind, sums: Codes, leaving: Profiles, entering: Profi
     """
     if len(leaving) * entering.size > _MOST_PAIRS:
         raise DataError(
-            "differences: too many units that differ have to be compared with each other; write "
-            "differences: structural, or replacement: domain in privacy"
+            "sensitivity: too many units that differ have to be compared with each other; write "
+            "sensitivity: global, or replacement: domain in privacy"
         )
     found: set[int] = set()
     step = max(1, _PAIRS_AT_ONCE // entering.size)

@@ -1,7 +1,7 @@
 """What the units contribute to each cell of a query: sums, and distinct profiles.
 
 Nothing is ever made for each unit outside the engine: what leaves it is the *distinct* profiles of
-each cell's units, for equal profiles make equal neighbours, and how many units have each.
+each cell's units, for equal profiles make equal neighbors, and how many units have each.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A unit's profile is its number of rows in the cell, at most ``max_rows_per_unit``; where units are
 counted, 1 if it has a row there.
 
-Structural differences: replacing, adding or removing a unit changes the count by at most
+Global sensitivity: replacing, adding or removing a unit changes the count by at most
 ``max_rows_per_unit``, and clamping to the domain never widens a change: ±1 .. ±max_rows_per_unit.
 Units: ±1.
 """

@@ -4,7 +4,7 @@ The group of a joint answer is the product of the parts' groups, and a differenc
 unit's profile is that of each part, one after another. A row is read if any part reads it, so the
 bounds on a unit's rows and cells hold for the parts together, and a unit is charged once for all.
 
-Structural differences: every vector of the parts' steps. Of a unit that comes in, each part moves
+Global sensitivity: every vector of the parts' steps. Of a unit that comes in, each part moves
 its own way only (a count up, never down), so under ``add_remove`` the vectors are those of the
 steps and their negatives, fewer than all combinations of signs: ±(1, 1) but not ±(1, -1) for two
 counts. What a unit brings to one part is not held against what it brings to another, for their

@@ -3,7 +3,7 @@
 A unit's profile is its number of rows, or its weight, in each category. Rows whose category is
 outside the domain are left out. An empty cell has the smallest code.
 
-Structural differences: everything. Whatever the bound on a unit's rows, two categories can be so
+Global sensitivity: everything. Whatever the bound on a unit's rows, two categories can be so
 close that one unit decides between them, and they can be any two.
 """
 
@@ -17,14 +17,14 @@ from release.exact.domain import Codes
 from release.queries.base import Prepared, Profiles, reached_by_pairs
 from release.spec.domains import INTEGER_LIMIT, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal
-from release.spec.model import ModeQuery, Relation, ValueQuery
+from release.spec.model import ModeQuery, PerUnitQuery, Relation
 
 
 @dataclass(frozen=True)
 class Mode:
     """The commonest category of one query."""
 
-    query: ModeQuery | ValueQuery
+    query: ModeQuery | PerUnitQuery
 
     @property
     def eligible_sql(self) -> str:

@@ -2,7 +2,7 @@
 
 The cells come from the public key sets, never from the data: a group without rows is answered too,
 and rows of groups outside the key sets are left out. A cell is a pair of a *fixed* part (key
-columns that neighbours share, such as a home's circuit) and a *free* part (the other key columns,
+columns that neighbors share, such as a home's circuit) and a *free* part (the other key columns,
 such as the day).
 
 Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,

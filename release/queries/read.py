@@ -25,17 +25,17 @@ from release.spec.model import (
     MODULAR_WITH_DELTA,
     ON_LINE,
     ON_LINE_WITH_DELTA,
+    BinnedQuery,
     ColumnType,
     CountQuery,
-    LevelQuery,
+    GridQuery,
     Mechanism,
     ModeQuery,
+    PerUnitQuery,
     Query,
-    RealQuery,
     Spec,
     SqlQuery,
     TableLoss,
-    ValueQuery,
     answer_columns,
     answer_domain,
     answers_for_units,
@@ -235,9 +235,9 @@ def _check_reach(at: str, query: Query) -> None:
     if query.is_empirical and not channel_unseen(domain, query.loss, query.promised.to_guarantee()):
         raise SpecError(
             at,
-            f"best reaches {MOST_UNSEEN} answers in order under differences: empirical, for pure "
+            f"best reaches {MOST_UNSEEN} answers in order under sensitivity: empirical, for pure "
             f"or approximate promises of epsilon {format_exact(LEAST_UNSEEN)} or more; write "
-            f"mechanism: channel, or differences: structural, {accepted}",
+            f"mechanism: channel, or sensitivity: global, {accepted}",
         )
 
 
@@ -261,7 +261,7 @@ def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType])
 def _check_relation(spec: Spec, at: str, query: Query) -> None:
     if isinstance(query, SqlQuery) and spec.privacy.fixed:
         raise SpecError(
-            f"{at}.kind", "a statement cannot be told what neighbours share; leave fixed out"
+            f"{at}.kind", "a statement cannot be told what neighbors share; leave fixed out"
         )
     if isinstance(query, SqlQuery) and spec.privacy.any_of_domain:
         raise SpecError(
@@ -273,7 +273,7 @@ def _check_relation(spec: Spec, at: str, query: Query) -> None:
     if attribute is None:
         if answers_for_units(query):
             raise SpecError(
-                f"{at}.kind", "a value shows who is listed; it needs neighbours: attribute"
+                f"{at}.kind", "per_unit shows who is listed; it needs neighbors: attribute"
             )
         return
     parts = plain_parts(query)
@@ -281,7 +281,7 @@ def _check_relation(spec: Spec, at: str, query: Query) -> None:
     unknown = spec.tables[query.table].derive or any(one.where for one in (query, *parts))
     if attribute not in reads and not unknown and query.guarantee is not None:
         raise SpecError(
-            at, f"does not read {attribute!r}, so attribute neighbours would promise nothing"
+            at, f"does not read {attribute!r}, so attribute neighbors would promise nothing"
         )
 
 
@@ -296,7 +296,7 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
                 raise SpecError(
                     f"{at if part is query else spec.place_of(part)}.{field_name}",
                     f"{column!r} is fixed, so a unit that comes in takes it over; write "
-                    "differences: structural, or replacement: domain in privacy",
+                    "sensitivity: global, or replacement: domain in privacy",
                 )
 
 
@@ -306,15 +306,15 @@ def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType
         raise SpecError(f"{at}.of", f"a count counts rows, or units: leave it out or write {unit}")
     wanted: dict[str, tuple[str, ColumnType]] = {}
     if answers_for_units(query) and (query.by != [unit] or unit not in spec.keys):
-        raise SpecError(f"{at}.by", f"a value is one answer a unit: write [{unit}], and its keys")
-    if isinstance(query, ModeQuery | ValueQuery):
+        raise SpecError(f"{at}.by", f"per_unit is one answer a unit: write [{unit}], and its keys")
+    if isinstance(query, ModeQuery | PerUnitQuery):
         nominal = isinstance(query.domain, Nominal)
         wanted["of"] = (query.of, ColumnType.STRING if nominal else ColumnType.INTEGER)
         if query.weight is not None:
             wanted["weight"] = (query.weight, ColumnType.INTEGER)
-    elif isinstance(query, LevelQuery):
+    elif isinstance(query, BinnedQuery):
         wanted["of"] = (query.of, ColumnType.INTEGER)
-    elif isinstance(query, RealQuery):
+    elif isinstance(query, GridQuery):
         wanted["of"] = (query.of, ColumnType.NUMBER)
     for part, (column, kind) in wanted.items():
         if column not in columns:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from release.errors import SpecError
-from release.exact.privacy import Differences
+from release.exact.privacy import Sensitivity
 from release.queries.base import RowKind
+from release.queries.binned import Binned
 from release.queries.count import Count
+from release.queries.grid import OnGrid
 from release.queries.joint import Joint
-from release.queries.level import Level
 from release.queries.mode import Mode
-from release.queries.real import Real
-from release.queries.value import Value
+from release.queries.per_unit import PerUnit
 from release.spec.model import (
     CountQuery,
-    DeclaredDifferences,
+    DeclaredSensitivity,
+    GridQuery,
     ModeQuery,
     Part,
+    PerUnitQuery,
     Query,
-    RealQuery,
     Spec,
     SqlQuery,
     TupleQuery,
-    ValueQuery,
     answer_domain,
 )
 
@@ -42,32 +42,32 @@ def _kind_of_part(query: Part) -> RowKind:
         return Count(query)
     if isinstance(query, ModeQuery):
         return Mode(query)
-    if isinstance(query, ValueQuery):
-        return Value(query)
-    if isinstance(query, RealQuery):
-        return Real.of(query)
-    return Level(query)
+    if isinstance(query, PerUnitQuery):
+        return PerUnit(query)
+    if isinstance(query, GridQuery):
+        return OnGrid.of(query)
+    return Binned(query)
 
 
-def differences_without_data(spec: Spec, query: Query) -> Differences:
+def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:
     """The differences of a query that follow from its declaration alone."""
-    if isinstance(query.differences, DeclaredDifferences):
-        declared = _declared(query.differences, query)
+    if isinstance(query.sensitivity, DeclaredSensitivity):
+        declared = _declared(query.sensitivity, query)
         # On the line, what can happen when no more rows are read than the declaration allows.
-        enforced = structural_differences(spec, query, rows_read(spec, query))
+        enforced = global_sensitivity(spec, query, rows_read(spec, query))
         return replace(declared, apart=enforced.apart)
-    return structural_differences(spec, query, spec.rows_per_unit(query))
+    return global_sensitivity(spec, query, spec.rows_per_unit(query))
 
 
-def structural_differences(spec: Spec, query: Query, rows: int) -> Differences:
+def global_sensitivity(spec: Spec, query: Query, rows: int) -> Sensitivity:
     """All differences that up to ``rows`` rows of a unit can make, whatever the table."""
     domain = answer_domain(query)
-    steps = kind_of(query).steps(rows, spec.privacy.neighbours)
+    steps = kind_of(query).steps(rows, spec.privacy.neighbors)
     if domain.is_line:
-        return Differences.on_line(domain.size, steps.tolist())
+        return Sensitivity.on_line(domain.size, steps.tolist())
     group = domain.group
     numbers = group.coordinates(steps)
-    return Differences.of(group, zip(*(c.tolist() for c in numbers), strict=True))
+    return Sensitivity.of(group, zip(*(c.tolist() for c in numbers), strict=True))
 
 
 def rows_read(spec: Spec, query: Query) -> int:
@@ -76,13 +76,13 @@ def rows_read(spec: Spec, query: Query) -> int:
     Declared differences are enforced by reading no more rows than can move the answer so far.
     """
     most = spec.rows_per_unit(query)
-    if not isinstance(query.differences, DeclaredDifferences):
+    if not isinstance(query.sensitivity, DeclaredSensitivity):
         return most
-    allowed = set(_declared(query.differences, query).shifts)
+    allowed = set(_declared(query.sensitivity, query).shifts)
     low = 0
     while low < most:
         middle = (low + most + 1) // 2
-        if set(structural_differences(spec, query, middle).shifts) <= allowed:
+        if set(global_sensitivity(spec, query, middle).shifts) <= allowed:
             low = middle
         else:
             most = middle - 1
@@ -96,19 +96,19 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
         SpecError: one row of a unit can move the answer further than declared, or a difference has
             not one coordinate for each part of the answer.
     """
-    declared = query.differences
-    if not isinstance(declared, DeclaredDifferences):
+    declared = query.sensitivity
+    if not isinstance(declared, DeclaredSensitivity):
         return
-    at = f"{at}.differences.declared"
+    at = f"{at}.sensitivity.declared"
     if isinstance(query, SqlQuery):
-        raise SpecError(at, "nothing is known of a statement; write differences: empirical")
+        raise SpecError(at, "nothing is known of a statement; write sensitivity: empirical")
     parts = len(answer_domain(query).parts)
     if any(len(shift) != parts for shift in declared.shifts):
         wanted = "numbers" if parts == 1 else f"lists of {parts} numbers, one for each part"
         raise SpecError(at, f"write {wanted}")
     if rows_read(spec, query):
         return
-    needed = [", ".join(map(str, shift)) for shift in structural_differences(spec, query, 1).shifts]
+    needed = [", ".join(map(str, shift)) for shift in global_sensitivity(spec, query, 1).shifts]
     listed = "; ".join(needed[: len(needed) // 2 + 1][:6])
     raise SpecError(
         at,
@@ -117,5 +117,5 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
     )
 
 
-def _declared(differences: DeclaredDifferences, query: Query) -> Differences:
-    return Differences.of(answer_domain(query).group, differences.shifts)
+def _declared(sensitivity: DeclaredSensitivity, query: Query) -> Sensitivity:
+    return Sensitivity.of(answer_domain(query).group, sensitivity.shifts)

@@ -1,6 +1,6 @@
 """How far one unit can move the answers: seen in the table, or told by the declaration.
 
-The neighbours of a table are never made. A neighbour changes the sums of a cell by what one unit
+The neighbors of a table are never made. A neighbor changes the sums of a cell by what one unit
 had there (-a) and what one unit has there in its stead (+b), and the answer is a function of the
 sums. So per cell all that matters is the distinct a of its units and the distinct b that a unit
 could bring.
@@ -13,17 +13,17 @@ from dataclasses import replace
 import numpy as np
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Shift, Topology
-from release.exact.privacy import Differences
+from release.exact.privacy import Sensitivity
 from release.queries.contributions import Contributions
 from release.queries.registry import kind_of, rows_read
 from release.spec.load import SpecFile
 from release.spec.model import Query, Relation, answer_domain
 
 
-def empirical_differences(
+def empirical_sensitivity(
     contributed: Contributions, spec_file: SpecFile, query: Query
-) -> Differences:
-    """All differences that a neighbour of this very table makes, over all cells. Confidential.
+) -> Sensitivity:
+    """All differences that a neighbor of this very table makes, over all cells. Confidential.
 
     - ``replace_one``: any unit of a cell is replaced by a copy of any unit of the table, which
       takes over the fixed keys: sums - a + b. A unit without rows is among both: it may stand in
@@ -40,7 +40,7 @@ def empirical_differences(
     cells, kind, domain = contributed.cells, kind_of(query), answer_domain(query)
     group = domain.group
     rows = rows_read(spec_file.spec, query)
-    add_remove = privacy.neighbours is Relation.ADD_REMOVE
+    add_remove = privacy.neighbors is Relation.ADD_REMOVE
     nobody = np.zeros((1, kind.width), dtype=np.int64)
     nothing = kind.prepared(nobody)
     seen: set[int] = set()
@@ -67,10 +67,10 @@ def empirical_differences(
             found = np.concatenate(reached)
             steps = answer - found if domain.is_line else group.minus(answer, found)
             seen.update(np.unique(steps).tolist())
-    return seen_differences(np.array(sorted(seen)), domain)
+    return seen_sensitivity(np.array(sorted(seen)), domain)
 
 
-def seen_differences(found: Codes, domain: AnswerDomain | JointDomain) -> Differences:
+def seen_sensitivity(found: Codes, domain: AnswerDomain | JointDomain) -> Sensitivity:
     """The differences that were seen, and what stands in for each part that none moves.
 
     ``found`` are steps with their sign where the answers have an order, else numbers of elements.
@@ -78,8 +78,8 @@ def seen_differences(found: Codes, domain: AnswerDomain | JointDomain) -> Differ
     kept by luck.
     """
     if domain.is_line:
-        seen = Differences.on_line(domain.size, found.tolist() if found.any() else [1])
-        # On the line an answer without a neighbour would be published without noise.
+        seen = Sensitivity.on_line(domain.size, found.tolist() if found.any() else [1])
+        # On the line an answer without a neighbor would be published without noise.
         return replace(seen, apart=tuple(sorted({1, *(seen.apart or ())})))
     coordinates = [c.tolist() for c in domain.group.coordinates(found)]
     shifts: list[Shift] = list(zip(*coordinates, strict=True))
@@ -90,4 +90,4 @@ def seen_differences(found: Codes, domain: AnswerDomain | JointDomain) -> Differ
                 tuple(step if other == place else 0 for other in range(len(domain.parts)))
                 for step in range(1, last)
             ]
-    return Differences.of(domain.group, shifts)
+    return Sensitivity.of(domain.group, shifts)

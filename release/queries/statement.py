@@ -1,7 +1,7 @@
 """sql: a SELECT of the curator's own that gives the key columns and an integer ``answer``.
 
 Nothing is known of what it does, so its differences are found by running it again for every
-neighbour of this very table: every unit is taken out or put in, or replaced by a copy of every
+neighbor of this very table: every unit is taken out or put in, or replaced by a copy of every
 other. Cost: one run for each pair of units, which is why a table may have ``MOST_UNITS`` only, and
 why a unit is charged for every cell. The guarantee is instance-specific.
 
@@ -24,7 +24,7 @@ import pyarrow as pa
 from release.errors import DataError, SpecError
 from release.exact.domain import Codes
 from release.queries.profiles import cells_of
-from release.spec.domains import Levels, Ordered, plain_answers
+from release.spec.domains import Bins, Ordered, plain_answers
 from release.spec.expressions import identifier, literal, parts_of
 from release.spec.load import SpecFile
 from release.spec.model import Relation, SqlQuery
@@ -36,7 +36,7 @@ MOST_UNITS = 150
 
 @dataclass(frozen=True, repr=False)
 class Rerun:
-    """Confidential: the true codes, and how far they lie from those of the neighbours, signed."""
+    """Confidential: the true codes, and how far they lie from those of the neighbors, signed."""
 
     codes: Codes
     steps: Codes
@@ -46,11 +46,11 @@ class Rerun:
 
 
 def rerun(tables: Tables, spec_file: SpecFile, query: SqlQuery) -> Rerun:
-    """Answer ``query`` on the table and on every neighbour.
+    """Answer ``query`` on the table and on every neighbor.
 
     Raises:
         SpecError: the statement is not one consistent SELECT over its table with the right columns.
-        DataError: too many units, or the statement fails on the table or a neighbour.
+        DataError: too many units, or the statement fails on the table or a neighbor.
     """
     return _Statement(tables, spec_file, query).rerun()
 
@@ -62,7 +62,7 @@ class _Statement:
         self.tables, self.query, self.field = tables, query, f"{at}.sql"
         self.size = plain_answers(query.domain).size
         self.unit = identifier(spec.privacy.unit)
-        self.relation = spec.privacy.neighbours
+        self.relation = spec.privacy.neighbors
         self.keys = cells_of(spec_file, query).keys
         self.place = {key: number for number, key in enumerate(self.keys)}
         self._check()
@@ -86,12 +86,12 @@ class _Statement:
         self._check_columns()
         here = self._codes('SELECT * FROM "#base"')
         reached = {0}
-        for neighbour in self._neighbours(units):
-            reached.update((here - self._codes(neighbour)).tolist())
+        for neighbor in self._neighbors(units):
+            reached.update((here - self._codes(neighbor)).tolist())
         return Rerun(here, np.array(sorted(reached), dtype=np.int64))
 
-    def _neighbours(self, units: list[str | int]) -> Iterator[str]:
-        """The rows of every neighbour."""
+    def _neighbors(self, units: list[str | int]) -> Iterator[str]:
+        """The rows of every neighbor."""
         new = "NULL" if not units else f"max({self.unit})"
         fresh = f'(SELECT {new} FROM "#base")' + (
             " || '~'" if units and isinstance(units[0], str) else " + 1"
@@ -131,7 +131,7 @@ class _Statement:
             ).to_arrow_table()
         except duckdb.Error as error:
             raise DataError(
-                f"{self.field}: the statement fails on the table or on a neighbour of it"
+                f"{self.field}: the statement fails on the table or on a neighbor of it"
             ) from error
         codes = np.zeros(len(self.keys), dtype=np.int64)
         seen: set[int] = set()
@@ -150,8 +150,8 @@ class _Statement:
 
     def _code(self, answer: int) -> int:
         domain, low = self.query.domain, 0
-        if isinstance(domain, Levels):
-            r = domain.levels
+        if isinstance(domain, Bins):
+            r = domain.bins
             answer = (answer - r.low) * r.count // (r.high - r.low)
         elif isinstance(domain, Ordered):
             low = domain.ordered.min

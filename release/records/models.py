@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 from release.exact.channel import Channel
 from release.exact.domain import Group
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences
+from release.exact.privacy import Definition, Sensitivity
 from release.records.versions import unread
 
 Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]
@@ -80,9 +80,9 @@ class Accuracy(Record):
 
 
 class NoiseRecord(Record):
-    """What all files in ``laws/`` have in common (docs/design/format.md)."""
+    """What all files in ``mechanisms/`` have in common (docs/design/format.md)."""
 
-    schema_: Literal["dp-release/law/v1"] = Field(alias="schema")
+    schema_: Literal["dp-release/mechanism/v1"] = Field(alias="schema")
     query: str
     group: Annotated[list[int], Field(min_length=1, max_length=8)]
     total: Digits
@@ -98,7 +98,7 @@ class LawRecord(NoiseRecord):
 
     mechanism: Literal["modular"]
     weights: list[Digits]
-    differences: list[list[int]]
+    sensitivity: list[list[int]]
 
     def to_law(self) -> Law:
         """The exact law.
@@ -110,14 +110,14 @@ class LawRecord(NoiseRecord):
         dtype: Any = np.int64 if max(weights) < 2**62 and int(self.total) <= 2**62 else object
         return Law(Group(tuple(self.group)), np.array(weights, dtype=dtype), int(self.total))
 
-    def to_differences(self) -> Differences:
+    def to_sensitivity(self) -> Sensitivity:
         """The differences as they stand; whether they are closed is for the verifier to check."""
         group = Group(tuple(self.group))
-        return Differences(group, tuple(tuple(s) for s in self.differences), self.directed)
+        return Sensitivity(group, tuple(tuple(s) for s in self.sensitivity), self.directed)
 
 
 class ChannelRecord(NoiseRecord):
-    """One law for each true answer, and the pairs of answers that neighbours can have."""
+    """One law for each true answer, and the pairs of answers that neighbors can have."""
 
     mechanism: Literal["channel"]
     rows: list[list[Digits]]
@@ -139,21 +139,21 @@ AnyLaw: TypeAlias = Annotated[LawRecord | ChannelRecord, Field(discriminator="me
 
 
 class LawFileRecord(RootModel[AnyLaw]):
-    """``laws/<query>.json``."""
+    """``mechanisms/<query>.json``."""
 
 
-class DifferencesRecord(Record):
-    """``differences/<query>.json`` of the auditor's half.
+class SensitivityRecord(Record):
+    """``sensitivity/<query>.json`` of the auditor bundle.
 
     ``apart`` is how far answers in order lie from each other, for a channel.
     """
 
-    schema_: Literal["dp-release/differences/v1"] = Field(alias="schema")
+    schema_: Literal["dp-release/sensitivity/v1"] = Field(alias="schema")
     query: str
-    source: Literal["empirical", "structural", "declared"]
-    neighbours: Literal["replace_one", "add_remove", "attribute"]
+    source: Literal["empirical", "global", "declared"]
+    neighbors: Literal["replace_one", "add_remove", "attribute"]
     group: list[int]
-    differences: list[list[int]]
+    sensitivity: list[list[int]]
     apart: list[int] | None = None
 
 
@@ -165,7 +165,7 @@ class Opening(Record):
 
 
 class OpeningsRecord(Record):
-    """``openings.json`` of the auditor's half: commitments by file."""
+    """``openings.json`` of the auditor bundle: commitments by file."""
 
     schema_: Literal["dp-release/openings/v1"] = Field(alias="schema")
     release_id: str
@@ -176,7 +176,7 @@ class PrivacyRecord(Record):
     """What is protected and against which change."""
 
     unit: str
-    neighbours: Literal["replace_one", "add_remove", "attribute"]
+    neighbors: Literal["replace_one", "add_remove", "attribute"]
     adjacency_text: str
     max_rows_per_unit: int
     fixed: list[str]
@@ -221,7 +221,9 @@ class QueryRecord(Record):
     """One query of the release."""
 
     name: str
-    kind: Literal["count", "mode", "level", "real", "value", "tuple", "sql"]
+    kind: Literal[
+        "count", "mode", "sum", "mean", "min", "max", "median", "per_unit", "tuple", "sql"
+    ]
     by: list[str]
     cells: int
     domain: dict[str, Any]
@@ -231,7 +233,7 @@ class QueryRecord(Record):
     parallel: bool
     charge: ChargeRecord
     guarantee_kind: Literal["worst-case", "instance-specific"]
-    differences_source: Literal["empirical", "structural", "declared"]
+    sensitivity_source: Literal["empirical", "global", "declared"]
     mechanism: Literal["modular", "channel"]
     law: LawFile | LawCommitment
     output: OutputFile
@@ -281,7 +283,7 @@ class ReleaseRecord(Record):
     contact: str
     purpose: str
     period: str
-    licence: str
+    license: str
     privacy: PrivacyRecord
     guarantee: ReleaseGuarantee
     queries: list[QueryRecord]
@@ -296,8 +298,8 @@ class ReleaseRecord(Record):
 
 
 FILES: dict[str, type[BaseModel]] = {
-    "law": LawFileRecord,
-    "differences": DifferencesRecord,
+    "mechanism": LawFileRecord,
+    "sensitivity": SensitivityRecord,
     "openings": OpeningsRecord,
     "release": ReleaseRecord,
 }

@@ -1,6 +1,6 @@
 """Keys, signed notes and attestations: Ed25519, and nothing that could be chosen wrongly.
 
-- A private key is a PKCS#8 file of mode 0600. Its public half is written as a C2SP verifier key,
+- A private key is a PKCS#8 file of mode 0600. Its public bundle is written as a C2SP verifier key,
   ``name+hash+key``: the name is the origin of a ledger, so that a key signs for one ledger only.
 - A signed note (C2SP signed-note) is text with a signature line; the checkpoint of a ledger is one.
 - An attestation is a DSSE envelope over an in-toto Statement v1, whose subjects are files with
@@ -111,7 +111,7 @@ class Signer:
         return "Signer(secret)"
 
     def public(self, name: str) -> PublicKey:
-        """The public half under the name of a ledger."""
+        """The public bundle under the name of a ledger."""
         return PublicKey(name, self.private.public_key().public_bytes_raw())
 
     def sign(self, message: bytes) -> bytes:

@@ -17,7 +17,7 @@ READ = {
     "spec": (1,),
     "release": (1,),
     "law": (1,),
-    "differences": (1,),
+    "sensitivity": (1,),
     "openings": (1,),
     "table": (1,),
 }

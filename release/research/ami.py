@@ -5,43 +5,43 @@ from __future__ import annotations
 from pathlib import Path
 
 from release.errors import SpecError
-from release.exact.privacy import Differences
+from release.exact.privacy import Sensitivity
 from release.noise.solve import design
-from release.pipeline import answer, find_differences, load
+from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec
 from release.research.kadam import ONE_SIDED, PAPER, bars, law_panel
 from release.research.laws import ours, printed
 from release.research.sheet import Sheet
 from release.spec.losses import loss_of
-from release.spec.model import LevelQuery
+from release.spec.model import BinnedQuery
 
 PRINTED: tuple[tuple[int, tuple[int, ...]], ...] = ((10, (1, 2, 3, 4)), (16, (1, 3, 5, 6)))
 """n and the differences that the paper saw in its table."""
 
 
-def seen_levels(spec: Path) -> tuple[str, list[tuple[LevelQuery, Differences]]]:
-    """The id of a spec's release, and its level queries with the differences seen in the table.
+def seen_levels(spec: Path) -> tuple[str, list[tuple[BinnedQuery, Sensitivity]]]:
+    """The id of a spec's release, and its binned queries with the differences seen in the table.
 
     Raises:
-        ReleaseError: the spec or its tables are refused, or no query is a level with empirical
+        ReleaseError: the spec or its tables are refused, or no query has bins and empirical
             differences.
     """
     spec_file = read_spec(spec)
     with load(spec_file) as tables:
-        found = find_differences(answer(tables, spec_file), spec_file)
+        found = find_sensitivity(answer(tables, spec_file), spec_file)
     levels = [
         (query, moves)
         for query, moves in zip(spec_file.spec.released, found, strict=True)
-        if isinstance(query, LevelQuery) and query.is_empirical
+        if isinstance(query, BinnedQuery) and query.is_empirical
     ]
     if not levels:
         raise SpecError(
-            "--spec", "has no level query with empirical differences; name one that has"
+            "--spec", "has no query with bins and empirical sensitivity; name one that has"
         )
     return spec_file.spec.release.id, levels
 
 
-def _told(moves: Differences) -> str:
+def _told(moves: Sensitivity) -> str:
     """The sizes of the moves, either way round."""
     size = moves.group.size
     sizes = sorted({min(shift[0], size - shift[0]) for shift in moves.shifts})
@@ -78,7 +78,7 @@ def figure_14(spec: Path) -> Sheet:
         (
             ONE_SIDED
             + " Error rates 0.6787 and 0.7336 printed, 0.7627 and 0.8010 with both signs.",
-            "The paper's table is not public. Below are the differences that a neighbouring table "
+            "The paper's table is not public. Below are the differences that a neighboring table "
             f"makes in that of {release} ({'; '.join(table)}).",
         ),
     )

@@ -8,7 +8,7 @@ from fractions import Fraction
 from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.published.geng import least_cost, zero_delta_noise
 from release.noise.solve import design
 from release.research.sheet import Panel, Series, Sheet
@@ -24,9 +24,9 @@ def _cost(noise: LineLaw, power: int) -> float:
 def _any_law(steps: int, delta: Fraction, name: LossName) -> float:
     """The least cost of any (0, δ) law on a ring much wider than the noise, Δ = 1."""
     size = 2 * math.ceil(steps * max(1 / float(delta), 2.0)) + 21
-    differences = Differences.of(Group((size,)), ((s,) for s in range(1, steps + 1)))
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in range(1, steps + 1)))
     promise = Guarantee(Definition.APPROXIMATE, Fraction(0), delta)
-    made = design(differences, promise, named_loss(name, Topology.CYCLIC, size))
+    made = design(sensitivity, promise, named_loss(name, Topology.CYCLIC, size))
     unit = steps if name is LossName.ABSOLUTE else steps * steps
     return float(made.objective) / unit
 

@@ -11,11 +11,11 @@ from release.research.sheet import Panel, Series, Shape
 
 PAPER = "Kadam et al. 2024"
 NO_NEIGHBOURHOOD = (
-    "The paper does not say which differences this figure is for; here neighbours differ by 1."
+    "The paper does not say which differences this figure is for; here neighbors differ by 1."
 )
 ONE_SIDED = (
     "The printed laws protect one direction only (differences of one sign). Ours keep both, "
-    "which is what neighbouring asks for, and so lose more."
+    "which is what neighboring asks for, and so lose more."
 )
 WRAPS = (
     "The printed squared error is of the noise, Σ η²f(η), not of the wrapped answer. Ours is "
@@ -23,7 +23,7 @@ WRAPS = (
     "is not."
 )
 ENDS = (
-    "Modular noise makes 0 and n neighbours too; clamped noise need not, and so can beat the "
+    "Modular noise makes 0 and n neighbors too; clamped noise need not, and so can beat the "
     "best modular law on ordered answers."
 )
 EPSILONS = [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0]

@@ -17,7 +17,7 @@ from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw
 from release.exact.losses import Loss, LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Deltas, Differences, Guarantee
+from release.exact.privacy import Definition, Deltas, Guarantee, Sensitivity
 from release.noise.solve import Design, design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
@@ -32,9 +32,9 @@ def exact(value: float, places: int = 6) -> Fraction:
     return Fraction(round(value * 10**places), 10**places)
 
 
-def differences(n: int, steps: Iterable[int], *, directed: bool) -> Differences:
+def sensitivity(n: int, steps: Iterable[int], *, directed: bool) -> Sensitivity:
     """The differences on the answers 0..n."""
-    return Differences.of(Group((n + 1,)), ((step,) for step in steps), directed=directed)
+    return Sensitivity.of(Group((n + 1,)), ((step,) for step in steps), directed=directed)
 
 
 def guarantee(epsilon: float, delta: float) -> Guarantee:
@@ -52,7 +52,7 @@ def ours(
     n: int, steps: Iterable[int], epsilon: float, delta: float, name: LossName = LossName.ERROR_RATE
 ) -> Design:
     """The optimal law for differences of both signs."""
-    moves = differences(n, steps, directed=False)
+    moves = sensitivity(n, steps, directed=False)
     return design(moves, guarantee(epsilon, delta), loss(name, n), time_limit=SECONDS)
 
 
@@ -64,7 +64,7 @@ def printed(
     Raises:
         DesignError: the solver found nothing in time.
     """
-    moves = differences(n, steps, directed=True)
+    moves = sensitivity(n, steps, directed=True)
     if delta == 0:
         law = design(moves, guarantee(epsilon, 0.0), loss(name, n)).law
         return law.to_floats()
@@ -93,6 +93,6 @@ def channel_delta(channel: Channel, epsilon: float) -> float:
 
 def per_difference(n: int, steps: Iterable[int], epsilon: float, delta: float) -> Floats:
     """The masses, falling, for one-sided differences with an indicator for each: (3) itself."""
-    moves = differences(n, steps, directed=True)
+    moves = sensitivity(n, steps, directed=True)
     made = design(moves, guarantee(epsilon, delta), loss(LossName.ERROR_RATE, n))
     return np.sort(made.law.to_floats())[::-1]

@@ -8,7 +8,7 @@ import numpy as np
 
 from release.exact.domain import Group
 from release.exact.losses import Loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.published.baselines import (
     discrete_gaussian,
     geometric,
@@ -160,7 +160,7 @@ def figure_13() -> Sheet:
         group = Group((size, size))
         for directed in (True, False):
             found = design(
-                Differences.of(group, moves, directed=directed),
+                Sensitivity.of(group, moves, directed=directed),
                 Guarantee(Definition.PURE, Fraction(3), Fraction(0)),
                 Loss("error_rate", (np.arange(size * size) > 0).astype(np.int64)),
             )

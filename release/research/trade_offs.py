@@ -36,12 +36,12 @@ from release.research.kadam import (
 from release.research.laws import (
     answer_deltas,
     channel_delta,
-    differences,
     exact,
     loss,
     noise_deltas,
     ours,
     printed,
+    sensitivity,
 )
 from release.research.printed import single_distance
 from release.research.sheet import Panel, Series, Sheet
@@ -209,7 +209,7 @@ def _least_line(
     """The least δ under a loss, by (15): for differences of one sign, as printed, or of both."""
     cost = {LossName.NOISE_SQUARED: ", Σ η²f(η)", LossName.SQUARED: ", η(N-η)"}.get(name, "")
     label = f"(15), one-sided{cost}" if directed else f"ours: ±1{cost}"
-    moves = differences(n, [1], directed=directed)
+    moves = sensitivity(n, [1], directed=directed)
     found = [
         least_delta(
             moves,

@@ -53,7 +53,7 @@ def solve_verbatim(
     program += pulp.lpDot(problem.costs.tolist(), f)  # (13a)
     program += pulp.lpSum(f) == 1  # (13b)
     shared: tuple[list[Any], list[Any]] | None = None
-    for number, shift in enumerate(problem.differences.shifts):
+    for number, shift in enumerate(problem.sensitivity.shifts):
         if shared is None or indicators is Indicators.PER_DIFFERENCE:
             u = [program.add_variable(f"u{number}_{e}", cat=pulp.LpBinary) for e in range(size)]
             y = [program.add_variable(f"y{number}_{e}", 0, 1) for e in range(size)]
@@ -64,7 +64,7 @@ def solve_verbatim(
                 program += u[e] + f[e] - y[e] <= 1  # (13d)
                 program += u[e] - f[e] + y[e] <= 1  # (13e)
         u, _ = shared
-        for e, head in enumerate(problem.differences.group.moved(shift).tolist()):
+        for e, head in enumerate(problem.sensitivity.group.moved(shift).tolist()):
             program += f[e] - ratio * f[head] - u[e] <= 0  # (13f)
             if with_13g:
                 program += ratio * f[head] - f[e] + ratio * u[e] <= ratio  # (13g)

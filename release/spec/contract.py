@@ -8,7 +8,7 @@ A contract is a YAML file (``schemas/tables/`` has those of the sample tables) t
 - ``refuse``: the release is refused. A refusal tells of the table, so this is for tables of
   instance-specific queries only.
 
-Rules of *fixed* columns are reported, not enforced: a neighbour takes those columns over, and the
+Rules of *fixed* columns are reported, not enforced: a neighbor takes those columns over, and the
 public keys already say which there are. ``unique`` is reported only.
 """
 

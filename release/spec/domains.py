@@ -1,4 +1,4 @@
-"""The declared answers of a query: a circle, integers in order, categories, or levels.
+"""The declared answers of a query: a circle, integers in order, categories, or bins.
 
 A domain says which answers there are and in what order they are coded. It is public; nothing in it
 comes from a table.
@@ -68,8 +68,8 @@ class Cyclic(Model):
 class OrderedRange(Model):
     """``min`` and ``max`` of an ordered domain, both included."""
 
-    min: Annotated[int, Field(ge=-(2**53), le=2**53)]
-    max: Annotated[int, Field(ge=-(2**53), le=2**53)]
+    min: Annotated[int, Field(ge=-(2**53 - 1), le=2**53 - 1)]
+    max: Annotated[int, Field(ge=-(2**53 - 1), le=2**53 - 1)]
 
 
 class Ordered(Model):
@@ -97,22 +97,22 @@ class Nominal(Model):
         return self
 
 
-class LevelRange(Model):
-    """``count`` equal levels between ``low`` and ``high``."""
+class BinRange(Model):
+    """``count`` equal bins between ``low`` and ``high``."""
 
     low: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
     high: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
     count: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
 
 
-class Levels(Model):
-    """A quantised quantity."""
+class Bins(Model):
+    """A quantised quantity: which bin it lies in."""
 
-    levels: LevelRange
+    bins: BinRange
 
     @model_validator(mode="after")
-    def _check(self) -> Levels:
-        levels(self.levels.low, self.levels.high, self.levels.count)
+    def _check(self) -> Bins:
+        levels(self.bins.low, self.bins.high, self.bins.count)
         return self
 
 
@@ -169,12 +169,12 @@ Domain: TypeAlias = Annotated[
     Annotated[Cyclic, Tag("cyclic")]
     | Annotated[Ordered, Tag("ordered")]
     | Annotated[Nominal, Tag("nominal")]
-    | Annotated[Levels, Tag("levels")],
+    | Annotated[Bins, Tag("bins")],
     one_of(
         cyclic="{cyclic: k}",
         ordered="{ordered: {min: a, max: b}}",
         nominal="{nominal: [labels]}",
-        levels="{levels: {low: a, high: b, count: k}}",
+        bins="{bins: {low: a, high: b, count: k}}",
     ),
 ]
 
@@ -191,4 +191,4 @@ def plain_answers(domain: Domain | Grid) -> AnswerDomain:
         return AnswerDomain(Topology.ORDERED, tuple(range(bounds.min, bounds.max + 1)))
     if isinstance(domain, Nominal):
         return AnswerDomain(Topology.NOMINAL, tuple(domain.nominal))
-    return levels(domain.levels.low, domain.levels.high, domain.levels.count)
+    return levels(domain.bins.low, domain.bins.high, domain.bins.count)

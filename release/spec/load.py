@@ -24,6 +24,7 @@ from release.spec.contract import Contract, OnViolation, read_contract
 from release.spec.domains import MAX_ANSWERS, Model
 from release.spec.key_sets import declared_keys
 from release.spec.model import (
+    KINDS,
     Spec,
 )
 
@@ -191,32 +192,24 @@ def _validated(plain: object) -> Spec:
 
 
 _TAGS = {
-    "count",
-    "mode",
-    "level",
-    "real",
-    "grid",
-    "value",
-    "cyclic",
-    "ordered",
-    "nominal",
-    "levels",
-    "list",
-    "range",
+    *("count", "mode", "binned", "grid", "per_unit", "tuple", "sql"),
+    *("cyclic", "ordered", "nominal", "bins"),
+    *("list", "range", "file", "str", "int", "date", "[key]"),
+    *("declared", "codes", "vectors", "name", "table"),
 }
-_TAGS |= {
-    "sql",
-    "tuple",
-    "declared",
-    "codes",
-    "vectors",
-    "file",
-    "name",
-    "table",
-    "str",
-    "int",
-    "date",
-    "[key]",
+
+_RENAMED = {
+    "differences": "sensitivity",
+    "licence": "license",
+    "measure": "kind",
+    "neighbours": "neighbors",
+}
+"""Names that stood in drafts, or that another spelling suggests."""
+
+_RENAMED_KINDS = {
+    "level": "the statistic as the kind (sum, mean, min, max, median), with bins",
+    "real": "the statistic as the kind (sum, mean), with grid",
+    "value": "per_unit",
 }
 
 
@@ -227,7 +220,9 @@ def _field_path(location: tuple[int | str, ...]) -> str:
         if isinstance(part, int):
             path += f"[{part}]"
         elif not (part in _TAGS and _is_tag(location, position)):
-            path += f".{part}" if path else part
+            # A message is one line, whatever somebody calls a field.
+            name = part if part.isprintable() else repr(part)
+            path += f".{name}" if path else name
     return path
 
 
@@ -236,7 +231,7 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
     is_kind = isinstance(previous, int) and location[0] == "queries"
     return (
         is_kind
-        or previous in {"domain", "loss", "differences"}
+        or previous in {"domain", "loss", "sensitivity"}
         or location[position] in {"codes", "vectors"}
         or location[position - 2 : position - 1] == ("keys",)
     )
@@ -251,15 +246,18 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
         return "missing; add it"
     if kind == "extra_forbidden":
         name = str(error["loc"][-1])
+        if name in _RENAMED:
+            return f"unknown field; it is called {_RENAMED[name]!r}"
         near = difflib.get_close_matches(name, _field_names(), 1)
         likely = f"did you mean {near[0]!r}?" if near and near[0] != name else "remove it"
         return f"unknown field; {likely}"
     if kind in {"literal_error", "enum"}:
         return f"found {found!r}; write {context['expected']}"
     if kind == "union_tag_invalid":
-        return f"found {context['tag']!r}; write one of {context['expected_tags']}"
+        written = _RENAMED_KINDS.get(context["tag"], f"one of {', '.join(KINDS)}")
+        return f"found {context['tag']!r}; write {written}"
     if kind == "union_tag_not_found":
-        return "missing; write count, mode, level, real, value, tuple or sql"
+        return f"missing; write one of {', '.join(KINDS)}"
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":

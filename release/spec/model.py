@@ -9,7 +9,7 @@ Some optional fields are added to docs/design/format.md, because real releases n
 computed from the same row, so every row still belongs to one privacy unit. A query's
 ``max_rows_per_unit`` lowers the bound of the release for that query; ``max_cells_per_unit`` bounds
 in how many cells of a query a unit counts. A count with ``of`` the privacy unit counts units.
-``attribute`` names the sensitive column of attribute neighbours, ``replacement`` says what a unit
+``attribute`` names the sensitive column of attribute neighbors, ``replacement`` says what a unit
 that comes in may hold, ``relation`` the table of a database file, and ``contract`` the rules of a
 table's values. A query without ``guarantee`` is published as a part of the tuples that name it, and
 not by itself; the ``declared`` differences of a tuple are lists with a coordinate for each part.
@@ -41,12 +41,13 @@ from release.spec.domains import (
     GRID_LIMIT,
     INTEGER_LIMIT,
     MAX_ANSWERS,
+    BinRange,
+    Bins,
     Domain,
     Exact,
     Grid,
+    GridRange,
     Label,
-    LevelRange,
-    Levels,
     Model,
     Nominal,
     Ordered,
@@ -79,7 +80,7 @@ class ReleaseInfo(Model):
     contact: Text
     purpose: Text
     period: Text
-    licence: Text
+    license: Text
 
 
 class ColumnType(StrEnum):
@@ -131,7 +132,7 @@ class Table(Model):
 
 
 class Relation(StrEnum):
-    """What two neighbouring tables differ in."""
+    """What two neighboring tables differ in."""
 
     REPLACE_ONE = "replace_one"
     ADD_REMOVE = "add_remove"
@@ -149,7 +150,7 @@ class Privacy(Model):
     """The privacy unit and what is known and enforced about it."""
 
     unit: str
-    neighbours: Annotated[Relation, Field(strict=False)]
+    neighbors: Annotated[Relation, Field(strict=False)]
     max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)]
     max_cells_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
     fixed: list[str] = Field(default_factory=list)
@@ -160,9 +161,9 @@ class Privacy(Model):
     def _check(self) -> Privacy:
         if self.attribute is not None and self.replacement is not None:
             raise ValueError("an attribute takes any value of its domain; leave replacement out")
-        if (self.attribute is not None) != (self.neighbours is Relation.ATTRIBUTE):
+        if (self.attribute is not None) != (self.neighbors is Relation.ATTRIBUTE):
             raise ValueError(
-                "attribute neighbours, and only they, need attribute: the sensitive column"
+                "attribute neighbors, and only they, need attribute: the sensitive column"
             )
         return self
 
@@ -231,10 +232,10 @@ LossSpec: TypeAlias = Annotated[
 
 
 class Source(StrEnum):
-    """Where the differences of a query come from."""
+    """Where the sensitivity of a query comes from: how far one unit can move an answer."""
 
     EMPIRICAL = "empirical"  # seen in this table: the guarantee is instance-specific
-    STRUCTURAL = "structural"  # the worst case of the declared domain and bounds
+    GLOBAL = "global"  # the worst case of the declared domain and bounds
 
 
 def _vectors_or_codes(value: object) -> str:
@@ -243,7 +244,7 @@ def _vectors_or_codes(value: object) -> str:
     return "vectors" if isinstance(first, list) else "codes"
 
 
-class DeclaredDifferences(Model):
+class DeclaredSensitivity(Model):
     """Differences told by the spec: codes, closed under negation by the tool.
 
     Those of a tuple have a coordinate for each part.
@@ -261,10 +262,10 @@ class DeclaredDifferences(Model):
         return [(one,) if isinstance(one, int) else tuple(one) for one in self.declared]
 
 
-DifferencesSpec: TypeAlias = Annotated[
+SensitivitySpec: TypeAlias = Annotated[
     Annotated[Source, Field(strict=False), Tag("name")]
-    | Annotated[DeclaredDifferences, Tag("declared")],
-    one_of(name="empirical, structural", declared="{declared: [1, 2]}"),
+    | Annotated[DeclaredSensitivity, Tag("declared")],
+    one_of(name="empirical, global", declared="{declared: [1, 2]}"),
 ]
 
 
@@ -307,7 +308,7 @@ class QueryBase(Model):
     by: list[str]
     where: str | None = None
     max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    differences: DifferencesSpec | None = None
+    sensitivity: SensitivitySpec | None = None
     guarantee: GuaranteeSpec | None = None
     loss: LossSpec = LossName.ERROR_RATE
     mechanism: Annotated[Mechanism, Field(strict=False)] = Mechanism.BEST
@@ -324,18 +325,18 @@ class QueryBase(Model):
         return self.guarantee
 
     @property
-    def source(self) -> Literal["empirical", "structural", "declared"]:
+    def source(self) -> Literal["empirical", "global", "declared"]:
         """Where the differences come from: seen, the worst case, or told by the spec."""
-        if isinstance(self.differences, DeclaredDifferences):
+        if isinstance(self.sensitivity, DeclaredSensitivity):
             return "declared"
-        if self.differences is None:
+        if self.sensitivity is None:
             raise TypeError(f"{self.name} is a part of a tuple and has no differences of its own")
-        return self.differences.value
+        return self.sensitivity.value
 
     @property
     def is_empirical(self) -> bool:
         """Whether the differences, and so the law, depend on the confidential table."""
-        return self.differences is Source.EMPIRICAL
+        return self.sensitivity is Source.EMPIRICAL
 
 
 class PlainQuery(QueryBase):
@@ -368,15 +369,15 @@ class ModeQuery(PlainQuery):
 
     @model_validator(mode="after")
     def _check(self) -> ModeQuery:
-        if isinstance(self.domain, Levels):
+        if isinstance(self.domain, Bins):
             raise ValueError("a mode needs a domain that is cyclic, nominal or ordered")
         return self
 
 
-class ValueQuery(PlainQuery):
+class PerUnitQuery(PlainQuery):
     """Each unit's own category; the keys are the public list of units."""
 
-    kind: Literal["value"]
+    kind: Literal["per_unit"]
     of: str
 
     @property
@@ -385,16 +386,18 @@ class ValueQuery(PlainQuery):
         return None
 
     @model_validator(mode="after")
-    def _check(self) -> ValueQuery:
-        if isinstance(self.domain, Levels):
-            raise ValueError("a value needs a domain that is cyclic, nominal or ordered")
+    def _check(self) -> PerUnitQuery:
+        if isinstance(self.domain, Bins):
+            raise ValueError("a per_unit answer needs a domain that is cyclic, nominal or ordered")
         if self.max_rows_per_unit not in (None, 1):
-            raise ValueError("a value reads one row of a unit; leave max_rows_per_unit out")
+            raise ValueError(
+                "a per_unit answer reads one row of a unit; leave max_rows_per_unit out"
+            )
         return self
 
 
-class Measure(StrEnum):
-    """What of the rows is quantised."""
+class Statistic(StrEnum):
+    """What is made of the rows of a column."""
 
     SUM = "sum"
     MEAN = "mean"
@@ -403,64 +406,85 @@ class Measure(StrEnum):
     MEDIAN = "median"
 
 
-class LevelQuery(PlainQuery):
-    """A measure of an integer column, clamped row by row, quantised into levels."""
+class Noise(StrEnum):
+    """Where the noise is put."""
 
-    kind: Literal["level"]
+    ON_ANSWER = "on_answer"  # on the code of the quantised answer
+
+
+class StatisticQuery(QueryBase):
+    """A statistic of a column, clamped row by row, quantised before noise is added."""
+
     of: str
-    measure: Annotated[Measure, Field(strict=False)]
+    noise: Annotated[Noise, Field(strict=False)] = Noise.ON_ANSWER
+
+
+class BinnedQuery(StatisticQuery):
+    """A statistic of an integer column, published as the bin in which it lies."""
+
+    kind: Literal["sum", "mean", "min", "max", "median"]
+    bins: BinRange
     clamp: Annotated[list[int], Field(min_length=2, max_length=2)] | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> LevelQuery:
-        if not isinstance(self.domain, Levels):
-            raise ValueError("a level needs domain: {levels: {low: a, high: b, count: k}}")
+    def _check(self) -> BinnedQuery:
+        Bins(bins=self.bins)
         if self.clamp is None:
-            if self.measure is Measure.SUM:
+            if self.statistic is Statistic.SUM:
                 raise ValueError("a sum needs clamp: [lo, hi], the bounds of one row")
         elif not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= INTEGER_LIMIT:
             raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
         return self
 
     @property
-    def row_bounds(self) -> tuple[int, int]:
-        """What each row is clamped to: ``clamp``, else the range of the levels."""
-        if self.clamp is None:
-            return self.levels.low, self.levels.high
-        return self.clamp[0], self.clamp[1]
+    def statistic(self) -> Statistic:
+        """What is made of the rows."""
+        return Statistic(self.kind)
 
     @property
-    def levels(self) -> LevelRange:
-        """The range and number of the levels."""
-        if not isinstance(self.domain, Levels):  # refused at construction
-            raise TypeError("a level query without levels")
-        return self.domain.levels
+    def domain(self) -> Bins:
+        """The bins as the possible answers."""
+        return Bins(bins=self.bins)
+
+    @property
+    def row_bounds(self) -> tuple[int, int]:
+        """What each row is clamped to: ``clamp``, else the range of the bins."""
+        if self.clamp is None:
+            return self.bins.low, self.bins.high
+        return self.clamp[0], self.clamp[1]
 
 
-class RealQuery(QueryBase):
-    """A sum or mean of a real column, clamped row by row, rounded to a declared grid.
+class GridQuery(StatisticQuery):
+    """A sum or mean of a column of real numbers, rounded to a declared grid.
 
     Rows are rounded to whole units of the grid's ``scale`` before anything is added up, and
     ``clamp`` bounds them in these units: no float is summed or published.
     """
 
-    kind: Literal["real"]
-    of: str
-    measure: Annotated[Measure, Field(strict=False)]
+    kind: Literal["sum", "mean"]
+    grid: GridRange
     clamp: Annotated[list[int], Field(min_length=2, max_length=2)]
-    domain: Grid
 
     @model_validator(mode="after")
-    def _check(self) -> RealQuery:
+    def _check(self) -> GridQuery:
+        Grid(grid=self.grid)
         if not -GRID_LIMIT <= self.clamp[0] < self.clamp[1] <= GRID_LIMIT:
             raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±2^29")
-        if self.measure not in (Measure.SUM, Measure.MEAN):
-            raise ValueError("a real answer has measure: sum or mean; for others use a level")
         return self
+
+    @property
+    def statistic(self) -> Statistic:
+        """What is made of the rows."""
+        return Statistic(self.kind)
+
+    @property
+    def domain(self) -> Grid:
+        """The grid as the possible answers."""
+        return Grid(grid=self.grid)
 
 
 class SqlQuery(PlainQuery):
-    """A SELECT giving the key columns and an integer ``answer``, run anew for every neighbour."""
+    """A SELECT giving the key columns and an integer ``answer``, run anew for every neighbor."""
 
     kind: Literal["sql"]
     sql: Annotated[str, StringConstraints(min_length=1)]
@@ -468,13 +492,13 @@ class SqlQuery(PlainQuery):
     @model_validator(mode="after")
     def _check(self) -> SqlQuery:
         if isinstance(self.domain, Nominal):
-            raise ValueError("a statement answers with integers; write ordered, cyclic or levels")
+            raise ValueError("a statement answers with integers; write ordered, cyclic or bins")
         if not self.is_empirical:
-            raise ValueError("nothing is known of a statement; write differences: empirical")
+            raise ValueError("nothing is known of a statement; write sensitivity: empirical")
         return self
 
 
-Part: TypeAlias = CountQuery | ModeQuery | ValueQuery | LevelQuery | RealQuery
+Part: TypeAlias = CountQuery | ModeQuery | PerUnitQuery | BinnedQuery | GridQuery
 """A query that a tuple can answer jointly with others."""
 
 
@@ -497,9 +521,29 @@ class TupleQuery(QueryBase):
         return found
 
 
+STATISTICS = tuple(Statistic)
+KINDS = ("count", "mode", *STATISTICS, "per_unit", "tuple", "sql")
+"""The kinds of query, as a spec writes them."""
+
+
+def _which(value: object) -> str | None:
+    """Which model a query is of: a sum or mean on a grid is another than one in bins."""
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    if kind not in STATISTICS:
+        return kind if isinstance(kind, str) else None
+    on_grid = "grid" in value if isinstance(value, dict) else isinstance(value, GridQuery)
+    return "grid" if on_grid else "binned"
+
+
 Query: TypeAlias = Annotated[
-    CountQuery | ModeQuery | ValueQuery | LevelQuery | RealQuery | TupleQuery | SqlQuery,
-    Field(discriminator="kind"),
+    Annotated[CountQuery, Tag("count")]
+    | Annotated[ModeQuery, Tag("mode")]
+    | Annotated[BinnedQuery, Tag("binned")]
+    | Annotated[GridQuery, Tag("grid")]
+    | Annotated[PerUnitQuery, Tag("per_unit")]
+    | Annotated[TupleQuery, Tag("tuple")]
+    | Annotated[SqlQuery, Tag("sql")],
+    Discriminator(_which),
 ]
 
 
@@ -511,8 +555,8 @@ def answer_domain(query: Query) -> AnswerDomain | JointDomain:
 
 
 def answers_for_units(query: Query) -> bool:
-    """Whether a query answers for each unit by itself: a value, or values jointly."""
-    return all(isinstance(part, ValueQuery) for part in plain_parts(query))
+    """Whether a query answers for each unit by itself."""
+    return all(isinstance(part, PerUnitQuery) for part in plain_parts(query))
 
 
 def plain_parts(query: Query) -> tuple[Part | SqlQuery, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from release.errors import SpecError, unknown_name
-from release.spec.model import Part, Query, Spec, SqlQuery, TupleQuery, ValueQuery
+from release.spec.model import Part, PerUnitQuery, Query, Spec, SqlQuery, TupleQuery
 
 
 def with_parts(spec: Spec) -> Spec:
@@ -44,17 +44,17 @@ def _part(at: str, query: TupleQuery, by_name: dict[str, Query], position: int) 
     for field in ("table", "by", "max_rows_per_unit"):
         if getattr(part, field) != getattr(query, field):
             raise SpecError(at, f"{name!r} has another {field}; write the same")
-    if isinstance(part, ValueQuery) is not isinstance(by_name[query.of[0]], ValueQuery):
-        raise SpecError(at, "a value goes together with values only")
+    if isinstance(part, PerUnitQuery) is not isinstance(by_name[query.of[0]], PerUnitQuery):
+        raise SpecError(at, "a per_unit answer goes together with such answers only")
     return part
 
 
 def _check_promise(at: str, query: Query, *, is_part: bool) -> None:
     """A query promises a guarantee, or is a part of a tuple that does."""
     if is_part and query.guarantee is None:
-        for field in sorted(query.model_fields_set & {"differences", "loss", "mechanism"}):
+        for field in sorted(query.model_fields_set & {"sensitivity", "loss", "mechanism"}):
             raise SpecError(f"{at}.{field}", "a part of a tuple has none of its own; remove it")
         return
-    for field in ("guarantee", "differences"):
+    for field in ("guarantee", "sensitivity"):
         if getattr(query, field) is None:
             raise SpecError(f"{at}.{field}", "missing; add it")

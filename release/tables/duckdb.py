@@ -303,7 +303,7 @@ class Tables:
             )
 
     def _refuse_fixed(self, field: str, table: str, used: frozenset[str]) -> None:
-        """A neighbour takes over fixed columns; what is computed from them would have to follow."""
+        """A neighbor takes over fixed columns; what is computed from them would have to follow."""
         spec = self._spec_file.spec
         empirical = any(query.table == table and query.is_empirical for query in spec.queries)
         taken = sorted(used & set(spec.privacy.fixed))

@@ -18,7 +18,7 @@ from release.bundle.statements import (
 from release.errors import VerificationError
 from release.exact.channel import channel_deltas, has_order, line_pairs
 from release.exact.numbers import exp_bounds, format_exact, format_up
-from release.exact.privacy import MAX_WORK, Deltas, Differences, Guarantee, deltas
+from release.exact.privacy import MAX_WORK, Deltas, Guarantee, Sensitivity, deltas
 from release.records.models import ChannelRecord, LawRecord, NoiseRecord
 from release.spec.losses import loss_of
 from release.spec.model import Query, answer_domain
@@ -38,7 +38,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Differences:
+def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Sensitivity:
     """Prove one law file against the query of the spec; its differences.
 
     Raises:
@@ -55,7 +55,7 @@ def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Dif
     if isinstance(record, ChannelRecord):
         return _check_channel(file, record, query)
     domain = answer_domain(query)
-    work = domain.size * max(1, len(record.differences))
+    work = domain.size * max(1, len(record.sensitivity))
     if work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
         raise VerificationError(
             file, "size", f"{work} comparisons", f"at most {MAX_WORK}, totals below 2^256"
@@ -64,25 +64,25 @@ def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Dif
     expect(file, "group", tuple(record.group), domain.group.moduli)
     expect(file, "directed", record.directed, False)
     try:
-        law, differences = record.to_law(), record.to_differences()
-        closed = Differences.of(domain.group, differences.shifts)
+        law, sensitivity = record.to_law(), record.to_sensitivity()
+        closed = Sensitivity.of(domain.group, sensitivity.shifts)
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "weights", str(error), "a law") from error
-    expect(file, "differences (closed, sorted, without zero)", differences, closed)
-    _check_some(file, "differences", len(differences.shifts))
+    expect(file, "sensitivity (closed, sorted, without zero)", sensitivity, closed)
+    _check_some(file, "sensitivity", len(sensitivity.shifts))
     guarantee = _promised(file, record, query)
-    found = deltas(law, differences, guarantee.epsilon)
+    found = deltas(law, sensitivity, guarantee.epsilon)
     _check_kept(file, record, guarantee, found, epsilon_everywhere(law))
     if int(law.weights.max()) == law.total:
         raise VerificationError(file, "weights", "no noise at all", "a law with noise")
     expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.parts))
     loss = loss_of(query)
     _check_design(file, record, loss.name, loss.of(law))
-    return differences
+    return sensitivity
 
 
-def _check_channel(file: str, record: ChannelRecord, query: Query) -> Differences:
-    """As :func:`check_law`; how far apart neighbouring answers are is read from the pairs."""
+def _check_channel(file: str, record: ChannelRecord, query: Query) -> Sensitivity:
+    """As :func:`check_law`; how far apart neighboring answers are is read from the pairs."""
     domain = answer_domain(query)
     work = domain.size * max(1, len(record.pairs))
     if not domain.is_line or work > MAX_WORK or int(record.total) > 2**62:
@@ -102,8 +102,8 @@ def _check_channel(file: str, record: ChannelRecord, query: Query) -> Difference
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "rows", str(error), "a channel") from error
     expect(file, "rows", channel.rows.shape, (domain.size, domain.size))
-    differences = Differences.on_line(domain.size, (a - b for a, b in record.pairs))
-    closed = line_pairs(domain.size, differences.apart or ())
+    sensitivity = Sensitivity.on_line(domain.size, (a - b for a, b in record.pairs))
+    closed = line_pairs(domain.size, sensitivity.apart or ())
     found_pairs = tuple((a, b) for a, b in record.pairs)
     expect(file, "pairs (closed under moving both, sorted, both orders)", found_pairs, closed)
     guarantee = _promised(file, record, query)
@@ -117,7 +117,7 @@ def _check_channel(file: str, record: ChannelRecord, query: Query) -> Difference
     except ValueError as error:
         raise VerificationError(file, "design.loss", record.design.loss, str(error)) from error
     _check_design(file, record, loss_of(query).name, objective)
-    return differences
+    return sensitivity
 
 
 def _check_some(file: str, check: str, found: int) -> None:

@@ -37,11 +37,10 @@ from release.exact.channel import channel_unseen
 from release.exact.domain import Codes
 from release.exact.numbers import format_exact
 from release.queries.read import parse_spec
-from release.queries.registry import rows_read, structural_differences
+from release.queries.registry import global_sensitivity, rows_read
 from release.records.hashes import commit, sha256
 from release.records.models import (
     ChannelRecord,
-    DifferencesRecord,
     LawCommitment,
     LawFile,
     LawFileRecord,
@@ -49,6 +48,7 @@ from release.records.models import (
     OpeningsRecord,
     QueryRecord,
     ReleaseRecord,
+    SensitivityRecord,
 )
 from release.spec.key_sets import check_keys, declared_keys, key_text
 from release.spec.load import SpecFile
@@ -71,7 +71,7 @@ Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
 
 @dataclass
 class Verdict:
-    """What was found. ``unopened`` names the laws that only an auditor's half can show."""
+    """What was found. ``unopened`` names the laws that only an auditor bundle can show."""
 
     release_id: str
     proved: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Verdict:
 def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None) -> Verdict:
     """Check the release in ``public``; with the ``auditor``'s half, its committed laws too.
 
-    ``auditor`` is the folder of this release in the auditor's half; ``trust`` is what is known of
+    ``auditor`` is the folder of this release in the auditor bundle; ``trust`` is what is known of
     the curator's keys and ledger.
 
     Raises:
@@ -121,7 +121,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     _check_descriptions(public, release, spec)
     verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     committed = any(isinstance(query.law, LawCommitment) for query in release.queries)
-    # A release whose laws are all public has no auditor's half to open.
+    # A release whose laws are all public has no auditor bundle to open.
     openings = _openings(release, auditor) if auditor is not None and committed else None
     for query, record in zip(spec.released, release.queries, strict=True):
         _check_query_law(public, auditor, openings, spec, query, record, verdict)
@@ -192,7 +192,7 @@ def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
         expected.add(query.output.path)
         expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
         if isinstance(query.law, LawFile):
-            expect(query.name, "law path", query.law.path, f"laws/{query.name}.json")
+            expect(query.name, "law path", query.law.path, f"mechanisms/{query.name}.json")
             expected.add(query.law.path)
             expect(query.law.path, "SHA-256", query.law.sha256, sums.get(query.law.path))
     expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
@@ -210,12 +210,12 @@ def _spec_of(public: Path) -> Spec:
 def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     """What release.json says is what the spec says."""
     file, info, privacy = "release.json", spec.release, spec.privacy
-    for name in ("title", "curator", "contact", "purpose", "period", "licence"):
+    for name in ("title", "curator", "contact", "purpose", "period", "license"):
         expect(file, name, getattr(release, name), getattr(info, name))
     expect(file, "release_id", release.release_id, info.id)
     found = release.privacy
     expect(file, "privacy.unit", found.unit, privacy.unit)
-    expect(file, "privacy.neighbours", found.neighbours, privacy.neighbours.value)
+    expect(file, "privacy.neighbors", found.neighbors, privacy.neighbors.value)
     expect(file, "privacy.max_rows_per_unit", found.max_rows_per_unit, privacy.max_rows_per_unit)
     expect(file, "privacy.fixed", found.fixed, privacy.fixed)
     text = adjacency_text(privacy)
@@ -231,8 +231,10 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         expect(file, f"{at}.definition", record.definition, query.promised.definition.value)
         expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.promised.epsilon))
         expect(file, f"{at}.delta", record.delta, format_exact(query.promised.delta))
-        expect(file, f"{at}.differences_source", record.differences_source, query.source)
+        expect(file, f"{at}.sensitivity_source", record.sensitivity_source, query.source)
         expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
+        if query.mechanism in (Mechanism.MODULAR, Mechanism.CHANNEL):
+            expect(file, f"{at}.mechanism", record.mechanism, query.mechanism.value)
         if instance and query.mechanism is Mechanism.BEST:
             guarantee = query.promised.to_guarantee()
             by_channel = channel_unseen(answer_domain(query), query.loss, guarantee)
@@ -271,7 +273,7 @@ def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list
     counts = [q for q in spec.released if isinstance(q, CountQuery) and not q.is_empirical]
 
     def released(query: CountQuery) -> Released:
-        path = public / "laws" / f"{query.name}.json"
+        path = public / "mechanisms" / f"{query.name}.json"
         law = read_record(LawFileRecord, path.name, path).root
         made = law.to_channel() if isinstance(law, ChannelRecord) else law.to_law()
         return Released(query, made, *tables[query.name])
@@ -363,13 +365,13 @@ def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
     openings = read_record(OpeningsRecord, "openings.json", auditor / "openings.json")
     expect("openings.json", "release_id", openings.release_id, release.release_id)
     committed = sorted(q.name for q in release.queries if isinstance(q.law, LawCommitment))
-    expected = [f"{kind}/{n}.json" for kind in ("differences", "laws") for n in committed]
+    expected = [f"{kind}/{n}.json" for kind in ("sensitivity", "mechanisms") for n in committed]
     expect(str(auditor), "file set", _files_in(auditor), sorted([*expected, "openings.json"]))
     expect(
         "openings.json",
         "openings",
         sorted(openings.openings),
-        [f"laws/{n}.json" for n in committed],
+        [f"mechanisms/{n}.json" for n in committed],
     )
     return openings
 
@@ -383,20 +385,20 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     record: QueryRecord,
     verdict: Verdict,
 ) -> None:
-    file = f"laws/{query.name}.json"
+    file = f"mechanisms/{query.name}.json"
     if isinstance(record.law, LawFile):
         law = read_record(LawFileRecord, file, public / file).root
         expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
-        differences = check_law(file, law, query)
-        structural = structural_differences(spec, query, rows_read(spec, query))
-        missing = set(structural.shifts) - set(differences.shifts)
+        sensitivity = check_law(file, law, query)
+        worst_case = global_sensitivity(spec, query, rows_read(spec, query))
+        missing = set(worst_case.shifts) - set(sensitivity.shifts)
         if isinstance(law, ChannelRecord):
-            missing |= {(s,) for s in structural.apart or ()} - {
-                (s,) for s in differences.apart or ()
+            missing |= {(s,) for s in worst_case.apart or ()} - {
+                (s,) for s in sensitivity.apart or ()
             }
         if missing:
             raise VerificationError(
-                file, "differences", f"{len(missing)} missing", "all that the declaration allows"
+                file, "sensitivity", f"{len(missing)} missing", "all that the declaration allows"
             )
         verdict.proved.append(
             f"{query.name}: {_promise(law)} for all differences that the declared bounds allow"
@@ -415,20 +417,20 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
             raise VerificationError(file, "commitment", commitment, record.law.commitment)
     law = parse_record(LawFileRecord, file, data).root
     expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
-    differences = check_law(file, law, query)
-    path = f"differences/{query.name}.json"
-    seen = read_record(DifferencesRecord, path, auditor / path)
+    sensitivity = check_law(file, law, query)
+    path = f"sensitivity/{query.name}.json"
+    seen = read_record(SensitivityRecord, path, auditor / path)
     expect(path, "query", seen.query, query.name)
     expect(path, "source", seen.source, query.source)
-    expect(path, "neighbours", seen.neighbours, spec.privacy.neighbours.value)
+    expect(path, "neighbors", seen.neighbors, spec.privacy.neighbors.value)
     expect(path, "group", seen.group, law.group)
-    expect(path, "differences", seen.differences, [list(s) for s in differences.shifts])
-    apart = list(differences.apart or ()) if isinstance(law, ChannelRecord) else None
+    expect(path, "sensitivity", seen.sensitivity, [list(s) for s in sensitivity.shifts])
+    apart = list(sensitivity.apart or ()) if isinstance(law, ChannelRecord) else None
     expect(path, "apart", seen.apart, apart)
     verdict.proved.append(
-        f"{query.name}: {_promise(law)} for its {len(seen.differences)} committed differences"
+        f"{query.name}: {_promise(law)} for its {len(seen.sensitivity)} committed differences"
     )
-    verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbours")
+    verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbors")
 
 
 def _promise(law: NoiseRecord) -> str:

@@ -28,7 +28,7 @@ from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Codes, Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.exact.sampling import add_noise, draw_answers
 from release.noise.published.baselines import geometric_clamped, geometric_modular
 from release.noise.select import Asked, ChosenChannel, choose
@@ -47,11 +47,11 @@ ROWS = [
 
 
 def best(loss: LossName, size: int = 12) -> Channel:
-    """The best channel of pure ε = 1 for neighbours 1 apart."""
+    """The best channel of pure ε = 1 for neighbors 1 apart."""
     pure = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
     costs = named_loss(loss, Topology.ORDERED, size)
-    made = choose(Asked(domain, Differences.on_line(size, (1,)), pure, costs, loss))
+    made = choose(Asked(domain, Sensitivity.on_line(size, (1,)), pure, costs, loss))
     assert isinstance(made, ChosenChannel)
     return made.channel
 
@@ -61,7 +61,7 @@ def designed(size: int = SIZE) -> Law:
     group = Group((size,))
     guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 100))
     loss = named_loss(LossName.ABSOLUTE, Topology.ORDERED, size)
-    return design(Differences.of(group, [(1,)]), guarantee, loss).law
+    return design(Sensitivity.of(group, [(1,)]), guarantee, loss).law
 
 
 def masses(law: Law | Channel) -> Any:
@@ -308,14 +308,14 @@ def released(place: Path, asked: dict[str, Any], *others: dict[str, Any]) -> Pat
 def test_a_release_from_its_public_files(tmp_path: Path, mechanism: str) -> None:
     wide = {"ordered": {"min": 5, "max": 16}}
     by = ["place", "day"]
-    asked = query("count", differences="structural", mechanism=mechanism, domain=wide, by=by)
+    asked = query("count", sensitivity="global", mechanism=mechanism, domain=wide, by=by)
     public = released(tmp_path, asked)
     found = estimate_release(public, "the_count", level=0.8)
     raw = pq.read_table(public / "data" / "the_count.parquet")
     assert found.by == ("place", "day")
     assert found.keys == (("a", "1"), ("a", "2"), ("b", "1"), ("b", "2"))
     assert [cell.published for cell in found.cells] == raw.column("answer").to_pylist()
-    law = parse(LawFileRecord, (public / "laws" / "the_count.json").read_bytes()).root
+    law = parse(LawFileRecord, (public / "mechanisms" / "the_count.json").read_bytes()).root
     assert law.mechanism == mechanism
     codes = raw.column("answer_code").to_numpy()
     alone = estimate(codes, likelihood(law), range(5, 17), level=0.8)
@@ -329,9 +329,9 @@ def test_a_release_from_its_public_files(tmp_path: Path, mechanism: str) -> None
     assert sum_of(found)[0] == pytest.approx(found.unbiased.sum())
 
 
-@pytest.mark.parametrize("kind", ["mode", "level", "real", "nominal"])
+@pytest.mark.parametrize("kind", ["mode", "binned", "on_grid", "nominal"])
 def test_other_kinds_of_answers(tmp_path: Path, kind: str) -> None:
-    asked = query("mode" if kind == "nominal" else kind, differences="structural")
+    asked = query("mode" if kind == "nominal" else kind, sensitivity="global")
     if kind == "nominal":
         asked |= {"of": "place", "domain": {"nominal": ["a", "b", "c"]}, "by": []}
     public = released(tmp_path, asked)
@@ -346,29 +346,29 @@ def test_other_kinds_of_answers(tmp_path: Path, kind: str) -> None:
 
 
 def test_laws_that_are_not_public_and_joint_answers_are_refused(tmp_path: Path) -> None:
-    public = released(tmp_path / "seen", query("count", differences="empirical"))
+    public = released(tmp_path / "seen", query("count", sensitivity="empirical"))
     with pytest.raises(SpecError, match="instance-specific and not public; choose") as error:
         estimate_release(public, "the_count")
     assert "\n" not in str(error.value)
     with pytest.raises(SpecError, match=r"query: 'the_cont' is not there; did you mean"):
         estimate_release(public, "the_cont")
     parts = [part("one", "count"), part("two", "mode")]
-    both = joint("one", "two", name="both", differences="structural")
+    both = joint("one", "two", name="both", sensitivity="global")
     public = released(tmp_path / "joint", both, *parts)
     with pytest.raises(SpecError, match="joint answers, which have no order; use likelihood"):
         estimate_release(public, "both")
 
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
-    public = released(tmp_path, query("count", differences="structural", mechanism="modular"))
+    public = released(tmp_path, query("count", sensitivity="global", mechanism="modular"))
     other = released(
         tmp_path / "other",
-        query("count", differences="structural", mechanism="modular", guarantee=weaker()),
+        query("count", sensitivity="global", mechanism="modular", guarantee=weaker()),
     )
-    law, data = Path("laws/the_count.json"), Path("data/the_count.parquet")
+    law, data = Path("mechanisms/the_count.json"), Path("data/the_count.parquet")
     kept = (public / law).read_bytes()
     shutil.copy(other / law, public / law)
-    with pytest.raises(VerificationError, match=r"^laws/the_count\.json: SHA-256"):
+    with pytest.raises(VerificationError, match=r"^mechanisms/the_count\.json: SHA-256"):
         estimate_release(public, "the_count")
     (public / law).write_bytes(kept)
     (public / data).unlink()

@@ -19,13 +19,13 @@ ROWS: list[Row] = [
 @pytest.fixture(scope="module")
 def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("opened")
-    told = {"differences": "structural", "title": "Homes", "units": "homes"}
+    told = {"sensitivity": "global", "title": "Homes", "units": "homes"}
     counted = query("count", **told)
     pinned = query("count", name="pinned", mechanism="geometric_clamped", **told)
     places = {"nominal": ["a", "b", "c"]}
-    of_place = query("mode", name="named", of="place", domain=places, differences="structural")
+    of_place = query("mode", name="named", of="place", domain=places, sensitivity="global")
     parts = [part("one", "count"), part("two", "mode")]
-    both = joint("one", "two", name="both", differences="structural")
+    both = joint("one", "two", name="both", sensitivity="global")
     spec = Small(ROWS, [counted, pinned, query("mode"), of_place, *parts, both]).write(place)
     return release.run(str(spec), str(place / "out")).public
 

@@ -19,7 +19,7 @@ from release.bundle.report.page import PublicQuery, chance, noise_in, odds
 from release.errors import VerificationError
 from release.exact.channel import Channel
 from release.exact.pmf import Law
-from release.pipeline import auditor_half, run_release
+from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec
 from release.records.hashes import sha256
 from release.records.models import LawFileRecord, QueryRecord, parse
@@ -31,14 +31,14 @@ ROWS: list[Row] = [
     for i in range(20)
 ]
 NOMINAL = {"nominal": ["<b>", "$x$", "c & d"]}
-STRUCTURAL: list[dict[str, Any]] = [
-    query("count", differences="structural", by=["place", "day"], loss="squared"),
-    query("mode", differences="structural", title="The commonest kind", units="kinds"),
-    query("level", differences="structural", units="Wh", loss="absolute"),
-    query("real", differences="structural", name="grid"),
+GLOBAL: list[dict[str, Any]] = [
+    query("count", sensitivity="global", by=["place", "day"], loss="squared"),
+    query("mode", sensitivity="global", title="The commonest kind", units="kinds"),
+    query("binned", sensitivity="global", units="Wh", loss="absolute"),
+    query("on_grid", sensitivity="global", name="grid"),
     part("one", "count"),
     part("two", "mode"),
-    joint("one", "two", name="both", differences="structural"),
+    joint("one", "two", name="both", sensitivity="global"),
 ]
 
 
@@ -69,7 +69,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("report")
-    path = Small(ROWS, STRUCTURAL, max_rows_per_unit=2).write(place)
+    path = Small(ROWS, GLOBAL, max_rows_per_unit=2).write(place)
     return run_release(path, place / "out").public
 
 
@@ -83,7 +83,7 @@ def test_labels_are_made_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> 
         return labels_of(one)
 
     monkeypatch.setattr(report, "_labels", counted_labels)
-    wide = query("count", differences="structural", domain={"ordered": {"min": 5, "max": 30_005}})
+    wide = query("count", sensitivity="global", domain={"ordered": {"min": 5, "max": 30_005}})
     plain = Small([], [wide | {"mechanism": "modular"}]).plain()
     spec = parse_spec(yaml.safe_dump(plain).encode())
     (counted,) = spec.released
@@ -129,7 +129,7 @@ def test_the_same_release_gives_the_same_page(tmp_path: Path) -> None:
     pages = []
     for place in ("one", "two"):
         (tmp_path / place).mkdir()
-        path = Small(ROWS, STRUCTURAL[:3], max_rows_per_unit=2).write(tmp_path / place)
+        path = Small(ROWS, GLOBAL[:3], max_rows_per_unit=2).write(tmp_path / place)
         made = run_release(path, tmp_path / place / "out", test_source=bytes)
         pages.append((made.public / "report.html").read_bytes())
     assert pages[0] == pages[1]
@@ -140,7 +140,7 @@ def test_the_worked_example_is_so(published: Path) -> None:
     """Of all true answers that the first one was published for, 95 of 100 lie where it says."""
     text = (published / "report.html").read_text("utf-8")
     found = re.search(r"Published (\d+) for a, 1: the true answer lies from (\d+) to (\d+)", text)
-    law = parse(LawFileRecord, (published / "laws" / "the_count.json").read_bytes()).root
+    law = parse(LawFileRecord, (published / "mechanisms" / "the_count.json").read_bytes()).root
     noise, _ = noise_in(law)
     rows = (Channel.of_law(noise) if isinstance(noise, Law) else noise).to_floats()
     answer = pq.read_table(published / "data" / "the_count.parquet").to_pylist()[0]["answer"]
@@ -163,9 +163,9 @@ def test_an_instance_specific_query_shows_no_accuracy(tmp_path: Path) -> None:
     path = Small(ROWS, [query("count"), query("mode")], max_rows_per_unit=2).write(tmp_path)
     public = run_release(path, tmp_path / "out").public
     text = (public / "report.html").read_text("utf-8")
-    half = auditor_half(public)
+    half = auditor_bundle(public)
     assert half is not None
-    for law in (half / "laws").iterdir():
+    for law in (half / "mechanisms").iterdir():
         known = json.loads(law.read_bytes())
         assert known["accuracy"]["p_exact"] not in text
         assert known["design"]["objective"][:8] not in text
@@ -174,7 +174,7 @@ def test_an_instance_specific_query_shows_no_accuracy(tmp_path: Path) -> None:
 
 
 def test_labels_with_a_meaning_elsewhere_are_shown_as_they_are(tmp_path: Path) -> None:
-    asked = query("mode", differences="structural", domain=NOMINAL, of="place")
+    asked = query("mode", sensitivity="global", domain=NOMINAL, of="place")
     path = Small(ROWS, [asked], max_rows_per_unit=2).write(tmp_path)
     public = run_release(path, tmp_path / "out").public
     text = (public / "report.html").read_text("utf-8")
@@ -199,9 +199,9 @@ def test_numbers_in_sentences_are_on_the_safe_side() -> None:
 
 def test_fields_say_what_they_mean(published: Path) -> None:
     """Titles, units, labels and edges in the fields' own metadata; the three entries stay."""
-    schema = pq.read_schema(published / "data" / "the_level.parquet")
+    schema = pq.read_schema(published / "data" / "the_binned.parquet")
     facts = {k.decode(): v.decode() for k, v in schema.field("answer").metadata.items()}
-    assert facts["title"] == "the level"
+    assert facts["title"] == "the binned"
     assert facts["unit"] == "Wh"
     # Six levels of 0..20: the least integer of each, and the end.
     assert json.loads(facts["edges"]) == [0, 4, 7, 10, 14, 17, 20]
@@ -211,7 +211,7 @@ def test_fields_say_what_they_mean(published: Path) -> None:
     assert both.field("answer_one").metadata[b"title"] == b"one"
     grid = pq.read_schema(published / "data" / "grid.parquet").field("answer").metadata
     assert grid[b"scale"] == b"0.5"
-    stored = pq.read_metadata(published / "data" / "the_level.parquet").metadata
+    stored = pq.read_metadata(published / "data" / "the_binned.parquet").metadata
     assert {b"release_id", b"query", b"format"} < set(stored)
 
 
@@ -303,7 +303,7 @@ def test_the_variant_is_named_as_the_registry_does(
 ) -> None:
     delta = {} if definition == "pure" else {"delta": "0.01"}
     promise = {"definition": definition, "epsilon": "1", **delta}
-    asked = query("mode", differences="structural", guarantee=promise)
+    asked = query("mode", sensitivity="global", guarantee=promise)
     public = run_release(Small(ROWS, [asked]).write(tmp_path), tmp_path / "out").public
     record = yaml.safe_load((public / "registry.yaml").read_bytes())
     assert record["dp_variant"]["variant_name"] == variant
@@ -314,7 +314,7 @@ def test_the_variant_is_named_as_the_registry_does(
 @pytest.mark.parametrize("file", ["datapackage.json", "registry.yaml"])
 def test_a_description_that_says_something_else_is_refused(file: str, tmp_path: Path) -> None:
     public = run_release(
-        Small(ROWS, [query("mode", differences="structural")]).write(tmp_path), tmp_path / "out"
+        Small(ROWS, [query("mode", sensitivity="global")]).write(tmp_path), tmp_path / "out"
     ).public
     path = public / file
     path.write_bytes(path.read_bytes().replace(b"Small", b"Large"))
@@ -329,7 +329,7 @@ def test_a_description_that_says_something_else_is_refused(file: str, tmp_path: 
 def test_units_hidden_in_a_field_are_found(tmp_path: Path) -> None:
     """The fields' metadata is made anew from the spec, whoever wrote the file."""
     public = run_release(
-        Small(ROWS, [query("mode", differences="structural")]).write(tmp_path), tmp_path / "out"
+        Small(ROWS, [query("mode", sensitivity="global")]).write(tmp_path), tmp_path / "out"
     ).public
     path = public / "data" / "the_mode.parquet"
     stored = pq.ParquetFile(path).metadata.metadata

@@ -29,17 +29,17 @@ ROWS: list[Row] = [
 def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("summary")
     queries = [
-        query("count", differences="structural", mechanism="modular"),
-        query("count", name="by_channel", differences="structural", loss="squared"),
+        query("count", sensitivity="global", mechanism="modular"),
+        query("count", name="by_channel", sensitivity="global", loss="squared"),
         query("mode"),
         query(
             "mode",
             name="unordered",
-            differences="structural",
+            sensitivity="global",
             of="place",
             domain={"nominal": ["a", "b"]},
         ),
-        joint("rows_here", "commonest", name="jointly", differences="structural"),
+        joint("rows_here", "commonest", name="jointly", sensitivity="global"),
         part("rows_here", "count"),
         part("commonest", "mode"),
     ]
@@ -63,7 +63,7 @@ def test_it_says_what_the_files_say(public: Path) -> None:
             name: told[name] for name in ("epsilon", "charge", "mechanism")
         }
     # The errors once more, from the weights themselves: 6 answers round a ring.
-    law = parse(LawRecord, (public / "laws" / "the_count.json").read_bytes()).to_law()
+    law = parse(LawRecord, (public / "mechanisms" / "the_count.json").read_bytes()).to_law()
     weights, total = law.weights.tolist(), law.total
     pairs = [(q, (q + shift) % 6, w) for q in range(6) for shift, w in enumerate(weights)]
     mean = sum(Fraction(abs(a - b) * w, 6 * total) for a, b, w in pairs)
@@ -78,7 +78,7 @@ def test_people_see_every_query_in_a_line(public: Path) -> None:
     text = shown(str(public))
     lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
     assert "instance-specific" in lines["promise:"]
-    assert "in the auditor's half" in lines["the_mode"]
+    assert "in the auditor bundle" in lines["the_mode"]
     assert "channel" in lines["by_channel"]
     assert "pure, ε 1, δ 0" in lines["the_count"]
     assert "codes on average" in lines["jointly"]
@@ -114,6 +114,6 @@ def test_what_is_no_release_is_refused_in_one_line(public: Path, tmp_path: Path)
         summarise(there)
     law = there.with_name("law")
     shutil.copytree(public, law)
-    (law / "laws" / "the_count.json").write_bytes(b"{}")
-    with pytest.raises(VerificationError, match=r"laws/the_count\.json: schema"):
+    (law / "mechanisms" / "the_count.json").write_bytes(b"{}")
+    with pytest.raises(VerificationError, match=r"mechanisms/the_count\.json: schema"):
         summarise(law)

@@ -94,7 +94,7 @@ def test_of_very_many_queries_a_log_tells_of_some(total: int) -> None:
 def test_a_worst_case_release_needs_no_auditor(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    spec = Small(ROWS, [query("count", differences="structural")]).write(tmp_path)
+    spec = Small(ROWS, [query("count", sensitivity="global")]).write(tmp_path)
     assert run(capsys, "run", spec, "--out", tmp_path / "out")[0] == 0
     assert not (tmp_path / "out" / "auditor").exists()
     public = tmp_path / "out" / "public" / "small"
@@ -213,7 +213,7 @@ def test_csv_and_parquet_give_the_same_answers(tmp_path: Path) -> None:
     from release.queries.read import read_spec
 
     rows = [*ROWS, {"unit": "u9", "place": None, "day": None, "kind": None, "wh": None}]
-    queries = [query("mode", weight="wh"), query("count"), query("level", measure="mean")]
+    queries = [query("mode", weight="wh"), query("count"), query("binned", statistic="mean")]
     found = []
     for name in ("rows.parquet", "rows.csv"):
         spec = Small(rows, queries).write(tmp_path)
@@ -249,7 +249,7 @@ def test_groups_outside_the_key_set_are_left_out_and_absent_ones_answered(
 ) -> None:
     """As ``docs/privacy.md`` says: the cells come from the public keys, never from the data."""
     rows = [{**row, "place": "c"} for row in ROWS]
-    spec = Small(rows, [query("count", differences="structural")]).write(tmp_path)
+    spec = Small(rows, [query("count", sensitivity="global")]).write(tmp_path)
     assert run(capsys, "run", spec, "--out", tmp_path / "out")[0] == 0
     released = pq.read_table(tmp_path / "out/public/small/data/the_count.parquet")
     assert released.column("place").to_pylist() == ["a", "b"]
@@ -276,7 +276,7 @@ def test_an_output_folder_that_is_a_file(
 def test_a_law_that_nobody_could_check_is_refused_before_it_is_drawn(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    mode = query("mode", differences="structural", domain={"cyclic": 40_000}, by=[])
+    mode = query("mode", sensitivity="global", domain={"cyclic": 40_000}, by=[])
     spec = Small(ROWS, [mode]).write(tmp_path)
     assert "declare a smaller domain" in refused(capsys, 1, spec, tmp_path / "out")
 
@@ -444,7 +444,7 @@ def test_reading_a_released_table_leaves_arrow_none_of_pythons_memory() -> None:
 
 
 def test_two_runs_at_once_publish_one_release_whole(small: Path, tmp_path: Path) -> None:
-    from release.pipeline import auditor_half
+    from release.pipeline import auditor_bundle
     from release.verification.verifier import verify
 
     out = tmp_path / "out"
@@ -458,7 +458,7 @@ def test_two_runs_at_once_publish_one_release_whole(small: Path, tmp_path: Path)
     assert codes.count(0) == 1, told
     assert set(codes) <= {0, 1, 2}
     public = out / "public" / "small"
-    assert verify(public, auditor_half(public), UNSIGNED).complete
+    assert verify(public, auditor_bundle(public), UNSIGNED).complete
     assert sorted(path.name for path in out.iterdir()) == ["auditor", "public"]
 
 
@@ -571,7 +571,7 @@ def test_fixed_columns_may_not_decide_empirical_queries(
 
 
 def test_a_table_in_which_nothing_moves_still_gets_noise(tmp_path: Path) -> None:
-    from release.pipeline import auditor_half, run_release
+    from release.pipeline import auditor_bundle, run_release
     from release.verification.verifier import verify
 
     other = query("count", name="by_channel", mechanism="channel")
@@ -579,12 +579,12 @@ def test_a_table_in_which_nothing_moves_still_gets_noise(tmp_path: Path) -> None
         Small([], [query("count", mechanism="modular"), query("mode"), other]).write(tmp_path),
         tmp_path,
     ).public
-    auditor = auditor_half(public)
+    auditor = auditor_bundle(public)
     assert auditor is not None
     assert verify(public, auditor, UNSIGNED).complete
-    law = json.loads((auditor / "laws" / "the_count.json").read_bytes())
-    assert law["differences"] == [[1], [5]]
+    law = json.loads((auditor / "mechanisms" / "the_count.json").read_bytes())
+    assert law["sensitivity"] == [[1], [5]]
     assert law["weights"][0] != law["total"]
-    channel = json.loads((auditor / "laws" / "by_channel.json").read_bytes())
+    channel = json.loads((auditor / "mechanisms" / "by_channel.json").read_bytes())
     assert channel["pairs"][:3] == [[0, 1], [1, 0], [1, 2]]
     assert channel["rows"][0][0] != channel["total"]

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from release.errors import DataError, SpecError
-from release.pipeline import answer, find_differences, load
+from release.pipeline import answer, find_sensitivity, load
 from release.queries.engines.base import HereTables
 from release.queries.engines.spark import (
     Fragment,
@@ -107,11 +107,11 @@ COUNTED = "SELECT place, count(*) AS answer FROM rows GROUP BY place"
 EVERY_KIND: list[dict[str, Any]] = [
     query("count", name="rows_here"),
     query("count", name="units_here", of="unit", by=["place", "day"]),
-    query("count", name="big", where="heavy AND wh % 3 = 1", differences="structural"),
+    query("count", name="big", where="heavy AND wh % 3 = 1", sensitivity="global"),
     query("mode", name="commonest", by=["day"]),
     query("mode", name="heaviest", weight="wh"),
-    *(query("level", name=m, measure=m) for m in ("sum", "mean", "min", "max", "median")),
-    query("real"),
+    *(query("binned", name=m, statistic=m) for m in ("sum", "mean", "min", "max", "median")),
+    query("on_grid"),
     joint("part_count", "part_mode", name="both"),
     query("count", name="own", where="unit < 'quagzil-3'") | {"kind": "sql", "sql": COUNTED},
     part("part_count", "count"),
@@ -147,16 +147,16 @@ def everything(folder: Path, **changes: Any) -> Path:
     plain["privacy"] |= changes
     if "attribute" in changes:
         plain["keys"]["unit"] = sorted({row["unit"] for row in ROWS})
-        own = query("mode", name="own_kind", by=["unit"], differences="structural")
-        plain["queries"].append(own | {"kind": "value"})
+        own = query("mode", name="own_kind", by=["unit"], sensitivity="global")
+        plain["queries"].append(own | {"kind": "per_unit"})
     (folder / "spec.yaml").write_text(yaml.safe_dump(plain, sort_keys=False), "utf-8")
     return folder / "spec.yaml"
 
 
 RELATIONS: list[dict[str, Any]] = [
-    {"neighbours": "replace_one", "fixed": ["place"]},
-    {"neighbours": "add_remove", "fixed": []},
-    {"neighbours": "attribute", "fixed": [], "attribute": "kind"},
+    {"neighbors": "replace_one", "fixed": ["place"]},
+    {"neighbors": "add_remove", "fixed": []},
+    {"neighbors": "attribute", "fixed": [], "attribute": "kind"},
 ]
 
 
@@ -168,12 +168,12 @@ def test_spark_gives_the_same_integers_of_every_kind(tmp_path: Path) -> None:
     """
     kinds = set()
     for privacy in RELATIONS:
-        here = tmp_path / str(privacy["neighbours"])
+        here = tmp_path / str(privacy["neighbors"])
         spec_file = read_spec(everything(here, **privacy))
         with HereTables(spec_file) as tables:
             answered = answer(tables, spec_file)
         expected = [one.codes.tolist() for one in answered]
-        found = find_differences(answered, spec_file)
+        found = find_sensitivity(answered, spec_file)
         scratch = here / "private" / "scratch"
         scratch.parent.mkdir()
         with SparkTables(spec_file, "local[2]", Engine("1.5GB"), scratch) as on_spark:
@@ -182,10 +182,13 @@ def test_spark_gives_the_same_integers_of_every_kind(tmp_path: Path) -> None:
             assert scratch.stat().st_mode & 0o077 == 0
         assert not any(scratch.parent.iterdir())
         assert [one.codes.tolist() for one in answered] == expected
-        assert find_differences(answered, spec_file) == found
+        assert find_sensitivity(answered, spec_file) == found
         assert sum(any(codes) for codes in expected) >= 10
         kinds |= {one.kind for one in spec_file.spec.released}
-    assert kinds == {"count", "mode", "value", "level", "real", "tuple", "sql"}
+    assert kinds == {
+        *("count", "mode", "per_unit", "tuple", "sql"),
+        *("sum", "mean", "min", "max", "median"),
+    }
     assert not any((tmp_path / "replace_one" / "private").iterdir())
 
 

@@ -1,4 +1,4 @@
-"""Real tables, whole: releases that verify, and differences equal to a loop over neighbours.
+"""Real tables, whole: releases that verify, and differences equal to a loop over neighbors.
 
 The loop takes each home's own numbers from the file by itself, replaces each home of a group (and
 a home without readings) by each home of the table (and by none), one at a time, and answers again;
@@ -25,11 +25,11 @@ from tests.small import lacks_only_a_signature
 SPECS = PROJECT / "tests" / "specs"
 
 
-def differences_of(published: Published, query: str) -> set[int]:
-    """What the auditor's half says."""
+def sensitivity_of(published: Published, query: str) -> set[int]:
+    """What the auditor bundle says."""
     assert published.auditor is not None
-    record = json.loads((published.auditor / "differences" / f"{query}.json").read_bytes())
-    return {shift for (shift,) in record["differences"]}
+    record = json.loads((published.auditor / "sensitivity" / f"{query}.json").read_bytes())
+    return {shift for (shift,) in record["sensitivity"]}
 
 
 def both_ways(found: set[int], size: int) -> set[int]:
@@ -73,7 +73,7 @@ def test_daily_energy_of_1416_homes(lcl_daily: Path, tmp_path: Path) -> None:
             for into in values:
                 found.add(here - measured(total + into, count + 1))
         found.discard(0)
-        assert differences_of(published, name) == both_ways(found, size), name
+        assert sensitivity_of(published, name) == both_ways(found, size), name
         released = pq.read_table(published.public / "data" / f"{name}.parquet")
         assert released.column("circuit").to_pylist() == sorted(str(c) for c in range(12))
 
@@ -110,7 +110,7 @@ def test_peak_hours_of_twelve_neighbourhoods_on_ten_days(
             for into in [nothing, *used.values()]:
                 found.update((here - (totals - out + into).argmax(axis=1)).tolist())
     found.discard(0)
-    assert differences_of(published, "peak_hour") == both_ways(found, 24)
+    assert sensitivity_of(published, "peak_hour") == both_ways(found, 24)
 
 
 def mean_differences(
@@ -162,7 +162,7 @@ def test_monthly_load_of_twelve_neighbourhoods(lcl_halfhourly: Path, tmp_path: P
     for month, home, total, count in rows:
         homes[month][home] = (total, count)
     found = mean_differences(homes, places, 40, 400)
-    assert differences_of(published, "monthly_load") == both_ways(found, 40)
+    assert sensitivity_of(published, "monthly_load") == both_ways(found, 40)
 
 
 def test_homes_and_energy_by_class_and_month(lcl_daily: Path, tmp_path: Path) -> None:
@@ -192,4 +192,4 @@ def test_homes_and_energy_by_class_and_month(lcl_daily: Path, tmp_path: Path) ->
     keys = sorted((one, month) for one in set(classes.values()) for month in homes)
     assert counted == [len(seen[key]) for key in keys]
     found = mean_differences(homes, classes, 50, 50_000)
-    assert differences_of(published, "mean_day") == both_ways(found, 50)
+    assert sensitivity_of(published, "mean_day") == both_ways(found, 50)

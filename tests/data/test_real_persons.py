@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.pipeline import answer, find_differences, load, run_release
+from release.pipeline import answer, find_sensitivity, load, run_release
 from release.queries.read import read_spec
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Small, lacks_only_a_signature
@@ -59,7 +59,7 @@ def query(name: str, kind: str, by: list[str], domain: Any, **more: Any) -> dict
     shared = {"table": "persons", "by": by, "domain": domain, "guarantee": guarantee}
     wraps = isinstance(domain, dict) and "ordered" in domain
     named = {"mechanism": "modular"} if wraps and domain["ordered"]["max"] >= 1000 else {}
-    return {"name": name, "kind": kind, "differences": "structural", **shared, **named, **more}
+    return {"name": name, "kind": kind, "sensitivity": "global", **shared, **named, **more}
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -75,17 +75,17 @@ def test_counts_of_hawaii_by_tract_race_and_age(
     keys = {column: sorted({row[i] for row in truth}) for i, column in enumerate(by)}
     top = {"ordered": {"min": 0, "max": 5000}}
     queries = [
-        query("seen", "count", by, top, differences="empirical"),
+        query("seen", "count", by, top, sensitivity="empirical"),
         query("by_tract", "count", ["tract"], {"ordered": {"min": 0, "max": 20_000}}),
     ]
-    path = spec(tmp_path, by, keys, queries, neighbours=relation)
+    path = spec(tmp_path, by, keys, queries, neighbors=relation)
     spec_file = read_spec(path)
     with load(spec_file) as tables:
         answered = answer(tables, spec_file)
     assert answered[0].codes.tolist() == [n for *_, n in truth]
     assert len(truth) == 7376
     assert answered[0].codes.sum() == 1_455_271
-    for found in find_differences(answered, spec_file):
+    for found in find_sensitivity(answered, spec_file):
         group = found.group.size
         assert {shift for (shift,) in found.shifts} == {1, group - 1}
 
@@ -101,7 +101,7 @@ def test_tracts_of_hawaii_are_published_and_verified(census: Path, tmp_path: Pat
         ["tract"],
         {"tract": [tract for (tract,) in tracts]},
         [query("persons", "count", ["tract"], counts)],
-        neighbours="add_remove",
+        neighbors="add_remove",
     )
     published = run_release(path, tmp_path / "out")
     assert verify(published.public, None, UNSIGNED).complete
@@ -134,8 +134,8 @@ def test_survey_records_by_value_mode_and_count(acs: Path, tmp_path: Path) -> No
     columns = ["PUMA", "SEX", "EDU", "INDP_CAT"]
     everyone = values(persons, "person")
     schooling, areas = values(persons, "EDU"), values(persons, "PUMA")
-    own = query("education", "value", ["person"], {"nominal": schooling}, of="EDU")
-    attribute = {"neighbours": "attribute", "attribute": "EDU"}
+    own = query("education", "per_unit", ["person"], {"nominal": schooling}, of="EDU")
+    attribute = {"neighbors": "attribute", "attribute": "EDU"}
     spec_file = read_spec(spec(tmp_path, columns, {"person": everyone}, [own], **attribute))
     with load(spec_file) as tables:
         codes = answer(tables, spec_file)[0].codes
@@ -156,7 +156,7 @@ def test_survey_records_by_value_mode_and_count(acs: Path, tmp_path: Path) -> No
         query("by_sex", "count", ["PUMA", "SEX"], {"ordered": {"min": 0, "max": 3000}}),
     ]
     keys = {"PUMA": areas, "SEX": ["1", "2"]}
-    path = spec(tmp_path, columns, keys, queries, neighbours="replace_one", fixed=["PUMA"])
+    path = spec(tmp_path, columns, keys, queries, neighbors="replace_one", fixed=["PUMA"])
     spec_file = read_spec(path)
     with load(spec_file) as tables:
         industry, by_sex = answer(tables, spec_file)
@@ -183,21 +183,21 @@ def test_tenure_and_income_decile_jointly(acs: Path, tmp_path: Path) -> None:
         query("decile", "mode", ["PUMA"], {"nominal": deciles}, of="PINCP_DECILE"),
     ]
     for part in parts:
-        del part["guarantee"], part["differences"]
+        del part["guarantee"], part["sensitivity"]
     queries = [
-        {**query("seen", "tuple", ["PUMA"], None), "differences": "empirical"},
+        {**query("seen", "tuple", ["PUMA"], None), "sensitivity": "empirical"},
         query("worst_case", "tuple", ["PUMA"], None),
     ]
     for one in queries:
         one["of"] = ["tenure", "decile"]
         del one["domain"]
     columns = ["PUMA", "OWN_RENT", "PINCP_DECILE"]
-    privacy = {"neighbours": "replace_one", "fixed": ["PUMA"]}
+    privacy = {"neighbors": "replace_one", "fixed": ["PUMA"]}
     path = spec(tmp_path, columns, {"PUMA": areas}, [*parts, *queries], **privacy)
     spec_file = read_spec(path)
     with load(spec_file) as tables:
         answered = answer(tables, spec_file)
-    found = find_differences(answered, spec_file)
+    found = find_sensitivity(answered, spec_file)
 
     def profile(row: dict[str, str | None]) -> tuple[np.ndarray, ...]:
         return tuple(

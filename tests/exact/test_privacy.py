@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from release.exact.domain import Group
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
 from release.noise.solvers.closed_form import pure_law
 
 
@@ -31,16 +31,16 @@ def test_deltas_are_those_of_the_definitions(law: Law, data: st.DataObject) -> N
     size = law.group.size
     shifts = data.draw(st.lists(st.integers(1, size - 1), min_size=1, max_size=4))
     epsilon = data.draw(st.sampled_from([Fraction(1, 100), Fraction(1), Fraction(5, 2)]))
-    differences = Differences.of(law.group, ((s,) for s in shifts))
+    sensitivity = Sensitivity.of(law.group, ((s,) for s in shifts))
     ratio, _ = exp_bounds(epsilon)
     probabilistic = approximate = Fraction(0)
-    for (shift,) in differences.shifts:
+    for (shift,) in sensitivity.shifts:
         pairs = [(law.mass(e), law.mass((e + shift) % size)) for e in range(size)]
         tail = sum((f for f, g in pairs if f > ratio * g), Fraction(0))
         probabilistic = max(probabilistic, tail)
         excess = sum((max(Fraction(0), f - ratio * g) for f, g in pairs), Fraction(0))
         approximate = max(approximate, excess)
-    found = deltas(law, differences, epsilon)
+    found = deltas(law, sensitivity, epsilon)
     assert found.probabilistic == probabilistic
     assert found.approximate == approximate
     assert found.approximate <= found.probabilistic
@@ -48,18 +48,18 @@ def test_deltas_are_those_of_the_definitions(law: Law, data: st.DataObject) -> N
 
 def test_differences_are_closed_reduced_and_without_zero() -> None:
     group = Group((9,))
-    assert Differences.of(group, [(1,), (-2,), (9,), (10,)]).shifts == ((1,), (2,), (7,), (8,))
-    assert Differences.of(group, [(1,)], directed=True).shifts == ((1,),)
-    assert len(Differences.everything(Group((3, 4))).shifts) == 11
+    assert Sensitivity.of(group, [(1,), (-2,), (9,), (10,)]).shifts == ((1,), (2,), (7,), (8,))
+    assert Sensitivity.of(group, [(1,)], directed=True).shifts == ((1,),)
+    assert len(Sensitivity.everything(Group((3, 4))).shifts) == 11
 
 
 def test_the_papers_one_sided_law_protects_one_direction_only() -> None:
     """Table I, δ = 0 (Kadam et al. 2024): f(0)/f(8) = 90 while e^1.5 = 4.48."""
-    one_way = Differences.of(Group((9,)), [(1,), (2,), (3,)], directed=True)
+    one_way = Sensitivity.of(Group((9,)), [(1,), (2,), (3,)], directed=True)
     steps = one_way.group.steps_from_zero(one_way.shifts)
     law = pure_law(one_way.group, steps, exp_bounds(Fraction(3, 2))[0])
     assert deltas(law, one_way, Fraction(3, 2)).probabilistic == 0
-    both = Differences.of(law.group, [(1,), (2,), (3,)])
+    both = Sensitivity.of(law.group, [(1,), (2,), (3,)])
     found = deltas(law, both, Fraction(3, 2))
     assert float(found.probabilistic) == pytest.approx(0.786, abs=1e-3)
     assert float(found.approximate) == pytest.approx(0.610, abs=1e-3)

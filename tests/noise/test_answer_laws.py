@@ -15,7 +15,7 @@ from release.exact.channel import Channel, answer_costs, channel_deltas
 from release.exact.domain import Group
 from release.exact.losses import Loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.published.baselines import (
     exponential,
     geometric_clamped,
@@ -52,7 +52,7 @@ def test_the_figures_of_the_design_page() -> None:
 @pytest.mark.parametrize("power", [0, 1, 2])
 @pytest.mark.parametrize("epsilon", ["0.2", "1", "3"])
 def test_the_theorem_and_the_program_agree(power: int, epsilon: str) -> None:
-    """Pure, neighbours 1 apart, an uneven prior: Ghosh et al. 2009, Theorem 3.2."""
+    """Pure, neighbors 1 apart, an uneven prior: Ghosh et al. 2009, Theorem 3.2."""
     weights = [1, 5, 2, 0, 3, 1, 8]
     prior = tuple(Fraction(w, sum(weights)) for w in weights)
     problem = ChannelProblem((1,), promise(epsilon), answer_costs(power, 7), prior)
@@ -135,9 +135,9 @@ def test_channels_are_optimal_and_keep_their_promise(problem: ChannelProblem) ->
 
 
 def rivals(answers: int, guarantee: Guarantee, steps: tuple[int, ...]) -> list[Channel]:
-    """Other families at the same promise; those for neighbours 1 apart get a share of ε a step."""
+    """Other families at the same promise; those for neighbors 1 apart get a share of ε a step."""
     share = guarantee.epsilon / max(steps)
-    moves = Differences.of(Group((answers,)), ((s,) for s in steps))
+    moves = Sensitivity.of(Group((answers,)), ((s,) for s in steps))
     loss = Loss("error_rate", (np.arange(answers) > 0).astype(np.int64))
     return [
         geometric_clamped(answers, share),

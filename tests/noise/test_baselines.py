@@ -17,8 +17,8 @@ from release.exact.numbers import exp_bounds
 from release.exact.pmf import Law
 from release.exact.privacy import (
     Definition,
-    Differences,
     Guarantee,
+    Sensitivity,
     deltas,
     deltas_at_ratio,
     largest_kept,
@@ -128,7 +128,7 @@ def test_modular_noise_is_the_same_as_a_law_and_as_a_channel(n: int, raw: list[i
     channel = Channel.of_law(law)
     ratio = Fraction(3, 2)
     pairs = [(a, (a + s) % n) for a in range(n) for s in (1, -1)]
-    by_law = Differences.of(law.group, [(1,)])
+    by_law = Sensitivity.of(law.group, [(1,)])
     assert channel_deltas(channel, pairs, ratio) == deltas_at_ratio(law, by_law, ratio)
     squared = named_loss(LossName.SQUARED, Topology.ORDERED, n)
     assert channel.mean_loss(answer_costs(2, n)) == squared.of(law)
@@ -173,7 +173,7 @@ def test_clamping_noise_lowers_delta_and_never_raises_the_hockey_stick() -> None
 def test_the_optimum_beats_every_modular_baseline() -> None:
     """Of all laws that keep (ε, δ), for the loss it was made for."""
     epsilon, size = Fraction(1), 9
-    differences = Differences.of(Group((size,)), [(1,)])
+    sensitivity = Sensitivity.of(Group((size,)), [(1,)])
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, size)
     rivals = [
         geometric_modular(size, epsilon),
@@ -182,10 +182,10 @@ def test_the_optimum_beats_every_modular_baseline() -> None:
         modular(uniform_noise(-2, 2), size),
     ]
     for rival in rivals:
-        delta = deltas(rival, differences, epsilon).approximate
+        delta = deltas(rival, sensitivity, epsilon).approximate
         definition = Definition.APPROXIMATE if delta else Definition.PURE
         if delta < 1:
-            best = design(differences, Guarantee(definition, epsilon, delta), loss)
+            best = design(sensitivity, Guarantee(definition, epsilon, delta), loss)
             assert best.objective <= loss.of(rival) + Fraction(1, 10**12)
 
 
@@ -204,7 +204,7 @@ def test_wrapping_follows_tails_to_their_end() -> None:
 def test_the_ends_of_epsilon(epsilon: str) -> None:
     exact = Fraction(epsilon)
     said = randomised_response(1009, exact)
-    everything = Differences.everything(said.group)
+    everything = Sensitivity.everything(said.group)
     assert deltas(said, everything, exact).probabilistic == 0
     pairs, low = line_pairs(30, [1]), exp_bounds(exact)[0]
     for name in ("geometric_clamped", "exponential", "geometric_modular"):

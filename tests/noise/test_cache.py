@@ -14,14 +14,14 @@ import pytest
 from release.exact.constraints import zero_mean
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss, worst_case
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.cache import DesignCache, default_cache, key_of
 from release.noise.solve import Design, design
 from release.pipeline import Options, run_release
 from tests.small import Small, query
 
 GROUP = Group((21,))
-DIFFERENCES = Differences.of(GROUP, [(1,), (2,)])
+DIFFERENCES = Sensitivity.of(GROUP, [(1,), (2,)])
 GUARANTEE = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 1000))
 SQUARED = named_loss(LossName.SQUARED, Topology.CYCLIC, 21)
 
@@ -40,7 +40,7 @@ def refuse(*_: object, **__: object) -> Design:
 
 
 def test_a_problem_is_solved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "laws"
+    folder = tmp_path / "mechanisms"
     first = ask(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     monkeypatch.setattr("release.noise.cache.design", refuse)
@@ -91,8 +91,8 @@ def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, content: byt
 def test_every_part_of_a_problem_is_part_of_its_key() -> None:
     asked = (DIFFERENCES, GUARANTEE, SQUARED, (), Fraction(1, 10))
     others = [
-        (Differences.of(GROUP, [(1,)]), *asked[1:]),
-        (Differences.of(GROUP, [(1,), (2,), (19,), (20,)], directed=True), *asked[1:]),
+        (Sensitivity.of(GROUP, [(1,)]), *asked[1:]),
+        (Sensitivity.of(GROUP, [(1,), (2,), (19,), (20,)], directed=True), *asked[1:]),
         (asked[0], Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 1000)), *asked[2:]),
         (asked[0], Guarantee(Definition.APPROXIMATE, Fraction(2), Fraction(1, 1000)), *asked[2:]),
         (asked[0], Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 999)), *asked[2:]),
@@ -106,7 +106,7 @@ def test_every_part_of_a_problem_is_part_of_its_key() -> None:
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert ask(tmp_path / "file" / "laws").law == ask(tmp_path).law
+    assert ask(tmp_path / "file" / "mechanisms").law == ask(tmp_path).law
 
 
 def test_two_processes_at_once_leave_one_whole_file(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_everything_of_a_design_can_be_pickled() -> None:
     copy = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
     assert copy.law == made.law
     assert copy.loss.of(copy.law) == made.objective
-    assert copy.differences == made.differences
+    assert copy.sensitivity == made.sensitivity
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -132,16 +132,16 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert default_cache() is None
     monkeypatch.delenv("DP_RELEASE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == DesignCache(tmp_path / "dp-release" / "laws")
+    assert default_cache() == DesignCache(tmp_path / "dp-release" / "mechanisms")
 
 
 def test_laws_of_differences_seen_in_a_table_are_never_kept(tmp_path: Path) -> None:
-    """They follow from confidential values, and the cache is not the auditor's half."""
+    """They follow from confidential values, and the cache is not the auditor bundle."""
     rows = [{"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4} for i in range(9)]
-    for source, files in (("empirical", 0), ("structural", 1)):
+    for source, files in (("empirical", 0), ("global", 1)):
         folder = tmp_path / source
         folder.mkdir()
-        spec = Small(rows, [query("mode", differences=source)]).write(folder)
-        kept = folder / "laws"
+        spec = Small(rows, [query("mode", sensitivity=source)]).write(folder)
+        kept = folder / "mechanisms"
         run_release(spec, folder / "out", options=Options(cache=DesignCache(kept)))
         assert len(list(kept.glob("*"))) == files

@@ -19,14 +19,14 @@ from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
 from release.exact.sampling import draw_answers
 from release.noise.published.fitted import BASELINE_NAMES, Promise, fitted
 from release.noise.select import Asked, ChosenChannel, Solvers, choose, compare, families, family_of
-from release.pipeline import auditor_half, run_release
+from release.pipeline import auditor_bundle, run_release
 from release.planning.plan import name_of
 from release.queries.read import parse_spec, read_spec
-from release.queries.registry import differences_without_data
+from release.queries.registry import sensitivity_without_data
 from release.records.hashes import sha256
 from release.records.models import ChannelRecord, canonical, parse
 from release.verification.verifier import verify
@@ -37,8 +37,8 @@ ROWS = [
 ]
 
 
-def structural(**fields: Any) -> dict[str, Any]:
-    return query("count", **({"differences": "structural", "loss": "squared"} | fields))
+def worst_case(**fields: Any) -> dict[str, Any]:
+    return query("count", **({"sensitivity": "global", "loss": "squared"} | fields))
 
 
 def asked(
@@ -49,17 +49,17 @@ def asked(
     topology: Topology = Topology.ORDERED,
 ) -> Asked:
     domain = AnswerDomain(topology, tuple(range(size)))
-    differences = (
-        Differences.on_line(size, apart)
+    sensitivity = (
+        Sensitivity.on_line(size, apart)
         if topology is Topology.ORDERED
-        else Differences.of(Group((size,)), ((a,) for a in apart))
+        else Sensitivity.of(Group((size,)), ((a,) for a in apart))
     )
     promise = guarantee or Guarantee(Definition.PURE, Fraction(1), Fraction(0))
-    return Asked(domain, differences, promise, named_loss(loss, topology, size), loss)
+    return Asked(domain, sensitivity, promise, named_loss(loss, topology, size), loss)
 
 
 def published(place: Path, **fields: Any) -> Path:
-    spec = Small(ROWS, [structural(**fields)], max_rows_per_unit=2)
+    spec = Small(ROWS, [worst_case(**fields)], max_rows_per_unit=2)
     place.mkdir(exist_ok=True)
     return run_release(spec.write(place), place / "out").public
 
@@ -67,7 +67,7 @@ def published(place: Path, **fields: Any) -> Path:
 def test_best_is_a_channel_where_wrapping_round_costs(tmp_path: Path) -> None:
     public = published(tmp_path)
     record = json.loads((public / "release.json").read_bytes())["queries"][0]
-    law = json.loads((public / "laws" / "the_count.json").read_bytes())
+    law = json.loads((public / "mechanisms" / "the_count.json").read_bytes())
     assert record["mechanism"] == law["mechanism"] == "channel"
     assert [sum(map(int, row)) for row in law["rows"]] == [int(law["total"])] * 6
     assert law["pairs"] == [[a, b] for a in range(6) for b in range(6) if 1 <= abs(a - b) <= 2]
@@ -81,7 +81,7 @@ def test_a_pinned_mechanism_is_taken_and_checked(tmp_path: Path) -> None:
     for name in ("modular", "channel", *BASELINE_NAMES):
         definition = {"definition": "approximate", "epsilon": "1", "delta": "0.01"}
         public = published(tmp_path / name, mechanism=name, guarantee=definition)
-        law = json.loads((public / "laws" / "the_count.json").read_bytes())
+        law = json.loads((public / "mechanisms" / "the_count.json").read_bytes())
         by_rows = name == "channel" or name in {
             "geometric_clamped",
             "geometric_truncated",
@@ -111,7 +111,7 @@ def test_a_pinned_mechanism_is_taken_and_checked(tmp_path: Path) -> None:
 )
 def test_a_mechanism_that_does_not_fit_is_refused(fields: dict[str, Any], told: str) -> None:
     kind = fields.pop("kind", "count")
-    asked_for = query(kind, differences="structural", **fields)
+    asked_for = query(kind, sensitivity="global", **fields)
     text = json.dumps(Small([], [asked_for]).plain()).encode()
     with pytest.raises(SpecError) as error:
         parse_spec(text)
@@ -120,7 +120,7 @@ def test_a_mechanism_that_does_not_fit_is_refused(fields: dict[str, Any], told: 
 
 def rewritten(public: Path, change: Callable[[dict[str, Any]], None]) -> str:
     """Change the law and all sums that depend on it; what the verifier says."""
-    path = public / "laws" / "the_count.json"
+    path = public / "mechanisms" / "the_count.json"
     law = json.loads(path.read_bytes())
     change(law)
     data = canonical(parse(ChannelRecord, json_canonical(law)))
@@ -180,7 +180,7 @@ def test_pairs_that_the_declaration_allows_may_not_be_left_out(tmp_path: Path) -
     """A channel made for one row of a unit, in a release that reads two."""
     one = published(tmp_path / "one", max_rows_per_unit=1)
     two = published(tmp_path / "two", max_rows_per_unit=2)
-    law = json.loads((one / "laws" / "the_count.json").read_bytes())
+    law = json.loads((one / "mechanisms" / "the_count.json").read_bytes())
 
     def swap(other: dict[str, Any]) -> None:
         other.clear()
@@ -192,11 +192,11 @@ def test_pairs_that_the_declaration_allows_may_not_be_left_out(tmp_path: Path) -
 def test_a_seen_channel_stays_in_the_auditors_half(tmp_path: Path) -> None:
     spec = Small(ROWS, [query("count", loss="squared")], max_rows_per_unit=2)
     public = run_release(spec.write(tmp_path), tmp_path / "out").public
-    assert not (public / "laws").exists()
-    half = auditor_half(public)
+    assert not (public / "mechanisms").exists()
+    half = auditor_bundle(public)
     assert half is not None
-    seen = json.loads((half / "differences" / "the_count.json").read_bytes())
-    law = json.loads((half / "laws" / "the_count.json").read_bytes())
+    seen = json.loads((half / "sensitivity" / "the_count.json").read_bytes())
+    law = json.loads((half / "mechanisms" / "the_count.json").read_bytes())
     assert law["mechanism"] == "channel"
     assert seen["apart"] == sorted({abs(a - b) for a, b in law["pairs"]})
     assert 1 in seen["apart"]
@@ -250,7 +250,7 @@ def test_best_loses_least_of_all_families_and_each_keeps_its_promise(
         if isinstance(made, ChosenChannel):
             kept = channel_deltas(made.channel, made.pairs, low)
         else:
-            kept = deltas(made.law, made.differences, wanted.guarantee.epsilon)
+            kept = deltas(made.law, made.sensitivity, wanted.guarantee.epsilon)
         assert kept.under(kind) <= wanted.guarantee.delta, name
     assert {"modular", "channel", "geometric_clamped"} <= set(found)
 
@@ -269,7 +269,7 @@ def test_a_fitted_baseline_keeps_its_promise_and_barely(name: str) -> None:
     Of the exponential mechanism, which gives away half, only the first.
     """
     guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 50))
-    promise = Promise(9, Differences.on_line(9, (1, 2)), guarantee)
+    promise = Promise(9, Sensitivity.on_line(9, (1, 2)), guarantee)
     made = fitted(name, promise)
     channel = Channel.of_law(made) if isinstance(made, Law) else made
     pairs = line_pairs(9, (1, 2))
@@ -304,10 +304,10 @@ def test_draws_follow_the_row_of_each_answer() -> None:
         draw_answers(np.array([4]), channel)
 
 
-def test_neighbouring_answers_are_told_apart_on_the_line(tmp_path: Path) -> None:
-    """One row moves a count by one; 0 and 5 are neighbours round the end, not on the line."""
-    path = Small([], [structural(max_rows_per_unit=1)]).write(tmp_path)
+def test_neighboring_answers_are_told_apart_on_the_line(tmp_path: Path) -> None:
+    """One row moves a count by one; 0 and 5 are neighbors round the end, not on the line."""
+    path = Small([], [worst_case(max_rows_per_unit=1)]).write(tmp_path)
     spec = read_spec(path).spec
-    found = differences_without_data(spec, spec.queries[0])
+    found = sensitivity_without_data(spec, spec.queries[0])
     assert found.shifts == ((1,), (5,))
     assert found.apart == (1,)

@@ -28,7 +28,7 @@ from release.exact.losses import (
     worst_case,
 )
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
 from release.noise.solve import design
 from release.noise.solvers.closed_form import staircase
 from release.noise.solvers.linear import proved_bound, solve_linear
@@ -47,17 +47,17 @@ def guarantee(epsilon: str, delta: str = "0") -> Guarantee:
 @settings(max_examples=250)
 @given(problems(most=40))
 def test_laws_are_within_a_billionth_of_an_exact_bound(
-    problem: tuple[Differences, Fraction, Fraction, Loss],
+    problem: tuple[Sensitivity, Fraction, Fraction, Loss],
 ) -> None:
     """Pure and approximate: 500 designs; the bound is exact, and another program agrees."""
-    differences, epsilon, delta, loss = problem
+    sensitivity, epsilon, delta, loss = problem
     for promise in (Guarantee(PURE, epsilon, Fraction(0)), Guarantee(APPROXIMATE, epsilon, delta)):
-        made = design(differences, promise, loss)
+        made = design(sensitivity, promise, loss)
         assert made.bound_proved
         assert made.lower_bound <= made.objective
         assert made.gap <= made.objective / 10**9
-        assert deltas(made.law, differences, epsilon).approximate <= promise.delta
-        expected = independent_optimum(differences, epsilon, promise.delta, loss)
+        assert deltas(made.law, sensitivity, epsilon).approximate <= promise.delta
+        expected = independent_optimum(sensitivity, epsilon, promise.delta, loss)
         assert float(made.objective) == pytest.approx(expected, rel=1e-7, abs=1e-7)
 
 
@@ -82,9 +82,9 @@ def test_joint_answers_under_any_table_of_costs(
     group = Group(moduli)
     numbers = np.array(costs[: group.size], dtype=np.int64)
     loss = Loss("table", numbers + numbers[group.negatives()] if even else numbers)
-    differences = Differences.of(group, shifts)
-    made = design(differences, guarantee(epsilon, delta), loss)
-    expected = independent_optimum(differences, Fraction(epsilon), Fraction(delta), loss)
+    sensitivity = Sensitivity.of(group, shifts)
+    made = design(sensitivity, guarantee(epsilon, delta), loss)
+    expected = independent_optimum(sensitivity, Fraction(epsilon), Fraction(delta), loss)
     assert float(made.objective) == pytest.approx(expected, rel=1e-7, abs=1e-7)
     assert made.gap <= made.objective / 10**9 + Fraction(1, 10**12)
 
@@ -96,36 +96,36 @@ def test_bounds_are_sharp_over_the_whole_range(
     size: int, shifts: tuple[int, ...], epsilon: str, delta: str
 ) -> None:
     """ε from 0.01 to 20, δ from 0 and 10⁻¹² to 0.5: law and exact bound meet to 10⁻¹⁰."""
-    differences = Differences.of(Group((size,)), ((s,) for s in shifts))
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts))
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, size)
-    made = design(differences, guarantee(epsilon, delta), loss)
+    made = design(sensitivity, guarantee(epsilon, delta), loss)
     assert made.bound_proved
     assert 0 <= made.gap <= made.objective / 10**10
-    assert deltas(made.law, differences, Fraction(epsilon)).approximate <= Fraction(delta)
+    assert deltas(made.law, sensitivity, Fraction(epsilon)).approximate <= Fraction(delta)
 
 
 @pytest.mark.parametrize("delta", ["0.000001", "0.01"])
 def test_a_window_costs_nothing_of_the_optimum(delta: str) -> None:
     """A hundred thousand answers: bound and law of a window hold for the whole group."""
     size = 100_001
-    differences = Differences.of(Group((size,)), [(1,), (2,), (3,)])
+    sensitivity = Sensitivity.of(Group((size,)), [(1,), (2,), (3,)])
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, size)
-    large = design(differences, guarantee("1", delta), loss)
+    large = design(sensitivity, guarantee("1", delta), loss)
     assert large.gap <= large.objective / 10**10
-    small = Differences.of(Group((501,)), [(1,), (2,), (3,)])
+    small = Sensitivity.of(Group((501,)), [(1,), (2,), (3,)])
     other = design(small, guarantee("1", delta), named_loss(LossName.SQUARED, Topology.CYCLIC, 501))
     assert float(large.objective) == pytest.approx(float(other.objective), rel=1e-9)
 
 
 @pytest.mark.parametrize("radius", [2, 5, 9])
 def test_the_bound_of_a_small_window_is_below_the_optimum(radius: int) -> None:
-    differences = Differences.of(Group((61,)), [(1,), (2,), (3,)])
+    sensitivity = Sensitivity.of(Group((61,)), [(1,), (2,), (3,)])
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 61)
     promise = guarantee("0.5", "0.01")
-    problem = Problem.of(differences, promise, loss)
+    problem = Problem.of(sensitivity, promise, loss)
     found = solve_linear(Window(problem, radius), promise.delta)
     assert found is not None
-    best = design(differences, promise, loss).objective
+    best = design(sensitivity, promise, loss).objective
     assert 0 < proved_bound(problem, found) <= best
 
 
@@ -142,17 +142,17 @@ def test_staircases_are_optimal(
 ) -> None:
     """The staircase, against a linear program, for every width and any growing loss."""
     width = min(width, size - 1 if directed else size // 2)
-    differences = Differences.of(
+    sensitivity = Sensitivity.of(
         Group((size,)), ((i + 1,) for i in range(width)), directed=directed
     )
     noise = np.arange(size)
     distance = noise if directed else np.minimum(noise, size - noise)
     steps = data.draw(st.lists(st.integers(0, 9), min_size=size, max_size=size))
     loss = Loss("table", np.cumsum([0, *steps])[distance])
-    found = staircase(differences, loss, Fraction(epsilon))
+    found = staircase(sensitivity, loss, Fraction(epsilon))
     assert found is not None
-    made = design(differences, guarantee(epsilon), loss)
-    expected = independent_optimum(differences, Fraction(epsilon), Fraction(0), loss)
+    made = design(sensitivity, guarantee(epsilon), loss)
+    expected = independent_optimum(sensitivity, Fraction(epsilon), Fraction(0), loss)
     assert float(made.objective) == pytest.approx(expected, rel=1e-7, abs=1e-7)
     assert float(found.lower_bound) == pytest.approx(expected, rel=1e-7, abs=1e-7)
     assert found.lower_bound <= made.objective
@@ -162,11 +162,11 @@ def test_staircases_apply_only_where_they_are_proved() -> None:
     group = Group((12,))
     grows = named_loss(LossName.SQUARED, Topology.CYCLIC, 12)
     falls = table_loss(tuple(Fraction(abs(6 - i)) for i in range(12)))
-    full, holes = Differences.of(group, [(1,), (2,)]), Differences.of(group, [(1,), (3,)])
+    full, holes = Sensitivity.of(group, [(1,), (2,)]), Sensitivity.of(group, [(1,), (3,)])
     assert staircase(full, grows, Fraction(1)) is not None
     assert staircase(holes, grows, Fraction(1)) is None
     assert staircase(full, falls, Fraction(1)) is None
-    pairs = Differences.of(Group((3, 4)), [(0, 1)])
+    pairs = Sensitivity.of(Group((3, 4)), [(0, 1)])
     assert staircase(pairs, Loss("t", grows.numerators), Fraction(1)) is None
 
 
@@ -193,12 +193,12 @@ def brute_expected(law: Law, name: LossName, topology: Topology, answer: int) ->
 def test_priors_and_worst_cases_are_what_they_say(name: LossName, topology: Topology) -> None:
     """Against the definition, one true answer at a time."""
     size = 9
-    differences = Differences.of(Group((size,)), [(1,), (2,)])
+    sensitivity = Sensitivity.of(Group((size,)), [(1,), (2,)])
     prior = tuple(Fraction(i + 1, 45) for i in range(size))
     weighted, worst = prior_loss(name, topology, prior), worst_case(name, topology, size)
     uniform = prior_loss(name, topology, (Fraction(1, size),) * size)
     for loss in (weighted, worst):
-        made = design(differences, guarantee("1"), loss)
+        made = design(sensitivity, guarantee("1"), loss)
         each = [brute_expected(made.law, name, topology, q) for q in range(size)]
         assert weighted.of(made.law) == sum(p * e for p, e in zip(prior, each, strict=True))
         assert worst.of(made.law) == max(each)
@@ -212,11 +212,11 @@ def test_priors_and_worst_cases_are_what_they_say(name: LossName, topology: Topo
 def test_worst_case_laws_are_optimal(name: LossName, epsilon: str, delta: str) -> None:
     """Against the program with one more variable, written anew for another interface."""
     size, shifts = 13, [(1,), (2,), (5,)]
-    differences = Differences.of(Group((size,)), shifts)
-    made = design(differences, guarantee(epsilon, delta), worst_case(name, Topology.ORDERED, size))
+    sensitivity = Sensitivity.of(Group((size,)), shifts)
+    made = design(sensitivity, guarantee(epsilon, delta), worst_case(name, Topology.ORDERED, size))
     assert made.gap <= made.objective / 10**9
     assert made.bound_proved
-    moves, ratio = differences.shifts, math.exp(float(epsilon))
+    moves, ratio = sensitivity.shifts, math.exp(float(epsilon))
     width = size + len(moves) * size + 1
     rows, limits = [], []
     for block, (shift,) in enumerate(moves):
@@ -237,7 +237,7 @@ def test_worst_case_laws_are_optimal(name: LossName, epsilon: str, delta: str) -
     goal = np.r_[np.zeros(width - 1), 1]
     found = linprog(goal, np.array(rows), limits, total, [1.0], method="highs")
     assert float(made.objective) == pytest.approx(found.fun, rel=1e-6)
-    mean = design(differences, guarantee(epsilon, delta), named_loss(name, Topology.ORDERED, size))
+    mean = design(sensitivity, guarantee(epsilon, delta), named_loss(name, Topology.ORDERED, size))
     assert mean.objective <= made.objective
 
 
@@ -266,14 +266,14 @@ def test_further_demands_are_kept_at_the_least_price(number: int, definition: De
     """Footnote 4: each costs something or nothing, is kept, and the bound takes it into account."""
     size = 11
     name, constraints = demanded(size)[number]
-    differences = Differences.of(Group((size,)), [(1,), (4,)], directed=True)
+    sensitivity = Sensitivity.of(Group((size,)), [(1,), (4,)], directed=True)
     delta = Fraction(0) if definition is PURE else Fraction(1, 20)
     promise = Guarantee(definition, Fraction(1), delta)
     loss = named_loss(LossName.NOISE_SQUARED, Topology.ORDERED, size)
-    free = design(differences, promise, loss)
-    made = design(differences, promise, loss, constraints)
+    free = design(sensitivity, promise, loss)
+    made = design(sensitivity, promise, loss, constraints)
     assert made.objective >= free.objective - free.objective / 10**6
-    assert deltas(made.law, differences, Fraction(1)).under(definition) <= delta
+    assert deltas(made.law, sensitivity, Fraction(1)).under(definition) <= delta
     assert made.is_within(Fraction(1, 10**6))
     masses = made.law.to_floats()
     if name == "zero mean":
@@ -292,26 +292,26 @@ def test_further_demands_are_kept_at_the_least_price(number: int, definition: De
 
 def test_demands_that_cannot_be_kept_are_refused() -> None:
     group = Group((9,))
-    differences = Differences.of(group, [(1,)])
+    sensitivity = Sensitivity.of(group, [(1,)])
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 9)
     half = at_most(group, [(i,) for i in range(9)], Fraction(1, 2))
     with pytest.raises(DesignError, match="constraints"):
         design(
-            differences,
+            sensitivity,
             guarantee("1"),
             loss,
             [half],
         )
     with pytest.raises(ValueError, match="one coefficient"):
-        design(differences, guarantee("1"), loss, [zero_mean(Group((8,)))])
+        design(sensitivity, guarantee("1"), loss, [zero_mean(Group((8,)))])
 
 
 def test_a_program_is_solved_far_beyond_floats() -> None:
     """A hundred bits of a law with a tail of e^-60, beside the closed form in exact fractions."""
     size, epsilon = 41, Fraction(3)
-    differences = Differences.of(Group((size,)), [(1,)])
+    sensitivity = Sensitivity.of(Group((size,)), [(1,)])
     loss = named_loss(LossName.ERROR_RATE, Topology.CYCLIC, size)
-    problem = Problem.of(differences, Guarantee(PURE, epsilon, Fraction(0)), loss)
+    problem = Problem.of(sensitivity, Guarantee(PURE, epsilon, Fraction(0)), loss)
     found = solve_linear(Window.all_of(problem), Fraction(0))
     assert found is not None
     ratio = Fraction(problem.ratio) + Fraction(problem.ratio_residue)
@@ -333,9 +333,9 @@ def test_lemma_4_over_a_grid(seed: int) -> None:
     e = math.exp(-float(epsilon))
     levels = [-(-i // width) for i in range(size)]
     total = sum(e**k for k in levels)
-    differences = Differences.of(Group((size,)), ((i + 1,) for i in range(width)), directed=True)
+    sensitivity = Sensitivity.of(Group((size,)), ((i + 1,) for i in range(width)), directed=True)
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, size)
-    made = design(differences, Guarantee(PURE, epsilon, Fraction(0)), loss)
+    made = design(sensitivity, Guarantee(PURE, epsilon, Fraction(0)), loss)
     assert made.law.to_floats() == pytest.approx([e**k / total for k in levels], abs=1e-12)
 
 
@@ -343,14 +343,14 @@ def test_a_program_ends_when_the_time_strikes() -> None:
     """On a product of groups; what is left is a law that keeps its promise, and an honest gap."""
     group = Group((25, 25))
     near = [s for s in itertools.product(range(-2, 3), repeat=2) if s != (0, 0)]
-    differences = Differences.of(group, near)
+    sensitivity = Sensitivity.of(group, near)
     parts = (AnswerDomain(Topology.ORDERED, tuple(range(25))),) * 2
     loss = joint_loss(LossName.ABSOLUTE, parts)
-    made = design(differences, guarantee("1"), loss, time_limit=0.1)
+    made = design(sensitivity, guarantee("1"), loss, time_limit=0.1)
     assert any("the time limit ended the search" in note for note in made.notes)
     assert not made.is_within()
     assert made.lower_bound <= made.objective
-    assert deltas(made.law, differences, Fraction(1)).probabilistic == 0
+    assert deltas(made.law, sensitivity, Fraction(1)).probabilistic == 0
 
 
 def brute_joint(name: LossName, parts: tuple[AnswerDomain, ...], law: Law) -> tuple[Fraction, ...]:

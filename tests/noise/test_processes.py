@@ -15,7 +15,7 @@ import pytest
 from release.errors import DesignError, ReleaseError, SpecError
 from release.noise.processes import FanOut, InTurn, Refused, batch_of, processes, threads
 from release.noise.stage import Problem
-from release.pipeline import Options, answer, design, find_differences, load
+from release.pipeline import Options, answer, design, find_sensitivity, load
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from tests.small import Row, Small, query
@@ -27,11 +27,11 @@ ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
 ]
 QUERIES = [
-    query("count", name="worst", differences="structural", loss="squared"),
-    query("count", name="same_again", differences="structural", loss="squared"),
+    query("count", name="worst", sensitivity="global", loss="squared"),
+    query("count", name="same_again", sensitivity="global", loss="squared"),
     query("count", name="seen"),
     query("mode", name="seen_mode", by=["day"]),
-    query("level", name="worst_level", differences="structural"),
+    query("binned", name="worst_level", sensitivity="global"),
 ]
 
 
@@ -41,8 +41,8 @@ def spec_of(folder: Path) -> SpecFile:
 
 def designs(spec_file: SpecFile, out: FanOut | None) -> list[Any]:
     with load(spec_file) as tables:
-        differences = find_differences(answer(tables, spec_file), spec_file)
-    return list(design(differences, spec_file, replace(Options(), fan_out=out)))
+        sensitivity = find_sensitivity(answer(tables, spec_file), spec_file)
+    return list(design(sensitivity, spec_file, replace(Options(), fan_out=out)))
 
 
 def weights(found: Sequence[Any]) -> list[Any]:

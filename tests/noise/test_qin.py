@@ -15,7 +15,7 @@ from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw, theorem_1
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.published.baselines import decay, quantised_laplace, staircase_noise
 from release.noise.published.qin import (
     Input,
@@ -66,9 +66,9 @@ def test_the_relaxed_law_is_the_same_staircase_for_every_input(epsilon: str, mos
     found = [solve_relaxed(x, exact, most) for x in INPUTS.values()]
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-7)
     size = 2 * most * math.ceil(30 / exact) + 1
-    differences = Differences.of(Group((size,)), ((s,) for s in range(1, most + 1)))
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in range(1, most + 1)))
     loss = named_loss(LossName.ABSOLUTE, Topology.CYCLIC, size)
-    ring = design(differences, Guarantee(Definition.PURE, exact, Fraction(0)), loss)
+    ring = design(sensitivity, Guarantee(Definition.PURE, exact, Fraction(0)), loss)
     for one in found:
         assert one.objective == pytest.approx(float(ring.objective), rel=1e-5)
 

@@ -10,11 +10,11 @@ import pytest
 from release.errors import DesignError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences
+from release.exact.privacy import Definition, Sensitivity
 from release.noise.search import least_delta, least_epsilon
 
 GROUP = Group((24,))
-EVERYTHING = Differences.everything(GROUP)
+EVERYTHING = Sensitivity.everything(GROUP)
 ERROR_RATE = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, 24)
 
 

@@ -17,7 +17,7 @@ from release.errors import DesignError, SpecError
 from release.exact.channel import MOST_ENTRIES, MOST_UNSEEN
 from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.select import Asked, ChosenChannel, choose, families
 from release.pipeline import Options, run_release
 from release.planning.plan import make_plan
@@ -30,7 +30,7 @@ ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)
 ]
 WIDE = {"ordered": {"min": 0, "max": 2000}}
-LEVELS = {"levels": {"low": 0, "high": 3010, "count": 301}}
+BINS = {"low": 0, "high": 3010, "count": 301}
 
 
 def parsed(*queries: dict[str, Any]) -> None:
@@ -38,15 +38,15 @@ def parsed(*queries: dict[str, Any]) -> None:
 
 
 BEYOND = [
-    pytest.param([query("count", differences="structural", domain=WIDE)], "1,000", id="too many"),
+    pytest.param([query("count", sensitivity="global", domain=WIDE)], "1,000", id="too many"),
     pytest.param(
-        [query("count", differences="structural", loss="noise_squared")], "squared", id="loss"
+        [query("count", sensitivity="global", loss="noise_squared")], "squared", id="loss"
     ),
     pytest.param(
         [query("count", domain={"ordered": {"min": 0, "max": 21}})], "empirical", id="unseen"
     ),
     pytest.param(
-        [query("level", guarantee={"definition": "pure", "epsilon": "0.0001"})],
+        [query("binned", guarantee={"definition": "pure", "epsilon": "0.0001"})],
         "0.001",
         id="unseen with a tiny epsilon",
     ),
@@ -96,8 +96,8 @@ def test_the_reach_under_empirical_differences_is_what_a_program_solves() -> Non
 
 def asked(size: int, apart: tuple[int, ...], promise: Guarantee, loss: LossName) -> Asked:
     domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
-    differences = Differences.on_line(size, apart)
-    return Asked(domain, differences, promise, named_loss(loss, Topology.ORDERED, size), loss)
+    sensitivity = Sensitivity.on_line(size, apart)
+    return Asked(domain, sensitivity, promise, named_loss(loss, Topology.ORDERED, size), loss)
 
 
 @settings(max_examples=40)
@@ -140,11 +140,11 @@ def test_a_pure_channel_is_not_called_best_for_a_probabilistic_promise() -> None
 
 def median(**fields: Any) -> dict[str, Any]:
     return query(
-        "level",
-        measure="median",
+        "binned",
+        statistic="median",
         clamp=None,
-        differences="structural",
-        domain=LEVELS,
+        sensitivity="global",
+        bins=BINS,
         loss="absolute",
         **fields,
     )
@@ -161,7 +161,7 @@ def test_a_gap_above_what_is_accepted_is_not_published(
     assert status == 1
     assert printed == ""
     line = errors.splitlines()[-1]
-    assert line.startswith("error: query the_level: another mechanism might save up to 0.9")
+    assert line.startswith("error: query the_binned: another mechanism might save up to 0.9")
     assert not out.exists() or not any(out.rglob("*.json"))
     # The plan said so, and the remedy, taken literally, is enough.
     (told,) = make_plan(read_spec(spec)).refusals
@@ -174,7 +174,7 @@ def test_a_gap_above_what_is_accepted_is_not_published(
 
 def test_of_seen_differences_a_refusal_tells_no_number(tmp_path: Path) -> None:
     far: list[Row] = [ROWS[0] | {"unit": f"u{i}", "wh": 1000 * i} for i in range(4)]
-    spec = Small(far, [median(mechanism="channel") | {"differences": "empirical"}]).write(tmp_path)
+    spec = Small(far, [median(mechanism="channel") | {"sensitivity": "empirical"}]).write(tmp_path)
     with pytest.raises(DesignError, match=r"might save too much .* with --accept-gap$"):
         run_release(spec, tmp_path / "out")
 
@@ -182,7 +182,7 @@ def test_of_seen_differences_a_refusal_tells_no_number(tmp_path: Path) -> None:
 def test_a_weaker_promise_that_buys_nothing_says_to_ask_for_the_pure_one(tmp_path: Path) -> None:
     weak = {"definition": "approximate", "epsilon": "1", "delta": "0.000001"}
     wide = {"ordered": {"min": 0, "max": 400}}
-    counted = query("count", differences="structural", domain=wide, guarantee=weak)
+    counted = query("count", sensitivity="global", domain=wide, guarantee=weak)
     spec = Small(ROWS, [counted], max_rows_per_unit=1).write(tmp_path)
     with pytest.raises(DesignError, match="write definition: pure, which it satisfies"):
         run_release(spec, tmp_path / "out")
@@ -192,7 +192,7 @@ def test_a_weaker_promise_that_buys_nothing_says_to_ask_for_the_pure_one(tmp_pat
 
 
 def test_a_baseline_that_the_spec_names_claims_nothing(tmp_path: Path) -> None:
-    named = query("count", differences="structural", mechanism="geometric_clamped")
+    named = query("count", sensitivity="global", mechanism="geometric_clamped")
     spec = Small(ROWS, [named]).write(tmp_path)
     assert not make_plan(read_spec(spec)).refusals
     assert run_release(spec, tmp_path / "out", options=Options(Fraction(0))).public.is_dir()
@@ -202,7 +202,7 @@ def test_on_a_circle_the_bound_of_modular_noise_is_that_of_best() -> None:
     domain, group = AnswerDomain(Topology.CYCLIC, tuple(range(12))), Group((12,))
     promise = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 12)
-    differences = Differences.of(group, ((a,) for a in (1, 2)))
-    made = choose(Asked(domain, differences, promise, loss, LossName.SQUARED))
+    sensitivity = Sensitivity.of(group, ((a,) for a in (1, 2)))
+    made = choose(Asked(domain, sensitivity, promise, loss, LossName.SQUARED))
     assert made.is_within()
     assert np.isclose(float(made.lower_bound), float(made.objective))

@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, named_loss, table_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
 from release.noise.solve import Design, design
 
 
@@ -29,9 +29,9 @@ def solve(
     *,
     directed: bool = False,
 ) -> Design:
-    differences = Differences.of(Group((size,)), ((s,) for s in shifts), directed=directed)
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts), directed=directed)
     guarantee = Guarantee(definition, Fraction(epsilon), Fraction(delta))
-    return design(differences, guarantee, named_loss(loss, topology, size))
+    return design(sensitivity, guarantee, named_loss(loss, topology, size))
 
 
 def masses(made: Design) -> list[float]:
@@ -87,9 +87,9 @@ def test_joint_answers_that_move_together() -> None:
     group = Group((5, 5))
     moves = [(a, b) for a in range(3) for b in range(3)]
     costs = np.array([0] + [1] * 24, dtype=np.int64)
-    differences = Differences.of(group, moves, directed=True)
+    sensitivity = Sensitivity.of(group, moves, directed=True)
     guarantee = Guarantee(Definition.PURE, Fraction(3), Fraction(0))
-    made = design(differences, guarantee, Loss("error_rate", costs))
+    made = design(sensitivity, guarantee, Loss("error_rate", costs))
     expected = np.full((5, 5), 0.0017)
     expected[:3, :3] = 0.0346
     expected[0, 0] = 0.6954
@@ -97,12 +97,12 @@ def test_joint_answers_that_move_together() -> None:
 
 
 @st.composite
-def problems(draw: st.DrawFn, most: int = 40) -> tuple[Differences, Fraction, Fraction, Loss]:
+def problems(draw: st.DrawFn, most: int = 40) -> tuple[Sensitivity, Fraction, Fraction, Loss]:
     """Random differences on Z_N, ε, δ and a loss; symmetric and directed, connected or not."""
     size = draw(st.integers(2, most))
     shifts = draw(st.lists(st.integers(1, size - 1), min_size=1, max_size=5))
     directed = draw(st.booleans())
-    differences = Differences.of(Group((size,)), ((s,) for s in shifts), directed=directed)
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts), directed=directed)
     epsilon = Fraction(draw(st.sampled_from(["0.05", "0.3", "1", "2.5", "6"])))
     delta = Fraction(draw(st.sampled_from(["0.000001", "0.001", "0.02", "0.1", "0.4"])))
     named = st.builds(
@@ -111,15 +111,15 @@ def problems(draw: st.DrawFn, most: int = 40) -> tuple[Differences, Fraction, Fr
     table = st.lists(st.integers(0, 50), min_size=size, max_size=size).map(
         lambda costs: table_loss(tuple(Fraction(c, 7) for c in costs))
     )
-    return differences, epsilon, delta, draw(st.one_of(named, table))
+    return sensitivity, epsilon, delta, draw(st.one_of(named, table))
 
 
-def _matrix(differences: Differences, ratio: float, slack: int) -> np.ndarray:
+def _matrix(sensitivity: Sensitivity, ratio: float, slack: int) -> np.ndarray:
     """Rows f(η) - E·f(η+μ), with ``slack`` further columns after the masses."""
-    size = differences.group.size
-    rows = np.zeros((len(differences.shifts) * size, size + slack))
-    for block, shift in enumerate(differences.shifts):
-        moved = differences.group.moved(shift)
+    size = sensitivity.group.size
+    rows = np.zeros((len(sensitivity.shifts) * size, size + slack))
+    for block, shift in enumerate(sensitivity.shifts):
+        moved = sensitivity.group.moved(shift)
         for element in range(size):
             row = rows[block * size + element]
             row[element] += 1
@@ -128,13 +128,13 @@ def _matrix(differences: Differences, ratio: float, slack: int) -> np.ndarray:
 
 
 def independent_optimum(
-    differences: Differences, epsilon: Fraction, delta: Fraction, loss: Loss
+    sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction, loss: Loss
 ) -> float:
     """The pure (δ = 0) or approximate optimum by another solver interface, unscaled."""
-    size, moves = differences.group.size, len(differences.shifts)
+    size, moves = sensitivity.group.size, len(sensitivity.shifts)
     slack = moves * size if delta else 0
     costs = np.concatenate([loss.numerators / loss.denominator, np.zeros(slack)])
-    rows = _matrix(differences, math.exp(epsilon), slack)
+    rows = _matrix(sensitivity, math.exp(epsilon), slack)
     limits = np.zeros(len(rows))
     if delta:
         rows[:, size:] = -np.eye(slack)
@@ -153,12 +153,12 @@ def independent_optimum(
 @settings(max_examples=150)
 @given(problems())
 def test_pure_laws_are_optimal_and_keep_their_promise(
-    problem: tuple[Differences, Fraction, Fraction, Loss],
+    problem: tuple[Sensitivity, Fraction, Fraction, Loss],
 ) -> None:
-    differences, epsilon, _, loss = problem
-    made = design(differences, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
-    assert deltas(made.law, differences, epsilon).probabilistic == 0
-    expected = independent_optimum(differences, epsilon, Fraction(0), loss)
+    sensitivity, epsilon, _, loss = problem
+    made = design(sensitivity, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
+    assert deltas(made.law, sensitivity, epsilon).probabilistic == 0
+    expected = independent_optimum(sensitivity, epsilon, Fraction(0), loss)
     assert float(made.objective) == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert made.lower_bound <= made.objective
 
@@ -166,24 +166,24 @@ def test_pure_laws_are_optimal_and_keep_their_promise(
 @settings(max_examples=150)
 @given(problems(most=25))
 def test_approximate_laws_are_optimal_and_keep_their_promise(
-    problem: tuple[Differences, Fraction, Fraction, Loss],
+    problem: tuple[Sensitivity, Fraction, Fraction, Loss],
 ) -> None:
-    differences, epsilon, delta, loss = problem
-    made = design(differences, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
-    assert deltas(made.law, differences, epsilon).approximate <= delta
-    expected = independent_optimum(differences, epsilon, delta, loss)
+    sensitivity, epsilon, delta, loss = problem
+    made = design(sensitivity, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
+    assert deltas(made.law, sensitivity, epsilon).approximate <= delta
+    expected = independent_optimum(sensitivity, epsilon, delta, loss)
     assert float(made.objective) == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert made.lower_bound <= made.objective
 
 
 def verbatim_optimum(
-    differences: Differences, epsilon: Fraction, delta: Fraction, loss: Loss
+    sensitivity: Sensitivity, epsilon: Fraction, delta: Fraction, loss: Loss
 ) -> float:
     """(13a) to (13h) of Kadam et al. 2024 with u, y per difference, without (13g), as written."""
-    size, moves = differences.group.size, len(differences.shifts)
+    size, moves = sensitivity.group.size, len(sensitivity.shifts)
     block = moves * size
     columns = size + 2 * block
-    f_part = _matrix(differences, math.exp(epsilon), 2 * block)
+    f_part = _matrix(sensitivity, math.exp(epsilon), 2 * block)
     eye, zero = np.eye(block), np.zeros((block, block))
     tails = np.vstack([np.eye(size)] * moves)
     nothing = np.zeros((block, size))
@@ -213,19 +213,19 @@ def verbatim_optimum(
 @settings(max_examples=60)
 @given(problems(most=9))
 def test_probabilistic_laws_are_optimal_and_keep_their_promise(
-    problem: tuple[Differences, Fraction, Fraction, Loss],
+    problem: tuple[Sensitivity, Fraction, Fraction, Loss],
 ) -> None:
-    differences, epsilon, delta, loss = problem
+    sensitivity, epsilon, delta, loss = problem
     guarantee = Guarantee(Definition.PROBABILISTIC, epsilon, delta)
-    made = design(differences, guarantee, loss)
-    assert deltas(made.law, differences, epsilon).probabilistic <= delta
-    pure = design(differences, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
-    approximate = design(differences, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
+    made = design(sensitivity, guarantee, loss)
+    assert deltas(made.law, sensitivity, epsilon).probabilistic <= delta
+    pure = design(sensitivity, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
+    approximate = design(sensitivity, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
     tolerance = Fraction(1, 10**6) * max(Fraction(1), pure.objective)
     assert approximate.objective - tolerance <= made.objective <= pure.objective + tolerance
     if delta >= Fraction(1, 100):
         # Below, the other program's own tolerance of 10⁻⁶ is as large as the budget.
-        expected = verbatim_optimum(differences, epsilon, delta, loss)
+        expected = verbatim_optimum(sensitivity, epsilon, delta, loss)
         assert float(made.objective) == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
@@ -240,7 +240,7 @@ def test_laws_at_the_edges_of_the_range_keep_their_promise(
     if definition is Definition.PURE:
         delta = "0"
     made = solve(21, [1, 2], epsilon, delta, definition, loss)
-    found = deltas(made.law, made.differences, Fraction(epsilon)).under(definition)
+    found = deltas(made.law, made.sensitivity, Fraction(epsilon)).under(definition)
     assert found <= Fraction(delta)
     assert sum(made.law.weights.tolist()) == made.law.total
 
@@ -252,24 +252,24 @@ def test_a_law_passes_with_every_admissible_ratio() -> None:
     for epsilon in ("0.5", "1", "3"):
         made = solve(50, [1, 4], epsilon)
         ratio = exp_bounds(Fraction(epsilon))[1] - Fraction(1, 10**30)
-        assert deltas_at_ratio(made.law, made.differences, ratio).probabilistic == 0
+        assert deltas_at_ratio(made.law, made.sensitivity, ratio).probabilistic == 0
 
 
 def test_no_differences_need_no_noise() -> None:
-    differences = Differences.of(Group((5,)), [])
+    sensitivity = Sensitivity.of(Group((5,)), [])
     guarantee = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     for loss in (LossName.ERROR_RATE, LossName.SQUARED):
-        made = design(differences, guarantee, named_loss(loss, Topology.ORDERED, 5))
+        made = design(sensitivity, guarantee, named_loss(loss, Topology.ORDERED, 5))
         assert made.law.mass(0) == 1
 
 
 def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
-    differences = Differences.of(Group((60,)), [(1,), (2,), (3,), (4,), (5,), (6,)])
+    sensitivity = Sensitivity.of(Group((60,)), [(1,), (2,), (3,), (4,), (5,), (6,)])
     guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 10))
     made = design(
-        differences, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), time_limit=1.0
+        sensitivity, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), time_limit=1.0
     )
-    assert deltas(made.law, differences, Fraction(1)).probabilistic <= Fraction(1, 10)
+    assert deltas(made.law, sensitivity, Fraction(1)).probabilistic <= Fraction(1, 10)
     assert made.gap > 0
     assert any("time limit" in note for note in made.notes)
 
@@ -324,7 +324,7 @@ def test_the_window_proves_laws_of_large_rings(loss: LossName, delta: str) -> No
     large = solve(2001, [1, 2, 3], "1", delta, definition, loss)
     for made in (small, large):
         assert made.gap <= made.objective / 10**6
-        found = deltas(made.law, made.differences, Fraction(1))
+        found = deltas(made.law, made.sensitivity, Fraction(1))
         assert found.probabilistic <= Fraction(delta)
     assert float(large.objective) == pytest.approx(float(small.objective), rel=1e-6)
 
@@ -361,15 +361,15 @@ def test_laws_that_a_fault_of_cp_sat_once_missed(
 @settings(max_examples=40)
 @given(problems(most=9))
 def test_levels_and_window_agree(
-    problem: tuple[Differences, Fraction, Fraction, Loss],
+    problem: tuple[Sensitivity, Fraction, Fraction, Loss],
 ) -> None:
     from release.noise.solve import _by_levels, _by_window
     from release.noise.solvers.closed_form import delta_buys_nothing
     from release.noise.solvers.problem import Problem
 
-    differences, epsilon, delta, _ = problem
-    loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, differences.group.size)
-    asked = Problem.of(differences, Guarantee(Definition.PROBABILISTIC, epsilon, delta), loss)
+    sensitivity, epsilon, delta, _ = problem
+    loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, sensitivity.group.size)
+    asked = Problem.of(sensitivity, Guarantee(Definition.PROBABILISTIC, epsilon, delta), loss)
     if delta_buys_nothing(asked.steps, epsilon, delta) or delta < Fraction(1, 1000):
         return
     gap = Fraction(1, 10**6)
@@ -380,10 +380,10 @@ def test_levels_and_window_agree(
 
 def test_a_delta_too_small_to_see_does_not_cost_more_than_none() -> None:
     """A product group and a table of costs, δ = 10⁻³⁰: no worse than the pure law."""
-    differences = Differences.of(Group((3, 4)), [(0, 1), (1, 0)])
+    sensitivity = Sensitivity.of(Group((3, 4)), [(0, 1), (1, 0)])
     costs = tuple(Fraction(c, 7) for c in [3, 0, 9, 1, 4, 8, 2, 7, 5, 6, 1, 2])
     tiny = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 10**30))
     pure = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
-    made = design(differences, tiny, table_loss(costs))
-    best = design(differences, pure, table_loss(costs)).objective
+    made = design(sensitivity, tiny, table_loss(costs))
+    best = design(sensitivity, pure, table_loss(costs)).objective
     assert made.objective <= best * (1 + Fraction(1, 10**6))

@@ -12,15 +12,15 @@ import pytest
 from release.exact.constraints import Constraint, at_most, equal_masses, zero_mean
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, WorstCaseLoss, named_loss, table_loss, worst_case
-from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
 from release.noise.cache import key_of
 from release.noise.solve import Design, _best_of, design
 
 PURE, PROBABILISTIC, APPROXIMATE = Definition
 
 
-def ring(size: int, *shifts: int, directed: bool = False) -> Differences:
-    return Differences.of(Group((size,)), ((s,) for s in shifts), directed=directed)
+def ring(size: int, *shifts: int, directed: bool = False) -> Sensitivity:
+    return Sensitivity.of(Group((size,)), ((s,) for s in shifts), directed=directed)
 
 
 def table(*costs: int) -> Loss:
@@ -32,13 +32,13 @@ def promise(definition: Definition, epsilon: str, delta: Fraction | int = 0) -> 
 
 
 def made(
-    differences: Differences,
+    sensitivity: Sensitivity,
     guarantee: Guarantee,
     loss: Loss | WorstCaseLoss,
     constraints: Sequence[Constraint] = (),
 ) -> Design:
-    found = design(differences, guarantee, loss, constraints)
-    kept = deltas(found.law, differences, guarantee.epsilon).under(guarantee.definition)
+    found = design(sensitivity, guarantee, loss, constraints)
+    kept = deltas(found.law, sensitivity, guarantee.epsilon).under(guarantee.definition)
     assert kept <= guarantee.delta
     assert found.lower_bound <= found.objective
     assert found.is_within()
@@ -144,7 +144,7 @@ def test_demands_that_leave_no_pure_law() -> None:
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, 8)
     half = promise(APPROXIMATE, "20", Fraction(1, 2))
     same = equal_masses(group, [(0, 0, 0), (0, 0, 1)])
-    found = made(Differences.everything(group), half, loss, same)
+    found = made(Sensitivity.everything(group), half, loss, same)
     assert float(found.objective) == pytest.approx(0.5, abs=1e-6)
 
 
@@ -155,7 +155,7 @@ def test_a_repeated_element_is_equal_to_itself() -> None:
 
 def test_differences_of_numpy_integers_are_those_of_python() -> None:
     group = Group((5,))
-    numbers = Differences.of(group, [(np.int64(1),)])  # type: ignore[list-item] # on purpose
+    numbers = Sensitivity.of(group, [(np.int64(1),)])  # type: ignore[list-item] # on purpose
     assert numbers == ring(5, 1)
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 5)
     asked = (promise(PURE, "1"), loss, (), Fraction(1))

@@ -12,7 +12,7 @@ from release.errors import DesignError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
 from release.noise.solve import design
 from release.noise.solvers import program, refine
 from release.noise.solvers.linear import solve_linear
@@ -20,7 +20,7 @@ from release.noise.solvers.problem import Problem
 from release.noise.solvers.window import Window
 
 EPSILON, DELTA = Fraction(10), Fraction(1, 10**10)
-DIFFERENCES = Differences.of(Group((25,)), [(1,), (3,)])
+DIFFERENCES = Sensitivity.of(Group((25,)), [(1,), (3,)])
 SQUARED = named_loss(LossName.SQUARED, Topology.CYCLIC, 25)
 
 

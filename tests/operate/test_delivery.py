@@ -17,8 +17,8 @@ import yaml
 from release.budget.ledger import ScopeCap, create_ledger, read_ledger
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
 from release.operate.delivery import check_witness, deliver, fetch, restore
-from release.operate.operations import Place, Run, deliver_all, left_behind, release_period, settle
-from release.pipeline import Options, auditor_half, run_release
+from release.operate.operations import Place, Run, deliver_all, left_behind, recover, release_period
+from release.pipeline import Options, auditor_bundle, run_release
 from release.records.signing import create_key, read_key
 from release.tables.stores import Store, open_store
 from release.verification.provenance import Trust
@@ -29,7 +29,7 @@ from tests.stores import s3_server
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
 ]
-QUERIES = [query("count", differences="structural", by=[]), query("mode", by=[])]
+QUERIES = [query("count", sensitivity="global", by=[]), query("mode", by=[])]
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +85,10 @@ def test_a_release_goes_to_a_store_and_comes_back_the_same(
     assert {p.relative_to(back): p.read_bytes() for p in back.rglob("*") if p.is_file()} == files
     assert len(files) > 8
     keys = (read_key(tmp_path / "key").public("example.org/dp"),)
-    assert verify(back, auditor_half(public), Trust(None, keys)).release_id == "small"
-    # The auditor's half never leaves.
+    assert verify(back, auditor_bundle(public), Trust(None, keys)).release_id == "small"
+    # The auditor bundle never leaves.
     names = store.names("", recursive=True)
-    assert not [name for name in names if "openings" in name or "differences" in name]
+    assert not [name for name in names if "openings" in name or "sensitivity" in name]
     assert {name.partition("/")[0] for name in names} == {"ledger", "public"}
 
 
@@ -237,7 +237,7 @@ def test_a_failed_delivery_is_made_up_for_by_the_next_run(
     fetch(store, "one", tmp_path / "back")
 
 
-def test_what_a_run_left_behind_is_settled(place: Place) -> None:
+def test_what_a_run_left_behind_is_recovered(place: Place) -> None:
     from release.budget.entries import Spent
     from release.budget.ledger import Ledger, reserve
 
@@ -245,10 +245,10 @@ def test_what_a_run_left_behind_is_settled(place: Place) -> None:
     ledger = Ledger(place.out / "ledger", read_key(place.key))
     ledger.append(reserve("tests", "lost", Spent(), "2024-01-02"))
     assert left_behind(place.out) == ("lost",)
-    assert settle(place, "lost") == "given up"
+    assert recover(place, "lost") == "given up"
     assert left_behind(place.out) == ()
     release(place)
-    assert settle(place, "small") == "public"
+    assert recover(place, "small") == "public"
 
 
 TABLES = ["readings.parquet", "folder", "folder/*.parquet", "readings.csv", "days"]
@@ -281,7 +281,7 @@ def test_tables_are_read_where_they_lie(path: str, s3: str, tmp_path: Path) -> N
     everything = [
         query("count", by=["place", "day"]),
         query("mode", by=["day"]),
-        query("level", where="day = 1"),
+        query("binned", where="day = 1"),
     ]
     found: list[list[list[int]]] = []
     for base in (str(root), f"{s3}/{tmp_path.name}"):

@@ -52,7 +52,7 @@ def test_every_call_is_one_that_the_command_line_takes(where: str, words: list[s
 def test_there_are_calls_to_check() -> None:
     assert len(commands()) == 4
     with pytest.raises(Exception, match="No such option"):
-        check_call(["settle", "--out", "x", "--everything"])
+        check_call(["recover", "--out", "x", "--everything"])
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")

@@ -39,9 +39,9 @@ from tests.small import Small, joint, part, query
 Capture: TypeAlias = pytest.CaptureFixture[str]
 
 QUERIES: list[dict[str, Any]] = [
-    query("count", differences="structural", loss="squared"),
-    query("mode", differences="structural"),
-    query("level", differences={"declared": [1, 2, 3, 4, 5]}, loss="absolute", name="declared"),
+    query("count", sensitivity="global", loss="squared"),
+    query("mode", sensitivity="global"),
+    query("binned", sensitivity={"declared": [1, 2, 3, 4, 5]}, loss="absolute", name="declared"),
 ]
 
 
@@ -93,7 +93,7 @@ def test_errors_at_the_ends_are_those_of_their_rows(tmp_path: Path) -> None:
         part("one", "count", by=["day"]),
         part("two", "mode", by=["day"]),
         part("three", "mode", of="place", domain=places, by=["day"]),
-        joint("one", "two", "three", name="all_three", by=["day"], differences="structural"),
+        joint("one", "two", "three", name="all_three", by=["day"], sensitivity="global"),
     ]
     plan = make_plan(spec_of(tmp_path, *QUERIES, *tuples))
     for one in plan.queries:
@@ -123,7 +123,7 @@ def test_errors_at_the_ends_are_those_of_their_rows(tmp_path: Path) -> None:
 def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None:
     """Modular noise is near on average and far off at the ends, where most counts are."""
     wide = {"ordered": {"min": 0, "max": 999}}
-    counted = query("count", differences="structural", domain=wide, loss="absolute")
+    counted = query("count", sensitivity="global", domain=wide, loss="absolute")
     path = Small([], [counted], max_rows_per_unit=1).write(tmp_path)
     status, printed, _ = run(capsys, "plan", path, "--json")
     assert status == 0
@@ -147,8 +147,8 @@ def test_both_ends_of_what_will_be_seen_are_shown(tmp_path: Path) -> None:
     plan = make_plan(spec_of(tmp_path, asked, max_rows_per_unit=3))
     assert [one.assumed for one in plan.queries] == [ONE_STEP, MOST_ALLOWED]
     least, most = plan.queries
-    assert least.asked.differences.apart == (1,)
-    assert most.asked.differences.apart == (1, 2, 3)
+    assert least.asked.sensitivity.apart == (1,)
+    assert most.asked.sensitivity.apart == (1, 2, 3)
     assert least.chosen.objective < most.chosen.objective
     # One query, one charge.
     assert plan.epsilon == least.charge.epsilon
@@ -174,7 +174,7 @@ def test_the_least_epsilon_is_enough_and_a_hundredth_less_is_not(loss: str, tmp_
 
 def test_the_least_delta_is_enough(tmp_path: Path) -> None:
     """Where any answer may turn into any other the least δ for an error rate is known."""
-    spec_file = spec_of(tmp_path, query("mode", differences="structural"))
+    spec_file = spec_of(tmp_path, query("mode", sensitivity="global"))
     (found,) = delta_for(spec_file, parse_target("--delta-for", "error_rate <= 0.3"))
     # f(0) = δ + (1-δ)·p with p = e/(e+3), so δ = (0.7 - p)/(1 - p), up to a thousandth.
     p = 2.718281828 / (2.718281828 + 3)
@@ -191,7 +191,7 @@ def test_a_target_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_target_out_of_reach_is_refused(tmp_path: Path) -> None:
-    spec_file = spec_of(tmp_path, query("mode", differences="structural"))
+    spec_file = spec_of(tmp_path, query("mode", sensitivity="global"))
     with pytest.raises(DesignError, match="raise the cap"):
         list(epsilon_for(spec_file, parse_target("--epsilon-for", "error_rate <= 0")))
 
@@ -225,7 +225,7 @@ def test_a_split_is_as_good_as_the_best_of_many(
 
 def test_a_split_never_spends_more_than_there_is(tmp_path: Path) -> None:
     """Many queries, one that touches many cells, a tiny budget; or it is refused."""
-    many = [query("count", differences="structural", name=f"q{i}") for i in range(16)]
+    many = [query("count", sensitivity="global", name=f"q{i}") for i in range(16)]
     for number, (queries, cap) in enumerate([(many, "1"), (QUERIES[:2], "0.0005")]):
         (tmp_path / str(number)).mkdir()
         spec_file = spec_of(tmp_path / str(number), *queries, budget=(cap, "0"))
@@ -249,8 +249,8 @@ def test_targets_of_mechanisms_that_cannot_be_made_everywhere(tmp_path: Path) ->
     nothing = {"definition": "approximate", "epsilon": "0", "delta": "0.1"}
     spec_file = spec_of(
         tmp_path,
-        query("count", differences="structural", mechanism="gaussian_clamped", guarantee=promise),
-        query("count", differences="structural", name="at_zero", guarantee=nothing),
+        query("count", sensitivity="global", mechanism="gaussian_clamped", guarantee=promise),
+        query("count", sensitivity="global", name="at_zero", guarantee=nothing),
     )
     target = parse_target("--delta-for", "error_rate <= 0.7")
     for one in delta_for(spec_file, target):

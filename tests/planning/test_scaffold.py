@@ -102,7 +102,7 @@ def test_the_samples_get_the_columns_their_specs_declare(table: str, spec: str, 
 def test_the_placeholders_are_on_the_safe_side() -> None:
     spec = accepted(starting_spec(PROJECT / "data" / "ami_readings.parquet"))
     (query,) = spec.queries
-    assert spec.privacy.neighbours is Relation.ADD_REMOVE
+    assert spec.privacy.neighbors is Relation.ADD_REMOVE
     assert (spec.privacy.fixed, spec.keys, query.by) == ([], {}, [])
     assert spec.budget.epsilon == 1
     assert spec.budget.delta == 0
@@ -110,7 +110,7 @@ def test_the_placeholders_are_on_the_safe_side() -> None:
     assert isinstance(query.domain, Ordered)
     assert query.of == "household_id"
     assert (query.domain.ordered.min, query.domain.ordered.max) == (0, 999)
-    assert query.differences is Source.STRUCTURAL
+    assert query.sensitivity is Source.GLOBAL
     assert query.promised.to_guarantee().definition.value == "pure"
     assert query.mechanism is Mechanism.BEST
 
@@ -124,11 +124,11 @@ def test_every_choice_is_marked() -> None:
             marked.add("comment")
         if line.lstrip().startswith("#") and not after.lstrip().startswith("#"):
             marked.add(after.split(":")[0].strip())
-    wanted = {"unit", "neighbours", "max_rows_per_unit", "fixed", "scope", "epsilon", "delta"}
-    wanted |= {"keys", "domain", "differences", "guarantee", "loss", "mechanism", "comment"}
+    wanted = {"unit", "neighbors", "max_rows_per_unit", "fixed", "scope", "epsilon", "delta"}
+    wanted |= {"keys", "domain", "sensitivity", "guarantee", "loss", "mechanism", "comment"}
     assert wanted <= marked
     text = "\n".join(lines)
-    for name in ("title", "curator", "contact", "purpose", "period", "licence"):
+    for name in ("title", "curator", "contact", "purpose", "period", "license"):
         assert f"  {name}: TODO(curator)\n" in text
 
 

@@ -1,6 +1,6 @@
 """The rules of privacy engineering: the twin run, and what may hold confidential values.
 
-Twin run: two neighbouring tables, released with the noisy answers frozen, under a worst-case spec.
+Twin run: two neighboring tables, released with the noisy answers frozen, under a worst-case spec.
 Every byte written or printed must be equal, or something of the table got out another way.
 """
 
@@ -33,7 +33,7 @@ from release.errors import DataError, ReleaseError
 from release.pipeline import Answered, Noisy, Options, load, run_release
 from release.queries.contributions import contributions
 from release.queries.read import read_spec
-from release.queries.sensitivity import empirical_differences
+from release.queries.sensitivity import empirical_sensitivity
 from release.records.hashes import sha256
 from release.records.signing import Signer
 from release.tables.duckdb import Tables
@@ -43,8 +43,8 @@ T = TypeVar("T")
 
 VECTORS = [[a, b] for a in range(-1, 2) for b in range(6)]
 
-STRUCTURAL = [
-    {**q, "name": f"q{i}", "differences": "structural"}
+GLOBAL = [
+    {**q, "name": f"q{i}", "sensitivity": "global"}
     for i, q in enumerate(
         [
             query("count"),
@@ -52,39 +52,39 @@ STRUCTURAL = [
             query("count", by=["place", "day"], where="wh > 4"),
             query("mode", weight="wh", by=[]),
             query("mode", by=["place", "day"], domain={"ordered": {"min": 1, "max": 3}}),
-            query("level", measure="sum", by=["place", "day"]),
-            *(query("level", measure=m) for m in ("mean", "min", "max", "median")),
-            query("real", by=["place", "day"]),
-            query("real", measure="mean"),
+            query("binned", statistic="sum", by=["place", "day"]),
+            *(query("binned", statistic=m) for m in ("mean", "min", "max", "median")),
+            query("on_grid", by=["place", "day"]),
+            query("on_grid", statistic="mean"),
         ]
     )
 ] + [
-    query("count", name="declared", differences={"declared": [1, 2]}),
+    query("count", name="declared", sensitivity={"declared": [1, 2]}),
     part("rows_here", "count", where="wh > 4"),
     part("commonest", "mode"),
-    part("total", "level", measure="sum"),
-    joint("rows_here", "commonest", "total", name="jointly", differences="structural"),
-    part("energy", "real"),
-    joint("rows_here", "energy", name="with_real", differences="structural"),
-    joint("rows_here", "total", name="vectors", differences={"declared": VECTORS}),
+    part("total", "binned", statistic="sum"),
+    joint("rows_here", "commonest", "total", name="jointly", sensitivity="global"),
+    part("energy", "on_grid"),
+    joint("rows_here", "energy", name="with_real", sensitivity="global"),
+    joint("rows_here", "total", name="vectors", sensitivity={"declared": VECTORS}),
 ]
 
 ATTRIBUTE = [
-    {**q, "name": f"q{i}", "differences": "structural"}
+    {**q, "name": f"q{i}", "sensitivity": "global"}
     for i, q in enumerate(
         [
             query("count", where="kind = 2"),
             query("count", of="unit", where="kind < 2", by=["place", "day"]),
             query("mode"),
-            query("level", measure="sum", of="kind", clamp=[0, 3]),
-            query("level", measure="median", of="kind", clamp=[0, 3]),
-            query("mode", by=["unit"], of="kind") | {"kind": "value"},
+            query("binned", statistic="sum", of="kind", clamp=[0, 3]),
+            query("binned", statistic="median", of="kind", clamp=[0, 3]),
+            query("mode", by=["unit"], of="kind") | {"kind": "per_unit"},
         ]
     )
 ] + [
     part("some", "count", where="kind = 2"),
     part("commonest", "mode"),
-    joint("some", "commonest", name="jointly", differences="structural"),
+    joint("some", "commonest", name="jointly", sensitivity="global"),
 ]
 
 HOMES: list[Row] = [
@@ -113,7 +113,7 @@ def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
     return function(*arguments)
 
 
-FEW = [STRUCTURAL[0], STRUCTURAL[4]]
+FEW = [GLOBAL[0], GLOBAL[4]]
 """Enough for the planted leaks: what they leak shows in any query."""
 
 
@@ -122,10 +122,10 @@ def write_spec(rows: list[Row], relation: str, folder: Path) -> Path:
     if relation == "few":
         return Small(rows, FEW, fixed=["place"]).write(folder)
     if relation != "attribute":
-        return Small(rows, STRUCTURAL, neighbours=relation, fixed=["place"]).write(folder)
+        return Small(rows, GLOBAL, neighbors=relation, fixed=["place"]).write(folder)
     path = Small(rows, ATTRIBUTE, max_rows_per_unit=2).write(folder)
     plain = yaml.safe_load(path.read_text("utf-8"))
-    plain["privacy"] |= {"neighbours": "attribute", "attribute": "kind"}
+    plain["privacy"] |= {"neighbors": "attribute", "attribute": "kind"}
     plain["keys"]["unit"] = [f"u{i}" for i in range(6)]
     path.write_text(yaml.safe_dump(plain), "utf-8")
     return path
@@ -171,7 +171,7 @@ def everything(
 
 
 @pytest.mark.parametrize(
-    ("relation", "neighbours"),
+    ("relation", "neighbors"),
     [
         ("few", [REPLACED]),
         ("replace_one", [REPLACED]),
@@ -180,15 +180,15 @@ def everything(
     ],
 )
 def test_twin_runs_are_equal_byte_for_byte(
-    relation: str, neighbours: list[list[Row]], tmp_path: Path
+    relation: str, neighbors: list[list[Row]], tmp_path: Path
 ) -> None:
     one = everything(HOMES, relation, tmp_path / "one")
     assert len(one) > 15
     assert "out/ledger/00000002.json" in one
     assert b"error" not in one["stderr"]
     assert not [name for name in one if name.startswith("scratch/")]
-    for number, neighbour in enumerate(neighbours):
-        assert one == everything(neighbour, relation, tmp_path / f"two-{number}")
+    for number, neighbor in enumerate(neighbors):
+        assert one == everything(neighbor, relation, tmp_path / f"two-{number}")
 
 
 Leak = Callable[..., Any]
@@ -241,10 +241,10 @@ def keys_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -
 def differences_from_the_data(name: str, function: Callable[..., T], *arguments: Any) -> T:
     """Those seen in the table stand in a public law."""
     result: Any = frozen(name, function, *arguments)
-    if name == "differences":
+    if name == "sensitivity":
         answered, spec_file = arguments[:2]
         query = spec_file.spec.released[0]
-        seen = empirical_differences(answered[0].contributed, spec_file, query)
+        seen = empirical_sensitivity(answered[0].contributed, spec_file, query)
         return cast("T", (seen, *result[1:]))
     return cast("T", result)
 
@@ -319,7 +319,7 @@ def test_twin_runs_catch_planted_leaks(name: str, tmp_path: Path) -> None:
 
 
 def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
-    spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
+    spec_file = read_spec(Small(HOMES, GLOBAL).write(tmp_path))
     with load(spec_file) as tables:
         query_of = spec_file.spec.queries[0]
         contributed = contributions(tables.profiles(query_of), spec_file, query_of)
@@ -342,7 +342,7 @@ def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_the_engine_is_locked(sql: str, tmp_path: Path) -> None:
-    spec_file = read_spec(Small(HOMES, STRUCTURAL).write(tmp_path))
+    spec_file = read_spec(Small(HOMES, GLOBAL).write(tmp_path))
     with Tables(spec_file) as tables, pytest.raises(DataError) as error:
         tables.run(sql)
     assert "example.org" not in str(error.value)

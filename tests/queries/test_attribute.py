@@ -1,4 +1,4 @@
-"""Attribute neighbours: one unit's sensitive column takes other values, all else is public."""
+"""Attribute neighbors: one unit's sensitive column takes other values, all else is public."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from hypothesis import strategies as st
 
 from release.budget.cost import charges
 from release.errors import SpecError
-from release.pipeline import answer, find_differences, load, run_release
+from release.pipeline import answer, find_sensitivity, load, run_release
 from release.queries.read import read_spec
 from tests.small import Row, Small, query, write_rows
 
 QUERIES = [
-    query("mode", differences="structural", by=["place", "day"]),
-    query("mode", differences="structural", by=[]),
-    query("count", differences="structural", where="kind = 2"),
-    query("count", differences="structural", where="kind >= 1", by=["place", "day"]),
-    query("count", of="unit", differences="structural", where="kind <> 1", by=["place"]),
+    query("mode", sensitivity="global", by=["place", "day"]),
+    query("mode", sensitivity="global", by=[]),
+    query("count", sensitivity="global", where="kind = 2"),
+    query("count", sensitivity="global", where="kind >= 1", by=["place", "day"]),
+    query("count", of="unit", sensitivity="global", where="kind <> 1", by=["place"]),
 ]
 
 VALUE = query(
-    "mode", name="own", differences="structural", by=["unit"], domain={"nominal": ["x", "y", "z"]}
+    "mode", name="own", sensitivity="global", by=["unit"], domain={"nominal": ["x", "y", "z"]}
 )
-VALUE["kind"], VALUE["of"] = "value", "colour"
+VALUE["kind"], VALUE["of"] = "per_unit", "colour"
 
 
 def write(small: Small, folder: Path, **privacy: Any) -> Path:
     path = small.write(folder)
     plain = yaml.safe_load(path.read_text())
-    plain["privacy"] |= {"neighbours": "attribute", "attribute": "kind", **privacy}
+    plain["privacy"] |= {"neighbors": "attribute", "attribute": "kind", **privacy}
     path.write_text(yaml.safe_dump(plain))
     return path
 
@@ -76,10 +76,10 @@ def codes(small: Small, rows: list[Row], folder: Path) -> list[np.ndarray]:
 
 
 @settings(max_examples=10)
-@given(smalls(), st.sampled_from(["structural", "empirical"]))
+@given(smalls(), st.sampled_from(["global", "empirical"]))
 def test_no_attribute_moves_more_cells_or_further_than_charged(small: Small, source: str) -> None:
     """Every assignment of other values to one unit's rows, each table answered anew."""
-    small = replace(small, queries=[{**q, "differences": source} for q in small.queries])
+    small = replace(small, queries=[{**q, "sensitivity": source} for q in small.queries])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         here = codes(small, small.rows, folder / "here")
@@ -87,7 +87,7 @@ def test_no_attribute_moves_more_cells_or_further_than_charged(small: Small, sou
         charged = charges(spec_file).queries
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-        allowed = [{s for (s,) in found.shifts} for found in find_differences(answered, spec_file)]
+        allowed = [{s for (s,) in found.shifts} for found in find_sensitivity(answered, spec_file)]
         unit = small.rows[0]["unit"]
         own = [i for i, row in enumerate(small.rows) if row["unit"] == unit]
         for number, values in enumerate(itertools.product([0, 1, 2, None], repeat=len(own))):
@@ -116,7 +116,7 @@ def value_spec(folder: Path, rows: list[Row], **query_fields: Any) -> Path:
     )
     plain = Small([], [{**VALUE, **query_fields}]).plain()
     plain["tables"]["rows"]["columns"] = {"unit": "string", "colour": "string"}
-    plain["privacy"] |= {"neighbours": "attribute", "attribute": "colour"}
+    plain["privacy"] |= {"neighbors": "attribute", "attribute": "colour"}
     plain["keys"] = {"unit": [f"u{i}" for i in range(5)]}
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(plain))
@@ -142,7 +142,7 @@ def test_each_listed_unit_has_its_own_value(tmp_path: Path) -> None:
 def test_a_value_release_is_randomised_response(tmp_path: Path) -> None:
     """K = 3 categories, ε = 1: the truth with chance e/(e+2); charged once, for one cell a unit."""
     published = run_release(value_spec(tmp_path, ROWS), tmp_path / "out")
-    law = json.loads((published.public / "laws" / "own.json").read_bytes())
+    law = json.loads((published.public / "mechanisms" / "own.json").read_bytes())
     e = math.e
     masses = [int(w) / int(law["total"]) for w in law["weights"]]
     assert masses == pytest.approx([e / (e + 2), 1 / (e + 2), 1 / (e + 2)])
@@ -163,12 +163,12 @@ def test_what_was_seen_of_an_attribute_is_what_it_can_do_in_this_table(tmp_path:
     small = Small(rows, [query("mode", by=[]), query("count", by=[], where="kind = 0")])
     spec_file = read_spec(write(replace(small, max_rows_per_unit=1), tmp_path))
     with load(spec_file) as tables:
-        found = find_differences(answer(tables, spec_file), spec_file)
+        found = find_sensitivity(answer(tables, spec_file), spec_file)
     assert [one.shifts for one in found] == [((1,), (3,)), ((1,), (5,))]
 
 
 def test_a_fixed_column_cannot_change_with_the_attribute(tmp_path: Path) -> None:
-    path = write(Small(SAME, [query("count", differences="structural", by=["band"])]), tmp_path)
+    path = write(Small(SAME, [query("count", sensitivity="global", by=["band"])]), tmp_path)
     plain = yaml.safe_load(path.read_text())
     plain["tables"]["rows"]["derive"] = {"band": {"type": "integer", "sql": "kind // 2"}}
     plain["keys"]["band"] = [0, 1]
@@ -187,7 +187,7 @@ def test_values_of_a_unit_are_published_jointly(tmp_path: Path) -> None:
     plain = yaml.safe_load(path.read_text())
     plain["tables"]["rows"]["columns"]["size"] = "string"
     whole = plain["queries"][0]
-    colour = {k: v for k, v in whole.items() if k not in ("guarantee", "differences")}
+    colour = {k: v for k, v in whole.items() if k not in ("guarantee", "sensitivity")}
     size = {**colour, "name": "size", "of": "size", "domain": {"nominal": ["l", "s"]}}
     both = {k: v for k, v in whole.items() if k != "domain"}
     both |= {"name": "both", "kind": "tuple", "of": ["own", "size"]}
@@ -198,7 +198,7 @@ def test_values_of_a_unit_are_published_jointly(tmp_path: Path) -> None:
         # u0 z s, u1 unknown l, u2 absent, u3 (two rows, the first: y s), u4 none s
         assert answer(tables, spec_file)[0].codes.tolist() == [5, 0, 0, 3, 1]
     published = run_release(path, tmp_path / "out")
-    law = json.loads((published.public / "laws" / "both.json").read_bytes())
+    law = json.loads((published.public / "mechanisms" / "both.json").read_bytes())
     masses = [int(w) / int(law["total"]) for w in law["weights"]]
     assert law["group"] == [3, 2]
     assert masses == pytest.approx([math.e / (math.e + 5), *[1 / (math.e + 5)] * 5])
@@ -225,11 +225,11 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     assert "attribute: the sensitive column" in line(
         fresh(), lambda p: p["privacy"].pop("attribute")
     )
-    assert "neighbours: attribute" in line(
+    assert "neighbors: attribute" in line(
         fresh(),
         lambda p: (
             p["privacy"].pop("attribute"),
-            p["privacy"].update(neighbours="replace_one"),
+            p["privacy"].update(neighbors="replace_one"),
         ),
     )
     assert "privacy.attribute" in line(fresh(), lambda p: p["privacy"].update(attribute="unit"))

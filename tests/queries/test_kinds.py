@@ -1,7 +1,7 @@
-"""Answers and differences against a brute force that re-runs the query for every neighbour.
+"""Answers and differences against a brute force that re-runs the query for every neighbor.
 
 The oracle is written from the words of the format: it works on lists of rows in Python, builds
-every neighbouring table, and answers it anew. Nothing of the package's own queries is used in it.
+every neighboring table, and answers it anew. Nothing of the package's own queries is used in it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from release.pipeline import answer, find_differences, load
+from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec
-from release.queries.registry import differences_without_data, kind_of
+from release.queries.registry import kind_of, sensitivity_without_data
 from release.spec.model import Query
 from tests.small import Row, Small, joint, part, query
 
@@ -54,7 +54,7 @@ def first_rows(spec: Small, plain: dict[str, Any], rows: list[Row]) -> list[Row]
 
 def rows_read(spec: Small, plain: dict[str, Any]) -> int:
     """Declared differences ±1..±d of a count are kept by reading d rows."""
-    declared = plain.get("differences")
+    declared = plain.get("sensitivity")
     most = declared["declared"][-1] if isinstance(declared, dict) else spec.max_rows_per_unit
     return min(most, spec.max_rows_per_unit)
 
@@ -76,7 +76,7 @@ def reads(plain: dict[str, Any], row: Row) -> bool:
 
 
 def quantised(plain: dict[str, Any], value: Fraction) -> int:
-    levels = plain["domain"]["levels"]
+    levels = plain["bins"]
     code = int((value - levels["low"]) * levels["count"] // (levels["high"] - levels["low"]))
     return min(max(code, 0), int(levels["count"]) - 1)
 
@@ -88,7 +88,7 @@ def parts_of(plain: dict[str, Any]) -> list[dict[str, Any]]:
 def size_of(plain: dict[str, Any]) -> int:
     if plain["kind"] == "tuple":
         return math.prod(size_of(part) for part in parts_of(plain))
-    return {"count": 6, "mode": 4, "level": 6}[plain["kind"]]
+    return {"count": 6, "mode": 4}.get(plain["kind"], 6)
 
 
 def difference(plain: dict[str, Any], a: int, b: int) -> tuple[int, ...]:
@@ -115,11 +115,11 @@ def answer_of(plain: dict[str, Any], rows: list[Row]) -> int:
         for row in rows:
             weights[row["kind"]] += row["wh"] if "weight" in plain else 1
         return weights.index(max(weights))
-    if not rows and plain["measure"] != "sum":
+    if not rows and plain["kind"] != "sum":
         return 0
     low, high = plain["clamp"]
     values = sorted(min(max(row["wh"], low), high) for row in rows)
-    measure = plain["measure"]
+    measure = plain["kind"]
     if measure in ("sum", "mean"):
         parts = 1 if measure == "sum" else len(values)
         return quantised(plain, Fraction(sum(values), parts))
@@ -149,32 +149,32 @@ def as_unit(spec: Small, unit: str, home: Row, rows: list[Row]) -> list[Row]:
 Shifts = set[tuple[int, ...]]
 
 
-def differences_of(
+def sensitivity_of(
     spec: Small, plain: dict[str, Any], rows: list[Row], possible: list[list[Row]] | None = None
 ) -> Shifts:
-    """Every difference to every neighbour, both ways.
+    """Every difference to every neighbor, both ways.
 
     What comes in is the rows of some unit, or where they are given any of the ``possible``.
     """
     units = sorted({row["unit"] for row in rows if row["unit"] is not None})
     own = {unit: [row for row in rows if row["unit"] == unit] for unit in units}
     coming = list(own.values()) if possible is None else possible
-    neighbours: list[list[Row]] = []
+    neighbors: list[list[Row]] = []
     for unit in units:
         others = [row for row in rows if row["unit"] != unit]
-        if spec.neighbours == "replace_one":
+        if spec.neighbors == "replace_one":
             for new in coming:
-                neighbours.append(others + as_unit(spec, unit, own[unit][0], new))
+                neighbors.append(others + as_unit(spec, unit, own[unit][0], new))
         # A unit without rows replaces, or is replaced: the same two as removing and adding.
-        neighbours.append(others)
+        neighbors.append(others)
     places = ["a", "b"] if "place" in spec.fixed else [None]
     for new in coming:
         for place in places:
-            neighbours.append(rows + as_unit(spec, "new", {"place": place}, new))
+            neighbors.append(rows + as_unit(spec, "new", {"place": place}, new))
     here = answers_of(spec, plain, rows)
     found: Shifts = set()
-    for neighbour in neighbours:
-        there = answers_of(spec, plain, neighbour)
+    for neighbor in neighbors:
+        there = answers_of(spec, plain, neighbor)
         for a, b in zip(here, there, strict=True):
             found |= {difference(plain, a, b), difference(plain, b, a)}
     sizes = [size_of(part) for part in (parts_of(plain) if plain["kind"] == "tuple" else [plain])]
@@ -189,8 +189,8 @@ PARTS = [
     part("rows_here", "count"),
     part("units_here", "count", of="unit", where="wh > 4"),
     part("commonest", "mode"),
-    part("total", "level", measure="sum"),
-    part("middle", "level", measure="median", where="wh > 4"),
+    part("total", "binned", statistic="sum"),
+    part("middle", "binned", statistic="median", where="wh > 4"),
 ]
 
 
@@ -199,13 +199,13 @@ QUERIES = [
     query("count", by=[]),
     query("count", of="unit"),
     query("count", of="unit", by=["place", "day"], where="wh > 4"),
-    query("count", by=["place", "day"], differences={"declared": [1, 2]}),
+    query("count", by=["place", "day"], sensitivity={"declared": [1, 2]}),
     query("count", by=["place", "day"], where="wh > 4"),
     query("mode"),
     query("mode", weight="wh", by=["day"]),
     query("mode", by=["place", "day"], where="wh > 4"),
-    *(query("level", measure=measure) for measure in ("sum", "mean", "min", "max", "median")),
-    *(query("level", measure=m, by=["place", "day"]) for m in ("sum", "mean", "median")),
+    *(query("binned", statistic=measure) for measure in ("sum", "mean", "min", "max", "median")),
+    *(query("binned", statistic=m, by=["place", "day"]) for m in ("sum", "mean", "median")),
     joint("rows_here", "units_here"),
     joint("rows_here", "commonest", "total"),
     joint("commonest", "middle"),
@@ -238,7 +238,7 @@ def smalls(draw: st.DrawFn) -> Small:
     return Small(
         rows,
         [{**q, "name": f"q{i}"} for i, q in enumerate(QUERIES)] + PARTS,
-        neighbours=draw(st.sampled_from(["replace_one", "add_remove"])),
+        neighbors=draw(st.sampled_from(["replace_one", "add_remove"])),
         max_rows_per_unit=draw(st.integers(1, 4)),
         max_cells_per_unit=draw(st.sampled_from([None, 1, 2])),
         fixed=fixed,
@@ -252,13 +252,13 @@ def test_answers_and_differences_are_those_of_brute_force(small: Small) -> None:
         spec_file = read_spec(small.write(Path(folder)))
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-    differences = find_differences(answered, spec_file)
+    sensitivity = find_sensitivity(answered, spec_file)
     for index, plain in enumerate(QUERIES):
         expected = answers_of(small, plain, small.rows)
         assert answered[index].codes.tolist() == expected, plain
-        found = set(differences[index].shifts)
-        seen = differences_of(small, plain, small.rows)
-        if plain["differences"] == "empirical":
+        found = set(sensitivity[index].shifts)
+        seen = sensitivity_of(small, plain, small.rows)
+        if plain["sensitivity"] == "empirical":
             assert found == seen, plain
         else:
             assert seen <= found == {(1,), (2,), (4,), (5,)}, plain
@@ -307,7 +307,7 @@ def test_what_comes_in_may_be_anything_of_the_domain(small: Small, relation: str
     queries.append(query("mode", weight="wh", name="weighted"))
     rows = [{**row, "day": 1} for row in small.rows[:5]]
     one_row = replace(
-        small, rows=rows, queries=queries + PARTS, neighbours=relation, max_rows_per_unit=1
+        small, rows=rows, queries=queries + PARTS, neighbors=relation, max_rows_per_unit=1
     )
     with tempfile.TemporaryDirectory() as folder:
         path = one_row.write(Path(folder))
@@ -315,11 +315,11 @@ def test_what_comes_in_may_be_anything_of_the_domain(small: Small, relation: str
         spec_file = read_spec(path)
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-    differences = find_differences(answered, spec_file)
+    sensitivity = find_sensitivity(answered, spec_file)
     possible = possible_units(1)
     for index, plain in enumerate(queries):
-        found = set(differences[index].shifts)
-        seen = differences_of(one_row, plain, rows, possible)
+        found = set(sensitivity[index].shifts)
+        seen = sensitivity_of(one_row, plain, rows, possible)
         if plain["kind"] == "tuple":
             assert seen <= found, plain
         else:
@@ -340,7 +340,7 @@ def test_codes_reached_within_the_domain_are_those_of_brute_force(data: st.DataO
         start = data.draw(st.integers(-10, 10))
         width = data.draw(st.integers(2, 20))
         levels = {"low": start, "high": start + width, "count": data.draw(st.integers(2, width))}
-        plain = query("level", measure=measure, clamp=[low, high], domain={"levels": levels})
+        plain = query("binned", statistic=measure, clamp=[low, high], bins=levels)
         values = list(range(low, high + 1))
     declared = TypeAdapter(Query).validate_python(plain)
     kind, rows = kind_of(declared), data.draw(st.integers(1, 3))
@@ -354,7 +354,7 @@ def test_codes_reached_within_the_domain_are_those_of_brute_force(data: st.DataO
             made[0, 0] = sum(items)
             made[0, 1:] = len(items)
         else:
-            r = plain["domain"]["levels"]
+            r = plain["bins"]
             for item in items:
                 code = quantised(plain, Fraction(item))
                 assert 0 <= code < r["count"]
@@ -384,9 +384,9 @@ def test_structural_differences_hold_those_of_every_table(small: Small) -> None:
     with tempfile.TemporaryDirectory() as folder:
         spec_file = read_spec(small.write(Path(folder)))
     for declared, plain in zip(spec_file.spec.released, QUERIES, strict=True):
-        structural = differences_without_data(spec_file.spec, declared)
-        found = differences_of(small, plain, small.rows)
-        assert found <= set(structural.shifts), plain
+        worst_case = sensitivity_without_data(spec_file.spec, declared)
+        found = sensitivity_of(small, plain, small.rows)
+        assert found <= set(worst_case.shifts), plain
 
 
 @pytest.mark.parametrize("measure", ["sum", "mean", "min", "max", "median"])
@@ -396,8 +396,8 @@ def test_a_level_at_an_edge_belongs_to_the_upper_level(measure: str, tmp_path: P
         {"unit": "u", "place": "a", "day": 1, "kind": 0, "wh": 3636},
         {"unit": "v", "place": "b", "day": 1, "kind": 0, "wh": 3637},
     ]
-    domain = {"levels": {"low": 0, "high": 40000, "count": 11}}
-    small = Small(rows, [query("level", measure=measure, clamp=[0, 50000], domain=domain)])
+    bins = {"low": 0, "high": 40000, "count": 11}
+    small = Small(rows, [query("binned", statistic=measure, clamp=[0, 50000], bins=bins)])
     spec_file = read_spec(small.write(tmp_path))
     with load(spec_file) as tables:
         assert answer(tables, spec_file)[0].codes.tolist() == [0, 1]
@@ -409,8 +409,8 @@ def test_the_mean_is_exact_where_floats_are_not(tmp_path: Path) -> None:
         {"unit": f"u{i}", "place": "a", "day": 1, "kind": 0, "wh": wh}
         for i, wh in enumerate([100_000_000, 0, 0])
     ]
-    domain = {"levels": {"low": 0, "high": 100_000_000, "count": 3}}
-    small = Small(rows, [query("level", measure="mean", clamp=[0, 100_000_000], domain=domain)])
+    bins = {"low": 0, "high": 100_000_000, "count": 3}
+    small = Small(rows, [query("binned", statistic="mean", clamp=[0, 100_000_000], bins=bins)])
     spec_file = read_spec(small.write(tmp_path))
     with load(spec_file) as tables:
         assert answer(tables, spec_file)[0].codes.tolist() == [1, 0]

@@ -22,12 +22,12 @@ from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Differences, Guarantee, deltas_at_ratio, keeps
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas_at_ratio, keeps
 from release.noise.published.geng import zero_delta_noise
 from release.noise.solve import design
-from release.pipeline import answer, find_differences, load, run_release
+from release.pipeline import answer, find_sensitivity, load, run_release
 from release.queries.read import read_spec
-from release.queries.registry import differences_without_data
+from release.queries.registry import sensitivity_without_data
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Small
 
@@ -38,14 +38,13 @@ Rows = list[tuple[str, str, float | None]]
 def real(**fields: Any) -> dict[str, Any]:
     return {
         "name": "energy",
-        "kind": "real",
+        "kind": "sum",
         "table": "rows",
         "of": "kwh",
-        "measure": "sum",
         "clamp": [-4, 10],
         "by": ["place"],
-        "domain": {"grid": GRID},
-        "differences": "empirical",
+        "grid": GRID,
+        "sensitivity": "empirical",
         "guarantee": {"definition": "pure", "epsilon": "1"},
         "loss": "absolute",
     } | fields
@@ -104,12 +103,10 @@ def test_answers_and_differences_are_those_by_hand(
 ) -> None:
     # One place a unit: it is fixed, a public fact of the unit.
     rows = [(unit, "ab"[int(unit[1]) % 2], value) for unit, _, value in rows]
-    spec_file = read_spec(
-        write(tmp_path_factory.mktemp("real"), rows, real(measure=measure), bound=8)
-    )
+    spec_file = read_spec(write(tmp_path_factory.mktemp("real"), rows, real(kind=measure), bound=8))
     with load(spec_file) as tables:
         answered = answer(tables, spec_file)
-        (found,) = find_differences(answered, spec_file)
+        (found,) = find_sensitivity(answered, spec_file)
     here = [code_of(rows, place, measure) for place in "ab"]
     assert answered[0].codes.tolist() == here
     seen = set()
@@ -120,8 +117,8 @@ def test_answers_and_differences_are_those_by_hand(
         for new in [*holdings, []]:
             places = "ab" if unit is None else "ab"[int(unit[1]) % 2]
             for place in places:
-                neighbour = others + [("new", place, value) for _, _, value in new]
-                there = [code_of(neighbour, p, measure) for p in "ab"]
+                neighbor = others + [("new", place, value) for _, _, value in new]
+                there = [code_of(neighbor, p, measure) for p in "ab"]
                 seen |= {a - b for a, b in zip(here, there, strict=True)}
     expected = {d % 9 for d in seen} | {-d % 9 for d in seen}
     expected = expected - {0} or {1, 8}
@@ -133,8 +130,8 @@ def test_a_release_on_a_grid_is_published_and_verified(tmp_path: Path) -> None:
     rows: Rows = [(f"u{i}", "ab"[i % 2], 0.25 * i) for i in range(12)]
     zero = {"definition": "approximate", "epsilon": "0", "delta": "0.3"}
     queries = [
-        real(differences="structural"),
-        real(name="flat", clamp=[-1, 1], differences={"declared": [1, 2]}, guarantee=zero),
+        real(sensitivity="global"),
+        real(name="flat", clamp=[-1, 1], sensitivity={"declared": [1, 2]}, guarantee=zero),
     ]
     path = write(tmp_path, rows, *queries, bound=1)
     public = run_release(path, tmp_path / "out").public
@@ -149,10 +146,10 @@ def test_a_release_on_a_grid_is_published_and_verified(tmp_path: Path) -> None:
 
 def test_structural_differences_are_those_of_the_bounds(tmp_path: Path) -> None:
     """Two rows of -4..10 quarters each: a sum moves by at most 28, that is 10 points of 3."""
-    wide = {"grid": {"low": -60, "high": 60, "step": 3, "scale": "0.25"}}
-    query = real(differences="structural", domain=wide)
+    wide = {"low": -60, "high": 60, "step": 3, "scale": "0.25"}
+    query = real(sensitivity="global", grid=wide)
     spec_file = read_spec(write(tmp_path, [("u", "a", 0.0)], query))
-    found = differences_without_data(spec_file.spec, spec_file.spec.queries[0])
+    found = sensitivity_without_data(spec_file.spec, spec_file.spec.queries[0])
     reach = max(min(s, 41 - s) for (s,) in found.shifts)
     assert reach == 10
 
@@ -170,25 +167,25 @@ def test_the_program_finds_the_grid_law_of_geng(
     """
     size, share = 61, Fraction(delta)
     group = Group((size,))
-    differences = Differences.of(group, ((s,) for s in range(1, most + 1)))
+    sensitivity = Sensitivity.of(group, ((s,) for s in range(1, most + 1)))
     loss = named_loss(name, Topology.CYCLIC, size)
     promise = Guarantee(Definition.APPROXIMATE, Fraction(0), share)
     noise = zero_delta_noise(most, share, Fraction(power))
     cost = sum(float(noise.mass(k)) * abs(k) ** power for k in range(noise.low, noise.high + 1))
     distance = np.minimum(np.arange(size), size - np.arange(size))
-    falling = design(differences, promise, loss, monotone(group, distance))
+    falling = design(sensitivity, promise, loss, monotone(group, distance))
     assert float(falling.objective) == pytest.approx(cost, rel=1e-7)
-    free = design(differences, promise, loss)
+    free = design(sensitivity, promise, loss)
     assert free.is_within()
     assert float(free.objective) <= cost * (1 + 1e-9)
 
 
 def test_the_optimum_of_geng_is_one_among_falling_laws_only() -> None:
     """δ = 0.6, 4 steps, squared: masses 0.1 and 0.2 by turns cost 3.6 for 3.7333."""
-    differences = Differences.of(Group((61,)), ((s,) for s in range(1, 5)))
+    sensitivity = Sensitivity.of(Group((61,)), ((s,) for s in range(1, 5)))
     promise = Guarantee(Definition.APPROXIMATE, Fraction(0), Fraction("0.6"))
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 61)
-    assert float(design(differences, promise, loss).objective) == pytest.approx(3.6, rel=1e-9)
+    assert float(design(sensitivity, promise, loss).objective) == pytest.approx(3.6, rel=1e-9)
     masses = {k: Fraction(2 - k % 2, 10) for k in range(-3, 4)}
     by_turns = LineLaw(-3, tuple(masses.values()))
     assert by_turns.deltas(4, Fraction(1)).approximate == Fraction("0.6")
@@ -198,18 +195,18 @@ def test_the_optimum_of_geng_is_one_among_falling_laws_only() -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0", "0.2", "1"])
-def test_its_neighbours_come_from_the_same_program(epsilon: str) -> None:
+def test_its_neighbors_come_from_the_same_program(epsilon: str) -> None:
     """As ε grows from 0 the loss falls, and every law is proved."""
-    differences = Differences.of(Group((41,)), [(1,), (2,)])
+    sensitivity = Sensitivity.of(Group((41,)), [(1,), (2,)])
     loss = named_loss(LossName.SQUARED, Topology.ORDERED, 41)
     losses = []
     for e in sorted({"0", epsilon, "2"}):
         promise = Guarantee(Definition.APPROXIMATE, Fraction(e), Fraction("0.05"))
-        made = design(differences, promise, loss)
+        made = design(sensitivity, promise, loss)
         # docs/design/format.md lets a verifier take any rational within 10⁻³⁰ below e^ε.
         least = exp_bounds(Fraction(e))[0] - Fraction(1, 10**30)
-        assert keeps(made.law, differences, promise, least)
-        assert deltas_at_ratio(made.law, differences, least).approximate <= promise.delta
+        assert keeps(made.law, sensitivity, promise, least)
+        assert deltas_at_ratio(made.law, sensitivity, least).approximate <= promise.delta
         losses.append(made.objective)
     assert losses == sorted(losses, reverse=True)
 
@@ -223,14 +220,14 @@ def test_epsilon_zero_on_any_differences(
     size: int, shifts: list[int], delta: str, name: LossName
 ) -> None:
     """Those that do not generate the group, and δ at both its ends."""
-    differences = Differences.of(Group((size,)), ((s,) for s in shifts))
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts))
     promise = Guarantee(Definition.APPROXIMATE, Fraction(0), Fraction(delta))
     loss = named_loss(name, Topology.ORDERED, size)
-    made = design(differences, promise, loss)
+    made = design(sensitivity, promise, loss)
     assert made.guarantee == promise
-    assert keeps(made.law, differences, promise, 1 - Fraction(1, 10**30))
+    assert keeps(made.law, sensitivity, promise, 1 - Fraction(1, 10**30))
     near = design(
-        differences, Guarantee(Definition.APPROXIMATE, Fraction(1, 10**9), Fraction(delta)), loss
+        sensitivity, Guarantee(Definition.APPROXIMATE, Fraction(1, 10**9), Fraction(delta)), loss
     )
     assert float(made.objective) == pytest.approx(float(near.objective), rel=1e-5, abs=1e-6)
 
@@ -254,15 +251,15 @@ def test_zero_epsilon_without_a_delta_promises_nothing() -> None:
     [
         ({"of": "unit"}, r"queries\[0\]\.of: 'unit' is declared string; needed is number"),
         ({"of": "nothing"}, r"queries\[0\]\.of: 'nothing' is not there"),
-        ({"measure": "max"}, "sum or mean"),
+        ({"kind": "max"}, "found 'max'; write 'sum' or 'mean'"),
         ({"clamp": [3, 3]}, "lo below hi"),
         ({"clamp": [0, 2**30]}, r"within ±2\^29"),
-        ({"domain": {"cyclic": 5}}, "domain"),
-        ({"domain": {"grid": GRID | {"high": 19}}}, "whole number of steps"),
-        ({"domain": {"grid": GRID | {"high": -6}}}, "two points or more"),
-        ({"domain": {"grid": GRID | {"scale": "0"}}}, "scale must be above 0"),
-        ({"domain": {"grid": GRID | {"scale": 0.25}}}, "has to be exact"),
-        ({"domain": {"grid": GRID | {"step": 0}}}, "step"),
+        ({"domain": {"cyclic": 5}}, "domain: unknown field"),
+        ({"grid": GRID | {"high": 19}}, "whole number of steps"),
+        ({"grid": GRID | {"high": -6}}, "two points or more"),
+        ({"grid": GRID | {"scale": "0"}}, "scale must be above 0"),
+        ({"grid": GRID | {"scale": 0.25}}, "has to be exact"),
+        ({"grid": GRID | {"step": 0}}, "step"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, fields: dict[str, Any], says: str) -> None:

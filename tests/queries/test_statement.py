@@ -1,4 +1,4 @@
-"""kind sql: a statement of the curator's own, run again for every neighbour."""
+"""kind sql: a statement of the curator's own, run again for every neighbor."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 
 from release.errors import DataError, ReleaseError, SpecError
-from release.pipeline import answer, find_differences, load, run_release
+from release.pipeline import answer, find_sensitivity, load, run_release
 from release.queries.read import read_spec
 from release.queries.statement import MOST_UNITS
 from release.verification.verifier import verify
-from tests.queries.test_kinds import answers_of, differences_of, smalls
+from tests.queries.test_kinds import answers_of, sensitivity_of, smalls
 from tests.small import UNSIGNED, Row, Small, query
 
 COUNT = query("count", by=["place"])
 PEOPLE = query("count", by=["day"], of="unit")
-LEVEL = query("level", measure="sum", by=["place", "day"], clamp=[-5, 15])
+LEVEL = query("binned", statistic="sum", by=["place", "day"], clamp=[-5, 15])
 
 SAME: list[tuple[dict[str, Any], str]] = [
     (COUNT, "SELECT place, count(*) AS answer FROM rows GROUP BY place"),
@@ -34,8 +34,9 @@ SAME: list[tuple[dict[str, Any], str]] = [
 
 
 def as_sql(plain: dict[str, Any], sql: str, **fields: Any) -> dict[str, Any]:
-    kept = {k: v for k, v in plain.items() if k not in {"of", "measure", "clamp"}}
-    return {**kept, "kind": "sql", "name": "own", "sql": sql, **fields}
+    kept = {k: v for k, v in plain.items() if k not in {"of", "bins", "clamp"}}
+    answers = {"domain": {"bins": plain["bins"]}} if "bins" in plain else {}
+    return {**kept, **answers, "kind": "sql", "name": "own", "sql": sql, **fields}
 
 
 @settings(max_examples=25)
@@ -46,17 +47,17 @@ def test_statements_find_what_the_kinds_find(small: Small) -> None:
     own = Small(
         [row for row in rows if row["unit"] is not None and row["wh"] is not None],
         [as_sql(plain, sql, name=f"q{i}") for i, (plain, sql) in enumerate(SAME)],
-        neighbours=small.neighbours,
+        neighbors=small.neighbors,
         max_rows_per_unit=1,
     )
     with tempfile.TemporaryDirectory() as folder:
         spec_file = read_spec(own.write(Path(folder)))
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-    found = find_differences(answered, spec_file)
-    for (plain, _), one, differences in zip(SAME, answered, found, strict=True):
+    found = find_sensitivity(answered, spec_file)
+    for (plain, _), one, sensitivity in zip(SAME, answered, found, strict=True):
         assert one.codes.tolist() == answers_of(own, plain, own.rows)
-        assert set(differences.shifts) == differences_of(own, plain, own.rows)
+        assert set(sensitivity.shifts) == sensitivity_of(own, plain, own.rows)
         assert "confidential" in repr(one)
 
 
@@ -74,12 +75,12 @@ def run(folder: Path, sql: str, rows: list[Row] = ROWS, **fields: Any) -> list[i
 
 
 def test_a_statement_is_released_and_verified(tmp_path: Path) -> None:
-    """Its law depends on the table, so it goes to the auditor's half, charged for every cell."""
+    """Its law depends on the table, so it goes to the auditor bundle, charged for every cell."""
     sql = "SELECT place, (max(wh) - min(wh))::BIGINT AS answer FROM rows GROUP BY place"
     small = Small(ROWS, [as_sql(COUNT, sql)])
     published = run_release(small.write(tmp_path), tmp_path / "out")
     assert published.auditor is not None
-    assert not (published.public / "laws").exists()
+    assert not (published.public / "mechanisms").exists()
     assert verify(published.public, published.auditor, UNSIGNED).complete
     import json
 
@@ -95,8 +96,8 @@ def test_a_statement_is_released_and_verified(tmp_path: Path) -> None:
         ({"ordered": {"min": 2, "max": 5}}, "400", 3),
         ({"ordered": {"min": 2, "max": 5}}, "NULL::INT", 0),
         ({"cyclic": 24}, "23", 23),
-        ({"levels": {"low": -10, "high": 10, "count": 4}}, "-1", 1),
-        ({"levels": {"low": -10, "high": 10, "count": 4}}, "-10000", 0),
+        ({"bins": {"low": -10, "high": 10, "count": 4}}, "-1", 1),
+        ({"bins": {"low": -10, "high": 10, "count": 4}}, "-10000", 0),
     ],
 )
 def test_answers_become_codes(domain: Any, value: str, code: int, tmp_path: Path) -> None:
@@ -150,8 +151,8 @@ def test_what_a_statement_cannot_have(tmp_path: Path) -> None:
     plain = as_sql(COUNT, "SELECT place, 1 AS answer FROM rows")
     nominal = {"nominal": ["x", "y"]}
     for changes, fixed, says in (
-        ({"differences": "structural"}, [], "differences: empirical"),
-        ({"domain": nominal}, [], "ordered, cyclic or levels"),
+        ({"sensitivity": "global"}, [], "sensitivity: empirical"),
+        ({"domain": nominal}, [], "ordered, cyclic or bins"),
         ({}, ["place"], "leave fixed out"),
     ):
         with pytest.raises(SpecError, match=says):

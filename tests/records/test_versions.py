@@ -57,6 +57,6 @@ def test_a_later_format_is_told_apart_from_a_broken_file(tmp_path: Path) -> None
         parse_spec(text.replace(b"spec/v1", b"spec/7"))
 
 
-@pytest.mark.parametrize("told", ["dp-release/law/v1", "dp-release/poem/v9", "", None, 7])
+@pytest.mark.parametrize("told", ["dp-release/mechanism/v1", "dp-release/poem/v9", "", None, 7])
 def test_of_other_names_nothing_is_said(told: object) -> None:
     assert unread(told) is None

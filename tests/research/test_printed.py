@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
@@ -130,10 +130,10 @@ def test_the_stretches_meet() -> None:
 def program_optimum(n: int, steps: list[int], epsilon: float, delta: float) -> float:
     """(13) as printed with one shared indicator: the pattern by search, f(0) by a sharp program."""
     size = n + 1
-    differences = Differences.of(Group((size,)), ((s,) for s in steps), directed=True)
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in steps), directed=True)
     guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(epsilon), Fraction(delta))
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, size)
-    found = solve_verbatim(Problem.of(differences, guarantee, loss), Indicators.SHARED, 60)
+    found = solve_verbatim(Problem.of(sensitivity, guarantee, loss), Indicators.SHARED, 60)
     assert found is not None
     assert found.finished
     # What the search proved bounds what any pattern can reach, up to its own tolerance; which
@@ -256,7 +256,7 @@ def test_the_limits_for_many_answers(epsilon: float) -> None:
     n = 4001
     assert 1 - single_distance(n, 1, epsilon, 0.0)[0] == pytest.approx(sd_limit(epsilon), abs=1e-9)
     for width in (2, 5):
-        moves = Differences.of(Group((n,)), ((s,) for s in range(1, width + 1)), directed=True)
+        moves = Sensitivity.of(Group((n,)), ((s,) for s in range(1, width + 1)), directed=True)
         pure = Guarantee(Definition.PURE, Fraction(epsilon), Fraction(0))
         made = design(moves, pure, named_loss(LossName.ERROR_RATE, Topology.NOMINAL, n))
         assert float(made.objective) == pytest.approx(bd_limit(width, epsilon), abs=1e-9)

@@ -15,7 +15,7 @@ import pytest
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, named_loss
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee, deltas
+from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.research.verbatim import Indicators, Verbatim, solve_verbatim
@@ -43,10 +43,10 @@ def printed_program(
     *,
     with_13g: bool = True,
 ) -> Verbatim:
-    differences = Differences.of(Group((size,)), ((s,) for s in shifts), directed=True)
+    sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts), directed=True)
     guarantee = Guarantee(PROBABILISTIC, Fraction(epsilon), Fraction(delta))
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, size)
-    problem = Problem.of(differences, guarantee, loss)
+    problem = Problem.of(sensitivity, guarantee, loss)
     found = solve_verbatim(problem, indicators, 60, with_13g=with_13g)
     assert found is not None
     assert found.finished
@@ -128,7 +128,7 @@ def test_one_sided_laws_do_not_protect_the_other_direction(
 ) -> None:
     """Erratum 1: the true δ of the paper's laws under differences of both signs."""
     law = one_sided(size, shifts, epsilon)
-    both = Differences.of(Group((size,)), ((s,) for s in shifts))
+    both = Sensitivity.of(Group((size,)), ((s,) for s in shifts))
     found = deltas(law, both, Fraction(epsilon))
     assert float(found.probabilistic) == pytest.approx(probabilistic, abs=6e-4)
     assert float(found.approximate) == pytest.approx(approximate, abs=6e-4)
@@ -206,8 +206,8 @@ def test_joint_answers_with_an_arbitrary_neighbourhood() -> None:
     group = Group((7, 7))
     moves = [(1, 2), (1, 5), (3, 2), (3, 5)]
     loss = Loss("error_rate", np.array([0] + [1] * 48, dtype=np.int64))
-    differences = Differences.of(group, moves, directed=True)
-    made = design(differences, Guarantee(Definition.PURE, Fraction(3), Fraction(0)), loss)
+    sensitivity = Sensitivity.of(group, moves, directed=True)
+    made = design(sensitivity, Guarantee(Definition.PURE, Fraction(3), Fraction(0)), loss)
     assert masses(made)[0] == pytest.approx(0.8175, abs=6e-5)
     for move in moves:
         assert float(made.law.mass(group.element(move))) == pytest.approx(0.0407, abs=6e-5)

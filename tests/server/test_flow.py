@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.pipeline import auditor_half
+from release.pipeline import auditor_bundle
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
-from tests.process.test_twin_run import STRUCTURAL
+from tests.process.test_twin_run import GLOBAL
 from tests.small import MARKED as ROWS
 from tests.small import MARKS, UNSIGNED, Small, check_unmarked, joint, part, query, write_rows
 
@@ -50,12 +50,12 @@ COUNTED = "SELECT place, count(*) AS answer FROM rows GROUP BY place"
 
 EVERY_KIND = [
     query("mode"),
-    query("count", differences="structural"),
-    query("level"),
+    query("count", sensitivity="global"),
+    query("binned"),
     query("count", name="own") | {"kind": "sql", "sql": COUNTED},
     joint("rows_here", "total", name="jointly"),
     part("rows_here", "count"),
-    part("total", "level"),
+    part("total", "binned"),
 ]
 
 
@@ -72,7 +72,7 @@ def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table
     assert "small: verified" in done.stdout
     assert "Traceback" not in done.stderr
     public = tmp_path / "out" / "public" / "small"
-    assert verify(public, auditor_half(public), UNSIGNED).complete
+    assert verify(public, auditor_bundle(public), UNSIGNED).complete
     assert pq.read_table(public / "data" / "the_mode.parquet").num_rows == 2
     assert any(path.name == "prefect.db" for path in home.rglob("*") if path.is_file())
     check_unmarked(home)
@@ -84,9 +84,9 @@ def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table
 
 
 def test_the_flow_publishes_the_values_of_units(tmp_path: Path, home: Path) -> None:
-    own = query("mode", name="own", by=["unit"], differences="structural") | {"kind": "value"}
+    own = query("mode", name="own", by=["unit"], sensitivity="global") | {"kind": "per_unit"}
     spec = Small(ROWS, [own]).plain()
-    spec["privacy"] |= {"neighbours": "attribute", "attribute": "kind"}
+    spec["privacy"] |= {"neighbors": "attribute", "attribute": "kind"}
     spec["keys"]["unit"] = [f"quagzil-{i}" for i in range(9)]
     write_rows(tmp_path / "rows.parquet", ROWS)
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
@@ -143,7 +143,7 @@ def kept_by_prefect(home: Path) -> dict[str, list[str]]:
 
 
 NAMED = {"q4", "q9", "q11", "declared", "jointly", "rows_here", "commonest", "total"}
-ONE_OF_EACH = [one for one in STRUCTURAL if one["name"] in NAMED]
+ONE_OF_EACH = [one for one in GLOBAL if one["name"] in NAMED]
 
 
 def test_twin_runs_leave_prefect_the_same(tmp_path: Path, prefect_home: Path) -> None:

@@ -31,7 +31,7 @@ import yaml
 
 from release.budget.ledger import Abort, ScopeCap, create_ledger, read_ledger
 from release.operate.doctor import Level
-from release.operate.operations import Place, left_behind, settle
+from release.operate.operations import Place, left_behind, recover
 from release.operate.prefect_drift import wrong_beliefs
 from release.records.signing import create_key
 from tests.conftest import PROJECT
@@ -169,7 +169,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def place_in(folder: Path, affordable: int) -> Place:
     """A template for any day, a key, and a ledger that can pay for some."""
-    small = Small(ROWS, [query("count", by=[]), query("mode", differences="structural", by=[])])
+    small = Small(ROWS, [query("count", by=[]), query("mode", sensitivity="global", by=[])])
     folder.mkdir(parents=True)
     small.write(folder)
     plain = small.plain()
@@ -292,7 +292,7 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
     assert {f"{kind}-day-{days_ago(5)}" for kind in ("queries", "verdict", "report")} <= keys
     (table,) = [one for one in artifacts if one["key"] == f"queries-day-{days_ago(5)}"]
     by_query = {row["query"]: row["error"] for row in json.loads(table["data"])}
-    assert by_query["the_count"] == "in the auditor's half"
+    assert by_query["the_count"] == "in the auditor bundle"
     assert by_query["the_mode"].endswith("codes on average")
     check_unmarked(server.home)
     assert not [one for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT]
@@ -369,8 +369,8 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         )  # fmt: skip
         wait_for(lambda: state_of(first) == "Crashed", 120, "crashed")
         assert not mark.exists()
-        # Whoever watched the run has settled it: drawn, so not refunded, and nothing is left.
-        wait_for(lambda: left_behind(place.out) == (), 60, "settled")
+        # Whoever watched the run has recovered it: drawn, so not refunded, and nothing is left.
+        wait_for(lambda: left_behind(place.out) == (), 60, "recovered")
         entries = read_ledger(place.out / "ledger").entries
         assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True]
         told = wait_for(lambda: came, 30, "notified")
@@ -400,7 +400,7 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         assert not [told for told in faults if told.startswith("run ")]
         assert public(place) == [f"day-{days_ago(days)}" for days in (2, 1)]
         assert read_ledger(place.out / "ledger").state.spent("scope-40").epsilon == 6
-        # One is cancelled from the dashboard in mid-draw: ended, settled, told.
+        # One is cancelled from the dashboard in mid-draw: ended, recovered, told.
         mark.write_text("wait")
         given["parameters"]["since"] = days_ago(3)
         cancelled = server.post(path, given)["id"]
@@ -408,7 +408,7 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         cancelling = {"state": {"type": "CANCELLING", "name": "Cancelling"}}
         server.post(f"flow_runs/{cancelled}/set_state", cancelling)
         wait_for(lambda: state_of(cancelled) == "Cancelled", 120, "cancelled")
-        wait_for(lambda: left_behind(place.out) == (), 60, "settled")
+        wait_for(lambda: left_behind(place.out) == (), 60, "recovered")
         entries = read_ledger(place.out / "ledger").entries
         assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True]
         wait_for(lambda: len(came) == 2, 30, "notified")
@@ -427,7 +427,7 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
     # The ledger and the folders alone tell the truth, and are put right by them alone.
     (left,) = left_behind(place.out)
     assert left == f"day-{days_ago(3)}"
-    assert settle(place, left) == "given up"
+    assert recover(place, left) == "given up"
     entries = read_ledger(place.out / "ledger").entries
     assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True, True]
     # Records that are lost, of a release that is there.

@@ -37,11 +37,11 @@ ROWS: list[Row] = [
 QUERIES = [
     query("count", by=[]),
     query(
-        "level",
-        measure="sum",
+        "binned",
+        statistic="sum",
         by=["place"],
         clamp=[-100, 100],
-        domain={"levels": {"low": -100, "high": 100, "count": 200}},
+        bins={"low": -100, "high": 100, "count": 200},
         mechanism="modular",
     ),
 ]
@@ -65,7 +65,7 @@ def written(
         "columns": columns,
     }
     (folder / "rows.contract.yaml").write_text(yaml.safe_dump(contract))
-    queries = [{**q, "differences": source} for q in QUERIES]
+    queries = [{**q, "sensitivity": source} for q in QUERIES]
     path = Small(ROWS, queries, **spec).write(folder)
     plain = yaml.safe_load(path.read_text())
     plain["tables"]["rows"]["contract"] = "rows.contract.yaml"
@@ -102,7 +102,7 @@ def test_refusing_is_for_instance_specific_tables(tmp_path: Path) -> None:
         answers(written(tmp_path, refuse))
     assert "40" not in str(caught.value)
     with pytest.raises(SpecError, match="would tell of the table"):
-        read_spec(written(tmp_path, refuse, "structural"))
+        read_spec(written(tmp_path, refuse, "global"))
 
 
 def test_fixed_columns_are_left_to_the_keys(tmp_path: Path) -> None:

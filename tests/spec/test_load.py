@@ -52,10 +52,17 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("queries.0.wieght", "wh", "queries[0].wieght", "did you mean 'weight'"),
         (
             "queries.0.kind",
-            "sum",
+            "total",
             "queries[0].kind",
-            "'count', 'mode', 'value', 'level', 'real', 'tuple', 'sql'",
+            "count, mode, sum, mean, min, max, median, per_unit, tuple, sql",
         ),
+        ("queries.0.kind", "level", "queries[0].kind", "with bins"),
+        ("queries.0.kind", "real", "queries[0].kind", "with grid"),
+        ("queries.0.kind", "value", "queries[0].kind", "write per_unit"),
+        ("queries.0.differences", "empirical", "queries[0].differences", "called 'sensitivity'"),
+        ("privacy.neighbours", "add_remove", "privacy.neighbours", "called 'neighbors'"),
+        ("release.licence", "CC0-1.0", "release.licence", "called 'license'"),
+        ("release.a\nb", "x", "release.'a\\nb'", "unknown field"),
         ("queries.0.of", 7, "queries[0].of", "should be a valid string"),
         ("queries.0.of", "kid", "queries[0].of", "did you mean 'kind'"),
         ("queries.0.of", "place", "queries[0].of", "declared string; needed is integer"),
@@ -83,10 +90,10 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("queries.0.domain", {"ordered": {"min": 3, "max": 3}}, "queries[0].domain", "two answers"),
         ("queries.0.loss", "rmse", "queries[0].loss", "'error_rate'"),
         ("queries.0.loss", {"table": ["1", "2"]}, "queries[0].loss.table", "2 costs for 4 answers"),
-        ("queries.0.differences", "guessed", "queries[0].differences", "'empirical'"),
+        ("queries.0.sensitivity", "guessed", "queries[0].sensitivity", "'empirical'"),
         ("keys.place", [], "keys.place", "at least 1"),
         ("keys.nowhere", ["a"], "keys.nowhere", "known are"),
-        ("privacy.neighbours", "event", "privacy.neighbours", "'replace_one'"),
+        ("privacy.neighbors", "event", "privacy.neighbors", "'replace_one'"),
         ("privacy.max_rows_per_unit", 0, "privacy.max_rows_per_unit", "greater than"),
         ("queries.0.max_rows_per_unit", 4, "queries[0].max_rows_per_unit", "above the bound of 3"),
         ("privacy.unit", "meter", "tables.rows.columns", "'meter' is not declared"),
@@ -149,16 +156,16 @@ def test_yaml_aliases_cannot_be_used_to_grow_a_spec() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "says"),
     [
-        ("level", {"clamp": None}, "a sum needs clamp"),
-        ("level", {"clamp": [5, 5]}, "lo below hi"),
-        ("level", {"clamp": [0, 2**31]}, "within"),
-        ("level", {"domain": {"cyclic": 4}}, "a level needs domain"),
-        ("level", {"domain": {"levels": {"low": 0, "high": 5, "count": 6}}}, "at most high - low"),
+        ("binned", {"clamp": None}, "a sum needs clamp"),
+        ("binned", {"clamp": [5, 5]}, "lo below hi"),
+        ("binned", {"clamp": [0, 2**31]}, "within"),
+        ("binned", {"domain": {"cyclic": 4}}, "unknown field"),
+        ("binned", {"bins": {"low": 0, "high": 5, "count": 6}}, "at most high - low"),
         ("count", {"domain": {"cyclic": 4}}, "a count needs domain"),
         ("count", {"domain": {"ordered": {"min": -1, "max": 4}}}, "min at least 0"),
         (
             "mode",
-            {"domain": {"levels": {"low": 0, "high": 9, "count": 3}}},
+            {"domain": {"bins": {"low": 0, "high": 9, "count": 3}}},
             "a mode needs a domain",
         ),
     ],
@@ -208,7 +215,7 @@ def charged(**fields: Any) -> tuple[int, Fraction, Fraction]:
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "rows", "fixed", "cells"),
+    ("neighbors", "rows", "fixed", "cells"),
     [
         # four cells; a unit is in as many as it has rows, a replaced one leaves and enters
         ("add_remove", 1, [], 1),
@@ -224,10 +231,10 @@ def charged(**fields: Any) -> tuple[int, Fraction, Fraction]:
     ],
 )
 def test_the_charge_counts_the_cells_a_unit_can_touch(
-    neighbours: str, rows: int, fixed: list[str], cells: int
+    neighbors: str, rows: int, fixed: list[str], cells: int
 ) -> None:
     guarantee = {"definition": "approximate", "epsilon": "1/3", "delta": "0.01"}
-    found = charged(neighbours=neighbours, max_rows_per_unit=rows, fixed=fixed, guarantee=guarantee)
+    found = charged(neighbors=neighbors, max_rows_per_unit=rows, fixed=fixed, guarantee=guarantee)
     assert found == (cells, cells * Fraction(1, 3), cells * Fraction(1, 100))
 
 
@@ -250,7 +257,7 @@ json_like = st.recursive(
 
 @given(st.data())
 def test_any_field_set_to_anything_gives_a_spec_or_one_line(data: st.DataObject) -> None:
-    spec = plain(query("mode"), query("count"), query("level"))
+    spec = plain(query("mode"), query("count"), query("binned"))
     at: Any = spec
     while True:
         keys = list(at) if isinstance(at, dict) else list(range(len(at)))
@@ -309,15 +316,15 @@ def test_a_tuple_looks_its_parts_up() -> None:
         ("queries.0.domain", {"cyclic": 4}, "queries[0].domain", "unknown field"),
         ("queries.0.loss", {"table": ["0", "1"]}, "queries[0].loss.table", "2 costs for 24"),
         ("queries.0.max_rows_per_unit", 2, "queries[0].of[0]", "another max_rows_per_unit"),
-        ("queries.0.differences", {"declared": [1]}, "queries[0].differences.declared", "lists of"),
+        ("queries.0.sensitivity", {"declared": [1]}, "queries[0].sensitivity.declared", "lists of"),
         (
-            "queries.0.differences",
+            "queries.0.sensitivity",
             {"declared": [[1, 1]]},
-            "queries[0].differences.declared",
+            "queries[0].sensitivity.declared",
             "0, 1; 0, 2",
         ),
         ("queries.1.loss", "squared", "queries[1].loss", "remove it"),
-        ("queries.1.differences", "structural", "queries[1].differences", "remove it"),
+        ("queries.1.sensitivity", "global", "queries[1].sensitivity", "remove it"),
         ("queries.3.guarantee", None, "queries[3].guarantee", "missing; add it"),
         ("queries.2.domain", {"cyclic": 10**6}, "queries[0].of", "6000000 joint answers"),
         ("queries.1.name", "rows", "queries[0].of[0]", "did you mean 'rows'"),
@@ -357,22 +364,22 @@ def test_a_fixed_column_is_no_answer_where_units_are_copied(field: str) -> None:
     assert f"queries[1].{field}: " in refusal(base)
     for change in ({"replacement": "domain"}, {}):
         base["privacy"] |= change
-        base["queries"][0]["differences"] = "empirical" if change else "structural"
+        base["queries"][0]["sensitivity"] = "empirical" if change else "global"
         assert parse_spec(yaml.safe_dump(base).encode())
 
 
 def test_the_path_of_a_wrong_vector_names_fields_only() -> None:
-    message = refusal(tuple_spec("queries.0.differences", {"declared": [[1, "x"]]}))
-    assert message.startswith("queries[0].differences.declared[0][1]: ")
+    message = refusal(tuple_spec("queries.0.sensitivity", {"declared": [[1, "x"]]}))
+    assert message.startswith("queries[0].sensitivity.declared[0][1]: ")
 
 
 def test_replacement_by_the_domain_goes_with_neither_attribute_nor_statement() -> None:
     spec = changed("privacy.replacement", "domain")
     assert "leave replacement out" in refusal(
-        changed("privacy.attribute", "kind", changed("privacy.neighbours", "attribute", spec))
+        changed("privacy.attribute", "kind", changed("privacy.neighbors", "attribute", spec))
     )
     statement = query("count") | {"kind": "sql", "sql": "SELECT 1 AS answer"}
-    for privacy in ({"replacement": "domain"}, {"neighbours": "attribute", "attribute": "kind"}):
+    for privacy in ({"replacement": "domain"}, {"neighbors": "attribute", "attribute": "kind"}):
         base = plain(statement)
         base["privacy"] |= privacy
         assert "what is observed only" in refusal(base)

@@ -89,7 +89,7 @@ ROWS: list[Row] = [
 
 def template(folder: Path) -> Path:
     """A table for each of three days, and a spec for any day."""
-    small = Small(ROWS, [query("count", differences="structural", by=[])])
+    small = Small(ROWS, [query("count", sensitivity="global", by=[])])
     for day in (1, 2, 3):
         replace(small, rows=[row for row in ROWS if row["day"] <= day]).write(folder)
         (folder / "rows.parquet").rename(folder / f"rows-2024-01-0{day}.parquet")

@@ -53,7 +53,7 @@ def test_a_starting_spec_is_planned_and_not_run(
     fields = [told.split(":")[0] for told in plan["refusals"]]
     assert fields == [
         f"release.{name}"
-        for name in ("title", "curator", "contact", "purpose", "period", "licence")
+        for name in ("title", "curator", "contact", "purpose", "period", "license")
     ]
     told = run(capsys, "plan", spec)[1]
     assert f"a run would be refused: release.title: says {TODO}; write what is meant" in told
@@ -72,5 +72,5 @@ def test_a_run_over_a_table_with_the_mark_in_its_rows_is_no_unfinished_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [row | {"unit": TODO} for row in ROWS]
-    spec = Small(rows, [query("count", differences="structural")]).write(tmp_path)
+    spec = Small(rows, [query("count", sensitivity="global")]).write(tmp_path)
     assert run(capsys, "run", spec, "--out", tmp_path / "out")[0] == 0

@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from release.errors import DataError, SpecError
-from release.pipeline import answer, find_differences, load
+from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec
 from tests.small import Row, Small, query, table_of
 
 QUERIES = [
     query("count", by=["place"]),
     query("mode", by=["place"]),
-    query("level", measure="sum", by=["place"], clamp=[-5, 15]),
+    query("binned", statistic="sum", by=["place"], clamp=[-5, 15]),
 ]
 
 
@@ -60,7 +60,7 @@ def test_missing_units_keys_and_values(tmp_path: Path) -> None:
 
 def test_values_beyond_every_bound_are_clamped(tmp_path: Path) -> None:
     rows = [row("u", wh=2**62), row("v", wh=-(2**62)), row("w", "b", wh=2**63 - 1)]
-    queries = [*QUERIES[:2], query("level", measure="sum", by=["place"], clamp=[-5, 15])]
+    queries = [*QUERIES[:2], query("binned", statistic="sum", by=["place"], clamp=[-5, 15])]
     assert answers(written(rows, tmp_path, queries))[2] == [3, 4]
 
 
@@ -71,7 +71,7 @@ def test_tables_of_nobody_and_of_one(rows: list[Row], tmp_path: Path) -> None:
     with load(spec_file) as tables:
         answered = answer(tables, spec_file)
     assert [one.codes.size for one in answered] == [2, 2, 2]
-    assert all(found.shifts for found in find_differences(answered, spec_file))
+    assert all(found.shifts for found in find_sensitivity(answered, spec_file))
 
 
 def test_all_ties_go_to_the_smallest_code(tmp_path: Path) -> None:

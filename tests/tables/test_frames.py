@@ -18,7 +18,7 @@ from tests.small import MARKED, Row, Small, check_unmarked, query, table_of
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)
 ]
-QUERIES = [query("count"), query("mode"), query("level"), query("real")]
+QUERIES = [query("count"), query("mode"), query("binned"), query("on_grid")]
 
 
 def frame_of(rows: list[Row]) -> pd.DataFrame:
@@ -49,7 +49,7 @@ def test_a_release_of_a_frame_needs_no_file_and_leaves_none(
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    worst = [query("count", differences="structural")]
+    worst = [query("count", sensitivity="global")]
     spec = Small(MARKED, worst).write(tmp_path)
     (tmp_path / "rows.parquet").unlink()
     public = release.run(spec, tmp_path / "out", tables={"rows": frame_of(MARKED)}).public

@@ -26,7 +26,7 @@ ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1 + i % 3 % 2, "kind": i % 4, "wh": i}
     for i in range(12)
 ]
-QUERIES = [query("count", by=["place", "day"]), query("level", measure="sum", name="energy")]
+QUERIES = [query("count", by=["place", "day"]), query("binned", statistic="sum", name="energy")]
 
 
 def spec_for(folder: Path, path: str, **table: Any) -> Path:

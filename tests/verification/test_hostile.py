@@ -28,7 +28,7 @@ from release.budget.ledger import open_proof, replay
 from release.bundle.statements import SUMS
 from release.cli.main import main
 from release.errors import ReleaseError, SpecError
-from release.pipeline import answer, auditor_half, load
+from release.pipeline import answer, auditor_bundle, load
 from release.queries.read import parse_spec, read_spec
 from release.records.hashes import sha256
 from release.records.signing import PublicKey, SignatureError, open_note, read_attestation
@@ -53,9 +53,7 @@ odd = st.one_of(
     st.text(max_size=8),
     st.just([]),
     st.just({}),
-    st.sampled_from(
-        ["structural", "1/0", "nan", "-1", "../x", "count", [1, [2]], {"declared": []}]
-    ),
+    st.sampled_from(["global", "1/0", "nan", "-1", "../x", "count", [1, [2]], {"declared": []}]),
 )
 
 
@@ -89,7 +87,7 @@ def with_change(plain: Any, data: st.DataObject) -> Any:
 @many
 @given(st.data())
 def test_a_spec_with_odd_values(data: st.DataObject) -> None:
-    plain = Small([], [query("count"), query("mode"), query("level")]).plain()
+    plain = Small([], [query("count"), query("mode"), query("binned")]).plain()
     for _ in range(data.draw(st.integers(1, 3))):
         plain = with_change(plain, data)
     try:
@@ -155,7 +153,7 @@ def test_a_release_record_with_odd_values(
     public = tmp_path / "public" / ami_release.name
     if not public.exists():
         shutil.copytree(ami_release, public)
-    name = data.draw(st.sampled_from(["release.json", "laws/heavy_evenings.json"]))
+    name = data.draw(st.sampled_from(["release.json", "mechanisms/heavy_evenings.json"]))
     good = (public / name).read_bytes()
     changed = with_change(json.loads(good), data)
     try:
@@ -168,7 +166,7 @@ def test_a_release_record_with_odd_values(
     before = (public / SUMS).read_bytes()
     (public / SUMS).write_text("".join(sums), "utf-8")
     try:
-        verify(public, auditor_half(ami_release))
+        verify(public, auditor_bundle(ami_release))
     except ReleaseError:
         pass
     finally:
@@ -211,7 +209,7 @@ def test_tables_whose_bytes_were_changed(tmp_path: Path, data: st.DataObject) ->
 def test_inputs_that_are_led_by_coverage(ami_release: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    for name in ("spec.yaml", "release.json", "laws/heavy_evenings.json"):
+    for name in ("spec.yaml", "release.json", "mechanisms/heavy_evenings.json"):
         shutil.copy(ami_release / name, corpus)
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz_parsers", str(corpus), "20"],
@@ -329,7 +327,7 @@ def test_keys_of_every_kind_are_kept_apart_and_shown_as_text(
         {"unit": f"u{i}", "place": key, "day": 1, "kind": 0, "wh": 1}
         for i, key in enumerate(ODD_KEYS)
     ]
-    spec = Small(rows, [query("count", differences="structural")]).plain()
+    spec = Small(rows, [query("count", sensitivity="global")]).plain()
     spec["keys"]["place"] = ODD_KEYS
     pq.write_table(table_of(rows), tmp_path / "rows.parquet")
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))

@@ -54,7 +54,7 @@ class Signed:
         self.signer = create_key(folder / "key")
         create_ledger(self.ledger, self.signer, NAME, (CAP,), DAY)
         self.key = self.signer.public(NAME)
-        counted = [query("count", differences="structural", by=[])]
+        counted = [query("count", sensitivity="global", by=[])]
         spec = Small(ROWS, counted).write(folder)
         for name in ("one", "two"):
             own = folder / f"{name}.yaml"
@@ -347,7 +347,7 @@ def test_all_releases_of_a_folder_are_asked_for_their_signature(
     signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert dp(capsys, "verify", signed.out)[0] == 0
-    spec = Small(ROWS, [query("count", differences="structural", by=[])]).write(tmp_path)
+    spec = Small(ROWS, [query("count", sensitivity="global", by=[])]).write(tmp_path)
     out = run_release(spec, tmp_path / "plain").public.parent.parent
     status, told = dp(capsys, "verify", out)
     assert status == 3
@@ -358,7 +358,7 @@ def test_all_releases_of_a_folder_are_asked_for_their_signature(
 def test_a_release_without_a_ledger_cannot_pass_for_a_signed_one(
     signed: Signed, tmp_path: Path
 ) -> None:
-    spec = Small(ROWS, [query("count", differences="structural", by=[])]).write(tmp_path)
+    spec = Small(ROWS, [query("count", sensitivity="global", by=[])]).write(tmp_path)
     plain = run_release(spec, tmp_path / "plain").public
     assert "nothing is signed" in " ".join(verify(plain).asserted)
     assert "nothing is signed" in refused(plain, Trust(keys=(signed.key,)))
@@ -378,7 +378,7 @@ def test_the_commands_from_key_to_withdrawal(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """What a curator and an auditor type, in order."""
-    spec = Small(ROWS, [query("count", differences="structural", by=[])]).write(tmp_path)
+    spec = Small(ROWS, [query("count", sensitivity="global", by=[])]).write(tmp_path)
     out, key = tmp_path / "out", tmp_path / "key"
     assert dp(capsys, "ledger", "key", "new", key)[0] == 0
     init: list[str | Path] = ["ledger", "init", "--out", out, "--key", key, "--origin", NAME]

@@ -38,7 +38,7 @@ def write(folder: Path, rows: list[Row], mechanism: str = "modular") -> Path:
     """Counts by place, and by place and day."""
     alike = {
         "domain": {"ordered": {"min": 0, "max": 200}},
-        "differences": "structural",
+        "sensitivity": "global",
         "mechanism": mechanism,
     }
     queries = [

@@ -23,9 +23,9 @@ from release.bundle.write import law_record
 from release.errors import VerificationError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Differences, Guarantee
+from release.exact.privacy import Definition, Guarantee, Sensitivity
 from release.noise.solve import design
-from release.pipeline import auditor_half, run_release
+from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec, read_spec
 from release.records.hashes import commit, sha256
 from release.records.models import ReleaseRecord, canonical, parse
@@ -36,7 +36,7 @@ from tests.small import UNSIGNED, Small, joint, part, query
 
 @pytest.fixture
 def release(ami_release: Path, tmp_path: Path) -> Path:
-    """A copy of the sample release, both halves; the public folder."""
+    """A copy of the sample release, both bundles; the public folder."""
     shutil.copytree(ami_release.parent.parent, tmp_path / "out")
     return tmp_path / "out" / "public" / ami_release.name
 
@@ -57,7 +57,7 @@ def edit_json(path: Path, change: Callable[[dict[str, Any]], None]) -> bytes:
 
 def edit_law(public: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Change a public law, and all sums that depend on it."""
-    data = edit_json(public / "laws" / "heavy_evenings.json", change)
+    data = edit_json(public / "mechanisms" / "heavy_evenings.json", change)
 
     def rename(release: dict[str, Any]) -> None:
         release["queries"][2]["law"]["sha256"] = sha256(data)
@@ -109,7 +109,7 @@ def refused(public: Path, auditor: Path | None = None) -> str:
 
 def test_a_release_verifies_with_and_without_the_auditors_half(release: Path) -> None:
     assert verify(release, None, UNSIGNED).unopened == ["peak_hour", "mean_hour_load"]
-    verdict = verify(release, auditor_half(release), UNSIGNED)
+    verdict = verify(release, auditor_bundle(release), UNSIGNED)
     assert verdict.complete
     assert sum("the law keeps" in line for line in verdict.proved) == 3
 
@@ -128,7 +128,7 @@ def test_what_rests_on_conditions_is_not_called_proved(condition: str, release: 
     assert "hour = 19 AND wh > 1500" in text
     path.write_text(text.replace("hour = 19 AND wh > 1500", condition), "utf-8")
     sign_anew(release)
-    verdict = verify(release, auditor_half(release), UNSIGNED)
+    verdict = verify(release, auditor_bundle(release), UNSIGNED)
     proved, asserted = ("\n".join(lines) for lines in (verdict.proved, verdict.asserted))
     assert "every table" not in proved
     assert (
@@ -139,10 +139,10 @@ def test_what_rests_on_conditions_is_not_called_proved(condition: str, release: 
 
 def test_without_conditions_nothing_is_asserted_of_them(tmp_path: Path) -> None:
     rows = [{"unit": "u1", "place": "a", "day": 1, "kind": 0, "wh": 1}]
-    plain = query("count", name="plain", differences="structural")
-    held = query("count", name="held", differences="structural", where="day = 1")
+    plain = query("count", name="plain", sensitivity="global")
+    held = query("count", name="held", sensitivity="global", where="day = 1")
     parts = [part("low", "mode", where="wh < 3"), part("high", "mode")]
-    both = joint("low", "high", name="both", differences="structural")
+    both = joint("low", "high", name="both", sensitivity="global")
     spec = Small(rows, [plain, held, *parts, both]).write(tmp_path)
     verdict = verify(run_release(spec, tmp_path / "out").public)
     told = [line for line in verdict.asserted if "no SQL is read" in line]
@@ -154,7 +154,7 @@ def test_without_conditions_nothing_is_asserted_of_them(tmp_path: Path) -> None:
 
 def test_bytes_that_were_not_compared_are_said_to_be_so(release: Path) -> None:
     """Another version of the writer writes other bytes, so only the contents are compared."""
-    half = auditor_half(release)
+    half = auditor_bundle(release)
     assert not any("were compared" in line for line in verify(release, half).asserted)
     path = release / "data" / "heavy_evenings.parquet"
     created = pq.read_metadata(path).created_by.encode()
@@ -190,13 +190,13 @@ def test_modular_noise_on_an_order_has_to_be_named(release: Path) -> None:
 def test_the_helpers_of_this_file_change_nothing_by_themselves(release: Path) -> None:
     edit_law(release, lambda law: None)
     edit_data(release, lambda table: table)
-    assert verify(release, auditor_half(release), UNSIGNED).complete
+    assert verify(release, auditor_bundle(release), UNSIGNED).complete
 
 
 def test_the_verifier_loads_no_engine_no_solver_and_no_orchestrator(release: Path) -> None:
     code = (
         "import sys, pathlib; from release.verification.verifier import verify; "
-        f"verify(pathlib.Path({str(release)!r}), pathlib.Path({str(auditor_half(release))!r})); "
+        f"verify(pathlib.Path({str(release)!r}), pathlib.Path({str(auditor_bundle(release))!r})); "
         "print([m for m in ('duckdb', 'pulp', 'highspy', 'prefect', 'matplotlib', 'jinja2') "
         "if m in sys.modules])"
     )
@@ -222,7 +222,7 @@ def test_every_byte_counts(release: Path) -> None:
 
 
 def test_a_worst_case_release_ignores_an_auditors_half(tmp_path: Path) -> None:
-    spec = Small([], [query("count", differences="structural")])
+    spec = Small([], [query("count", sensitivity="global")])
     public = run_release(spec.write(tmp_path), tmp_path).public
     assert verify(public, tmp_path / "auditor" / "small", UNSIGNED).complete
 
@@ -238,7 +238,7 @@ def test_no_folder_may_be_a_link(release: Path, tmp_path: Path) -> None:
     assert "a link" in refused(release)
 
 
-@pytest.mark.parametrize("name", ["extra.txt", "data/.hidden", "laws/peak_hour.json"])
+@pytest.mark.parametrize("name", ["extra.txt", "data/.hidden", "mechanisms/peak_hour.json"])
 def test_no_file_may_be_added(release: Path, name: str) -> None:
     (release / name).write_text("x", "utf-8")
     assert "file set" in refused(release)
@@ -246,7 +246,9 @@ def test_no_file_may_be_added(release: Path, name: str) -> None:
     assert refused(release)
 
 
-@pytest.mark.parametrize("name", ["report.html", "spec.yaml", "laws/heavy_evenings.json", SUMS])
+@pytest.mark.parametrize(
+    "name", ["report.html", "spec.yaml", "mechanisms/heavy_evenings.json", SUMS]
+)
 def test_no_file_may_be_missing(release: Path, name: str) -> None:
     (release / name).unlink()
     assert refused(release)
@@ -342,9 +344,9 @@ def move_weight(law: dict[str, Any]) -> None:
         ("weights", lambda law: law["weights"].pop()),
         ("weights", lambda law: law.update(total="3")),
         ("directed", lambda law: law.update(directed=True)),
-        ("differences", lambda law: law.update(differences=[[1]])),
-        ("differences", lambda law: law.update(differences=[])),
-        ("differences", lambda law: law.update(differences=[[0], *law["differences"]])),
+        ("sensitivity", lambda law: law.update(sensitivity=[[1]])),
+        ("sensitivity", lambda law: law.update(sensitivity=[])),
+        ("sensitivity", lambda law: law.update(sensitivity=[[0], *law["sensitivity"]])),
         ("group", lambda law: law.update(group=[7, 17])),
         ("epsilon", lambda law: law["guarantee"].update(epsilon="20")),
         ("definition", lambda law: law["guarantee"].update(definition="approximate")),
@@ -424,23 +426,23 @@ def test_a_cap_lowered_after_the_fact_is_refused(release: Path) -> None:
 
 
 def test_the_auditors_half_has_to_fit_the_commitments(release: Path) -> None:
-    auditor = auditor_half(release)
+    auditor = auditor_bundle(release)
     assert auditor is not None
-    law, openings = auditor / "laws" / "peak_hour.json", auditor / "openings.json"
+    law, openings = auditor / "mechanisms" / "peak_hour.json", auditor / "openings.json"
     good, good_openings = law.read_bytes(), openings.read_bytes()
     data = edit_json(law, lambda plain: plain["design"]["notes"].append("x"))
     assert "commitment" in refused(release, auditor)
 
     def recommit(plain: dict[str, Any]) -> None:
-        opening = plain["openings"]["laws/peak_hour.json"]
+        opening = plain["openings"]["mechanisms/peak_hour.json"]
         opening["commitment"] = commit(bytes.fromhex(opening["key"]), data)
 
     edit_json(openings, recommit)
     assert "commitment" in refused(release, auditor)
     law.write_bytes(good)
     openings.write_bytes(good_openings)
-    edit_json(auditor / "differences" / "peak_hour.json", lambda p: p["differences"].pop())
-    assert "differences" in refused(release, auditor)
+    edit_json(auditor / "sensitivity" / "peak_hour.json", lambda p: p["sensitivity"].pop())
+    assert "sensitivity" in refused(release, auditor)
 
 
 def test_commitments_are_salted(ami_release: Path, tmp_path: Path) -> None:
@@ -448,8 +450,8 @@ def test_commitments_are_salted(ami_release: Path, tmp_path: Path) -> None:
     again = run_release(PROJECT / "data" / "ami.yaml", tmp_path).public
     one, two = (json.loads((p / "release.json").read_bytes()) for p in (ami_release, again))
     assert one["queries"][0]["law"] != two["queries"][0]["law"]
-    halves = [auditor_half(p) for p in (ami_release, again)]
-    laws = [(h / "laws" / "peak_hour.json").read_bytes() for h in halves if h is not None]
+    halves = [auditor_bundle(p) for p in (ami_release, again)]
+    laws = [(h / "mechanisms" / "peak_hour.json").read_bytes() for h in halves if h is not None]
     assert laws[0] == laws[1]
 
 
@@ -463,17 +465,17 @@ def test_a_seeded_run_is_marked_and_refused(tmp_path: Path) -> None:
 
 def test_a_law_for_fewer_differences_than_the_declaration_allows_is_refused(tmp_path: Path) -> None:
     """A law that is sound for ±1 only, where a unit may have three rows."""
-    asked = query("count", differences="structural", mechanism="modular")
+    asked = query("count", sensitivity="global", mechanism="modular")
     spec = Small([], [asked], max_rows_per_unit=3)
     release = run_release(spec.write(tmp_path), tmp_path).public
     declared = read_spec(release / "spec.yaml").spec.queries[0]
     made = design(
-        Differences.of(Group((6,)), [(1,)]),
+        Sensitivity.of(Group((6,)), [(1,)]),
         Guarantee(Definition.PURE, Fraction(1), Fraction(0)),
         named_loss(LossName.ERROR_RATE, Topology.ORDERED, 6),
     )
     data = canonical(law_record(declared, made))
-    (release / "laws" / "the_count.json").write_bytes(data)
+    (release / "mechanisms" / "the_count.json").write_bytes(data)
     edit_json(
         release / "release.json", lambda r: r["queries"][0]["law"].update(sha256=sha256(data))
     )

@@ -2,7 +2,7 @@
 
 It sees released answers and, for worst-case queries, their laws; nothing else is passed in. The
 same inputs give the same bytes, pictures included. A reader's half says what was published, how
-near it is and what it means for a person; an auditor's half shows the laws and what they keep.
+near it is and what it means for a person; an auditor bundle shows the laws and what they keep.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from release.exact.channel import Channel
 from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
 from release.exact.pmf import Law
-from release.exact.privacy import Differences
+from release.exact.privacy import Sensitivity
 from release.records.models import ChannelRecord, LawRecord, QueryRecord, ReleaseRecord
-from release.spec.domains import Levels, plain_answers
+from release.spec.domains import Bins, plain_answers
 from release.spec.model import (
+    GridQuery,
     Part,
     Query,
-    RealQuery,
     SqlQuery,
     TupleQuery,
     answer_columns,
@@ -90,10 +90,10 @@ class PublicQuery:
 def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
     """The answers of a domain; levels as from the least integer to the end."""
     labels = plain_answers(query.domain).labels
-    if isinstance(query, RealQuery):
+    if isinstance(query, GridQuery):
         points = (int(label) * query.domain.grid.scale for label in labels)
         return tuple(("-" if p < 0 else "") + format_exact(abs(p)) for p in points)
-    if isinstance(query.domain, Levels):
+    if isinstance(query.domain, Bins):
         ends = [int(label) - 1 for label in labels[1:]]
         told = [f"{low} to {high}" for low, high in zip(labels, ends, strict=False)]
         return (*told, f"{labels[-1]} or more")
@@ -188,24 +188,24 @@ def _of_law(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     if public.law is None:
         return {"example": None, "law_picture": None, "delta_picture": None, "losses": None}
     law, domain = public.law, answer_domain(public.query)
-    noise, differences = noise_in(law)
+    noise, sensitivity = noise_in(law)
     name, guarantee = public.record.name, public.query.promised.to_guarantee()
     plain = len(domain.parts) == 1
     return {
         "example": _example(public, noise) if plain else None,
-        "law_picture": law_svg(name, noise, differences, guarantee) if plain and pictured else None,
-        "delta_picture": delta_svg(name, noise, differences, guarantee) if pictured else None,
+        "law_picture": law_svg(name, noise, sensitivity, guarantee) if plain and pictured else None,
+        "delta_picture": delta_svg(name, noise, sensitivity, guarantee) if pictured else None,
         "losses": _losses(public) if pictured else None,
         "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in public.compared),
     }
 
 
-def noise_in(law: LawRecord | ChannelRecord) -> tuple[Law | Channel, Differences]:
+def noise_in(law: LawRecord | ChannelRecord) -> tuple[Law | Channel, Sensitivity]:
     """The exact law or channel of a file, with the differences that it is proved for."""
     if isinstance(law, ChannelRecord):
         steps = (a - b for a, b in law.pairs)
-        return law.to_channel(), Differences.on_line(law.group[0], steps)
-    return law.to_law(), law.to_differences()
+        return law.to_channel(), Sensitivity.on_line(law.group[0], steps)
+    return law.to_law(), law.to_sensitivity()
 
 
 def _losses(public: PublicQuery) -> str | None:
@@ -225,7 +225,7 @@ def _example(public: PublicQuery, noise: Law | Channel) -> str | None:
     about = f" for {', '.join(key)}" if key else ""
     labels = _labels(one)
     first, last = labels[found[0]], labels[found[1]]
-    if isinstance(one.domain, Levels):
+    if isinstance(one.domain, Bins):
         # From where the first level begins to where the last one ends.
         first, last = str(domain.labels[found[0]]), last.split(" to ")[-1]
     where = f"is {first}" if found[0] == found[1] else f"lies from {first} to {last}"

@@ -22,7 +22,7 @@ from release.budget.ledger import Spending
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.pmf import Law
-from release.exact.privacy import Differences, Guarantee
+from release.exact.privacy import Guarantee, Sensitivity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,9 +122,9 @@ def heat_map_svg(
     return _inside_html(sink, f"answers-{name}")
 
 
-def law_svg(name: str, noise: Law | Channel, differences: Differences, guarantee: Guarantee) -> str:
-    """What is published for one true answer, for its neighbour, and how far apart they may be."""
-    here, there, offset, step = _neighbours(noise, differences)
+def law_svg(name: str, noise: Law | Channel, sensitivity: Sensitivity, guarantee: Guarantee) -> str:
+    """What is published for one true answer, for its neighbor, and how far apart they may be."""
+    here, there, offset, step = _neighbors(noise, sensitivity)
     first, last = max(0, offset - _SHOWN), min(here.size, offset + _SHOWN + 1)
     x = np.arange(first, last) - offset
     with _figure(2.8) as (figure, axes, sink):
@@ -134,10 +134,10 @@ def law_svg(name: str, noise: Law | Channel, differences: Differences, guarantee
             there[first:last],
             width=0.4,
             color="#9dbad5",
-            label=f"its neighbour, {step} away",
+            label=f"its neighbor, {step} away",
         )
         ceiling = math.exp(guarantee.epsilon) * there[first:last]
-        axes.step(x, ceiling, where="mid", color=RED, linestyle="--", label="e^ε × the neighbour")
+        axes.step(x, ceiling, where="mid", color=RED, linestyle="--", label="e^ε × the neighbor")
         axes.set_ylim(0, 1.25 * max(float(here.max()), float(there.max())))
         axes.set_xlabel("published minus true answer, in codes")
         axes.set_ylabel("chance")
@@ -146,28 +146,28 @@ def law_svg(name: str, noise: Law | Channel, differences: Differences, guarantee
     return _inside_html(sink, f"law-{name}")
 
 
-def _neighbours(
-    noise: Law | Channel, differences: Differences
+def _neighbors(
+    noise: Law | Channel, sensitivity: Sensitivity
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]:
-    """Two neighbouring rows, where the true answer is in the first, and how far they are apart."""
+    """Two neighboring rows, where the true answer is in the first, and how far they are apart."""
     if isinstance(noise, Channel):
-        step = min(differences.apart or (1,))
+        step = min(sensitivity.apart or (1,))
         rows, middle = noise.to_floats(), (noise.answers - step) // 2
         return rows[middle], rows[middle + step], middle, step
     masses, size = noise.to_floats(), noise.group.size
-    step = min((noise.group.element(shift) for shift in differences.shifts), default=1)
+    step = min((noise.group.element(shift) for shift in sensitivity.shifts), default=1)
     middle = size // 2
     return np.roll(masses, middle), np.roll(masses, middle + step), middle, step
 
 
 def delta_svg(
-    name: str, noise: Law | Channel, differences: Differences, guarantee: Guarantee
+    name: str, noise: Law | Channel, sensitivity: Sensitivity, guarantee: Guarantee
 ) -> str | None:
     """δ at every ε, both definitions; None where there are too many masses to look at."""
     promised = float(guarantee.epsilon)
     top = max(1.5 * promised, 0.1)
     grid = np.unique(np.append(np.linspace(0, top, 61), promised))
-    pairs = _pairs(noise, differences)
+    pairs = _pairs(noise, sensitivity)
     if pairs is None or pairs[0].size * grid.size > _MOST_CURVE:
         return None
     approximate, probabilistic = _curves(*pairs, grid)
@@ -194,21 +194,21 @@ def delta_svg(
 
 
 def _pairs(
-    noise: Law | Channel, differences: Differences
+    noise: Law | Channel, sensitivity: Sensitivity
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Rows of neighbouring answers, side by side; None for too many."""
+    """Rows of neighboring answers, side by side; None for too many."""
     if isinstance(noise, Channel):
-        steps, size = differences.apart or (), noise.answers
+        steps, size = sensitivity.apart or (), noise.answers
         if len(steps) * size**2 * 60 > _MOST_CURVE:
             return None
         rows = noise.to_floats()
         apart = [(a, a + s) for s in steps for a in range(size - s)]
         both = [*apart, *((b, a) for a, b in apart)]
         return np.stack([rows[a] for a, _ in both]), np.stack([rows[b] for _, b in both])
-    if noise.group.size * len(differences.shifts) * 60 > _MOST_CURVE or not differences.shifts:
+    if noise.group.size * len(sensitivity.shifts) * 60 > _MOST_CURVE or not sensitivity.shifts:
         return None
     masses = noise.to_floats()
-    moved = np.stack([masses[noise.group.moved(shift)] for shift in differences.shifts])
+    moved = np.stack([masses[noise.group.moved(shift)] for shift in sensitivity.shifts])
     return np.broadcast_to(masses, moved.shape), moved
 
 

@@ -33,7 +33,7 @@ _PLACES = 256
 
 
 def geometric(epsilon: Fraction) -> LineLaw:
-    """p(k) ∝ e^{-ε|k|}, two-sided; exactly ε-differentially private for neighbours 1 apart.
+    """p(k) ∝ e^{-ε|k|}, two-sided; exactly ε-differentially private for neighbors 1 apart.
 
     Source: Ghosh, Roughgarden and Sundararajan 2009.
 
@@ -247,7 +247,7 @@ def data_independent(answers: int, error_rate: Fraction) -> Law:
 def exponential(answers: int, epsilon: Fraction) -> Channel:
     """P(o|q) ∝ e^{-ε|o - q|/2}: the exponential mechanism of McSherry and Talwar 2007.
 
-    Score -|o - q|, which neighbours 1 apart change by 1. It is the truncated geometric at ε/2,
+    Score -|o - q|, which neighbors 1 apart change by 1. It is the truncated geometric at ε/2,
     which has to be at least 10⁻⁹.
     """
     return truncated(geometric(epsilon / 2), answers, exp_below_any_verifier(epsilon))
@@ -255,12 +255,12 @@ def exponential(answers: int, epsilon: Fraction) -> Channel:
 
 @lru_cache(maxsize=8)
 def geometric_clamped(answers: int, epsilon: Fraction) -> Channel:
-    """Clamped geometric noise: ε-differentially private for neighbours 1 apart, as clamping is."""
+    """Clamped geometric noise: ε-differentially private for neighbors 1 apart, as clamping is."""
     return clamped(geometric(epsilon), answers, exp_below_any_verifier(epsilon))
 
 
 def geometric_modular(answers: int, epsilon: Fraction) -> Law:
-    """Wrapped geometric noise: ε-differentially private for neighbours 1 apart."""
+    """Wrapped geometric noise: ε-differentially private for neighbors 1 apart."""
     return modular(geometric(epsilon), answers, exp_below_any_verifier(epsilon))
 
 

@@ -16,7 +16,7 @@ from release.errors import DesignError
 from release.exact.channel import Channel, channel_deltas, line_pairs
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Differences, Guarantee, keeps
+from release.exact.privacy import Definition, Guarantee, Sensitivity, keeps
 from release.noise.published.baselines import (
     clamped,
     data_independent,
@@ -42,7 +42,7 @@ class Promise:
     """What a baseline has to keep, for ``answers`` answers."""
 
     answers: int
-    differences: Differences
+    sensitivity: Sensitivity
     guarantee: Guarantee
 
     @property
@@ -52,20 +52,20 @@ class Promise:
 
     @property
     def farthest(self) -> int:
-        """How far neighbouring answers can be apart, at most; the shorter way round."""
+        """How far neighboring answers can be apart, at most; the shorter way round."""
         size = self.answers
-        return max((min(s, size - s) for (s,) in self.differences.shifts), default=1)
+        return max((min(s, size - s) for (s,) in self.sensitivity.shifts), default=1)
 
     @property
     def farthest_on_line(self) -> int:
-        """How far neighbouring answers can be apart on the line, at most."""
-        return max(self.differences.apart or (), default=1)
+        """How far neighboring answers can be apart on the line, at most."""
+        return max(self.sensitivity.apart or (), default=1)
 
     def kept_by(self, made: Law | Channel) -> bool:
         """Whether ``made`` keeps the promise, exactly."""
         if isinstance(made, Law):
-            return keeps(made, self.differences, self.guarantee, self.ratio)
-        pairs = line_pairs(self.answers, self.differences.apart or ())
+            return keeps(made, self.sensitivity, self.guarantee, self.ratio)
+        pairs = line_pairs(self.answers, self.sensitivity.apart or ())
         found = channel_deltas(made, pairs, self.ratio).under(self.guarantee.definition)
         return found <= self.guarantee.delta
 

@@ -49,7 +49,7 @@ def optimal_atom(delta: Fraction, power: Fraction) -> Fraction:
 
 
 def density(delta: Fraction, sensitivity: Fraction, power: Fraction) -> ZeroDeltaDensity:
-    """The optimal P_α* for queries that neighbours move by up to ``sensitivity`` (Δ > 0)."""
+    """The optimal P_α* for queries that neighbors move by up to ``sensitivity`` (Δ > 0)."""
     atom = optimal_atom(delta, power)
     half_width = (1 - atom) / (delta - atom) * sensitivity / 2
     return ZeroDeltaDensity(float(atom), float(half_width), float((delta - atom) / sensitivity))

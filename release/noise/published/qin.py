@@ -224,7 +224,7 @@ def _solve(
 def _exact(values: Floats, low: int, most: int, ratio: Fraction) -> LineLaw:
     """The exact law near ``values``, raised where a ratio was missed by the solver's tolerance."""
     size = values.size
-    # Outside of the window there is nothing to raise: such a neighbour is the element itself.
+    # Outside of the window there is nothing to raise: such a neighbor is the element itself.
     shifts = [s for s in range(-most, most + 1) if s]
     moved = [[i + s if 0 <= i + s < size else i for i in range(size)] for s in shifts]
     raised = close([max(1, int(Fraction(value) * _ONE)) for value in values.tolist()], moved, ratio)

@@ -50,7 +50,7 @@ class CountLaw:
 
     @property
     def outcome_delta(self) -> Fraction:
-        """The δ of single outcomes, over both neighbours; δ̃ unless η is small."""
+        """The δ of single outcomes, over both neighbors; δ̃ unless η is small."""
         ratio, end = exp_bounds(self.epsilon)[0], len(self.alphas) + 1
         masses = [self.noise.mass(k) for k in range(-end, end + 1)]
         return max(max(a - ratio * b, b - ratio * a) for a, b in pairwise(masses))

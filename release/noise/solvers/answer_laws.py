@@ -2,13 +2,13 @@
 
 Modular noise has one law for all answers, so on ordered answers it pays for wrapping round. A
 channel chooses P(o|q) for every true answer q: minimise Σ_q π(q)·Σ_o ℓ(q, o)·P(o|q), or the largest
-loss over q, with P(o|a) ≤ E·P(o|b) for every pair of neighbouring answers, or the (ε, δ) form of it
+loss over q, with P(o|a) ≤ E·P(o|b) for every pair of neighboring answers, or the (ε, δ) form of it
 (docs/design/mathematics.md). It contains every other mechanism, so none is better.
 
-- For pure guarantees and neighbours 1 apart the clamped geometric channel, remapped, is optimal by
+- For pure guarantees and neighbors 1 apart the clamped geometric channel, remapped, is optimal by
   theorem, whatever the size (:mod:`release.noise.solvers.remapped`).
 - Else a linear program, solved to hundreds of bits, made integers by a touch of the uniform law,
-  proved on them, and bounded from below by exact weak duality. Its size is answers² · neighbours;
+  proved on them, and bounded from below by exact weak duality. Its size is answers² · neighbors;
   where any answer can turn into any other, and the guarantee is pure, only answers².
 - Beyond ``MOST_ENTRIES`` the remapped geometric at ε over the farthest step, which keeps the
   promise but need not be optimal; blocks of answers give a bound that is proved.
@@ -95,7 +95,7 @@ def _block_bound(problem: ChannelProblem) -> Fraction:
     """A bound from blocks of answers: no channel does better on one than one made for it alone.
 
     Costs grow with the error, so nothing is lost by moving what is published into the block; and a
-    channel for all answers is one for each block, for neighbours are neighbours there. Of uniform
+    channel for all answers is one for each block, for neighbors are neighbors there. Of uniform
     priors and costs that depend on the distance only; 0 for others.
     """
     costs, size = problem.costs, problem.answers
@@ -216,7 +216,7 @@ class _Program:
 
 
 class _Pairs:
-    """A row for each pair of neighbouring answers and each outcome."""
+    """A row for each pair of neighboring answers and each outcome."""
 
     def __init__(
         self, problem: ChannelProblem, builder: Builder, masses: Numbers, exponents: Floats

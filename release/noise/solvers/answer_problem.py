@@ -24,7 +24,7 @@ class ChannelProblem:
     """What is asked of a channel.
 
     Attributes:
-        steps: how far apart neighbouring answers can be, each at least 1.
+        steps: how far apart neighboring answers can be, each at least 1.
         guarantee: pure or approximate.
         costs: ℓ(q, o) as integers of at least 0, shape (true answers, published answers).
         prior: π, one probability for each true answer, adding up to 1; None for the largest loss.
@@ -44,7 +44,7 @@ class ChannelProblem:
         if self.costs.ndim != 2 or not (self.costs >= 0).all():
             raise ValueError("costs need a row of numbers of at least 0 for each true answer")
         if not self.steps or min(self.steps) < 1:
-            raise ValueError("neighbouring answers are 1 or more apart")
+            raise ValueError("neighboring answers are 1 or more apart")
         if self.prior is not None:
             if len(self.prior) != len(self.costs):
                 raise ValueError("a prior needs one probability for each true answer")
@@ -57,7 +57,7 @@ class ChannelProblem:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The pairs of neighbouring answers, both orders."""
+        """The pairs of neighboring answers, both orders."""
         return line_pairs(self.answers, self.steps)
 
     @property

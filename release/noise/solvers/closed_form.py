@@ -29,7 +29,7 @@ from release.exact.domain import Codes, Group
 from release.exact.losses import Loss
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS, Law
-from release.exact.privacy import Differences
+from release.exact.privacy import Sensitivity
 
 _PRECISION = 60
 
@@ -138,17 +138,17 @@ def delta_buys_nothing(steps: Codes, epsilon: Fraction, delta: Fraction) -> bool
     return Fraction(context.next_minus(decay)) / high_sum > delta
 
 
-def staircase(differences: Differences, loss: Loss, epsilon: Fraction) -> Staircase | None:
+def staircase(sensitivity: Sensitivity, loss: Loss, epsilon: Fraction) -> Staircase | None:
     """The optimal levels for pure guarantees, all differences up to m, and a growing loss.
 
     Symmetric differences ±{1..m} with a loss that is even and grows with the circular distance, or
     directed ones {1..m} with a loss that grows on 0..n. None for any other problem. O(size).
     """
-    group = differences.group
-    width, signed = group.interval(differences.shifts)
+    group = sensitivity.group
+    width, signed = group.interval(sensitivity.shifts)
     if not width:
         return None
-    if len(differences.shifts) == group.size - 1 and loss.numerators[1] != loss.numerators[-1]:
+    if len(sensitivity.shifts) == group.size - 1 and loss.numerators[1] != loss.numerators[-1]:
         # All differences are an interval both ways; the loss says which.
         width, signed = group.size - 1, False
     noise = np.arange(group.size, dtype=np.int64)

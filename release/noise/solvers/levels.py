@@ -137,8 +137,8 @@ def _solve_at_depth(
     budget = [int(_SCALE * m / problem.guarantee.delta) for m in masses[:depth]] + [0]
     total = window.model.new_int_var(_SCALE // 2, int(_SCALE * longest) + near.size + 1, "t")
     window.model.add(window.total_mass(mass) <= total)
-    for shift in problem.differences.shifts:
-        heads = numbers[problem.differences.group.moved(shift)[near]].tolist()
+    for shift in problem.sensitivity.shifts:
+        heads = numbers[problem.sensitivity.group.moved(shift)[near]].tolist()
         given_up = window.given_up(heads, budget)
         if given_up:
             window.model.add(sum(given_up) <= total)
@@ -238,7 +238,7 @@ def law_of_levels(problem: Problem, levels: Codes, bits: int = DEFAULT_BITS) -> 
         low, high = (middle, high) if fits(middle) else (low, middle)
     rungs = falling(low, depth, ratio)
     weights = np.array([*rungs, 0], dtype=object)[levels]
-    return Law.of(problem.differences.group, _raise_floor(weights, total))
+    return Law.of(problem.sensitivity.group, _raise_floor(weights, total))
 
 
 def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[list[int]]:
@@ -246,8 +246,8 @@ def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[list[in
     far = np.iinfo(np.int64).max
     height = np.where(levels < 0, far, levels)
     rows = []
-    for shift in problem.differences.shifts:
-        heads = height[problem.differences.group.moved(shift)]
+    for shift in problem.sensitivity.shifts:
+        heads = height[problem.sensitivity.group.moved(shift)]
         broken = (levels >= 0) & (heads > height + (levels >= 0))
         rows.append(np.bincount(levels[broken], minlength=depth + 1).tolist())
     return rows

@@ -126,7 +126,7 @@ class _Assembly:
 
     def _multipliers(self, duals: Precise, up: float) -> Precise:
         """The duals of the privacy rows in units of loss, for every difference and element."""
-        shifts, group = self.problem.differences.shifts, self.problem.group
+        shifts, group = self.problem.sensitivity.shifts, self.problem.group
         found = np.zeros((len(shifts), self.problem.size), dtype=object)
         negatives = group.negatives()
         for index, (numbers, tails, divisor) in zip(self.kept, self.rows, strict=True):
@@ -145,7 +145,7 @@ class _Assembly:
 def _fold(window: Window) -> tuple[Numbers, list[int]]:
     """For each element of the window the number of its variable, and the differences to write."""
     problem = window.problem
-    shifts, group = problem.differences.shifts, problem.group
+    shifts, group = problem.sensitivity.shifts, problem.group
     if not problem.is_even:
         return np.arange(window.near.size), list(range(len(shifts)))
     negatives = group.negatives()
@@ -187,7 +187,7 @@ def proved_bound(problem: Problem, law: LinearLaw) -> Fraction:
     """
     _, high = exp_bounds(problem.guarantee.epsilon)
     ratio = -(-high.numerator * ONE // high.denominator)
-    group, shifts = problem.group, problem.differences.shifts
+    group, shifts = problem.group, problem.sensitivity.shifts
     multipliers = np.maximum(law.multipliers, 0)
     reduced, weight = _costs(problem.loss, law.answers)
     largest = 0

@@ -11,7 +11,7 @@ from release.exact.constraints import Constraint
 from release.exact.domain import Codes, Group
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.privacy import Differences, Guarantee
+from release.exact.privacy import Guarantee, Sensitivity
 from release.noise.solvers.program import Floats
 
 _LEAST_SCALE = 2.0**-33
@@ -22,7 +22,7 @@ _LEAST_SCALE = 2.0**-33
 class Problem:
     """What is asked: a law for these differences, this guarantee, this loss, these constraints."""
 
-    differences: Differences
+    sensitivity: Sensitivity
     guarantee: Guarantee
     loss: Loss | WorstCaseLoss
     steps: Codes
@@ -38,24 +38,24 @@ class Problem:
     @classmethod
     def of(
         cls,
-        differences: Differences,
+        sensitivity: Sensitivity,
         guarantee: Guarantee,
         loss: Loss | WorstCaseLoss,
         constraints: tuple[Constraint, ...] = (),
     ) -> Problem:
         """The problem with its distances."""
-        group = differences.group
-        steps = group.steps_from_zero(differences.shifts)
+        group = sensitivity.group
+        steps = group.steps_from_zero(sensitivity.shifts)
         if not loss.is_error_rate:
             decay = np.where(steps < 0, 0.0, np.exp(-float(guarantee.epsilon) * steps))
             centre = best_translate(group, decay, loss.typical())
             steps = steps[group.moved(group.negative(group.shift(centre)))]
-        return cls(differences, guarantee, loss, steps, constraints)
+        return cls(sensitivity, guarantee, loss, steps, constraints)
 
     @property
     def group(self) -> Group:
         """The group of the answers."""
-        return self.differences.group
+        return self.sensitivity.group
 
     @property
     def size(self) -> int:
@@ -99,7 +99,7 @@ class Problem:
     @property
     def is_even(self) -> bool:
         """Whether η and -η are alike in differences, costs and distances."""
-        group, shifts = self.group, self.differences.shifts
+        group, shifts = self.group, self.sensitivity.shifts
         negatives = group.negatives()
         return (
             isinstance(self.loss, Loss)

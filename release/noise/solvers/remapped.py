@@ -1,13 +1,13 @@
 """The clamped geometric channel followed by the best answer to each of its outcomes.
 
-For pure guarantees and neighbours 1 apart no channel is better, whatever the number of answers:
+For pure guarantees and neighbors 1 apart no channel is better, whatever the number of answers:
 
 - under any prior and any loss that grows with the error, each outcome has one best answer (Ghosh,
   Roughgarden and Sundararajan 2009, Theorem 3.2);
 - for the largest loss over the true answers, each outcome has a law of answers (Gupte and
   Sundararajan 2010, Theorem 3), which a linear program finds that knows nothing of privacy.
 
-For neighbours up to m apart the channel is made for ε/m, which keeps ε by group privacy and, being
+For neighbors up to m apart the channel is made for ε/m, which keeps ε by group privacy and, being
 pure, every (ε, δ); then it need not be optimal.
 """
 

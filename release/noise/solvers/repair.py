@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.pmf import Law
-from release.exact.privacy import Differences
+from release.exact.privacy import Sensitivity
 from release.noise.solvers.refine import PLACES, Precise
 
 Pattern: TypeAlias = NDArray[np.bool_]
@@ -26,7 +26,7 @@ _ROUNDS = 6
 
 
 def raise_to_feasible(
-    masses: Precise, differences: Differences, ratio: Fraction, bits: int, pattern: Pattern | None
+    masses: Precise, sensitivity: Sensitivity, ratio: Fraction, bits: int, pattern: Pattern | None
 ) -> Law:
     """Integers near ``masses`` with w(η) ≤ ratio·w(η+μ) for every constraint not given up.
 
@@ -42,11 +42,11 @@ def raise_to_feasible(
     whole = sum(shares.values())
     if not whole:
         raise ValueError("there is no mass")
-    moved = [differences.group.moved(shift).tolist() for shift in differences.shifts]
+    moved = [sensitivity.group.moved(shift).tolist() for shift in sensitivity.shifts]
     given_up = None if pattern is None else pattern.tolist()
     weights: list[int] = []
     for _ in range(_ROUNDS):
-        start = [0] * differences.group.size
+        start = [0] * sensitivity.group.size
         for element, share in shares.items():
             start[element] = share * scale.numerator // (whole * scale.denominator)
         weights = close(start, moved, ratio, given_up)
@@ -59,7 +59,7 @@ def raise_to_feasible(
     if not 0 <= surplus < weights[heaviest]:
         raise ValueError("the masses cannot be made a law")
     weights[heaviest] -= surplus
-    return Law.of(differences.group, weights)
+    return Law.of(sensitivity.group, weights)
 
 
 def close(
@@ -92,7 +92,7 @@ def close(
     return weights
 
 
-def round_down(masses: Precise, differences: Differences, bits: int) -> Law:
+def round_down(masses: Precise, sensitivity: Sensitivity, bits: int) -> Law:
     """Integers just below ``masses``; what is missing to the total goes to the heaviest.
 
     Raises:
@@ -100,7 +100,7 @@ def round_down(masses: Precise, differences: Differences, bits: int) -> Law:
     """
     weights = [(int(mass) << bits) >> PLACES for mass in masses.tolist()]
     weights[int(np.argmax(masses))] += 2**bits - sum(weights)
-    return Law.of(differences.group, weights)
+    return Law.of(sensitivity.group, weights)
 
 
 def mix(law: Law, safe: Law, share: Fraction) -> Law:

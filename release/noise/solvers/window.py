@@ -50,7 +50,7 @@ class Window:
     def heads(self) -> list[Numbers]:
         """For each difference, the number of η+μ in the window for each η in it; -1 outside."""
         group = self.problem.group
-        return [self.numbers[group.moved(s)[self.near]] for s in self.problem.differences.shifts]
+        return [self.numbers[group.moved(s)[self.near]] for s in self.problem.sensitivity.shifts]
 
     @property
     def whole(self) -> bool:

@@ -29,7 +29,7 @@ class Loaded(Protocol):
         ...
 
     def rerun(self, query: SqlQuery) -> Rerun:
-        """The answers of a statement on the table and on every neighbour of it."""
+        """The answers of a statement on the table and on every neighbor of it."""
         ...
 
     def check_unchanged(self) -> None:

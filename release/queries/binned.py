@@ -1,4 +1,4 @@
-"""level: a measure of a clamped integer column, quantised.
+"""sum, mean, min, max, median in bins: a statistic of a clamped integer column, quantised.
 
 The code of x is clamp(floor((x - low)·L/(high - low)), 0, L-1), so code ≥ k exactly when x ≥
 low + k·(high - low)/L: all that matters is how many of these thresholds x reaches.
@@ -9,7 +9,7 @@ rational, so the threshold k is compared as sum·L ≥ rows·(low·L + k·(high 
 and its number of rows. At least one row at or above k: max. All: min. Enough that the middle row
 (the lower of two) is at or above: median. An empty cell has code 0.
 
-Structural differences. sum: a unit's sum lies between r·lo or 0 and r·hi or 0, for r rows at most.
+Global sensitivity. sum: a unit's sum lies between r·lo or 0 and r·hi or 0, for r rows at most.
 Coming in it moves the sum that far, replaced it moves it from one end to the other; a change of D
 moves at most ⌈D·L/(high - low)⌉ thresholds. The others: everything, because a cell may hold this
 one unit only.
@@ -34,21 +34,21 @@ from release.queries.base import (
     steps_between,
 )
 from release.spec.expressions import identifier
-from release.spec.model import LevelQuery, Measure, Relation
+from release.spec.model import BinnedQuery, Relation, Statistic
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:
     return np.asarray(values, dtype=np.int64)
 
 
-_BY_ROWS = (Measure.MIN, Measure.MAX, Measure.MEDIAN)
+_BY_ROWS = (Statistic.MIN, Statistic.MAX, Statistic.MEDIAN)
 
 
 @dataclass(frozen=True)
-class Level:
+class Binned:
     """The quantised measure of one query."""
 
-    query: LevelQuery
+    query: BinnedQuery
 
     @property
     def eligible_sql(self) -> str:
@@ -58,9 +58,9 @@ class Level:
     @property
     def item_sql(self) -> str:
         """The level of the row where rows are counted by level, else the one sum."""
-        if self.query.measure not in _BY_ROWS:
+        if self.query.statistic not in _BY_ROWS:
             return "0"
-        r = self.query.levels
+        r = self.query.bins
         # Clamped before dividing, so that truncation is floor.
         inside = f"greatest(least({self.value_sql}, {r.high}), {r.low}) - ({r.low})"
         return f"least(CAST({inside} AS HUGEINT) * {r.count} // {r.high - r.low}, {r.count - 1})"
@@ -79,43 +79,45 @@ class Level:
     @property
     def items(self) -> int:
         """One for each level where rows are counted by level."""
-        return self.query.levels.count if self.query.measure in _BY_ROWS else 1
+        return self.query.bins.count if self.query.statistic in _BY_ROWS else 1
 
     @property
     def width(self) -> int:
         """One sum; a sum and a number of rows; or rows at or above each level (0: all rows)."""
-        return {Measure.SUM: 1, Measure.MEAN: 2}.get(self.query.measure, self.query.levels.count)
+        return {Statistic.SUM: 1, Statistic.MEAN: 2}.get(
+            self.query.statistic, self.query.bins.count
+        )
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """A profile as the module's docstring says, by measure."""
-        if self.query.measure in _BY_ROWS:
+        if self.query.statistic in _BY_ROWS:
             profiles[unit, item] = rows
             np.cumsum(profiles[:, ::-1], axis=1, out=profiles[:, ::-1])
             return
         profiles[unit, 0] = total
-        if self.query.measure is Measure.MEAN:
+        if self.query.statistic is Statistic.MEAN:
             profiles[unit, 1] = rows
 
     def decide(self, sums: Profiles) -> Codes:
         """The level of each row of sums."""
-        measure = self.query.measure
-        if measure is Measure.SUM:
+        measure = self.query.statistic
+        if measure is Statistic.SUM:
             return _as_codes(np.searchsorted(self._edges, sums[:, 0], side="right"))
-        if measure is Measure.MEAN:
+        if measure is Statistic.MEAN:
             return self._mean_codes(sums)
         rows = sums[:, 0]
         enough = {
-            Measure.MAX: np.ones_like(rows),
-            Measure.MIN: np.maximum(rows, 1),
+            Statistic.MAX: np.ones_like(rows),
+            Statistic.MIN: np.maximum(rows, 1),
             # The lower median is the row at place (rows-1)//2 from below: so many are not above it.
-            Measure.MEDIAN: np.maximum(rows - (rows - 1) // 2, 1),
+            Statistic.MEDIAN: np.maximum(rows - (rows - 1) // 2, 1),
         }[measure]
         return _as_codes((sums[:, 1:] >= enough[:, None]).sum(axis=1))
 
     @cached_property
     def _edges(self) -> Codes:
         """The least integer of each level but the first."""
-        r = self.query.levels
+        r = self.query.bins
         edges = [level_edge(r.low, r.high, r.count, code) for code in range(1, r.count)]
         return np.array(edges, dtype=np.int64)
 
@@ -130,9 +132,9 @@ class Level:
 
     def prepared(self, entering: Profiles) -> Prepared:
         """The sums, ascending; for a mean by number of rows; else the profiles."""
-        if self.query.measure is Measure.SUM:
+        if self.query.statistic is Statistic.SUM:
             return np.unique(entering[:, 0])
-        if self.query.measure is not Measure.MEAN:
+        if self.query.statistic is not Statistic.MEAN:
             return entering
         rows = np.unique(entering[:, 1]).tolist()
         return [(n, np.unique(entering[entering[:, 1] == n, 0])) for n in rows]
@@ -143,9 +145,9 @@ class Level:
         The cost of a mean is that of a sum for each pair of row numbers: what is compared is the
         sum, with the edges of the new number of rows.
         """
-        if self.query.measure is Measure.SUM:
+        if self.query.statistic is Statistic.SUM:
             return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering)
-        if self.query.measure is not Measure.MEAN:
+        if self.query.statistic is not Statistic.MEAN:
             return reached_by_pairs(self, sums, leaving, entering)
         found: set[int] = set()
         total, rows = sums.tolist()
@@ -161,7 +163,7 @@ class Level:
 
     def _mean_edges(self, rows: int) -> Codes:
         """For each level but the first the least sum of ``rows`` rows whose mean reaches it."""
-        r = self.query.levels
+        r = self.query.bins
         # sum ≥ rows·(low + k·(high-low)/L), as the least integer sum; Python integers, exact.
         edges = [
             -(-rows * (r.low * r.count + code * (r.high - r.low)) // r.count)
@@ -176,7 +178,7 @@ class Level:
         less, or what no row at all reaches; only the sums of lowest rows above 0, or highest below,
         have to be looked at by the number of rows. Cost: |leaving|·(intervals of sums).
         """
-        size = self.query.levels.count
+        size = self.query.bins.count
         rest = np.unique(sums - leaving, axis=0)
         ends = [
             between(self.decide(rest + low), self.decide(rest + high), size)
@@ -187,12 +189,12 @@ class Level:
     def _incoming(self, rows: int) -> list[tuple[Codes, Codes]]:
         """The lowest and highest profiles that can come in, for each interval of them."""
         low, high = self.query.row_bounds
-        if self.query.measure is Measure.SUM:
+        if self.query.statistic is Statistic.SUM:
             return [(np.array([a]), np.array([b])) for a, b in _spans(low, high, rows)]
-        if self.query.measure is Measure.MEAN:
+        if self.query.statistic is Statistic.MEAN:
             many = (np.array([rows * low, rows]), np.array([rows * high, rows]))
         else:
-            levels = np.arange(self.query.levels.count)
+            levels = np.arange(self.query.bins.count)
             many = (
                 rows * (levels <= self._row_code(low)),
                 rows * (levels <= self._row_code(high)),
@@ -201,13 +203,13 @@ class Level:
         return [(nothing, nothing), many]
 
     def _row_code(self, value: int) -> int:
-        r = self.query.levels
+        r = self.query.bins
         return min(max((value - r.low) * r.count // (r.high - r.low), 0), r.count - 1)
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """For a sum the levels that a unit's range can span; everything for the others."""
-        r = self.query.levels
-        if self.query.measure is not Measure.SUM:
+        r = self.query.bins
+        if self.query.statistic is not Statistic.SUM:
             return np.arange(r.count, dtype=np.int64)
         low, high = self.query.row_bounds
         least, most = rows * min(low, 0), rows * max(high, 0)
