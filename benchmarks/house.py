@@ -1,0 +1,128 @@
+"""What the house looks like, in numbers: ``python benchmarks/house.py``; status 1 beyond a target.
+
+Measured on ``release`` and ``flows``: lines, comments, comprehensions, names that are bare
+participles or pronouns, the fullest folder, the longest function, and the maintainability index of
+the median module where radon is installed. Imports upwards and cycles are held by
+``tests/test_rooms.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import statistics
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).parent.parent
+PRODUCT = ("release", "flows")
+BARE = frozenset(
+    "found made one told given wanted asked kept seen done shown known left taken written other "
+    "others some all these those it them".split()
+)
+"""Names that say nothing of what they hold."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number, and the bound that it has to keep."""
+
+    name: str
+    value: float
+    bound: float
+    is_most: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound is kept."""
+        return self.value <= self.bound if self.is_most else self.value >= self.bound
+
+    def __str__(self) -> str:
+        sign = "at most" if self.is_most else "at least"
+        mark = "" if self.holds else "   <- beyond"
+        return f"{self.name:48} {self.value:9.2f}   {sign} {self.bound:g}{mark}"
+
+
+def modules() -> list[Path]:
+    """The modules of the product."""
+    return [path for package in PRODUCT for path in sorted((PROJECT / package).rglob("*.py"))]
+
+
+def bound_names(tree: ast.Module) -> Iterator[str]:
+    """Every name that a module binds: variables, arguments, functions, classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def comment_lines(text: str) -> int:
+    """How many lines hold a comment that is no directive for a tool."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = (token.string for token in tokens if token.type == tokenize.COMMENT)
+    return sum(not text.startswith(("# noqa", "# type:")) for text in comments)
+
+
+def longest_function(tree: ast.Module) -> int:
+    """The lines of the longest function body."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    lengths = ((node.end_lineno or 0) - node.body[0].lineno + 1 for node in functions)
+    return max(lengths, default=0)
+
+
+def measures() -> list[Measure]:
+    """All of them."""
+    texts = {path: path.read_text("utf-8") for path in modules()}
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    lines = sum(text.count("\n") for text in texts.values())
+    names = Counter(name for tree in trees.values() for name in bound_names(tree))
+    bare = sum(count for name, count in names.items() if name in BARE)
+    kinds = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    comprehensions = sum(
+        isinstance(node, kinds) for tree in trees.values() for node in ast.walk(tree)
+    )
+    fullness = Counter(path.parent for path in texts if path.name != "__init__.py")
+    comments = sum(map(comment_lines, texts.values()))
+    found = [
+        Measure("lines of the product", lines, 24_000, is_most=True),
+        Measure("modules in the fullest folder", max(fullness.values()), 16, is_most=True),
+        Measure("comments, % of lines", 100 * comments / lines, 3, is_most=False),
+        Measure("comprehensions per 1,000 lines", 1000 * comprehensions / lines, 15, is_most=True),
+        Measure("bare names, % of bound names", 100 * bare / names.total(), 0.5, is_most=True),
+        Measure("longest function, lines", max(map(longest_function, trees.values())), 60, True),
+    ]
+    index = maintainability()
+    if index is not None:
+        indices = [index(text) for text in texts.values()]
+        found.append(
+            Measure("maintainability, median module", statistics.median(indices), 60, is_most=False)
+        )
+    return found
+
+
+def maintainability() -> Callable[[str], float] | None:
+    """Radon's maintainability index of a text; None where radon is not installed."""
+    try:
+        from radon.metrics import mi_visit
+    except ImportError:
+        return None
+    return lambda text: float(mi_visit(text, multi=True))
+
+
+def main() -> None:
+    """Print the measures."""
+    found = measures()
+    for one in found:
+        print(one)
+    sys.exit(0 if all(one.holds for one in found) else 1)
+
+
+if __name__ == "__main__":
+    main()
