@@ -3,12 +3,15 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OUT ?= out
 TESTS ?= tests
+# What starts servers, clusters and kills, reads real tables, or runs every page: some eight minutes.
+SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/research \
+	tests/operate/test_delivery.py
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types check bench year site clean
+.PHONY: demo test test-slow lint types check check-all bench year site clean
 
 demo: .venv/ready
 	@rm -rf $(OUT)/demo
@@ -16,9 +19,14 @@ demo: .venv/ready
 	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo
 
 # Hundreds of processes import this package; without byte code each would compile it anew.
-test: export PYTHONDONTWRITEBYTECODE :=
+test test-slow: export PYTHONDONTWRITEBYTECODE :=
+test test-slow: export OPENBLAS_NUM_THREADS := 1
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist load --maxschedchunk 1
 test: .venv/complete
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist load --maxschedchunk 1 $(TESTS)
+	$(PYTEST) $(TESTS) $(if $(filter tests,$(TESTS)),$(addprefix --ignore=,$(SLOW)))
+
+test-slow: .venv/complete
+	$(PYTEST) $(SLOW)
 
 lint: .venv/complete
 	$(BIN)/ruff check .
@@ -29,6 +37,8 @@ types: .venv/complete
 	$(BIN)/mypy tests benchmarks data
 
 check: lint types test
+
+check-all: check test-slow
 
 bench: .venv/complete
 	@$(INSTALL) '.[bench]'

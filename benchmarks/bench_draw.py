@@ -12,8 +12,9 @@ from timing import median_seconds
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
 from release.exact.sampling import add_noise
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 
 COUNT, SIZE, REPETITIONS = 1_000_000, 101, 5

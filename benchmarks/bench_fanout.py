@@ -16,7 +16,8 @@ from functools import partial
 
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.processes import FanOut, InTurn, Refused, processes, threads
 from release.noise.select import Asked, Chosen
 from release.noise.solve import GAP

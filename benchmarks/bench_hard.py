@@ -11,7 +11,8 @@ from fractions import Fraction
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 
 ERROR_RATE, SQUARED = LossName.ERROR_RATE, LossName.SQUARED

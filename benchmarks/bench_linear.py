@@ -18,7 +18,8 @@ from scipy.sparse import coo_matrix
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 
 CASES = [

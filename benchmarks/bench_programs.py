@@ -12,7 +12,8 @@ from timing import median_seconds
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solvers import program
 from release.noise.solvers.linear import assemble
 from release.noise.solvers.problem import Problem

@@ -69,7 +69,8 @@ def best(size: int, loss_name: str = "squared") -> Channel:
     """Our mechanism of a count 0..size-1, as a release takes it."""
     from release.exact.domain import AnswerDomain, Topology
     from release.exact.losses import LossName, named_loss
-    from release.exact.privacy import Definition, Guarantee, Sensitivity
+    from release.exact.privacy import Definition, Guarantee
+    from release.exact.sensitivity import Sensitivity
     from release.noise.select import Asked, ChosenChannel, choose
 
     name = LossName(loss_name)
@@ -168,8 +169,9 @@ def our_selection(lead: int | None) -> dict[str, Callable[[int], Codes]]:
     """The commonest category: by its law, or as the largest of published counts."""
     from release.exact.domain import Group, Topology
     from release.exact.losses import LossName, named_loss
-    from release.exact.privacy import Definition, Guarantee, Sensitivity
+    from release.exact.privacy import Definition, Guarantee
     from release.exact.sampling import draw_answers, draw_noise
+    from release.exact.sensitivity import Sensitivity
     from release.noise.solve import design
 
     group = Group((HOURS,))

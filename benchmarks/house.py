@@ -21,8 +21,11 @@ from pathlib import Path
 PROJECT = Path(__file__).parent.parent
 PRODUCT = ("release", "flows")
 BARE = frozenset(
-    "found made one told given wanted asked kept seen done shown known left taken written other "
-    "others some all these those it them".split()
+    [
+        *("found", "made", "one", "told", "given", "wanted", "asked", "kept", "seen", "done"),
+        *("shown", "known", "left", "taken", "written", "other", "others", "some", "all"),
+        *("these", "those", "it", "them"),
+    ]
 )
 """Names that say nothing of what they hold."""
 

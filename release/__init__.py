@@ -116,6 +116,7 @@ def verify(
     the curator, or the paths of files with them; ``since`` is an older checkpoint of the ledger.
 
     Raises:
+        SpecError: an argument that cannot be meant.
         VerificationError: a check failed; which file, what was found and what was expected.
     """
     from release.records.signing import read_public_key
@@ -123,6 +124,10 @@ def verify(
     from release.verification.required import Required
     from release.verification.verifier import verify as check
 
+    if since is not None and ledger is None:
+        raise SpecError("since", "an older checkpoint is held against a ledger; give ledger too")
+    if require not in list(Required):
+        raise SpecError("require", f"found {require!r}; write 'signature' or 'none'")
     brought = Trust(
         None if ledger is None else Path(ledger),
         tuple(read_public_key(text) for text in trust),
@@ -180,7 +185,8 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
     """
     from release.exact.domain import AnswerDomain, Topology
     from release.exact.losses import LossName, named_loss
-    from release.exact.privacy import Definition, Guarantee, Sensitivity
+    from release.exact.privacy import Definition, Guarantee
+    from release.exact.sensitivity import Sensitivity
     from release.noise.select import Asked, choose
 
     try:

@@ -22,8 +22,8 @@ from release.budget.ledger import Spent, today
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
-from release.exact.privacy import Sensitivity
 from release.exact.sampling import RandomBytes, add_noise, draw_answers
+from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
 from release.noise.processes import FanOut
 from release.noise.select import Chosen, ChosenChannel

@@ -36,7 +36,8 @@ from release.bundle.statements import (
 from release.exact.channel import channel_deltas
 from release.exact.domain import Codes
 from release.exact.numbers import exp_bounds, format_down, format_exact, format_up
-from release.exact.privacy import Deltas, Guarantee, Sensitivity, deltas
+from release.exact.privacy import Deltas, Guarantee, deltas
+from release.exact.sensitivity import Sensitivity
 from release.noise.select import Chosen, ChosenChannel
 from release.records.files import write
 from release.records.hashes import commit, sha256

@@ -17,7 +17,8 @@ import numpy as np
 from release.exact.domain import Codes, Group, Shift
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import Law
-from release.exact.privacy import Guarantee, Sensitivity, keeps
+from release.exact.privacy import Guarantee, keeps
+from release.exact.sensitivity import Sensitivity
 
 TOLERANCE = Fraction(1, 2**40)
 """How far a law may be from a demand, in units of the largest coefficient."""

@@ -26,7 +26,8 @@ from release.exact.channel import Channel
 from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.pmf import Law
-from release.exact.privacy import Guarantee, Sensitivity
+from release.exact.privacy import Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import GAP, TIME_LIMIT, Design, design
 from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem

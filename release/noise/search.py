@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar
 
 from release.errors import DesignError
 from release.exact.losses import Loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import Design, design
 
 

@@ -36,7 +36,8 @@ from release.exact.channel import (
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import Loss, LossName
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.fitted import Promise, fitted, is_quick
 from release.noise.solve import GAP, Design, design
 from release.noise.solvers.answer_laws import design_channel

@@ -24,7 +24,8 @@ from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import DEFAULT_BITS, Law
-from release.exact.privacy import KEPT_FREE, Definition, Guarantee, Sensitivity, keeps
+from release.exact.privacy import KEPT_FREE, Definition, Guarantee, keeps
+from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.closed_form import (
     delta_buys_nothing,
     highest_mode,

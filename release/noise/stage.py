@@ -15,7 +15,8 @@ from functools import partial
 from release.errors import DesignError
 from release.exact.losses import LossName
 from release.exact.numbers import format_up
-from release.exact.privacy import MAX_WORK, Definition, Sensitivity
+from release.exact.privacy import MAX_WORK, Definition
+from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
 from release.noise.processes import FanOut, InTurn, Refused
 from release.noise.select import Asked, Chosen, Solvers, choose, family_of

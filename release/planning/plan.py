@@ -25,7 +25,8 @@ from release.exact.accuracy import error_at_ends, radius_of
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
 from release.exact.numbers import parse_exact
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.search import least
 from release.noise.select import (
     BEST,

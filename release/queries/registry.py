@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from release.errors import SpecError
-from release.exact.privacy import Sensitivity
+from release.exact.sensitivity import Sensitivity
 from release.queries.base import RowKind
 from release.queries.binned import Binned
 from release.queries.count import Count

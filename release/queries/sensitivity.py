@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Shift, Topology
-from release.exact.privacy import Sensitivity
+from release.exact.sensitivity import Sensitivity
 from release.queries.contributions import Contributions
 from release.queries.registry import kind_of, rows_read
 from release.spec.load import SpecFile

@@ -18,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 from release.exact.channel import Channel
 from release.exact.domain import Group
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Sensitivity
+from release.exact.privacy import Definition
+from release.exact.sensitivity import Sensitivity
 from release.records.versions import unread
 
 Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]

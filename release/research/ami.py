@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from release.errors import SpecError
-from release.exact.privacy import Sensitivity
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec

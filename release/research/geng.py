@@ -8,7 +8,8 @@ from fractions import Fraction
 from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.geng import least_cost, zero_delta_noise
 from release.noise.solve import design
 from release.research.sheet import Panel, Series, Sheet

@@ -17,7 +17,8 @@ from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw
 from release.exact.losses import Loss, LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Deltas, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Deltas, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import Design, design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats

@@ -8,7 +8,8 @@ import numpy as np
 
 from release.exact.domain import Group
 from release.exact.losses import Loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import (
     discrete_gaussian,
     geometric,

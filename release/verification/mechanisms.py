@@ -18,7 +18,8 @@ from release.bundle.statements import (
 from release.errors import VerificationError
 from release.exact.channel import channel_deltas, has_order, line_pairs
 from release.exact.numbers import exp_bounds, format_exact, format_up
-from release.exact.privacy import MAX_WORK, Deltas, Guarantee, Sensitivity, deltas
+from release.exact.privacy import MAX_WORK, Deltas, Guarantee, deltas
+from release.exact.sensitivity import Sensitivity
 from release.records.models import ChannelRecord, LawRecord, NoiseRecord
 from release.spec.losses import loss_of
 from release.spec.model import Query, answer_domain
@@ -58,7 +59,10 @@ def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Sen
     work = domain.size * max(1, len(record.sensitivity))
     if work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
         raise VerificationError(
-            file, "size", f"{work} comparisons", f"at most {MAX_WORK}, totals below 2^256"
+            file,
+            "size",
+            f"{work} comparisons",
+            f"at most {MAX_WORK}, totals of at most {MAX_TOTAL_DIGITS} digits",
         )
     expect(file, "query", record.query, query.name)
     expect(file, "group", tuple(record.group), domain.group.moduli)

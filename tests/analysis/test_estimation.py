@@ -28,8 +28,9 @@ from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Codes, Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
 from release.exact.sampling import add_noise, draw_answers
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import geometric_clamped, geometric_modular
 from release.noise.select import Asked, ChosenChannel, choose
 from release.noise.solve import design

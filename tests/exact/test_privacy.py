@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from release.exact.domain import Group
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
+from release.exact.privacy import Definition, Guarantee, deltas
+from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.closed_form import pure_law
 
 

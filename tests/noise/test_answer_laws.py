@@ -15,7 +15,8 @@ from release.exact.channel import Channel, answer_costs, channel_deltas
 from release.exact.domain import Group
 from release.exact.losses import Loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import (
     exponential,
     geometric_clamped,

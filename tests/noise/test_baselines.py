@@ -15,14 +15,8 @@ from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Law
-from release.exact.privacy import (
-    Definition,
-    Guarantee,
-    Sensitivity,
-    deltas,
-    deltas_at_ratio,
-    largest_kept,
-)
+from release.exact.privacy import Definition, Guarantee, deltas, deltas_at_ratio, largest_kept
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import (
     BASELINES,
     clamped,

@@ -19,8 +19,9 @@ from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
+from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sampling import draw_answers
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.fitted import BASELINE_NAMES, Promise, fitted
 from release.noise.select import Asked, ChosenChannel, Solvers, choose, compare, families, family_of
 from release.pipeline import auditor_bundle, run_release

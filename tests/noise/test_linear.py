@@ -28,7 +28,8 @@ from release.exact.losses import (
     worst_case,
 )
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
+from release.exact.privacy import Definition, Guarantee, deltas
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.closed_form import staircase
 from release.noise.solvers.linear import proved_bound, solve_linear

@@ -15,7 +15,8 @@ from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw, theorem_1
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import decay, quantised_laplace, staircase_noise
 from release.noise.published.qin import (
     Input,

@@ -10,7 +10,8 @@ import pytest
 from release.errors import DesignError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Sensitivity
+from release.exact.privacy import Definition
+from release.exact.sensitivity import Sensitivity
 from release.noise.search import least_delta, least_epsilon
 
 GROUP = Group((24,))

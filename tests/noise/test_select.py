@@ -17,7 +17,8 @@ from release.errors import DesignError, SpecError
 from release.exact.channel import MOST_ENTRIES, MOST_UNSEEN
 from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.select import Asked, ChosenChannel, choose, families
 from release.pipeline import Options, run_release
 from release.planning.plan import make_plan

@@ -14,7 +14,8 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, named_loss, table_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
+from release.exact.privacy import Definition, Guarantee, deltas
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import Design, design
 
 

@@ -12,7 +12,8 @@ from release.errors import DesignError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
+from release.exact.privacy import Definition, Guarantee, deltas
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers import program, refine
 from release.noise.solvers.linear import solve_linear

@@ -22,7 +22,8 @@ from release.exact.domain import Group, Topology
 from release.exact.integer_pmf import LineLaw
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
-from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas_at_ratio, keeps
+from release.exact.privacy import Definition, Guarantee, deltas_at_ratio, keeps
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.geng import zero_delta_noise
 from release.noise.solve import design
 from release.pipeline import answer, find_sensitivity, load, run_release

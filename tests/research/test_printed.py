@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats

@@ -15,7 +15,8 @@ import pytest
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, named_loss
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity, deltas
+from release.exact.privacy import Definition, Guarantee, deltas
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.research.verbatim import Indicators, Verbatim, solve_verbatim

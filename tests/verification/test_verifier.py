@@ -23,7 +23,8 @@ from release.bundle.write import law_record
 from release.errors import VerificationError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.privacy import Definition, Guarantee, Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec, read_spec

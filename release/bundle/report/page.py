@@ -30,7 +30,7 @@ from release.exact.channel import Channel
 from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
 from release.exact.pmf import Law
-from release.exact.privacy import Sensitivity
+from release.exact.sensitivity import Sensitivity
 from release.records.models import ChannelRecord, LawRecord, QueryRecord, ReleaseRecord
 from release.spec.domains import Bins, plain_answers
 from release.spec.model import (

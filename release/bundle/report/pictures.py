@@ -22,7 +22,8 @@ from release.budget.ledger import Spending
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.pmf import Law
-from release.exact.privacy import Guarantee, Sensitivity
+from release.exact.privacy import Guarantee
+from release.exact.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,8 @@ from release.errors import DesignError
 from release.exact.channel import Channel, channel_deltas, line_pairs
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, Sensitivity, keeps
+from release.exact.privacy import Definition, Guarantee, keeps
+from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import (
     clamped,
     data_independent,

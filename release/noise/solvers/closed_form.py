@@ -1,6 +1,6 @@
 """Laws that need no solver: the error rate on any group, growing losses with full differences.
 
-Pure (docs/design/mathematics.md, docs/design/mathematics.md). Let d(η) be the least number of
+Pure (docs/design/mathematics.md). Let d(η) be the least number of
 differences that add up to η. The constraints f(η) ≤ E·f(η+μ) chain to f(η) ≥ E^{-d(η)}·f(0), so
 f(0) ≤ 1/S with S = Σ E^{-d(η)}; and f(η) ∝ E^{-d(η)} is feasible because d(η+μ) ≤ d(η)+1. Elements
 that no sum of differences reaches get no mass. Lemmas 3 and 4 of Kadam et al. 2024, their example
@@ -10,7 +10,8 @@ Approximate (docs/design/mathematics.md): put δ on zero and 1-δ on the pure la
 chance δ the truth.
 
 Probabilistic: while δ is smaller than every mass whose privacy loss could be given up, δ buys
-nothing and the pure law is optimal: the first flat stretch of Theorems 2 and 3, for any group.
+nothing and the pure law is optimal: the first flat stretch of Theorem 2, for any group. (That of
+Theorem 3 can be longer, because its indicator is shared by all differences.)
 
 Staircase (docs/design/mathematics.md): pure, all differences up to m on a ring, costs that grow
 with the distance. Masses fall by E after the first r - 1 steps and then after every m; the best r
@@ -29,7 +30,7 @@ from release.exact.domain import Codes, Group
 from release.exact.losses import Loss
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS, Law
-from release.exact.privacy import Sensitivity
+from release.exact.sensitivity import Sensitivity
 
 _PRECISION = 60
 

@@ -6,8 +6,9 @@ f = y + g with a binary u_μ(η) for each difference and element,
     f - y ≤ E·f(η+μ),   y ≤ f,   y ≤ δ·u,   f - y ≤ 1-u,   Σ_η y_μ(η) ≤ δ.
 
 u = 1 gives the constraint up and puts the whole mass into the budget, as definition (3) of
-Kadam et al. 2024 counts it; u = 0 keeps it. The relaxation is the approximate program. The paper's
-(13g) is not needed: no optimum gives up a constraint that holds (docs/design/mathematics.md).
+Kadam et al. 2024 counts it; u = 0 keeps it. The relaxation is at least as strong as the approximate
+program. The paper's (13g) is not needed: no optimum gives up a constraint that holds
+(docs/design/mathematics.md).
 
 Window (docs/design/mathematics.md). Only elements within a radius of the centre have variables of
 their own. The others are one free mass at the cheapest of their costs, and constraints into them

@@ -11,7 +11,8 @@ from release.exact.constraints import Constraint
 from release.exact.domain import Codes, Group
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.privacy import Guarantee, Sensitivity
+from release.exact.privacy import Guarantee
+from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.program import Floats
 
 _LEAST_SCALE = 2.0**-33

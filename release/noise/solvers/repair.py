@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.pmf import Law
-from release.exact.privacy import Sensitivity
+from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.refine import PLACES, Precise
 
 Pattern: TypeAlias = NDArray[np.bool_]
