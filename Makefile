@@ -5,7 +5,7 @@ OUT ?= out
 TESTS ?= tests
 # What starts servers, clusters and kills, reads real tables, or runs every page: some eight minutes.
 SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/research \
-	tests/operate/test_delivery.py
+	tests/operate/test_delivery.py tests/queries/test_kinds.py tests/noise/test_channels.py
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
