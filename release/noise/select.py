@@ -283,6 +283,11 @@ def _made(asked: Asked, name: str, solvers: Solvers) -> Chosen:
         return solvers.law(asked.sensitivity, asked.guarantee, asked.loss, gap=solvers.gap)
     if name == CHANNEL:
         return _channel(asked, solvers)
+    if name in (*ON_LINE, *ON_LINE_WITH_DELTA) and not asked.is_line:
+        raise DesignError(
+            f"{name} needs at most {MOST_ROWS} answers in order, and the loss error_rate, absolute "
+            "or squared"
+        )
     made = fitted(name, asked.promise)
     objective = asked.loss.of(made) if isinstance(made, Law) else _loss(asked, made)
     told = (f"pinned to the baseline {name}; nothing is proved of others",)

@@ -11,7 +11,7 @@ import numpy as np
 
 from release.exact.accuracy import radius_of
 from release.exact.channel import Channel, channel_deltas
-from release.exact.numbers import exp_bounds
+from release.exact.numbers import MAX_EPSILON, exp_bounds
 from release.exact.privacy import LEAST_EPSILON, deltas
 from release.noise.select import Asked, Chosen, ChosenChannel, Solvers, compare, families, noise_of
 
@@ -78,7 +78,7 @@ def kept_at_equal_loss(asked: Asked, found: dict[str, Chosen], solvers: Solvers)
     if not asked.guarantee.epsilon:
         return
     target = min(made.objective for made in found.values())
-    top = float(asked.guarantee.epsilon) * 2
+    top = min(float(asked.guarantee.epsilon) * 2, float(MAX_EPSILON))
     grid = np.linspace(0, top, 25)
     for name in found:
         made = _losing(asked, name, target, solvers)

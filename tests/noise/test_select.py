@@ -207,3 +207,25 @@ def test_on_a_circle_the_bound_of_modular_noise_is_that_of_best() -> None:
     made = choose(Asked(domain, sensitivity, promise, loss, LossName.SQUARED))
     assert made.is_within()
     assert np.isclose(float(made.lower_bound), float(made.objective))
+
+
+def test_a_baseline_asked_for_another_loss_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--epsilon-for`` may name a loss for which the named mechanism has no figure."""
+    named = query("count", sensitivity="global", mechanism="geometric_clamped", loss="squared")
+    spec = Small(ROWS, [named]).write(tmp_path)
+    status, printed, errors = run(capsys, "plan", spec, "--epsilon-for", "noise_squared <= 1")
+    assert (status, printed) == (1, "")
+    assert errors.splitlines()[-1].startswith("error: no epsilon in range")
+
+
+@pytest.mark.parametrize("name", ["gaussian_clamped", "gaussian_modular", "geometric_truncated"])
+def test_a_baseline_that_cannot_be_fitted_is_refused(name: str) -> None:
+    wide = Guarantee(Definition.APPROXIMATE, Fraction(100), Fraction(1, 100))
+    try:
+        made = choose(asked(6, (1,), wide, LossName.SQUARED), name)
+    except DesignError as error:
+        assert name in str(error)
+    else:
+        assert made.objective >= 0

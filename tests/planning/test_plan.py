@@ -380,3 +380,11 @@ def test_init_writes_a_spec_once(capsys: Capture, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "new.yaml"
     assert ran(capsys, "init", table, "--unit", "unit", "--out", str(moved)).returncode == 0
     assert ran(capsys, "check", str(moved)).returncode == 0
+
+
+def test_a_comparison_ends_at_the_largest_epsilon(tmp_path: Path, capsys: Capture) -> None:
+    asked = query("count", sensitivity="global", guarantee={"definition": "pure", "epsilon": "60"})
+    path = Small([], [asked]).write(tmp_path)
+    page = tmp_path / "page.html"
+    assert run(capsys, "compare", path, "the_count", "--html", page)[0] == 0
+    assert page.is_file()

@@ -79,9 +79,10 @@ def fitted(name: str, promise: Promise) -> Law | Channel:
     """
     try:
         made = _FITS[name](promise)
+        satisfied = made is not None and promise.kept_by(made)
     except ValueError as error:
         raise DesignError(f"{name} cannot be fitted: {error}") from error
-    if made is None or not promise.kept_by(made):
+    if made is None or not satisfied:
         raise DesignError(f"{name} cannot keep the {promise.guarantee}")
     return made
 
