@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from release.analysis.estimation import Estimates
     from release.analysis.opened import Opened
-    from release.noise.select import Chosen
+    from release.noise.families import AnyDesign
     from release.pipeline import Published
     from release.planning.plan import Plan
     from release.spec.load import SpecFile
@@ -144,7 +144,7 @@ def plan(spec: PathLike, period: str | None = None) -> Plan:
         SpecError, DesignError: the spec cannot be meant, or nothing satisfies its guarantees.
     """
     from release.noise.cache import default_cache
-    from release.noise.solve import GAP
+    from release.noise.design import GAP
     from release.noise.stage import solvers_of
     from release.planning.plan import make_plan
 
@@ -173,7 +173,7 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
     definition: Literal["pure", "probabilistic", "approximate"] | None = None,
     loss: str = "error_rate",
     mechanism: str = "best",
-) -> Chosen:
+) -> AnyDesign:
     """The mechanism of least loss for ``answers`` possible answers, proved.
 
     ``sensitivity`` lists by how much one unit can move an answer; it is closed under negation. The
@@ -187,7 +187,8 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
     from release.exact.losses import LossName, named_loss
     from release.exact.privacy import Definition, Guarantee
     from release.exact.sensitivity import Sensitivity
-    from release.noise.select import Asked, choose
+    from release.noise.design import Asked
+    from release.noise.select import choose
 
     try:
         domain = AnswerDomain(Topology(topology), tuple(range(answers)))

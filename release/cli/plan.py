@@ -17,7 +17,8 @@ from release.spec.periods import Period, parse_period
 
 if TYPE_CHECKING:
     from release.budget.ledger import Replayed
-    from release.noise.select import Asked, Solvers
+    from release.noise.design import Asked
+    from release.noise.families import Solvers
     from release.planning.plan import Candidate, Least, Plan, QueryPlan, Share
     from release.spec.load import SpecFile
 
@@ -201,7 +202,7 @@ def _last_loss(losses: Sequence[Fraction | None]) -> float:
 
 def _solvers() -> Solvers:
     from release.noise.cache import default_cache
-    from release.noise.solve import GAP
+    from release.noise.design import GAP
     from release.noise.stage import solvers_of
 
     # A plan is made of public things only, so all its laws may be kept.

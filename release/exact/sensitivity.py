@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from release.exact.domain import Group, Shift
+
+Pair: TypeAlias = tuple[int, int]
+"""The codes of two true answers that neighbors can have."""
 
 
 @dataclass(frozen=True)
@@ -43,3 +47,27 @@ class Sensitivity:
     def everything(cls, group: Group) -> Sensitivity:
         """All differences but zero: any answer may turn into any other."""
         return cls.of(group, (group.shift(element) for element in range(1, group.size)))
+
+    @property
+    def least_step(self) -> int:
+        """The least distance of two neighboring answers, in codes; 1 where there is none."""
+        if self.apart is not None:
+            return min(self.apart, default=1)
+        return min((self.group.element(shift) for shift in self.shifts), default=1)
+
+    def pairs(self, answers: int) -> tuple[Pair, ...]:
+        """The pairs of neighboring answers among ``answers``, both orders, ascending."""
+        if self.apart is not None:
+            return line_pairs(answers, self.apart)
+        moved = [self.group.moved(shift).tolist() for shift in self.shifts]
+        return tuple(sorted(pair for codes in moved for pair in enumerate(codes)))
+
+
+def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
+    """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
+    forward = [
+        (a, a + step)
+        for step in {abs(step) for step in steps if step}
+        for a in range(answers - step)
+    ]
+    return tuple(sorted([*forward, *((b, a) for a, b in forward)]))

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from release.exact.accuracy import radius_of
-from release.exact.channel import Channel, channel_deltas
-from release.exact.numbers import MAX_EPSILON, exp_bounds
-from release.exact.privacy import LEAST_EPSILON, deltas
-from release.noise.select import Asked, Chosen, ChosenChannel, Solvers, compare, families, noise_of
+from release.exact.numbers import MAX_EPSILON
+from release.exact.privacy import LEAST_EPSILON
+from release.noise.design import Asked
+from release.noise.families import AnyDesign, Solvers
+from release.noise.select import compare, fitting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,7 @@ def losses_by_epsilon(asked: Asked, solvers: Solvers) -> tuple[Losses, ...]:
     parts = EPSILONS if promised else (Fraction(1),)
     grid = [promised * part for part in parts if not 0 < promised * part < LEAST_EPSILON]
     grid = [epsilon for epsilon in grid if epsilon <= 100]
-    found: dict[str, list[Fraction | None]] = {name: [] for name in families(asked)}
+    found: dict[str, list[Fraction | None]] = {name: [] for name in fitting(asked)}
     for epsilon in grid:
         there, _ = compare(_at(asked, epsilon), solvers)
         for name, losses in found.items():
@@ -70,7 +71,9 @@ def _at(asked: Asked, epsilon: Fraction) -> Asked:
     return replace(asked, guarantee=replace(asked.guarantee, epsilon=epsilon))
 
 
-def kept_at_equal_loss(asked: Asked, found: dict[str, Chosen], solvers: Solvers) -> Iterator[Kept]:
+def kept_at_equal_loss(
+    asked: Asked, found: dict[str, AnyDesign], solvers: Solvers
+) -> Iterator[Kept]:
     """For each family of ``found`` δ by ε, at an ε of its own: where it loses what the best loses.
 
     Approximate δ. A family that never loses so little is left out.
@@ -87,10 +90,10 @@ def kept_at_equal_loss(asked: Asked, found: dict[str, Chosen], solvers: Solvers)
             yield Kept(name, tuple(grid.tolist()), curve)
 
 
-def _losing(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> Chosen | None:
+def _losing(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> AnyDesign | None:
     """The family at about the least ε where it loses at most ``target``; None where none does."""
 
-    def at(epsilon: Fraction) -> Chosen | None:
+    def at(epsilon: Fraction) -> AnyDesign | None:
         made, _ = compare(_at(asked, epsilon), solvers, (name,))
         return made.get(name)
 
@@ -111,12 +114,9 @@ def _losing(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> Chos
     return best
 
 
-def _delta(made: Chosen, epsilon: Fraction) -> float:
+def _delta(design: AnyDesign, epsilon: Fraction) -> float:
     """The approximate δ at ε."""
-    if isinstance(made, ChosenChannel):
-        ratio = exp_bounds(epsilon)[0]
-        return float(channel_deltas(made.channel, made.pairs, ratio).approximate)
-    return float(deltas(made.law, made.sensitivity, epsilon).approximate)
+    return float(design.mechanism.deltas(design.sensitivity, epsilon).approximate)
 
 
 @dataclass(frozen=True)
@@ -129,19 +129,15 @@ class Side:
     radius: int | None
 
 
-def side_by_side(asked: Asked, found: dict[str, Chosen], reach: int = 8) -> tuple[Side, ...]:
+def side_by_side(asked: Asked, found: dict[str, AnyDesign], reach: int = 8) -> tuple[Side, ...]:
     """What each family publishes for a true answer in the middle, up to ``reach`` codes away."""
     size = asked.domain.size
     middle = size // 2
     offsets = range(-min(reach, middle), min(reach, size - 1 - middle) + 1)
     sides = []
-    for name, made in found.items():
-        noise = noise_of(made)
-        row = (
-            noise.to_floats()[middle]
-            if isinstance(noise, Channel)
-            else np.roll(noise.to_floats(), middle)
-        )
+    for name, design in found.items():
+        row = design.mechanism.probabilities(middle)
         masses = tuple(float(row[middle + offset]) for offset in offsets)
-        sides.append(Side(name, tuple(offsets), masses, radius_of(noise, asked.domain)))
+        radius = radius_of(design.mechanism, asked.domain)
+        sides.append(Side(name, tuple(offsets), masses, radius))
     return tuple(sides)

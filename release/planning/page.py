@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from release.bundle.report.page import odds, render
-from release.bundle.report.pictures import curves_svg, delta_svg, law_svg, losses_svg
+from release.bundle.report.pictures import curves_svg, delta_svg, losses_svg, mechanism_svg
 from release.exact.numbers import format_exact
-from release.noise.select import Asked, ChosenChannel, noise_of
+from release.noise.design import Asked
 from release.planning.compare import Kept, Losses, Side
 from release.planning.plan import Candidate, Plan, QueryPlan
 from release.spec.load import SpecFile
@@ -45,11 +45,10 @@ def _signed(value: Fraction) -> str:
 
 
 def _planned(place: int, one: QueryPlan) -> dict[str, Any]:
-    made, asked = one.chosen.made, one.asked
+    mechanism, asked = one.chosen.design.mechanism, one.asked
     name = f"{place}-{one.query.name}"
     losses = [(c.mechanism, c.objective) for c in (one.chosen, *one.others)]
-    noise = noise_of(made)
-    plain = isinstance(made, ChosenChannel) or len(asked.domain.parts) == 1
+    plain = len(asked.domain.parts) == 1
     return {
         "name": one.query.name,
         "kind": one.query.kind,
@@ -64,8 +63,10 @@ def _planned(place: int, one: QueryPlan) -> dict[str, Any]:
         "loss": asked.loss.name.replace("_", " "),
         "candidates": [_row(c) for c in (one.chosen, *one.others)],
         "failed": one.failed,
-        "law": law_svg(name, noise, asked.sensitivity, asked.guarantee) if plain else None,
-        "delta": delta_svg(name, noise, asked.sensitivity, asked.guarantee),
+        "mechanism": mechanism_svg(name, mechanism, asked.sensitivity, asked.guarantee)
+        if plain
+        else None,
+        "delta": delta_svg(name, mechanism, asked.sensitivity, asked.guarantee),
         "losses": losses_svg(name, asked.loss.name, sorted(losses, key=lambda pair: pair[1]))
         if len(losses) > 1
         else None,
@@ -119,7 +120,7 @@ def compare_html(
             "kept", ("ε", "δ (approximate)"), [(k.mechanism, k.epsilons, k.deltas) for k in kept]
         ),
         left_out=[one.mechanism for one in losses if one.mechanism not in _names(kept)],
-        laws=curves_svg(
+        mechanisms=curves_svg(
             "mechanisms",
             ("published minus true answer, in codes", "chance"),
             [(side.mechanism, side.offsets, side.masses) for side in sides],

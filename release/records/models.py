@@ -11,15 +11,10 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-import numpy as np
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from release.exact.channel import Channel
-from release.exact.domain import Group
-from release.exact.pmf import Law
 from release.exact.privacy import Definition
-from release.exact.sensitivity import Sensitivity
 from release.records.versions import unread
 
 Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]
@@ -31,6 +26,7 @@ ExactOrInfinite: TypeAlias = Annotated[
 ]
 Sha256: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commitment: TypeAlias = Annotated[str, StringConstraints(pattern=r"^hmac-sha256:[0-9a-f]{64}$")]
+Word: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
 DefinitionName: TypeAlias = Literal["pure", "probabilistic", "approximate"]
 
 
@@ -78,69 +74,6 @@ class Accuracy(Record):
     p_exact: Exact
     mean_absolute: Exact
     p_within_1: Exact
-
-
-class NoiseRecord(Record):
-    """What all files in ``mechanisms/`` have in common (docs/design/format.md)."""
-
-    schema_: Literal["dp-release/mechanism/v1"] = Field(alias="schema")
-    query: str
-    group: Annotated[list[int], Field(min_length=1, max_length=8)]
-    total: Digits
-    directed: bool
-    guarantee: GuaranteeRecord
-    recomputed: Recomputed
-    design: DesignRecord
-    accuracy: Accuracy
-
-
-class LawRecord(NoiseRecord):
-    """One law for all answers."""
-
-    mechanism: Literal["modular"]
-    weights: list[Digits]
-    sensitivity: list[list[int]]
-
-    def to_law(self) -> Law:
-        """The exact law.
-
-        Raises:
-            ValueError: the weights are not a law.
-        """
-        weights = [int(weight) for weight in self.weights]
-        dtype: Any = np.int64 if max(weights) < 2**62 and int(self.total) <= 2**62 else object
-        return Law(Group(tuple(self.group)), np.array(weights, dtype=dtype), int(self.total))
-
-    def to_sensitivity(self) -> Sensitivity:
-        """The differences as they stand; whether they are closed is for the verifier to check."""
-        group = Group(tuple(self.group))
-        return Sensitivity(group, tuple(tuple(s) for s in self.sensitivity), self.directed)
-
-
-class ChannelRecord(NoiseRecord):
-    """One law for each true answer, and the pairs of answers that neighbors can have."""
-
-    mechanism: Literal["channel"]
-    rows: list[list[Digits]]
-    pairs: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
-
-    def to_channel(self) -> Channel:
-        """The exact channel.
-
-        Raises:
-            ValueError: the weights are no channel.
-        """
-        channel = Channel.of([[int(weight) for weight in row] for row in self.rows])
-        if channel.total != int(self.total):
-            raise ValueError("the weights of a row do not add up to the total")
-        return channel
-
-
-AnyLaw: TypeAlias = Annotated[LawRecord | ChannelRecord, Field(discriminator="mechanism")]
-
-
-class LawFileRecord(RootModel[AnyLaw]):
-    """``mechanisms/<query>.json``."""
 
 
 class SensitivityRecord(Record):
@@ -197,15 +130,15 @@ class ChargeRecord(Record):
     delta: Exact
 
 
-class LawFile(Record):
-    """The public law of a worst-case query."""
+class MechanismFile(Record):
+    """The public mechanism of a worst-case query."""
 
     path: str
     sha256: Sha256
 
 
-class LawCommitment(Record):
-    """The commitment to the law of an instance-specific query."""
+class MechanismCommitment(Record):
+    """The commitment to the mechanism of an instance-specific query."""
 
     commitment: Commitment
 
@@ -222,9 +155,7 @@ class QueryRecord(Record):
     """One query of the release."""
 
     name: str
-    kind: Literal[
-        "count", "mode", "sum", "mean", "min", "max", "median", "per_unit", "tuple", "sql"
-    ]
+    kind: Word
     by: list[str]
     cells: int
     domain: dict[str, Any]
@@ -235,8 +166,8 @@ class QueryRecord(Record):
     charge: ChargeRecord
     guarantee_kind: Literal["worst-case", "instance-specific"]
     sensitivity_source: Literal["empirical", "global", "declared"]
-    mechanism: Literal["modular", "channel"]
-    law: LawFile | LawCommitment
+    mechanism: Word
+    mechanism_file: MechanismFile | MechanismCommitment
     output: OutputFile
 
 
@@ -299,7 +230,6 @@ class ReleaseRecord(Record):
 
 
 FILES: dict[str, type[BaseModel]] = {
-    "mechanism": LawFileRecord,
     "sensitivity": SensitivityRecord,
     "openings": OpeningsRecord,
     "release": ReleaseRecord,

@@ -54,6 +54,7 @@ from release.spec.domains import (
     one_of,
     plain_answers,
 )
+from release.spec.mechanisms import BEST, MechanismName
 
 SPEC_SCHEMA: Literal["dp-release/spec/v1"] = "dp-release/spec/v1"
 
@@ -269,35 +270,6 @@ SensitivitySpec: TypeAlias = Annotated[
 ]
 
 
-class Mechanism(StrEnum):
-    """How the noisy answer is made: the best, one of ours, or a baseline fitted to the promise."""
-
-    BEST = "best"
-    MODULAR = "modular"
-    CHANNEL = "channel"
-    GEOMETRIC_CLAMPED = "geometric_clamped"
-    GEOMETRIC_TRUNCATED = "geometric_truncated"
-    GEOMETRIC_MODULAR = "geometric_modular"
-    GAUSSIAN_CLAMPED = "gaussian_clamped"
-    GAUSSIAN_MODULAR = "gaussian_modular"
-    GUMBEL_CLAMPED = "gumbel_clamped"
-    EXPONENTIAL = "exponential"
-    RANDOMISED_RESPONSE = "randomised_response"
-    DATA_INDEPENDENT = "data_independent"
-
-
-ON_LINE = ("geometric_clamped", "geometric_truncated", "exponential")
-"""Baselines of answers in order, for every promise."""
-
-ON_LINE_WITH_DELTA = ("gaussian_clamped", "gumbel_clamped")
-"""Baselines of answers in order that need δ > 0."""
-
-MODULAR = ("randomised_response", "data_independent", "geometric_modular")
-"""Baselines that are one law shifted round, for every promise."""
-
-MODULAR_WITH_DELTA = ("gaussian_modular",)
-
-
 class QueryBase(Model):
     """What all kinds of query have in common."""
 
@@ -311,7 +283,7 @@ class QueryBase(Model):
     sensitivity: SensitivitySpec | None = None
     guarantee: GuaranteeSpec | None = None
     loss: LossSpec = LossName.ERROR_RATE
-    mechanism: Annotated[Mechanism, Field(strict=False)] = Mechanism.BEST
+    mechanism: MechanismName = BEST
 
     @property
     def promised(self) -> GuaranteeSpec:

@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from release.exact.domain import Group
 from release.exact.numbers import exp_bounds
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.closed_form import pure_law
 
 
 @st.composite
-def laws(draw: st.DrawFn) -> Law:
+def laws(draw: st.DrawFn) -> Pmf:
     """Random laws, lumpy ones and ones with zeros among them."""
     size = draw(st.integers(2, 12))
     bits = draw(st.sampled_from([4, 20, 62, 100]))
     cuts = sorted(draw(st.lists(st.integers(0, 2**bits), min_size=size - 1, max_size=size - 1)))
     weights = [b - a for a, b in zip([0, *cuts], [*cuts, 2**bits], strict=True)]
-    return Law.of(Group((size,)), weights)
+    return Pmf.of(Group((size,)), weights)
 
 
 @given(laws(), st.data())
-def test_deltas_are_those_of_the_definitions(law: Law, data: st.DataObject) -> None:
+def test_deltas_are_those_of_the_definitions(law: Pmf, data: st.DataObject) -> None:
     size = law.group.size
     shifts = data.draw(st.lists(st.integers(1, size - 1), min_size=1, max_size=4))
     epsilon = data.draw(st.sampled_from([Fraction(1, 100), Fraction(1), Fraction(5, 2)]))
@@ -72,7 +72,7 @@ def test_the_papers_one_sided_law_protects_one_direction_only() -> None:
 )
 def test_what_is_not_a_law_is_refused(weights: list[int], total: int) -> None:
     with pytest.raises(ValueError, match=r"weight|total|add up"):
-        Law(Group((len(weights) if len(weights) > 1 else 2,)), np.array(weights), total)
+        Pmf(Group((len(weights) if len(weights) > 1 else 2,)), np.array(weights), total)
 
 
 @pytest.mark.parametrize(

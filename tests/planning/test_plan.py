@@ -16,7 +16,8 @@ from release.errors import DesignError, SpecError
 from release.exact.channel import Channel
 from release.exact.domain import Topology
 from release.exact.privacy import Guarantee
-from release.noise.select import Solvers, compare, noise_of
+from release.noise.families import Solvers
+from release.noise.select import compare
 from release.pipeline import run_release
 from release.planning.compare import kept_at_equal_loss, losses_by_epsilon, side_by_side
 from release.planning.plan import (
@@ -59,7 +60,7 @@ def test_a_plan_is_what_the_release_will_have(tmp_path: Path) -> None:
     release = json.loads((public / "release.json").read_bytes())
     assert Fraction(release["composition"]["epsilon"]) == plan.epsilon
     for one, record in zip(plan.queries, release["queries"], strict=True):
-        law = json.loads((public / record["law"]["path"]).read_bytes())
+        law = json.loads((public / record["mechanism_file"]["path"]).read_bytes())
         assert one.assumed is None
         assert law["accuracy"] == one.chosen.accuracy.model_dump()
         assert float(law["design"]["objective"]) == pytest.approx(float(one.chosen.objective))
@@ -69,8 +70,8 @@ def test_a_plan_is_what_the_release_will_have(tmp_path: Path) -> None:
 
 def brute_within(one: QueryPlan) -> float:
     """The share of answers at most ``within`` codes off, cell by cell of the law."""
-    noise, size = noise_of(one.chosen.made), one.asked.domain.size
-    rows = (noise if isinstance(noise, Channel) else Channel.of_law(noise)).to_floats()
+    size = one.asked.domain.size
+    rows = Channel.of_mechanism(one.chosen.design.mechanism).to_floats()
     near = 0.0
     assert one.chosen.within is not None
     for true, published in product(range(size), repeat=2):
@@ -102,8 +103,7 @@ def test_errors_at_the_ends_are_those_of_their_rows(tmp_path: Path) -> None:
             if one.query.kind == "mode":
                 assert candidate.ends is None
                 continue
-            noise = noise_of(candidate.made)
-            rows = (noise if isinstance(noise, Channel) else Channel.of_law(noise)).to_floats()
+            rows = Channel.of_mechanism(candidate.design.mechanism).to_floats()
             sizes = [part.size for part in parts]
             answers = list(product(*map(range, sizes)))
             assert candidate.ends is not None

@@ -1,8 +1,9 @@
 """The report for people: one self-contained HTML file, from public records only.
 
-It sees released answers and, for worst-case queries, their laws; nothing else is passed in. The
-same inputs give the same bytes, pictures included. A reader's half says what was published, how
-near it is and what it means for a person; an auditor bundle shows the laws and what they keep.
+It reads released answers and, for worst-case queries, their mechanisms; nothing else is passed in.
+The same inputs give the same bytes, pictures included. The first part says what was published, how
+near it is and what it means for a person; the part for auditors shows the mechanisms and the
+guarantees that they satisfy.
 """
 
 from __future__ import annotations
@@ -22,16 +23,15 @@ from release.bundle.report.pictures import (
     budget_svg,
     delta_svg,
     heat_map_svg,
-    law_svg,
     losses_svg,
+    mechanism_svg,
 )
 from release.exact.accuracy import likely_around
-from release.exact.channel import Channel
 from release.exact.domain import Topology
+from release.exact.mechanism import Mechanism
 from release.exact.numbers import exp_bounds, format_exact
-from release.exact.pmf import Law
-from release.exact.sensitivity import Sensitivity
-from release.records.models import ChannelRecord, LawRecord, QueryRecord, ReleaseRecord
+from release.records.mechanisms import MechanismRecord
+from release.records.models import QueryRecord, ReleaseRecord
 from release.spec.domains import Bins, plain_answers
 from release.spec.model import (
     GridQuery,
@@ -50,22 +50,22 @@ MAX_ROWS = 200
 _BARS, _FIELDS = 60, 40
 
 _PICTURED = 30
-"""Laws of so many queries are drawn; a page of more would be long to make and to load."""
+"""Mechanisms of so many queries are drawn; a page of more is long to make and to load."""
 
 
 @dataclass(frozen=True)
 class PublicQuery:
-    """What everyone may see of one query. ``law`` is None where it depends on the data.
+    """What everyone may see of one query.
 
-    ``compared`` is what each family of mechanisms loses, where several were looked at. ``rests_on``
-    is what is asserted of the SQL of its spec.
+    ``mechanism`` is None where it depends on the table. ``compared`` is what each mechanism loses,
+    where several were compared. ``rests_on`` is what is asserted of the SQL of its spec.
     """
 
     query: Query
     record: QueryRecord
     keys: tuple[tuple[str, ...], ...]
     codes: tuple[int, ...]
-    law: LawRecord | ChannelRecord | None
+    mechanism: MechanismRecord | None
     compared: tuple[tuple[str, Fraction], ...] = ()
     rests_on: str | None = None
 
@@ -159,9 +159,9 @@ def chance(delta: Fraction) -> str | None:
 def _near(public: PublicQuery) -> str | None:
     """How often an answer is at most one step off; None where there are no steps."""
     nominal = [one.topology is Topology.NOMINAL for one in answer_domain(public.query).parts]
-    if public.law is None or any(nominal):
+    if public.mechanism is None or any(nominal):
         return None
-    return _share(public.law.accuracy.p_within_1)
+    return _share(public.mechanism.accuracy.p_within_1)
 
 
 def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
@@ -170,56 +170,49 @@ def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     return {
         "name": public.record.name,
         "record": public.record,
-        "law": public.law,
+        "mechanism": public.mechanism,
         "by": public.record.by,
         "columns": public.columns,
         "rows": rows[:MAX_ROWS],
         "left_out": max(0, len(rows) - MAX_ROWS),
         "picture": _answers_picture(public),
         "odds": odds(Fraction(public.record.epsilon)),
-        "exact": None if public.law is None else _share(public.law.accuracy.p_exact),
+        "exact": None if public.mechanism is None else _share(public.mechanism.accuracy.p_exact),
         "near": _near(public),
-        **_of_law(public, pictured=pictured),
+        **_of_mechanism(public, pictured=pictured),
     }
 
 
-def _of_law(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
-    """The worked example and the pictures of a law; nothing where it is not public."""
-    if public.law is None:
-        return {"example": None, "law_picture": None, "delta_picture": None, "losses": None}
-    law, domain = public.law, answer_domain(public.query)
-    noise, sensitivity = noise_in(law)
-    name, guarantee = public.record.name, public.query.promised.to_guarantee()
+def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
+    """The worked example and the pictures of a mechanism; nothing where it is not public."""
+    record = public.mechanism
+    if record is None:
+        return {"example": None, "mechanism_picture": None, "delta_picture": None, "losses": None}
+    domain = answer_domain(public.query)
+    mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
+    about = (public.record.name, mechanism, sensitivity, public.query.promised.to_guarantee())
     plain = len(domain.parts) == 1
     return {
-        "example": _example(public, noise) if plain else None,
-        "law_picture": law_svg(name, noise, sensitivity, guarantee) if plain and pictured else None,
-        "delta_picture": delta_svg(name, noise, sensitivity, guarantee) if pictured else None,
+        "example": _example(public, mechanism) if plain else None,
+        "mechanism_picture": mechanism_svg(*about) if plain and pictured else None,
+        "delta_picture": delta_svg(*about) if pictured else None,
         "losses": _losses(public) if pictured else None,
-        "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in public.compared),
+        "loss_list": ", ".join(f"{name} {float(loss):.4g}" for name, loss in public.compared),
     }
-
-
-def noise_in(law: LawRecord | ChannelRecord) -> tuple[Law | Channel, Sensitivity]:
-    """The exact law or channel of a file, with the differences that it is proved for."""
-    if isinstance(law, ChannelRecord):
-        steps = (a - b for a, b in law.pairs)
-        return law.to_channel(), Sensitivity.on_line(law.group[0], steps)
-    return law.to_law(), law.to_sensitivity()
 
 
 def _losses(public: PublicQuery) -> str | None:
-    if len(public.compared) < 2 or public.law is None:
+    if len(public.compared) < 2 or public.mechanism is None:
         return None
-    return losses_svg(public.record.name, public.law.design.loss, public.compared)
+    return losses_svg(public.record.name, public.mechanism.design.loss, public.compared)
 
 
-def _example(public: PublicQuery, noise: Law | Channel) -> str | None:
+def _example(public: PublicQuery, mechanism: Mechanism) -> str | None:
     """How to read one number: the first published answer, and where the true one is likely."""
     *key, published = public.rows[0]
     one = plain_parts(public.query)[0]
     domain = plain_answers(one.domain)
-    found = likely_around(noise, domain, public.codes[0])
+    found = likely_around(mechanism, domain, public.codes[0])
     if found is None:
         return None
     about = f" for {', '.join(key)}" if key else ""

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.budget.ledger import Spending
-from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Topology
-from release.exact.pmf import Law
+from release.exact.mechanism import Mechanism
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
 
@@ -123,9 +122,13 @@ def heat_map_svg(
     return _inside_html(sink, f"answers-{name}")
 
 
-def law_svg(name: str, noise: Law | Channel, sensitivity: Sensitivity, guarantee: Guarantee) -> str:
+def mechanism_svg(
+    name: str, mechanism: Mechanism, sensitivity: Sensitivity, guarantee: Guarantee
+) -> str:
     """What is published for one true answer, for its neighbor, and how far apart they may be."""
-    here, there, offset, step = _neighbors(noise, sensitivity)
+    step = sensitivity.least_step
+    offset = (mechanism.answers - step) // 2
+    here, there = mechanism.probabilities(offset), mechanism.probabilities(offset + step)
     first, last = max(0, offset - _SHOWN), min(here.size, offset + _SHOWN + 1)
     x = np.arange(first, last) - offset
     with _figure(2.8) as (figure, axes, sink):
@@ -144,32 +147,18 @@ def law_svg(name: str, noise: Law | Channel, sensitivity: Sensitivity, guarantee
         axes.set_ylabel("chance")
         axes.legend(frameon=False)
         _save(figure, sink)
-    return _inside_html(sink, f"law-{name}")
-
-
-def _neighbors(
-    noise: Law | Channel, sensitivity: Sensitivity
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]:
-    """Two neighboring rows, where the true answer is in the first, and how far they are apart."""
-    if isinstance(noise, Channel):
-        step = min(sensitivity.apart or (1,))
-        rows, middle = noise.to_floats(), (noise.answers - step) // 2
-        return rows[middle], rows[middle + step], middle, step
-    masses, size = noise.to_floats(), noise.group.size
-    step = min((noise.group.element(shift) for shift in sensitivity.shifts), default=1)
-    middle = size // 2
-    return np.roll(masses, middle), np.roll(masses, middle + step), middle, step
+    return _inside_html(sink, f"mechanism-{name}")
 
 
 def delta_svg(
-    name: str, noise: Law | Channel, sensitivity: Sensitivity, guarantee: Guarantee
+    name: str, mechanism: Mechanism, sensitivity: Sensitivity, guarantee: Guarantee
 ) -> str | None:
     """δ at every ε, both definitions; None where there are too many masses to look at."""
     promised = float(guarantee.epsilon)
     top = max(1.5 * promised, 0.1)
     grid = np.unique(np.append(np.linspace(0, top, 61), promised))
-    pairs = _pairs(noise, sensitivity)
-    if pairs is None or pairs[0].size * grid.size > _MOST_CURVE:
+    pairs = mechanism.neighboring_rows(sensitivity, _MOST_CURVE // grid.size)
+    if pairs is None:
         return None
     approximate, probabilistic = _curves(*pairs, grid)
     with _figure(2.6) as (figure, axes, sink):
@@ -192,25 +181,6 @@ def delta_svg(
         axes.legend(frameon=False, loc="upper center")
         _save(figure, sink)
     return _inside_html(sink, f"delta-{name}")
-
-
-def _pairs(
-    noise: Law | Channel, sensitivity: Sensitivity
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Rows of neighboring answers, side by side; None for too many."""
-    if isinstance(noise, Channel):
-        steps, size = sensitivity.apart or (), noise.answers
-        if len(steps) * size**2 * 60 > _MOST_CURVE:
-            return None
-        rows = noise.to_floats()
-        apart = [(a, a + s) for s in steps for a in range(size - s)]
-        both = [*apart, *((b, a) for a, b in apart)]
-        return np.stack([rows[a] for a, _ in both]), np.stack([rows[b] for _, b in both])
-    if noise.group.size * len(sensitivity.shifts) * 60 > _MOST_CURVE or not sensitivity.shifts:
-        return None
-    masses = noise.to_floats()
-    moved = np.stack([masses[noise.group.moved(shift)] for shift in sensitivity.shifts])
-    return np.broadcast_to(masses, moved.shape), moved
 
 
 def _curves(
