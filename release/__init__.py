@@ -14,10 +14,12 @@ Importing the package loads none of the libraries beneath; each loads where it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from release.errors import (
     BudgetError,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from release.pipeline import Published
     from release.planning.plan import Plan
     from release.spec.load import SpecFile
+    from release.spec.periods import Period
     from release.verification.verifier import Verdict
 
 __version__ = VERSION
@@ -65,6 +68,7 @@ __all__ = [
 ]
 
 PathLike: TypeAlias = str | Path
+E = TypeVar("E", bound=Enum)
 Number: TypeAlias = int | str | Fraction
 """An exact number: an integer, a fraction, or text such as ``"0.1"``. A float is refused."""
 
@@ -89,16 +93,17 @@ def run(
     """
     from release.noise.cache import default_cache
     from release.pipeline import Options, run_release
-    from release.spec.periods import parse_period
 
+    if not isinstance(tables, Mapping | None):
+        raise SpecError("tables", f"found {type(tables).__name__}; give a dict of frames by name")
     options = Options(
         accept_gap=exact("accept_gap", accept_gap),
         cache=default_cache(),
-        key=None if key is None else Path(key),
-        period=None if period is None else parse_period(period),
+        key=None if key is None else _path("key", key),
+        period=_period(period),
         frames=dict(tables or {}),
     )
-    return run_release(Path(spec), Path(out), options=options)
+    return run_release(_path("spec", spec), _path("out", out), options=options)
 
 
 def verify(
@@ -106,7 +111,7 @@ def verify(
     auditor: PathLike | None = None,
     *,
     ledger: PathLike | None = None,
-    trust: Sequence[str] = (),
+    trust: Sequence[PathLike] = (),
     since: PathLike | None = None,
     require: Literal["signature", "none"] = "signature",
 ) -> Verdict:
@@ -126,15 +131,18 @@ def verify(
 
     if since is not None and ledger is None:
         raise SpecError("since", "an older checkpoint is held against a ledger; give ledger too")
-    if require not in list(Required):
-        raise SpecError("require", f"found {require!r}; write 'signature' or 'none'")
-    brought = Trust(
-        None if ledger is None else Path(ledger),
-        tuple(read_public_key(text) for text in trust),
-        None if since is None else Path(since),
-        Required(require),
+    if isinstance(trust, str) or not isinstance(trust, Iterable):
+        raise SpecError(
+            "trust", f"found {_shown(trust)}; write a list of keys, or of files with them"
+        )
+    evidence = Trust(
+        None if ledger is None else _path("ledger", ledger),
+        tuple(read_public_key(str(key)) for key in trust),
+        None if since is None else _path("since", since),
+        _choice("require", require, Required),
     )
-    return check(Path(public), None if auditor is None else Path(auditor), brought)
+    folder = None if auditor is None else _path("auditor", auditor)
+    return check(_path("public", public), folder, evidence)
 
 
 def plan(spec: PathLike, period: str | None = None) -> Plan:
@@ -158,9 +166,8 @@ def read_spec(path: PathLike, period: str | None = None) -> SpecFile:
         SpecError: anything that cannot be meant; the message names the field and the remedy.
     """
     from release.queries.read import read_spec as read
-    from release.spec.periods import parse_period
 
-    return read(Path(path), None if period is None else parse_period(period))
+    return read(_path("path", path), _period(period))
 
 
 def design(  # noqa: PLR0913 - what a mechanism is chosen for
@@ -186,24 +193,33 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
     from release.exact.domain import AnswerDomain, Topology
     from release.exact.losses import LossName, named_loss
     from release.exact.privacy import Definition, Guarantee
-    from release.exact.sensitivity import Sensitivity
+    from release.exact.sensitivity import Sensitivity, check_shifts
     from release.noise.select import Asked, choose
+    from release.spec.domains import MAX_ANSWERS
+    from release.spec.model import Mechanism
 
+    size, steps = _integer(answers), _integers("sensitivity", sensitivity)
+    if size is None or not 2 <= size <= MAX_ANSWERS:
+        allowed = f"an integer from 2 to {MAX_ANSWERS}"
+        raise SpecError("answers", f"found {_shown(answers)}; write {allowed}")
+    shape = _choice("topology", topology, Topology)
+    name = _choice("loss", loss, LossName)
+    family = _choice("mechanism", mechanism, Mechanism)
+    most = exact("delta", delta)
+    kind = _choice("definition", definition or ("approximate" if most else "pure"), Definition)
+    domain = AnswerDomain(shape, tuple(range(size)))
+    shifts = [(step,) for step in steps]
     try:
-        domain = AnswerDomain(Topology(topology), tuple(range(answers)))
-        name, shape = LossName(loss), Topology(topology)
-        found = (
-            Sensitivity.on_line(answers, sensitivity)
-            if shape is Topology.ORDERED
-            else Sensitivity.of(domain.group, [(step,) for step in sensitivity])
-        )
-        allowed = exact("delta", delta)
-        kind = Definition(definition or ("approximate" if allowed else "pure"))
-        guarantee = Guarantee(kind, exact("epsilon", epsilon), allowed)
-        asked = Asked(domain, found, guarantee, named_loss(name, shape, answers), name)
+        check_shifts(domain.parts, shifts)
     except ValueError as error:
-        raise SpecError("design", str(error)) from error
-    return choose(asked, mechanism)
+        raise SpecError("sensitivity", str(error)) from None
+    try:
+        guarantee = Guarantee(kind, exact("epsilon", epsilon), most)
+    except ValueError as error:
+        raise SpecError("design", str(error)) from None
+    is_line = shape is Topology.ORDERED
+    moves = Sensitivity.on_line(size, steps) if is_line else Sensitivity.of(domain.group, shifts)
+    return choose(Asked(domain, moves, guarantee, named_loss(name, shape, size), name), family)
 
 
 def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
@@ -215,7 +231,7 @@ def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
     """
     from release.analysis.estimation import estimate_release
 
-    return estimate_release(Path(public), query, level=level)
+    return estimate_release(_path("public", public), query, level=level)
 
 
 def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here opens a file
@@ -226,4 +242,55 @@ def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here ope
     """
     from release.analysis.opened import open_release
 
-    return open_release(Path(folder))
+    return open_release(_path("folder", folder))
+
+
+def _path(name: str, value: PathLike) -> Path:
+    try:
+        return Path(value)
+    except TypeError:
+        raise SpecError(name, f"found {type(value).__name__}; write a path") from None
+
+
+def _period(period: str | None) -> Period | None:
+    from release.spec.periods import parse_period
+
+    if period is None:
+        return None
+    if not isinstance(period, str):
+        raise SpecError("period", f"found {_shown(period)}; write text such as '2024-01'")
+    return parse_period(period, "period")
+
+
+def _choice(name: str, value: object, kind: type[E]) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        *others, last = (str(member.value) for member in kind)
+        allowed = f"{', '.join(others)} or {last}"
+        raise SpecError(name, f"found {_shown(value)}; write {allowed}") from None
+
+
+def _integer(value: Any) -> int | None:
+    """The integer, of Python or NumPy; None for any other value, and for True and False."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
+def _integers(name: str, values: Any) -> list[int]:
+    """The integers of a list or an array."""
+    integers = []
+    for value in values if isinstance(values, Iterable) else [None]:
+        number = _integer(value)
+        if number is None:
+            raise SpecError(name, f"found {_shown(values)}; write a list of integers")
+        integers.append(number)
+    return integers
+
+
+def _shown(value: object) -> str:
+    """An argument in a message: a frame or an array is named only, for it may be confidential."""
+    is_plain = value is None or isinstance(value, str | int | float | list | tuple)
+    return repr(value) if is_plain else type(value).__name__

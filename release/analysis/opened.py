@@ -98,6 +98,13 @@ def _facts(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     return {name: value.decode() for name, value in found.items() if value is not None}
 
 
+class _UnknownQueryError(SpecError, KeyError):
+    """A query that is not published; a KeyError, which is what ``in`` and ``get`` answer by."""
+
+    # A KeyError would show its message in quotes.
+    __str__ = Exception.__str__
+
+
 @dataclass(frozen=True)
 class Opened(Mapping[str, Table]):
     """The published tables of a release by the names of their queries, in the order of the spec."""
@@ -108,7 +115,7 @@ class Opened(Mapping[str, Table]):
     def __getitem__(self, query: str) -> Table:
         records = {record.name: record for record in self.record.queries}
         if query not in records:
-            raise SpecError("query", unknown_name(query, records))
+            raise _UnknownQueryError("query", unknown_name(query, records))
         return Table(self.public, self.record.release_id, records[query])
 
     def __iter__(self) -> Iterator[str]:
