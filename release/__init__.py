@@ -1,15 +1,15 @@
-"""dp-release: differentially private tables with provably least noise and a log that re-proves it.
+"""dp-release: differentially private tables with provably least noise, and a log to check them by.
 
 The verbs are plain functions of this module; a path may be text::
 
     import release
 
     release.run("data/persons.yaml", "out")                       # load, answer, draw, publish
-    release.verify("out/public/census-2024", require="none")      # proved, tested, asserted
+    release.verify("out/public/census-2024", require="none")      # proved, tested and asserted
     release.open("out/public/census-2024")["minors_by_tract"].to_pandas()
     release.design(24, "cyclic", sensitivity=[1], epsilon=1, loss="squared").gap
 
-Importing the package loads none of the libraries beneath; each loads where it is used.
+Importing the package loads no solver and no engine; each is loaded where it is used.
 """
 
 from __future__ import annotations
@@ -84,9 +84,11 @@ def run(
 ) -> Published:
     """Run a release: load, answer, design the noise, charge, draw, publish, verify.
 
-    ``tables`` gives frames for tables of the spec, by name, in place of the files that it names.
-    ``key`` is the file of the key that signs for the ledger in ``out``; ``period`` fills in a spec
-    template; ``accept_gap`` is the share of its loss that a better mechanism might save.
+    ``tables`` maps names of tables to frames, which replace the files in the spec. A column of a
+    frame has to have the declared type, as in a Parquet file: nothing is converted but whole floats
+    to integers. ``key`` is the file of the signing key for the ledger in ``out``. ``period`` fills
+    in a spec template. ``accept_gap`` is the largest share of its loss that a better mechanism may
+    save.
 
     Raises:
         ReleaseError: refused; nothing was published and nothing is left behind.
@@ -115,14 +117,14 @@ def verify(
     since: PathLike | None = None,
     require: Literal["signature", "none"] = "signature",
 ) -> Verdict:
-    """Check a release without the confidential data; what is proved, tested and only asserted.
+    """Check a release without the confidential data, and list what is proved, tested, asserted.
 
-    ``auditor`` is the folder of this release in the auditor bundle; ``trust`` holds public keys of
-    the curator, or the paths of files with them; ``since`` is an older checkpoint of the ledger.
+    ``auditor`` is the folder of this release in the auditor bundle. ``trust`` lists public keys of
+    the curator, or files with them. ``since`` is an older checkpoint of the ledger.
 
     Raises:
-        SpecError: an argument that cannot be meant.
-        VerificationError: a check failed; which file, what was found and what was expected.
+        SpecError: an argument is wrong.
+        VerificationError: a check failed; the message names the file and both values.
     """
     from release.records.signing import read_public_key
     from release.verification.provenance import Trust
@@ -149,7 +151,8 @@ def plan(spec: PathLike, period: str | None = None) -> Plan:
     """The accuracy and the charge of a spec, before any table is read.
 
     Raises:
-        SpecError, DesignError: the spec cannot be meant, or nothing satisfies its guarantees.
+        SpecError: the spec is wrong.
+        DesignError: no mechanism satisfies a guarantee of the spec.
     """
     from release.noise.cache import default_cache
     from release.noise.solve import GAP
@@ -163,14 +166,14 @@ def read_spec(path: PathLike, period: str | None = None) -> SpecFile:
     """Read and check a spec, and the public files that it names.
 
     Raises:
-        SpecError: anything that cannot be meant; the message names the field and the remedy.
+        SpecError: the spec is wrong; the message names the field and the remedy.
     """
     from release.queries.read import read_spec as read
 
     return read(_path("path", path), _period(period))
 
 
-def design(  # noqa: PLR0913 - what a mechanism is chosen for
+def design(  # noqa: PLR0913 - the parameters of a mechanism
     answers: int,
     topology: Literal["nominal", "ordered", "cyclic"] = "nominal",
     *,
@@ -183,11 +186,11 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
 ) -> Chosen:
     """The mechanism of least loss for ``answers`` possible answers, proved.
 
-    ``sensitivity`` lists by how much one unit can move an answer; it is closed under negation. The
-    definition is pure where ``delta`` is 0, else approximate, unless it is named.
+    ``sensitivity`` lists the differences that one unit can make to an answer code; each counts with
+    both signs. Without a ``definition`` it is pure if ``delta`` is 0, and approximate otherwise.
 
     Raises:
-        SpecError: an argument that cannot be meant.
+        SpecError: an argument is wrong, such as a difference that no two answers have.
         DesignError: no mechanism of the family satisfies the guarantee.
     """
     from release.exact.domain import AnswerDomain, Topology
@@ -223,11 +226,13 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
 
 
 def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
-    """What the published answers of a query say of the true ones, cell by cell.
+    """Estimates of the true answers of a query, cell by cell, from what was published.
+
+    ``level`` is the mass of the credible intervals, above 0 and below 1.
 
     Raises:
-        SpecError: no such query, or its noise is not public.
-        DesignError: the domain has more answers than an estimate is made for.
+        SpecError: no such query, its noise is not public, or a wrong level.
+        DesignError: the domain has more answers than estimates are made for.
     """
     from release.analysis.estimation import estimate_release
 

@@ -1,10 +1,10 @@
 """Frames in place of files: pandas frames written as Parquet where the engine reads.
 
-A frame is confidential, as the file that it replaces is. So it lies in a private scratch folder,
-which is wiped after the answers are read; after a kill the next run or ``recover`` wipes it. The
-columns keep their own types: a frame may have what a Parquet file may have
-(:mod:`release.tables.sources`), and floats for integers where pandas has turned integers with
-missing values into floats. Nothing else is converted.
+A frame is as confidential as the file that it replaces. It lies in a private scratch folder that is
+wiped once the answers are read; after a kill, the next run or ``recover`` wipes it. Columns keep
+their types, and the rule for Parquet files applies (:func:`release.tables.sources.fits`). Pandas
+makes floats of integers with missing values, so whole floats count as integers. Nothing else is
+converted.
 """
 
 from __future__ import annotations

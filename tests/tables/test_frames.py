@@ -71,6 +71,25 @@ def test_a_release_of_a_frame_needs_no_file_and_leaves_none(
     check_unmarked(tmp_path)
 
 
+def test_frames_are_read_wherever_the_release_goes_and_again_after_a_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative folder, a name that reads as a pattern, and a load stage that is run twice."""
+    (tmp_path / "specs").mkdir()
+    spec = Small(ROWS, [query("count", sensitivity="global")]).write(tmp_path / "specs")
+    (tmp_path / "specs" / "rows.parquet").unlink()
+    monkeypatch.chdir(tmp_path)
+
+    def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        if name == "load":
+            function(*arguments).close()
+        return function(*arguments)
+
+    options = Options(frames={"rows": frame_of(ROWS)})
+    assert run_release(spec, Path("out[1]*"), step, options=options).public.is_dir()
+    assert not list(Path("out[1]*").glob(".work-*"))
+
+
 def killed(action: Callable[[], object]) -> None:
     """Run ``action`` in a process of its own, which has to die of a SIGKILL."""
     child = os.fork()
