@@ -63,9 +63,10 @@ def with_frames(
         columns[name] = columns_of(name, tables[name], frame)
     folder = scratch().resolve()
     try:
-        for name, table in columns.items():
+        for name in tuple(columns):
             path = folder / f"{name}.parquet"
-            _write(table, path)
+            # Not kept: the engine needs the memory.
+            _write(columns.pop(name), path)
             # The path of a table may be a pattern; this one means itself.
             changed = {"path": glob.escape(str(path)), "relation": None}
             tables[name] = tables[name].model_copy(update=changed)
