@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -148,8 +149,9 @@ def run_release(
         if public is None:
             # Refused before any confidential value is read, and charged before any is drawn upon.
             charges(spec_file)
+            frames_folder = partial(publication.scratch, "frames")
             with (
-                with_frames(spec_file, chosen.frames) as declared,
+                with_frames(spec_file, chosen.frames, frames_folder) as declared,
                 step("load", load, declared, chosen.engine, publication) as tables,
             ):
                 answered = step("answer", answer, tables, spec_file, chosen.watch)
@@ -227,7 +229,7 @@ def load(
     """Open the confidential tables; to be closed by the caller."""
     from release.queries.engines.base import HereTables
 
-    scratch = None if publication is None else publication.scratch()
+    scratch = None if publication is None else publication.scratch("engine")
     declared = spec_file.spec.engine
     master = None if engine is None else engine.spark
     if master is not None or (declared is not None and declared.backend == "spark"):

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,8 +216,7 @@ def estimate(
         SpecError: a level not between 0 and 1, or a code, table, prior or label that does not fit.
     """
     domain = values if isinstance(values, AnswerDomain) else _ordered(values)
-    if not 0 < level < 1:
-        raise SpecError("level", f"found {level}; write a number above 0 and below 1")
+    check_level(level)
     _check_table(table, domain.size)
     published, cell = _distinct(codes, domain.size)
     posterior = _posterior(table[:, published], prior)
@@ -358,6 +357,16 @@ def sum_of(estimates: Estimates) -> tuple[float, float]:
 _DOMAIN: TypeAdapter[Domain] = TypeAdapter(Domain)
 
 
+def check_level(level: Any) -> None:
+    """Refuse a level that no credible interval can have.
+
+    Raises:
+        SpecError: it is no number above 0 and below 1.
+    """
+    if not (isinstance(level, int | float) and 0 < level < 1):
+        raise SpecError("level", f"found {level!r}; write a number above 0 and below 1")
+
+
 def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estimates:
     """The estimates of a released query, from the files of the folder ``public`` alone.
 
@@ -368,9 +377,10 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         DesignError: more than 2000 answers.
         VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
     """
+    check_level(level)
     release = _parsed(ReleaseRecord, "release.json", _bytes(public, "release.json"))
     records = {record.name: record for record in release.queries}
-    if query not in records:
+    if not isinstance(query, str) or query not in records:
         raise SpecError("query", unknown_name(query, records))
     record = records[query]
     if not isinstance(record.mechanism_file, MechanismFile):

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from release.exact.domain import Group, Shift
+from release.exact.domain import AnswerDomain, Group, Shift
+
+
+def check_shifts(parts: Sequence[AnswerDomain], shifts: Iterable[Shift]) -> None:
+    """Refuse what no two answers differ by; reduced it would mean another difference, or none.
+
+    Each shift has a coordinate, with its sign, for each of the ``parts`` of an answer.
+
+    Raises:
+        ValueError: a coordinate is not below the number of its answers, or all are 0.
+    """
+    moves = False
+    for shift in shifts:
+        for step, part in zip(shift, parts, strict=True):
+            moves = moves or step != 0
+            if not abs(step) < part.size:
+                raise ValueError(
+                    f"found {step}; the largest difference of {part.size} {part.topology.value} "
+                    f"answers is {part.size - 1}"
+                )
+    if not moves:
+        raise ValueError("name at least one difference other than 0")
+
 
 Pair: TypeAlias = tuple[int, int]
 """The codes of two true answers that neighbors can have."""

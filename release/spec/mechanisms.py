@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from release.errors import unknown_name
 from release.exact.channel import channel_unseen
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
@@ -117,9 +116,15 @@ def chosen_unseen(
     return None if domain.has_order else "modular"
 
 
-def _check_name(name: str) -> str:
-    if name != BEST and name not in MECHANISMS:
-        raise ValueError(unknown_name(name, [BEST, *MECHANISMS]))
+def check_name(name: str) -> str:
+    """The name of a mechanism, or ``best``.
+
+    Raises:
+        ValueError: another name.
+    """
+    known = [BEST, *MECHANISMS]
+    if name not in known:
+        raise ValueError(f"found {name!r}; write {', '.join(known[:-1])} or {known[-1]}")
     return name
 
 
@@ -127,4 +132,4 @@ def _schema() -> dict[str, Any]:
     return {"type": "string", "enum": [BEST, *MECHANISMS]}
 
 
-MechanismName: TypeAlias = Annotated[str, AfterValidator(_check_name), WithJsonSchema(_schema())]
+MechanismName: TypeAlias = Annotated[str, AfterValidator(check_name), WithJsonSchema(_schema())]

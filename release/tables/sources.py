@@ -459,13 +459,14 @@ def _check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, 
             there = ", ".join(schema.names[:12])
             raise SpecError(field, f"{where} has no such column; it has {there}")
         stored = schema.field(found[0]).type
-        if not _fits(stored, kind):
+        if not fits(stored, kind):
             raise SpecError(
                 field, f"declared {kind.value}, but {where} has {stored}; correct the type"
             )
 
 
-def _fits(stored: pa.DataType, kind: ColumnType) -> bool:
+def fits(stored: pa.DataType, kind: ColumnType) -> bool:
+    """Whether a column stored as this Arrow type may be declared as ``kind``."""
     if pa.types.is_dictionary(stored):
         stored = stored.value_type
     numeric = pa.types.is_integer(stored) or pa.types.is_floating(stored)

@@ -163,7 +163,7 @@ def test_a_channel_that_is_changed_is_refused(tmp_path: Path) -> None:
             lambda law: law.update(pairs=[p for p in law["pairs"] if abs(p[0] - p[1]) == 1]),
             "all that the declaration allows",
         ),
-        (lambda law: law["rows"].pop(), "rows"),
+        (lambda law: law["rows"].pop(), "a row and a column for each answer"),
         (lambda law: law["rows"][2].reverse(), "δ"),
         (lambda law: law.update(group=[7]), "group"),
         (lambda law: law["accuracy"].update(p_exact="0.9"), "accuracy"),

@@ -74,6 +74,10 @@ def fitted(name: str, promise: Promise) -> Mechanism:
     Raises:
         DesignError: no parameter does, or ε is below 10⁻⁹.
     """
+    guarantee = promise.guarantee
+    # Their classical variances divide by both, as floats.
+    if name in _WITH_DELTA and not (float(guarantee.epsilon) and float(guarantee.delta)):
+        raise DesignError(f"{name} needs epsilon and delta above 0; found the {guarantee}")
     try:
         made = _FITS[name](promise)
         satisfied = made is not None and promise.kept_by(made)
@@ -185,6 +189,8 @@ _FITS: dict[str, Callable[[Promise], Mechanism | None]] = {
     "randomised_response": lambda p: Modular(randomised_response(p.answers, p.guarantee.epsilon)),
     "data_independent": _data_independent,
 }
+
+_WITH_DELTA = ("gaussian_clamped", "gaussian_modular", "gumbel_clamped")
 
 BASELINE_NAMES = tuple(_FITS)
 """All baselines that a spec may name."""
