@@ -211,8 +211,9 @@ def verify(  # noqa: PLR0913 - one for each thing that an auditor brings along
     """Check releases without the confidential data: what is proved, tested, only asserted.
 
     Of several releases, or of an output folder, a line each; with an output folder come its ledger
-    and the auditor bundles that are there. Exit status 3 where a law could not be opened, or no
-    signature could be checked.
+    and the auditor bundles that are there. A ledger that comes with the folder shows nothing of who
+    signed: give --trust, or name a ledger. Exit status 3 where a noise distribution could not be
+    opened, or a required signature could not be checked.
 
     Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
     """
@@ -246,28 +247,31 @@ def _verify_each(
     folders: list[Path], auditor: Path | None, trust: Trust, jobs: int | None, as_json: bool
 ) -> None:
     """A line for each release; the worst of them decides the exit status."""
-    from release.operate.operations import IN_PART, verify_each
+    from release.operate.operations import IN_PART, lacks_root, verify_each
+    from release.verification.provenance import LACKS_ROOT
 
-    found: list[tuple[str, str]] = []
+    verdicts: list[tuple[str, str]] = []
     with fan_out(jobs) as elsewhere:
         for folder in folders:
             if (folder / "public").is_dir():
-                found += verify_each(folder, elsewhere, trust)
+                verdicts += verify_each(folder, elsewhere, trust)
                 continue
             try:
                 complete = _verdict(folder, auditor, trust).complete
-                found.append((folder.name, "verified" if complete else IN_PART))
+                verdicts.append((folder.name, "verified" if complete else IN_PART))
             except ReleaseError as error:
-                found.append((folder.name, f"refused: {error}"))
-    rows = [{"release_id": name, "verdict": told} for name, told in found]
+                verdicts.append((folder.name, f"refused: {error}"))
     if as_json:
+        rows = [{"release_id": name, "verdict": verdict} for name, verdict in verdicts]
         typer.echo(json.dumps(rows, ensure_ascii=False))
     else:
-        for name, told in found:
-            typer.echo(f"{name}  {told}")
-    if any(told.startswith("refused") for _, told in found):
+        for name, verdict in verdicts:
+            typer.echo(f"{name}  {verdict}")
+    if any(lacks_root(folder, trust) for folder in folders):
+        typer.echo(f"not seen: {LACKS_ROOT}", err=True)
+    if any(verdict.startswith("refused") for _, verdict in verdicts):
         raise ReleaseError("some releases do not verify; see above")
-    raise typer.Exit(3 if any(told == IN_PART for _, told in found) else 0)
+    raise typer.Exit(3 if any(verdict == IN_PART for _, verdict in verdicts) else 0)
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

@@ -39,19 +39,33 @@ from release.verification.required import Required
 class Trust:
     """What an auditor brings along: a ledger, keys of the curator, an older checkpoint.
 
-    ``require`` is what the auditor asks for. A release without its signature is then never more
-    than one whose signature could not be checked: both lack what was required, or neither does.
+    ``beside`` is a ledger that lies with the releases. It is replayed, but whoever wrote the
+    releases may have written it too, so it is no root of trust. ``require`` is what the auditor
+    asks for. A release without its signature is then never more than one whose signature could not
+    be checked: both lack what was required, or neither does.
     """
 
     ledger: Path | None = None
     keys: tuple[PublicKey, ...] = ()
     older: Path | None = None
     require: Required = Required.SIGNATURE
+    beside: Path | None = None
+
+    @property
+    def replayed(self) -> Path | None:
+        """The ledger to replay: the one that was named, else the one beside the releases."""
+        return self.ledger or self.beside
 
     @property
     def is_given(self) -> bool:
         """Whether there is anything to hold a signature against."""
-        return bool(self.keys) or self.ledger is not None or self.older is not None
+        return bool(self.keys) or self.replayed is not None or self.older is not None
+
+    @property
+    def lacks_root(self) -> bool:
+        """Whether a signature is required, and only a ledger beside the releases speaks for it."""
+        named = bool(self.keys) or self.ledger is not None
+        return self.require is Required.SIGNATURE and self.beside is not None and not named
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,7 @@ def check_provenance(
             unopened=_missing(trust, "who published this: nothing is signed; " + _REMEDY),
         )
     attested = (public / ATTESTATION).read_bytes()
-    ledger = None if trust.ledger is None else _replayed(trust.ledger)
+    ledger = None if trust.replayed is None else _replayed(trust.replayed)
     keys = trust.keys
     if ledger is not None:
         committed = _committed(ledger, release.release_id)
@@ -117,9 +131,14 @@ def check_provenance(
             size = check_checkpoint(read_checkpoint(trust.older), ledger)
         tested.append(f"the older checkpoint of {size} entries is of the same ledger")
     root = () if trust.keys else ("that the ledger's first key is the curator's",)
-    return Provenance(tuple(proved), tuple(tested), root)
+    unopened = (LACKS_ROOT,) if trust.lacks_root else ()
+    return Provenance(tuple(proved), tuple(tested), root, unopened)
 
 
+LACKS_ROOT = (
+    "whose ledger it is: it lies in the folder that is verified; give the curator's key with "
+    "--trust, or name a ledger with --ledger"
+)
 _GIVE_KEY = "who signed: give the curator's key with --trust, or the ledger"
 _REMEDY = "ask the curator for a signed release, or ask for no signature with --require none"
 
@@ -148,9 +167,9 @@ def _check_root(ledger: Replayed, trust: Trust, proved: str) -> None:
 
     That the ledger lists it is not enough: anybody can add a key that is not theirs.
     """
-    if not trust.keys or trust.ledger is None or set(trust.keys) & set(keys_at(ledger, 1)):
+    if not trust.keys or trust.replayed is None or set(trust.keys) & set(keys_at(ledger, 1)):
         return
-    for note in (proved, read_checkpoint(trust.ledger / CHECKPOINT)):
+    for note in (proved, read_checkpoint(trust.replayed / CHECKPOINT)):
         with suppress(SignatureError):
             open_note(note, trust.keys)
             return
