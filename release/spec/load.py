@@ -10,26 +10,25 @@ files named in it again, except the confidential tables.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Tag, ValidationError
 
 from release.errors import SpecError
 from release.records.versions import unread
 from release.spec.contract import Contract, OnViolation, read_contract
-from release.spec.domains import MAX_ANSWERS, Model
+from release.spec.domains import MAX_ANSWERS, Model, only_key
 from release.spec.key_sets import declared_keys
-from release.spec.model import (
-    KINDS,
-    Spec,
-)
+from release.spec.model import KINDS, Spec
 
-_ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
 MAX_SPEC_BYTES = 4 * 2**20
+_READ_ERRORS = 100
+"""So many errors are searched for a misspelt field; a hostile spec may hold 10^5 of them."""
 
 
 @dataclass(frozen=True)
@@ -184,8 +183,10 @@ def _validated(plain: object) -> Spec:
     try:
         return Spec.model_validate(plain)
     except ValidationError as error:
-        first, *others = error.errors(include_url=False)
-        more = f" (and {len(others)} more)" if others else ""
+        errors = error.errors(include_url=False)
+        # A misspelt field also leaves one missing, and only one error is shown.
+        first = next((one for one in errors[:_READ_ERRORS] if _remedy(one)), errors[0])
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         place = _field_path(first["loc"]) or "spec"
         place += ".kind" if first["type"].startswith("union_tag") else ""
         raise SpecError(place, _problem(first) + more) from error
@@ -200,9 +201,11 @@ _TAGS = {
 
 _RENAMED = {
     "differences": "sensitivity",
+    "levels": "bins",
     "licence": "license",
     "measure": "kind",
     "neighbours": "neighbors",
+    "structural": "global",
 }
 """Names that stood in drafts, or that another spelling suggests."""
 
@@ -245,14 +248,13 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "missing":
         return "missing; add it"
     if kind == "extra_forbidden":
-        name = str(error["loc"][-1])
-        if name in _RENAMED:
-            return f"unknown field; it is called {_RENAMED[name]!r}"
-        near = difflib.get_close_matches(name, _field_names(), 1)
-        likely = f"did you mean {near[0]!r}?" if near and near[0] != name else "remove it"
-        return f"unknown field; {likely}"
+        return f"unknown field; {_remedy(error) or 'remove it'}"
     if kind in {"literal_error", "enum"}:
+        if isinstance(found, str) and found in _RENAMED:
+            return f"found {found!r}; it is called {_RENAMED[found]!r}"
         return f"found {found!r}; write {context['expected']}"
+    if kind == "alternatives" and (key := only_key(found)) in _RENAMED:
+        return f"{key!r} is called {_RENAMED[key]!r}"
     if kind == "union_tag_invalid":
         written = _RENAMED_KINDS.get(context["tag"], f"one of {', '.join(KINDS)}")
         return f"found {context['tag']!r}; write {written}"
@@ -269,10 +271,39 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     return shown + message[:1].lower() + message[1:]
 
 
-def _field_names() -> list[str]:
-    models, names = [Model], set()
-    while models:
-        model = models.pop()
-        names |= set(model.model_fields)
-        models.extend(model.__subclasses__())
-    return sorted(names)
+def _remedy(error: Any) -> str:
+    """What was probably meant by an unknown field; empty where nothing is likely."""
+    if error["type"] != "extra_forbidden":
+        return ""
+    name, fields = str(error["loc"][-1]), _fields_at(error["loc"])
+    if name == "domain" and fields & {"bins", "grid"}:
+        form = "grid" if only_key(error["input"]) == "grid" else "bins"
+        return f"write {form}: {{…}} without domain"
+    if _RENAMED.get(name) in fields:
+        return f"it is called {_RENAMED[name]!r}"
+    near = difflib.get_close_matches(name, sorted(fields), 1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _fields_at(location: tuple[int | str, ...]) -> set[str]:
+    """The fields of the model in which a field was found, by the location of that field."""
+    models: dict[str, type[Model]] = {"": Spec}
+    for part in map(str, location[:-1]):
+        if part in models:
+            models = {"": models[part]}
+            continue
+        declared = [one.model_fields[part] for one in models.values() if part in one.model_fields]
+        if declared:
+            models = dict(_models_in(declared[0].annotation))
+    return {name for model in models.values() for name in model.model_fields}
+
+
+def _models_in(annotation: Any, tag: str = "") -> Iterator[tuple[str, type[Model]]]:
+    """The models that an annotation mentions, each with its tag in a union."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield tag, annotation
+        return
+    for one in getattr(annotation, "__metadata__", ()):
+        tag = one.tag if isinstance(one, Tag) else tag
+    for inner in get_args(annotation):
+        yield from _models_in(inner, tag)

@@ -62,6 +62,11 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("queries.0.differences", "empirical", "queries[0].differences", "called 'sensitivity'"),
         ("privacy.neighbours", "add_remove", "privacy.neighbours", "called 'neighbors'"),
         ("release.licence", "CC0-1.0", "release.licence", "called 'license'"),
+        ("queries.0.sensitivity", "structural", "queries[0].sensitivity", "called 'global'"),
+        ("queries.0.domain", {"levels": {}}, "queries[0].domain", "'levels' is called 'bins'"),
+        ("privacy.fixd", ["place"], "privacy.fixd", "did you mean 'fixed'"),
+        ("budget.tables", "x", "budget.tables", "remove it"),
+        ("budget.units", "x", "budget.units", "remove it"),
         ("release.a\nb", "x", "release.'a\\nb'", "unknown field"),
         ("queries.0.of", 7, "queries[0].of", "should be a valid string"),
         ("queries.0.of", "kid", "queries[0].of", "did you mean 'kind'"),
@@ -122,6 +127,41 @@ def test_missing_fields_are_named() -> None:
     spec = plain()
     del spec["budget"]
     assert refusal(spec) == "budget: missing; add it"
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "other", "says"),
+    [
+        ("privacy", "neighbors", "neighbours", "it is called 'neighbors'"),
+        ("release", "license", "licence", "it is called 'license'"),
+        ("release", "curator", "currator", "did you mean 'curator'"),
+    ],
+)
+def test_another_spelling_is_told_of_before_the_field_that_it_leaves_missing(
+    place: str, name: str, other: str, says: str
+) -> None:
+    spec = plain()
+    spec[place][other] = spec[place].pop(name)
+    assert refusal(spec).startswith(f"{place}.{other}: unknown field; {says}")
+
+
+@pytest.mark.parametrize(
+    ("domain", "name"),
+    [
+        ({"grid": {"low": 0, "high": 10, "step": 1, "scale": "1"}}, "grid"),
+        ({"levels": {"low": 0, "high": 10, "count": 5}}, "bins"),
+        ({"bins": {"low": 0, "high": 10, "count": 5}}, "bins"),
+        ({"cyclic": 4}, "bins"),
+    ],
+)
+def test_a_sum_with_a_domain_is_told_what_stands_in_its_place(
+    domain: dict[str, Any], name: str
+) -> None:
+    base = plain(query("binned"))
+    del base["queries"][0]["bins"]
+    base["queries"][0]["domain"] = domain
+    says = f"queries[0].domain: unknown field; write {name}: {{…}} without domain"
+    assert refusal(base).startswith(says)
 
 
 def test_repeated_names_are_refused() -> None:
