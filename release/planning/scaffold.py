@@ -26,14 +26,18 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from release.errors import SpecError, unknown_name
-from release.queries.read import parse_spec
+from release.queries.read import ENGINE_NAMES, parse_spec
 from release.spec.model import Column, ColumnType
+from release.spec.periods import is_template
+from release.spec.unfinished import TODO
 
 _TAKEN = "give the path of one .parquet or .csv file"
 _MOST_COLUMNS = 10_000
 _LONGEST_LINE = 2**20
 _LONGEST_KEY = 1000
 """YAML takes keys of up to 1024 characters."""
+_SHOWN = 60
+"""Characters of a name or a type that a reason shows."""
 
 _COLUMN: TypeAdapter[str] = TypeAdapter(Column)
 _COUNTED = (ColumnType.STRING, ColumnType.INTEGER)
@@ -44,7 +48,7 @@ _SOMEBODY = re.compile(r"household|person|meter")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Stored:
     """A column of the table; without a type it is left out, for the reason."""
 
     name: str
@@ -68,17 +72,21 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise SpecError("TABLE", f"{path.name!r} is neither; {_TAKEN}")
-    found = _sorted_out(path, reader(path))
-    columns = {one.name: one.kind for one in found if one.kind is not None}
-    left_out = [one for one in found if one.kind is None]
     shown = path.name if folder is None else os.path.relpath(path, folder)
+    if TODO in shown:
+        raise SpecError(
+            "TABLE", f"its path holds {TODO}, which marks an unfinished spec; rename it"
+        )
+    usable = _usable(path, reader(path))
+    columns = {one.name: one.kind for one in usable if one.kind is not None}
+    left_out = [one for one in usable if one.kind is None]
     text = _text(path, shown, columns, left_out, _unit(path, columns, unit))
     # What a curator is given has to be accepted; the rules of names stand there and only there.
     parse_spec(text.encode())
     return text
 
 
-def _parquet(path: Path) -> list[_Found]:
+def _parquet(path: Path) -> list[_Stored]:
     try:
         schema = pq.read_schema(path)
         return [_stored(field.name, field.type) for field in schema]
@@ -89,7 +97,7 @@ def _parquet(path: Path) -> list[_Found]:
         raise SpecError("TABLE", f"{path.name!r} is not a Parquet file; {_TAKEN}") from error
 
 
-def _stored(name: str, stored: pa.DataType) -> _Found:
+def _stored(name: str, stored: pa.DataType) -> _Stored:
     plain = stored.value_type if pa.types.is_dictionary(stored) else stored
     fits = {
         ColumnType.STRING: pa.types.is_string(plain) or pa.types.is_large_string(plain),
@@ -101,14 +109,14 @@ def _stored(name: str, stored: pa.DataType) -> _Found:
     }
     kind = next((kind for kind, is_it in fits.items() if is_it), None)
     if kind is not None:
-        return _Found(name, kind)
+        return _Stored(name, kind)
     if pa.types.is_timestamp(plain):
-        return _Found(name, None, "its times have a time zone; store them in one zone, without it")
-    shown = _scalar(str(stored)[:60])
-    return _Found(name, None, f"no type of a spec holds its {shown}; store it as one that does")
+        return _Stored(name, None, "its times have a time zone; store them in one zone, without it")
+    shown = _scalar(str(stored)[:_SHOWN])
+    return _Stored(name, None, f"no type of a spec holds its {shown}; store it as one that does")
 
 
-def _csv(path: Path) -> list[_Found]:
+def _csv(path: Path) -> list[_Stored]:
     """The titles in the first line, of which not a byte more is decoded or parsed."""
     try:
         with path.open("rb") as file:
@@ -126,32 +134,40 @@ def _csv(path: Path) -> list[_Found]:
         raise SpecError(
             "TABLE", f"line 1 of {path.name!r} cannot be read as UTF-8 CSV; write the names there"
         ) from error
-    return [_Found(title, ColumnType.STRING) for title in titles]
+    return [_Stored(title, ColumnType.STRING) for title in titles]
 
 
-def _sorted_out(path: Path, found: list[_Found]) -> list[_Found]:
-    """The columns, those without a type whose name no spec can hold."""
-    if len(found) > _MOST_COLUMNS:
+def _usable(path: Path, stored: list[_Stored]) -> list[_Stored]:
+    """The columns; one whose name no spec can hold loses its type and says why."""
+    if len(stored) > _MOST_COLUMNS:
         raise SpecError(
             "TABLE",
-            f"{path.name!r} has {len(found)} columns, at most {_MOST_COLUMNS} are read; "
+            f"{path.name!r} has {len(stored)} columns, at most {_MOST_COLUMNS} are read; "
             "keep those that are needed",
         )
-    alike = Counter(one.name.casefold() for one in found)
-    return [_named(one, alike[one.name.casefold()]) for one in found]
+    alike = Counter(column.name.casefold() for column in stored)
+    usable = []
+    for column in stored:
+        reason = _why_unusable(column.name, alike[column.name.casefold()])
+        usable.append(_Stored(column.name[:_SHOWN], None, reason) if reason else column)
+    return usable
 
 
-def _named(one: _Found, alike: int) -> _Found:
+def _why_unusable(name: str, alike: int) -> str:
+    """Why no spec can hold a column of this name; empty where one can."""
     if alike > 1:
-        return _Found(one.name, None, f"{alike} columns have this name but for case; rename one")
-    if len(_scalar(one.name)) > _LONGEST_KEY:
-        return _Found(one.name[:60], None, "a name of which this is the beginning is too long")
+        return f"{alike} columns have this name but for case; rename one"
+    if len(_scalar(name)) > _LONGEST_KEY:
+        return "a name of which this is the beginning is too long"
+    if name.casefold() in ENGINE_NAMES:
+        return "the engine that reads tables has a column of this name; rename it"
+    if TODO in name:
+        return "its name holds the mark of an unfinished spec; rename it"
     try:
-        _COLUMN.validate_python(one.name)
+        _COLUMN.validate_python(name)
     except ValidationError:
-        reason = "a name may not be empty, begin with '#' or hold control characters; rename it"
-        return _Found(one.name, None, reason)
-    return one
+        return "a name may not be empty, begin with '#' or hold control characters; rename it"
+    return ""
 
 
 def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
@@ -185,10 +201,13 @@ def _rank(name: str, kind: ColumnType) -> int:
 
 def _scalar(text: str) -> str:
     """The text as YAML on one line, quoted where it has to be, also between flow brackets."""
-    if _dumped([text], None)[1:-1] == text:
+    template = is_template(text.encode("utf-8", "surrogatepass"))
+    if not template and _dumped([text], None)[1:-1] == text:
         return text
     # Single quotes would keep line breaks such as U+2028 as they are.
-    return _dumped(text, '"')
+    quoted = _dumped(text, '"')
+    # The bytes of a placeholder would make the whole spec a template, in a quoted name too.
+    return quoted.replace("{period", r"\x7Bperiod") if template else quoted
 
 
 def _dumped(value: object, style: str | None) -> str:
@@ -215,7 +234,7 @@ def _ascii(text: str) -> str:
 
 
 def _text(
-    path: Path, shown: str, columns: dict[str, ColumnType], left_out: list[_Found], unit: str
+    path: Path, shown: str, columns: dict[str, ColumnType], left_out: list[_Stored], unit: str
 ) -> str:
     others = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
     key = others[0] if others else "column"
