@@ -198,9 +198,9 @@ def answer_costs(power: int, answers: int) -> Codes:
 
 def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
     """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
-    apart = {abs(step) for step in steps if step}
-    forward = [(a, a + step) for step in apart for a in range(answers - step)]
-    return tuple(sorted([*forward, *((b, a) for a, b in forward)]))
+    apart = sorted({abs(step) for step in steps if step})
+    moves = [*(-step for step in reversed(apart)), *apart]
+    return tuple((a, a + move) for a in range(answers) for move in moves if 0 <= a + move < answers)
 
 
 def channel_deltas(channel: Channel, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
@@ -210,7 +210,11 @@ def channel_deltas(channel: Channel, pairs: Iterable[Pair], ratio: Fraction) -> 
     """
     rows, ceilings = channel.rows, largest_kept(channel.rows, channel.total, ratio)
     probabilistic = approximate = Fraction(0)
+    # A row below the least ceiling of every column is below those of all its neighbors.
+    suspects = (rows > ceilings.min(axis=0)).any(axis=1).tolist()
     for a, b in pairs:
+        if not suspects[a]:
+            continue
         violated = rows[a] > ceilings[b]
         if violated.any():
             heavy, light = int(rows[a][violated].sum()), int(rows[b][violated].sum())

@@ -23,6 +23,9 @@ EPSILONS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4
 
 _HALVINGS = 12
 
+_MOST_COMPARED = 10**7
+"""Probabilities that δ at one ε compares; a curve takes it at 25, after some 15 solutions."""
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -45,7 +48,10 @@ def losses_to_pandas(found: Sequence[Losses]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Kept:
-    """δ at several ε of one family, made to lose what the best loses at the promise."""
+    """δ at several ε of one family, made to lose what the best loses at the promise.
+
+    Both are empty where the family has too many pairs of neighboring answers to look at.
+    """
 
     mechanism: str
     epsilons: tuple[float, ...]
@@ -80,11 +86,21 @@ def kept_at_equal_loss(asked: Asked, found: dict[str, Chosen], solvers: Solvers)
     target = min(made.objective for made in found.values())
     top = min(float(asked.guarantee.epsilon) * 2, float(MAX_EPSILON))
     grid = np.linspace(0, top, 25)
-    for name in found:
+    for name, fitting in found.items():
+        if _compared(fitting) > _MOST_COMPARED:
+            yield Kept(name, (), ())
+            continue
         made = _losing(asked, name, target, solvers)
         if made is not None:
             curve = tuple(_delta(made, Fraction(float(e)).limit_denominator(10**9)) for e in grid)
             yield Kept(name, tuple(grid.tolist()), curve)
+
+
+def _compared(made: Chosen) -> int:
+    """How many probabilities δ at one ε compares."""
+    if isinstance(made, ChosenChannel):
+        return len(made.pairs) * made.channel.answers
+    return len(made.sensitivity.shifts) * made.law.group.size
 
 
 def _losing(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> Chosen | None:

@@ -116,8 +116,13 @@ def compare_html(
             "errors", ("ε", f"{asked.loss.name.replace('_', ' ')} loss"), errors, logarithmic=True
         ),
         kept=curves_svg(
-            "kept", ("ε", "δ (approximate)"), [(k.mechanism, k.epsilons, k.deltas) for k in kept]
-        ),
+            "kept",
+            ("ε", "δ (approximate)"),
+            [(curve.mechanism, curve.epsilons, curve.deltas) for curve in kept if curve.deltas],
+        )
+        if any(curve.deltas for curve in kept)
+        else None,
+        too_large=[curve.mechanism for curve in kept if not curve.deltas],
         left_out=[one.mechanism for one in losses if one.mechanism not in _names(kept)],
         laws=curves_svg(
             "mechanisms",

@@ -18,7 +18,8 @@ from release.exact.domain import Topology
 from release.exact.privacy import Guarantee
 from release.noise.select import Solvers, compare, noise_of
 from release.pipeline import run_release
-from release.planning.compare import kept_at_equal_loss, losses_by_epsilon, side_by_side
+from release.planning.compare import Losses, kept_at_equal_loss, losses_by_epsilon, side_by_side
+from release.planning.page import compare_html
 from release.planning.plan import (
     MOST_ALLOWED,
     ONE_STEP,
@@ -280,6 +281,23 @@ def test_all_families_side_by_side(tmp_path: Path) -> None:
     assert kept["randomised_response"].deltas[promised] > 0.1
     for side in side_by_side(asked, made):
         assert sum(side.masses) <= 1 + 1e-9
+
+
+def test_a_family_of_too_many_pairs_has_no_curve(tmp_path: Path) -> None:
+    """With 1,000 answers a curve took minutes and gigabytes."""
+    wide = {"ordered": {"min": 0, "max": 249}}
+    spec_file = spec_of(tmp_path, query("mode", of="wh", domain=wide, sensitivity="global"))
+    (asked_query,) = spec_file.spec.released
+    ((_, asked),) = possible(spec_file, asked_query)
+    names = ("geometric_clamped", "randomised_response")
+    made, _ = compare(asked, Solvers(), names)
+    curves = tuple(kept_at_equal_loss(asked, made, Solvers()))
+    assert {one.mechanism: len(one.deltas) for one in curves} == {names[0]: 0, names[1]: 25}
+    losses = [Losses(name, (Fraction(1),), (Fraction(1, 2),)) for name in names]
+    page = compare_html(asked_query, asked, losses, curves, side_by_side(asked, made))
+    assert "Not drawn, for too many pairs of neighboring answers: geometric_clamped." in page
+    page = compare_html(asked_query, asked, losses, curves[:1], side_by_side(asked, made))
+    assert "Delta of each mechanism" not in page
 
 
 class Told(NamedTuple):
