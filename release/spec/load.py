@@ -151,18 +151,23 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 def _plain(text: bytes) -> object:
     try:
-        if b"&" in text and any(
-            isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)
+        # PyYAML would take the bytes for UTF-16 by their first two.
+        decoded = text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError("spec", "not readable as UTF-8 text; save it as UTF-8") from error
+    try:
+        if "&" in decoded and any(
+            isinstance(token, yaml.AliasToken) for token in yaml.scan(decoded, yaml.SafeLoader)
         ):
             raise SpecError("", "YAML aliases (*name) are not allowed; write the value out")
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
+        return yaml.load(decoded, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
     except SpecError:
         raise
     # PyYAML's constructors of explicit tags raise whatever their conversion raises.
     except Exception as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark is not None else "spec"
-        problem = getattr(error, "problem", None) or "not readable as UTF-8 text"
+        problem = getattr(error, "problem", None) or "no value of YAML's types"
         raise SpecError(place, f"not valid YAML: {problem}") from error
 
 
