@@ -28,12 +28,12 @@ from release.spec.model import KINDS, Spec
 
 MAX_SPEC_BYTES = 4 * 2**20
 _READ_ERRORS = 100
-"""So many errors are searched for a misspelt field; a hostile spec may hold 10^5 of them."""
+"""A misspelt field is looked for in so many errors; a hostile spec may have 10^5 of them."""
 
 
 @dataclass(frozen=True)
 class SpecFile:
-    """A spec that has been read and found consistent.
+    """A spec whose syntax and consistency have been checked.
 
     ``keys[column]`` are the public keys as strings, each once, in the order of their code points;
     ``text`` is the file as it was, which is what gets published.
@@ -96,16 +96,16 @@ def _contract(spec: Spec, name: str, path: Path) -> Contract:
             raise SpecError(
                 at, f"says {column!r} is {rule.type.value}, declared is {declared[column].value}"
             )
-        told = [
+        worst_case = [
             query.name
             for query in spec.released
             if not query.is_empirical and name in {query.table, _joined(spec, query.table)}
         ]
-        if column in declared and rule.on_violation is OnViolation.REFUSE and told:
+        if column in declared and rule.on_violation is OnViolation.REFUSE and worst_case:
             raise SpecError(
                 at,
                 f"{column!r} is on_violation: refuse, which would tell of the table in the "
-                f"worst-case query {told[0]!r}; write drop or clamp",
+                f"worst-case query {worst_case[0]!r}; write drop or clamp",
             )
     return contract
 
@@ -134,15 +134,15 @@ class _Loader(yaml.SafeLoader):
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen = set()
+    keys = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
         if not isinstance(key, str):
             raise SpecError(f"line {line}", f"the key {key!r} is not text; put it in quotes")
-        if key in seen:
+        if key in keys:
             raise SpecError(f"line {line}", f"{key!r} stands twice; keep one")
-        seen.add(key)
+        keys.add(key)
     return loader.construct_mapping(node, deep=True)
 
 
@@ -247,18 +247,18 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
 
 def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of problem
     kind, context = error["type"], error.get("ctx", {})
-    found = error["input"]
-    if isinstance(found, int) and abs(found) >= 10**40:
+    value = error["input"]
+    if isinstance(value, int) and abs(value) >= 10**40:
         return "a number of more than 40 digits; no field takes one"
     if kind == "missing":
         return "missing; add it"
     if kind == "extra_forbidden":
         return f"unknown field; {_remedy(error) or 'remove it'}"
     if kind in {"literal_error", "enum"}:
-        if isinstance(found, str) and found in _RENAMED:
-            return f"found {found!r}; it is called {_RENAMED[found]!r}"
-        return f"found {found!r}; write {context['expected']}"
-    if kind == "alternatives" and (key := only_key(found)) in _RENAMED:
+        if isinstance(value, str) and value in _RENAMED:
+            return f"found {value!r}; it is called {_RENAMED[value]!r}"
+        return f"found {value!r}; write {context['expected']}"
+    if kind == "alternatives" and (key := only_key(value)) in _RENAMED:
         return f"{key!r} is called {_RENAMED[key]!r}"
     if kind == "union_tag_invalid":
         written = _RENAMED_KINDS.get(context["tag"], f"one of {', '.join(KINDS)}")
@@ -268,10 +268,10 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
-        return f"found {found!r}; it has to match {context['pattern']}"
+        return f"found {value!r}; it has to match {context['pattern']}"
     if kind == "too_short":
         return "empty or too short; name at least " + str(context["min_length"])
-    shown = f"found {found!r}; " if isinstance(found, str | int | float | None) else ""
+    shown = f"found {value!r}; " if isinstance(value, str | int | float | None) else ""
     message: str = error["msg"]
     return shown + message[:1].lower() + message[1:]
 
@@ -291,13 +291,15 @@ def _remedy(error: Any) -> str:
 
 
 def _fields_at(location: tuple[int | str, ...]) -> set[str]:
-    """The fields of the model in which a field was found, by the location of that field."""
+    """The fields of the model that holds this location."""
     models: dict[str, type[Model]] = {"": Spec}
     for part in map(str, location[:-1]):
         if part in models:
             models = {"": models[part]}
             continue
-        declared = [one.model_fields[part] for one in models.values() if part in one.model_fields]
+        declared = [
+            model.model_fields[part] for model in models.values() if part in model.model_fields
+        ]
         if declared:
             models = dict(_models_in(declared[0].annotation))
     return {name for model in models.values() for name in model.model_fields}
@@ -308,7 +310,7 @@ def _models_in(annotation: Any, tag: str = "") -> Iterator[tuple[str, type[Model
     if isinstance(annotation, type) and issubclass(annotation, Model):
         yield tag, annotation
         return
-    for one in getattr(annotation, "__metadata__", ()):
-        tag = one.tag if isinstance(one, Tag) else tag
+    for note in getattr(annotation, "__metadata__", ()):
+        tag = note.tag if isinstance(note, Tag) else tag
     for inner in get_args(annotation):
         yield from _models_in(inner, tag)

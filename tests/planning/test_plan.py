@@ -18,7 +18,7 @@ from release.exact.domain import Topology
 from release.exact.privacy import Guarantee
 from release.noise.select import Solvers, compare, noise_of
 from release.pipeline import run_release
-from release.planning.compare import Losses, kept_at_equal_loss, losses_by_epsilon, side_by_side
+from release.planning.compare import Losses, curves_at_equal_loss, losses_by_epsilon, side_by_side
 from release.planning.page import compare_html
 from release.planning.plan import (
     MOST_ALLOWED,
@@ -258,7 +258,7 @@ def test_targets_of_mechanisms_that_cannot_be_made_everywhere(tmp_path: Path) ->
         assert one.objective <= Fraction(7, 10)
         assert one.guarantee.delta > 0
     ((_, asked),) = possible(spec_file, spec_file.spec.released[1])
-    assert list(kept_at_equal_loss(asked, compare(asked, Solvers())[0], Solvers())) == []
+    assert list(curves_at_equal_loss(asked, compare(asked, Solvers())[0], Solvers())) == []
     assert {len(one.epsilons) for one in losses_by_epsilon(asked, Solvers())} == {1}
 
 
@@ -274,7 +274,7 @@ def test_all_families_side_by_side(tmp_path: Path) -> None:
         least = min(float(o.losses[place] or 1e9) for o in found.values())
         assert float(found["channel"].losses[place] or 0) <= least + 1e-9
     made, _ = compare(asked, Solvers())
-    kept = {one.mechanism: one for one in kept_at_equal_loss(asked, made, Solvers())}
+    kept = {one.mechanism: one for one in curves_at_equal_loss(asked, made, Solvers())}
     promised = kept["channel"].epsilons.index(float(asked.guarantee.epsilon))
     assert kept["channel"].deltas[promised] == 0
     assert all(one.deltas[promised] >= 0 for one in kept.values())
@@ -291,7 +291,7 @@ def test_a_family_of_too_many_pairs_has_no_curve(tmp_path: Path) -> None:
     ((_, asked),) = possible(spec_file, asked_query)
     names = ("geometric_clamped", "randomised_response")
     made, _ = compare(asked, Solvers(), names)
-    curves = tuple(kept_at_equal_loss(asked, made, Solvers()))
+    curves = tuple(curves_at_equal_loss(asked, made, Solvers()))
     assert {one.mechanism: len(one.deltas) for one in curves} == {names[0]: 0, names[1]: 25}
     losses = [Losses(name, (Fraction(1),), (Fraction(1, 2),)) for name in names]
     page = compare_html(asked_query, asked, losses, curves, side_by_side(asked, made))
@@ -336,7 +336,7 @@ def test_the_commands(capsys: Capture, tmp_path: Path) -> None:
         capsys, "compare", path, "the_count", "--json", "--html", str(tmp_path / "c.html")
     )
     assert json.loads(compared.stdout)["mechanisms"][0]["mechanism"] == "channel"
-    assert "Laws side by side" in (tmp_path / "c.html").read_text("utf-8")
+    assert "Noise distributions side by side" in (tmp_path / "c.html").read_text("utf-8")
 
 
 def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:
