@@ -1,10 +1,10 @@
-"""A starting spec for a table, made from its schema: what ``dp-release init TABLE`` prints.
+"""Writes a starting spec for a table from its schema, for ``dp-release init TABLE``.
 
-Only names and types are looked at: of a Parquet file the schema in its footer, of a CSV file its
-first line. So two tables of one schema get the same text, and nothing in it can tell of a row. The
-text is a valid spec as it stands, with placeholders that are on the safe side; every choice that a
-person has to make is marked ``# CHOOSE:``. Refused are files that are neither, and tables without a
-column that could name the privacy unit.
+Only names and types are read: the schema in the footer of a Parquet file, the first line of a CSV
+file. So two tables of one schema get the same text, and the text reveals no row. It is a valid spec
+as it stands, with placeholders on the safe side; ``# CHOOSE:`` marks every choice that a person has
+to make. A file of another format is refused, and a table without a column that could name the
+privacy unit.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _SHOWN = 60
 
 _COLUMN: TypeAdapter[str] = TypeAdapter(Column)
 _COUNTED = (ColumnType.STRING, ColumnType.INTEGER)
-"""The types of which a privacy unit, and the category of a mode, can be."""
+"""The types that a privacy unit, and the category of a mode, can have."""
 
-_AN_ID = re.compile(r"(?:^|[\W\d_])[iI][dD]$|[a-z]I[dD]$")
-_SOMEBODY = re.compile(r"household|person|meter")
+_ID = re.compile(r"(?:^|[\W\d_])[iI][dD]$|[a-z]I[dD]$")
+_PERSON = re.compile(r"household|person|meter")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
     """The text of a commented spec for the table at ``path``; no value of the table is read.
 
     ``unit`` is the column that names the privacy unit; without it one is suggested by its name.
-    ``folder`` is where the spec will lie; beside the table, unless it is told.
+    ``folder`` is where the spec will lie; without it, beside the table.
 
     Raises:
         SpecError: the file cannot be read, is no table, or has no column that a spec can use;
@@ -78,10 +78,10 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
             "TABLE", f"its path holds {TODO}, which marks an unfinished spec; rename it"
         )
     usable = _usable(path, reader(path))
-    columns = {one.name: one.kind for one in usable if one.kind is not None}
-    left_out = [one for one in usable if one.kind is None]
+    columns = {column.name: column.kind for column in usable if column.kind is not None}
+    left_out = [column for column in usable if column.kind is None]
     text = _text(path, shown, columns, left_out, _unit(path, columns, unit))
-    # What a curator is given has to be accepted; the rules of names stand there and only there.
+    # The text must be a valid spec; the rules of names stand in the reader of specs alone.
     parse_spec(text.encode())
     return text
 
@@ -107,7 +107,7 @@ def _stored(name: str, stored: pa.DataType) -> _Stored:
         ColumnType.NUMBER: pa.types.is_floating(plain) or pa.types.is_decimal(plain),
         ColumnType.BOOLEAN: pa.types.is_boolean(plain),
     }
-    kind = next((kind for kind, is_it in fits.items() if is_it), None)
+    kind = next((kind for kind, matches in fits.items() if matches), None)
     if kind is not None:
         return _Stored(name, kind)
     if pa.types.is_timestamp(plain):
@@ -117,7 +117,7 @@ def _stored(name: str, stored: pa.DataType) -> _Stored:
 
 
 def _csv(path: Path) -> list[_Stored]:
-    """The titles in the first line, of which not a byte more is decoded or parsed."""
+    """The titles in the first line; no byte after it is decoded or parsed."""
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST_LINE + 1)
@@ -171,8 +171,8 @@ def _why_unusable(name: str, alike: int) -> str:
 
 
 def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
-    able = {_scalar(name): name for name, kind in columns.items() if kind in _COUNTED}
-    if not able:
+    units = {_scalar(name): name for name, kind in columns.items() if kind in _COUNTED}
+    if not units:
         raise SpecError(
             "TABLE",
             f"{path.name!r} has no column of a usable type to name the privacy unit; "
@@ -180,22 +180,22 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
         )
     if unit is None:
         # min keeps the order of the table among equals.
-        return min(able.values(), key=lambda name: _rank(name, columns[name]))
-    if unit in able.values():
+        return min(units.values(), key=lambda name: _rank(name, columns[name]))
+    if unit in units.values():
         return unit
     if unit in columns:
         raise SpecError(
             "--unit",
             f"{unit!r} is a {columns[unit].value} column; name a string or an integer one",
         )
-    raise SpecError("--unit", unknown_name(unit, able))
+    raise SpecError("--unit", unknown_name(unit, units))
 
 
 def _rank(name: str, kind: ColumnType) -> int:
-    """The smaller, the more a name looks like that of a person's or a home's identifier."""
-    is_id, is_somebody = bool(_AN_ID.search(name)), bool(_SOMEBODY.search(name.casefold()))
-    if is_id or is_somebody:
-        return 0 if is_id and is_somebody else 1
+    """A rank that is lower the more a name looks like the identifier of a person or a home."""
+    is_id, is_person = bool(_ID.search(name)), bool(_PERSON.search(name.casefold()))
+    if is_id or is_person:
+        return 0 if is_id and is_person else 1
     return 2 if kind is ColumnType.STRING else 3
 
 
@@ -246,7 +246,7 @@ def _text(
         path=_scalar(glob.escape(shown)),
         untyped=_UNTYPED if path.suffix.lower() == ".csv" else "",
         columns="".join(f"      {_scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
-        left_out="".join(f"      # Left out: {_scalar(o.name)}: {o.reason}.\n" for o in left_out),
+        left_out="".join(f"      # Left out: {_scalar(c.name)}: {c.reason}.\n" for c in left_out),
         unit=_scalar(unit),
         key=_scalar(key),
     ) + _examples(_scalar(_table_name(path.stem)), columns, others)
@@ -284,8 +284,8 @@ tables:
     columns:
 ${untyped}${columns}${left_out}\
 privacy:
-  # CHOOSE: the unit is whom the promise protects, with all rows of theirs; safe is the column that
-  #   names the person or the home, never one that names a row, a visit or a device of theirs.
+  # CHOOSE: the unit is whom the guarantee protects, with all rows of theirs; safe is the column
+  #   of the person or the home, never one that names a row, a visit or a device of theirs.
   unit: $unit
   # CHOOSE: neighbors are the tables that nobody may tell apart; safe is add_remove, which hides
   #   even whether a unit is in the table, while replace_one takes the number of units as public.
@@ -293,7 +293,7 @@ privacy:
   # CHOOSE: rows of a unit beyond this bound are left out; safe is a bound that follows from how the
   #   table is made (24 for hourly readings of a day), never from counting its rows.
   max_rows_per_unit: 1
-  # CHOOSE: fixed columns are public facts of a unit that the promise does not hide; safe is none.
+  # CHOOSE: fixed columns are public facts of a unit that the guarantee does not hide; safe is none.
   fixed: []
 budget:
   # CHOOSE: the scope is the ledger's account that pays, one for all releases about the same units;
@@ -301,7 +301,7 @@ budget:
   scope: $id
   # CHOOSE: epsilon caps what all queries may cost a unit together; safe is small, and 1 is usual.
   epsilon: "1"
-  # CHOOSE: delta caps what all promises that are not pure may take of it together; safe is 0.
+  # CHOOSE: delta caps what all guarantees that are not pure take of it together; safe is 0.
   delta: "0"
 # CHOOSE: keys are the cells that get an answer, one for each key; safe is a list that was public
 #   before, such as {$key: [first, second]}, and never one that was taken from the table.
@@ -318,14 +318,14 @@ queries:
     # CHOOSE: the sensitivity is what one unit can change; safe is global, which holds for every
     #   table of this spec, while empirical is found in this table and holds for this one only.
     sensitivity: global
-    # CHOOSE: the definition says how a promise may fail; safe is pure, which never does, while
+    # CHOOSE: the definition says how a guarantee may fail; safe is pure, which never does, while
     #   probabilistic and approximate take a delta and pay with it for less noise.
     # CHOOSE: epsilon bounds what an answer tells of a unit; safe is small, and 1 is usual.
     guarantee: {definition: pure, epsilon: "1"}
     # CHOOSE: the loss says which errors the noise keeps small and is no matter of privacy; safe is
     #   absolute for numbers (squared shuns large errors), and error_rate for categories.
     loss: absolute
-    # CHOOSE: the mechanism makes the noise, and each keeps the promise; safe is best: least loss.
+    # CHOOSE: the mechanism draws the noise, and each satisfies the guarantee; safe is best.
     mechanism: best
 """)
 
