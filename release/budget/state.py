@@ -5,6 +5,7 @@ Writing an entry and replaying a ledger go through the same rules, so they canno
 
 from __future__ import annotations
 
+import datetime
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -78,6 +79,10 @@ class State:
         _expect(entry, "prev", entry.prev, self.head)
         if (entry.kind == "genesis") != (self.size == 0):
             raise LedgerError(f"entry {entry.seq}: the first entry, and only it, is the genesis")
+        try:
+            datetime.date.fromisoformat(entry.date)
+        except ValueError as error:
+            raise LedgerError(f"entry {entry.seq}: its date is no day of the calendar") from error
         if entry.date < self.last_date:
             raise LedgerError(f"entry {entry.seq}: its date is before that of the entry before")
         if isinstance(entry, Genesis):
@@ -142,12 +147,16 @@ class State:
         if entry.action == "retire" and len(self.keys) == 1:
             raise LedgerError(f"entry {entry.seq}: the last key cannot be retired")
         for signer in self.keys:
+            # A signature by a key that ends here says nothing of those who hold the keys that stay.
+            if entry.action == "retire" and signer == key:
+                continue
             try:
                 signer.verify(decoded(entry.signature), to_sign(entry))
             except (SignatureError, ValueError):
                 continue
             return
-        raise LedgerError(f"entry {entry.seq}: no valid key has signed the change of keys")
+        hint = "; a key cannot retire itself" if entry.action == "retire" else ""
+        raise LedgerError(f"entry {entry.seq}: no valid key has signed the change of keys{hint}")
 
     def follow(self, entry: Entry, data: bytes) -> None:
         """Go on by ``entry``, whose file is ``data``.

@@ -113,7 +113,7 @@ def compare(
     Example: dp-release compare data/persons.yaml minors_by_tract --html compare.html
     """
     from release.noise.select import compare as compare_families
-    from release.planning.compare import kept_at_equal_loss, losses_by_epsilon, side_by_side
+    from release.planning.compare import curves_at_equal_loss, losses_by_epsilon, side_by_side
     from release.planning.plan import possible
     from release.queries.read import read_spec
 
@@ -132,7 +132,7 @@ def compare(
         with _working("drawing"):
             there, _ = compare_families(asked, solvers)
             there = {one.mechanism: there[one.mechanism] for one in order if one.mechanism in there}
-            kept = tuple(kept_at_equal_loss(asked, there, solvers))
+            kept = tuple(curves_at_equal_loss(asked, there, solvers))
             page = compare_html(named[query], asked, order, kept, side_by_side(asked, there))
         _write(html, page)
     if as_json:

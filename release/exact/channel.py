@@ -125,7 +125,11 @@ class Channel(Mechanism):
         """As :meth:`Mechanism.deltas_of_pairs`; the largest weights allowed are computed once."""
         rows, ceilings = self.rows, largest_kept(self.rows, self.total, ratio)
         probabilistic = approximate = Fraction(0)
+        # A row below the least ceiling of every column is below those of all its neighbors.
+        suspects = (rows > ceilings.min(axis=0)).any(axis=1).tolist()
         for true, neighbor in pairs:
+            if not suspects[true]:
+                continue
             violated = rows[true] > ceilings[neighbor]
             if violated.any():
                 heavy = int(rows[true][violated].sum())

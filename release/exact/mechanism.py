@@ -72,6 +72,10 @@ class Mechanism(ABC):
                 approximate = max(approximate, (heavy - ratio * light) / self.total)
         return Deltas(probabilistic, approximate)
 
+    def comparisons(self, sensitivity: Sensitivity) -> int:
+        """How many pairs of masses δ at one ε compares."""
+        return len(sensitivity.pairs(self.answers)) * self.answers
+
     def satisfies(self, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
         """Whether the guarantee is satisfied when e^ε is replaced by ``ratio``."""
         deltas = self.deltas_at_ratio(sensitivity, ratio)

@@ -53,6 +53,10 @@ class Modular(Mechanism):
         """As :meth:`Mechanism.deltas_at_ratio`: every pair with one difference has the same δ."""
         return deltas_at_ratio(self.pmf, sensitivity, ratio)
 
+    def comparisons(self, sensitivity: Sensitivity) -> int:
+        """As :meth:`Mechanism.comparisons`: one pair stands for all with its difference."""
+        return len(sensitivity.shifts) * self.answers
+
     def ratio_everywhere(self) -> Fraction | None:
         """As :meth:`Mechanism.ratio_everywhere`: the largest weight over the least."""
         least, most = int(self.pmf.weights.min()), int(self.pmf.weights.max())

@@ -87,9 +87,6 @@ class Sensitivity:
 
 def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
     """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
-    forward = [
-        (a, a + step)
-        for step in {abs(step) for step in steps if step}
-        for a in range(answers - step)
-    ]
-    return tuple(sorted([*forward, *((b, a) for a, b in forward)]))
+    apart = sorted({abs(step) for step in steps if step})
+    moves = [*(-step for step in reversed(apart)), *apart]
+    return tuple((a, a + move) for a in range(answers) for move in moves if 0 <= a + move < answers)

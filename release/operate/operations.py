@@ -207,17 +207,19 @@ def verify_each(
 ) -> tuple[tuple[str, str], ...]:
     """Verify every release of an output folder; by name ``verified``, ``as far as …`` or why not.
 
+    Where ``trust`` names no ledger, the folder's own is replayed and proves nobody's identity.
+
     Raises:
         LedgerError: the ledger is not intact.
     """
-    ledger = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
-    withdrawn = set() if ledger is None else read_ledger(ledger).state.withdrawn
     fan = elsewhere or InTurn()
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
+    beside = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
+    asked = replace(trust or Trust(), beside=beside)
+    withdrawn = set() if asked.replayed is None else read_ledger(asked.replayed).state.withdrawn
     names = public_names(out)
-    asked = trust or Trust()
-    verify_one = partial(_verdict, out.resolve(), replace(asked, ledger=asked.ledger or ledger))
+    verify_one = partial(_verdict, out.resolve(), asked)
     standing = [name for name in names if name not in withdrawn]
     found = dict(zip(standing, fan.map(verify_one, standing), strict=True))
     told = {name: found.get(name, "withdrawn") for name in names}
@@ -225,6 +227,11 @@ def verify_each(
         (name, f"refused: {one.line}" if isinstance(one, Refused) else one)
         for name, one in told.items()
     )
+
+
+def lacks_root(out: Path, trust: Trust) -> bool:
+    """Whether of who signed the releases of ``out`` only its own ledger would speak."""
+    return (out / LEDGER).is_dir() and replace(trust, beside=out / LEDGER).lacks_root
 
 
 def _verdict(out: Path, trust: Trust, name: str) -> str:

@@ -41,7 +41,8 @@ from release.spec.model import (
 from release.spec.periods import Period, filled
 from release.spec.tuples import with_parts
 
-_ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
+ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
+"""Virtual columns that DuckDB adds to its tables and files, in any case."""
 
 
 def read_spec(path: Path, period: Period | None = None) -> SpecFile:
@@ -145,7 +146,7 @@ def _check_table(spec: Spec, name: str) -> None:
             raise SpecError(at, "is also declared; rename it")
         if other != column:
             raise SpecError(at, f"differs from {other!r} in case only; rename one")
-        if column.casefold() in _ENGINE_NAMES:
+        if column.casefold() in ENGINE_NAMES:
             raise SpecError(at, "is a name of the engine's own; rename the column")
 
 

@@ -166,6 +166,26 @@ def test_keys_rotate_by_signature_of_a_valid_one(ledger: Ledger) -> None:
         check_checkpoint(sign_note(text, ONE, NAME), read)
 
 
+def test_a_replayed_retirement_is_signed_by_a_key_that_stays(ledger: Ledger) -> None:
+    """The writer refused a key that retires itself; a ledger written otherwise was accepted."""
+    ledger.append(change_key("add", TWO.public(NAME), ONE, DAY))
+    state = replay(ledger.folder).state
+    retire = change_key("retire", ONE.public(NAME), ONE, DAY)(state)
+    with pytest.raises(LedgerError, match="a key cannot retire itself"):
+        state.follow(retire, canonical(retire))
+    retire = change_key("retire", ONE.public(NAME), TWO, DAY)(state)
+    state.follow(retire, canonical(retire))
+    assert state.keys == [TWO.public(NAME)]
+
+
+@pytest.mark.parametrize("day", ["2024-02-30", "2025-13-01", "2024-00-10", "0000-01-01"])
+def test_a_date_is_a_day_of_the_calendar(day: str, ledger: Ledger) -> None:
+    state = replay(ledger.folder).state
+    entry = policy(CAP, DAY)(state).model_copy(update={"date": day})
+    with pytest.raises(LedgerError, match="no day of the calendar"):
+        state.check(entry)
+
+
 def test_each_entry_is_proved_to_be_in_the_tree(ledger: Ledger) -> None:
     for number in range(6):
         ledger.append(reserve("s", f"r{number}", spend("1/10"), DAY))

@@ -169,7 +169,7 @@ def test_an_instance_specific_query_shows_no_accuracy(tmp_path: Path) -> None:
         assert known["accuracy"]["p_exact"] not in text
         assert known["design"]["objective"][:8] not in text
     assert 'id="law-' not in text
-    assert "for auditors only" in text
+    assert "so only auditors see it" in text
 
 
 def test_labels_with_a_meaning_elsewhere_are_shown_as_they_are(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,7 +17,14 @@ from release.exact.losses import LossName, named_loss
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
-from release.exact.privacy import Definition, Guarantee, deltas, deltas_at_ratio, largest_kept
+from release.exact.privacy import (
+    Definition,
+    Deltas,
+    Guarantee,
+    deltas,
+    deltas_at_ratio,
+    largest_kept,
+)
 from release.exact.sensitivity import Sensitivity, line_pairs
 from release.noise.published.baselines import (
     BASELINES,
@@ -232,3 +240,21 @@ def test_what_is_no_channel_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=r"."):
             Channel(rows, total)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=2, max_size=5))
+def test_the_deltas_of_a_channel_are_those_of_the_definition(shares: list[list[int]]) -> None:
+    """Sums over all outcomes of all pairs, as the definitions write them."""
+    channel = Channel.near([[1 + share for share in row] for row in shares], bits=6)
+    ratio = Fraction(3, 2)
+    pairs = line_pairs(len(shares), range(1, len(shares)))
+    approximate = probabilistic = Fraction(0)
+    for a, b in product(range(len(shares)), repeat=2):
+        over = beyond = Fraction(0)
+        for here, there in zip(channel.rows[a].tolist(), channel.rows[b].tolist(), strict=True):
+            if here > ratio * there:
+                over += (here - ratio * there) / channel.total
+                beyond += Fraction(here, channel.total)
+        approximate, probabilistic = max(approximate, over), max(probabilistic, beyond)
+    assert sorted(pairs) == list(pairs)
+    assert channel.deltas_of_pairs(pairs, ratio) == Deltas(probabilistic, approximate)

@@ -346,13 +346,40 @@ def test_stripping_a_signature_never_improves_a_verdict(
 def test_all_releases_of_a_folder_are_asked_for_their_signature(
     signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert dp(capsys, "verify", signed.out)[0] == 0
+    assert dp(capsys, "verify", signed.out, "--trust", str(signed.key))[0] == 0
     spec = Small(ROWS, [query("count", sensitivity="global", by=[])]).write(tmp_path)
     out = run_release(spec, tmp_path / "plain").public.parent.parent
     status, told = dp(capsys, "verify", out)
     assert status == 3
     assert "verified as far as" in told
     assert dp(capsys, "verify", out, "--require", "none")[0] == 0
+
+
+def test_the_ledger_of_the_folder_that_is_verified_is_no_root_of_trust(
+    signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A forger who writes releases and ledger alike got "verified" and status 0."""
+    (tmp_path / "forged").mkdir()
+    forged = Signed(tmp_path / "forged").out
+    for out in (signed.out, forged):
+        status, told = dp(capsys, "verify", out)
+        assert status == 3
+        assert [line for line in told.splitlines() if line.startswith("not seen: whose ledger")]
+        assert dp(capsys, "verify", out, "--require", "none")[0] == 0
+    for known in (["--trust", str(signed.key)], ["--ledger", str(signed.ledger)]):
+        status, told = dp(capsys, "verify", signed.out, *known)
+        assert status == 0
+        assert "not seen" not in told
+        assert dp(capsys, "verify", forged, *known)[0] == 1
+
+
+def test_the_named_ledger_decides_what_was_withdrawn(
+    signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shutil.copytree(signed.ledger, tmp_path / "older")
+    Ledger(signed.ledger, signed.signer).append(withdraw("one", DAY))
+    assert "one  withdrawn" in dp(capsys, "verify", signed.out)[1]
+    assert "one  verified" in dp(capsys, "verify", signed.out, "--ledger", tmp_path / "older")[1]
 
 
 def test_a_release_without_a_ledger_cannot_pass_for_a_signed_one(
