@@ -143,14 +143,12 @@ def create_key(path: Path) -> Signer:
     return Signer(private)
 
 
-def others(path: Path) -> int:
-    """The permissions that a private key's file may not give.
-
-    A credential of systemd's lies in a folder that its service alone can enter, and its mode shows
-    an access list as the group's.
-    """
-    given = os.environ.get("CREDENTIALS_DIRECTORY")
-    return 0o037 if given and path.parent.resolve() == Path(given).resolve() else 0o077
+def forbidden_mode(path: Path) -> int:
+    """The permission bits that the file of a private key may not have."""
+    # A systemd credential lies in a folder that only its service can enter. An access list grants
+    # the service's user the file, which the mode shows as a permission of the group.
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return 0o037 if folder and path.parent.resolve() == Path(folder).resolve() else 0o077
 
 
 def read_key(path: Path) -> Signer:
@@ -163,7 +161,7 @@ def read_key(path: Path) -> Signer:
         mode, pem = path.stat().st_mode, path.read_bytes()
     except OSError as error:
         raise SpecError("--key", f"{path} cannot be read; give the file of the key") from error
-    if mode & others(path):
+    if mode & forbidden_mode(path):
         raise SpecError("--key", f"others may read {path}; chmod 600 it")
     try:
         private = load_pem_private_key(pem, None)

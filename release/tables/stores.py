@@ -40,12 +40,12 @@ def is_uri(text: str) -> bool:
 class Store:
     """A folder in a store; names are relative to it, with ``/`` between their parts.
 
-    ``told`` is what messages call it: its URI without options, which may be secrets.
+    ``label`` is its name in messages: its URI without options, which may be secrets.
     """
 
     filesystem: FileSystem
     root: str
-    told: str
+    label: str
 
     @property
     def renames(self) -> bool:
@@ -62,7 +62,7 @@ class Store:
         Raises:
             StorageError: the store does not answer.
         """
-        with _store_errors(self.told, "read"):
+        with _store_errors(self.label, "read"):
             if not self.is_file(name):
                 return None
             with self.filesystem.open_input_stream(self.path(name)) as stream:
@@ -76,12 +76,12 @@ class Store:
         """
         from pyarrow.fs import FileType
 
-        with _store_errors(self.told, "read"):
+        with _store_errors(self.label, "read"):
             return self.filesystem.get_file_info(self.path(name)).type is FileType.File
 
     def stamps(self, paths: Iterable[str]) -> list[tuple[int, int, int]]:
         """What changes when a file is replaced; ``paths`` are the file system's own."""
-        with _store_errors(self.told, "read"):
+        with _store_errors(self.label, "read"):
             found = self.filesystem.get_file_info(list(paths))
             return [(0, one.size or 0, one.mtime_ns or 0) for one in found]
 
@@ -93,7 +93,7 @@ class Store:
         """
         with (
             storage_errors(target, "a copy of the table"),
-            _store_errors(self.told, "read"),
+            _store_errors(self.label, "read"),
             self.filesystem.open_input_stream(path) as stream,
         ):
             make_folder(target.parent, 0o700)
@@ -112,7 +112,7 @@ class Store:
             self.replace(name, data)
             there = self.read(name)
         if there != data:
-            raise StorageError(f"{self.told}: {name} holds other bytes; nothing is put over it")
+            raise StorageError(f"{self.label}: {name} holds other bytes; nothing is put over it")
 
     def replace(self, name: str, data: bytes) -> None:
         """Put bytes under a name, in the place of what may be there; never a part of them.
@@ -122,13 +122,13 @@ class Store:
         """
         if self.renames:
             path = Path(self.path(name))
-            with storage_errors(Path(self.told), "a delivery"):
+            with storage_errors(Path(self.label), "a delivery"):
                 make_folder(path.parent, 0o755)
                 write_anew(path, data)
                 sync(path.parent)
             return
         with (
-            _store_errors(self.told, "written"),
+            _store_errors(self.label, "written"),
             self.filesystem.open_output_stream(self.path(name)) as stream,
         ):
             stream.write(data)
@@ -141,7 +141,7 @@ class Store:
         """
         from pyarrow.fs import FileSelector, FileType
 
-        with _store_errors(self.told, "read"):
+        with _store_errors(self.label, "read"):
             selector = FileSelector(self.path(folder), allow_not_found=True)
             found = self.filesystem.get_file_info(selector)
             return {one.base_name: one.size or 0 for one in found if one.type is FileType.File}
@@ -154,7 +154,7 @@ class Store:
         """
         from pyarrow.fs import FileSelector, FileType
 
-        with _store_errors(self.told, "read"):
+        with _store_errors(self.label, "read"):
             base = self.path(folder)
             selector = FileSelector(base, recursive=recursive, allow_not_found=True)
             found = self.filesystem.get_file_info(selector)
@@ -173,8 +173,8 @@ def open_store(text: str, field: str) -> Store:
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
     match = _URI.match(text)
-    told = text.partition("?")[0]
-    if re.search(r"://[^/]*@", told):
+    label = text.partition("?")[0]
+    if re.search(r"://[^/]*@", label):
         raise SpecError(field, "names credentials; they belong into the environment")
     if not text.strip():
         raise SpecError(field, "names no place; write a folder, s3://… or another URI")
@@ -190,16 +190,16 @@ def open_store(text: str, field: str) -> Store:
             found = PyFileSystem(FSSpecHandler(inner))
     except ImportError as error:
         raise SpecError(
-            field, f"{told} needs fsspec and its library for such a store; pip install them"
+            field, f"{label} needs fsspec and its library for such a store; pip install them"
         ) from error
     # Every file system raises whatever its own library does.
     except Exception as error:
-        raise SpecError(field, f"{told} is no place that can be opened") from error
-    return Store(found, str(root).rstrip("/"), told)
+        raise SpecError(field, f"{label} is no place that can be opened") from error
+    return Store(found, str(root).rstrip("/"), label)
 
 
 @contextmanager
-def _store_errors(told: str, what: str) -> Iterator[None]:
+def _store_errors(label: str, what: str) -> Iterator[None]:
     """Messages of a store may hold addresses and tokens."""
     try:
         yield
@@ -208,4 +208,4 @@ def _store_errors(told: str, what: str) -> Iterator[None]:
     # A store may raise whatever its own library does.
     except Exception as error:
         kind = type(error).__name__
-        raise StorageError(f"{told}: the store cannot be {what} ({kind})") from error
+        raise StorageError(f"{label}: the store cannot be {what} ({kind})") from error
