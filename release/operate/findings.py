@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from release.errors import ReleaseError
 
@@ -29,19 +30,9 @@ class Finding:
     message: str
 
 
-def well(what: str, message: str) -> Finding:
-    """The subject is in order."""
-    return Finding(Level.WELL, what, message)
-
-
-def look(what: str, message: str) -> Finding:
-    """The subject works, but somebody should know."""
-    return Finding(Level.LOOK, what, message)
-
-
-def fault(what: str, message: str) -> Finding:
-    """The subject is broken."""
-    return Finding(Level.FAULT, what, message)
+well = partial(Finding, Level.WELL)
+look = partial(Finding, Level.LOOK)
+fault = partial(Finding, Level.FAULT)
 
 
 def or_well(findings: Iterable[Finding], what: str, message: str) -> Iterator[Finding]:
