@@ -320,7 +320,9 @@ def test_a_table_that_cannot_be_read_is_refused_in_one_line(
 
 
 def test_a_store_without_its_library_says_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"--to: .*is no place|--to: .*needs fsspec"):
+    with pytest.raises(
+        SpecError, match=r"--to: .*cannot be opened as a store|--to: .*needs fsspec"
+    ):
         open_store("nowhere://x", "--to")
 
 
