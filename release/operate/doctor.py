@@ -57,13 +57,12 @@ def examine(
 def _ledger(place: Place) -> tuple[Replayed | None, Finding]:
     folder = place.out / LEDGER
     if not folder.is_dir():
-        message = "none in the output folder: no budget holds across releases"
-        return None, look("ledger", message)
+        return None, look("ledger", "none in the output folder: no budget holds across releases")
     try:
         ledger = read_ledger(folder)
     except (ReleaseError, OSError) as error:
-        message = f"{one_line(error)}; restore it: dp-release restore, or a backup"
-        return None, fault("ledger", message)
+        remedy = "restore it: dp-release restore, or a backup"
+        return None, fault("ledger", f"{one_line(error)}; {remedy}")
     return ledger, well("ledger", f"{ledger.state.size} entries follow and are signed")
 
 

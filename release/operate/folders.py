@@ -93,8 +93,8 @@ def leftovers(place: Place) -> Iterator[Finding]:
             busy += 1
             continue
         interrupted += 1
-        message = f"a run of {name} was interrupted; dp-release recover, or run it again"
-        yield fault("runs", message)
+        remedy = "dp-release recover, or run it again"
+        yield fault("runs", f"a run of {name} was interrupted; {remedy}")
     if busy:
         yield well("runs", f"{busy} at work right now")
     elif not interrupted:
@@ -114,8 +114,7 @@ def _missing_copies(place: Place, store: Store) -> Iterator[Finding]:
     for name in public_names(place.out) if place.out.is_dir() else ():
         sums = place.out / "public" / name / SUMS
         if not sums.is_file() or store.read(f"public/{name}/{SUMS}") != sums.read_bytes():
-            message = f"{name} is not delivered, or differs there; dp-release deliver"
-            yield fault("store", message)
+            yield fault("store", f"{name} is not delivered, or differs there; dp-release deliver")
             continue
         stored = store.names(f"public/{name}", recursive=True)
         for file in sorted(digests_of(sums.read_bytes()).keys() - set(stored)):

@@ -277,8 +277,8 @@ def _key(part: str) -> str:
 
 def _glob(path: Path) -> Iterator[Path]:
     # Path.glob refuses absolute patterns.
-    anchor = Path(path.anchor) if path.is_absolute() else Path()
-    return anchor.glob(str(path.relative_to(anchor) if path.is_absolute() else path))
+    anchor = Path(path.anchor)
+    return anchor.glob(str(path.relative_to(anchor)))
 
 
 def scan_sql(name: str, table: Table, source: Source) -> str:
@@ -365,10 +365,11 @@ def _csv_scan(name: str, table: Table, source: Source) -> str:
 def _check_parquet(name: str, table: Table, source: Source) -> None:
     # The values of partitions are in the names of folders, not in the files.
     stored = {c: kind for c, kind in table.columns.items() if c not in source.partitions}
+    filesystem = None if source.store is None else source.store.filesystem
     first: dict[str, pa.DataType] = {}
     for file in source.files:
         try:
-            schema = _schema(source, file)
+            schema = pq.read_schema(str(file), filesystem=filesystem)
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(
                 f"tables.{name}.path: {file.name} is not a readable Parquet file"
@@ -382,9 +383,3 @@ def _check_parquet(name: str, table: Table, source: Source) -> None:
                     f"tables.{name}.columns.{column}",
                     f"{file.name} has {kind}, another file {first[column]}; write them alike",
                 )
-
-
-def _schema(source: Source, file: Path) -> pa.Schema:
-    if source.store is None:
-        return pq.read_schema(file)
-    return pq.read_schema(str(file), filesystem=source.store.filesystem)
