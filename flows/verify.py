@@ -1,4 +1,4 @@
-"""Every release of a folder verified as a Prefect flow: ``python -m flows.verify OUT``."""
+"""Verifying every release of a folder as a Prefect flow: ``python -m flows.verify OUT``."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def verify_flow(
     trust: tuple[str, ...] = (),
     require: Literal["signature", "none"] = "signature",
 ) -> Sealed:
-    """Verify every release of ``out``, with its ledger and the auditor bundles that are there.
+    """Verify every release of ``out``, with its ledger and the auditor bundles beside it.
 
     ``trust`` holds the curator's public keys, or the paths of files with them.
     """
     keys = tuple(read_public_key(text) for text in trust)
     asked = Trust(keys=keys, require=Required(require))
+    # Sealed, because a refusal may tell of an auditor bundle.
     return Sealed(run_sealed("verify", verify_each, Path(out), None, asked))
 
 
@@ -39,16 +40,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("out", help="the folder that holds the releases")
     parser.add_argument("--trust", action="append", default=[], help="as of dp-release verify")
     parser.add_argument("--require", choices=list(Required), default=Required.SIGNATURE)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
     def action() -> int:
-        sealed = verify_flow(given.out, tuple(given.trust), given.require)
-        verdicts = cast("tuple[tuple[str, str], ...]", sealed.content)
-        for name, verdict in verdicts:
+        sealed = verify_flow(options.out, tuple(options.trust), options.require)
+        verdicts = dict(cast("tuple[tuple[str, str], ...]", sealed.content))
+        for name, verdict in verdicts.items():
             print(f"{name}  {verdict}")  # noqa: T201 - for people
-        if any(verdict.startswith("refused") for _, verdict in verdicts):
+        if any(verdict.startswith("refused") for verdict in verdicts.values()):
             raise ReleaseError("some releases do not verify; see above")
-        return 3 if any(verdict == IN_PART for _, verdict in verdicts) else 0
+        return 3 if IN_PART in verdicts.values() else 0
 
     sys.exit(guarded(action))
 

@@ -178,7 +178,7 @@ def put_back(year: Year, today: datetime.date) -> None:
     (year.folder / "snapshot").rename(year.place.out)
     before = len(list((year.place.out / "ledger").iterdir()))
     told = night(year, today, None)
-    if told is None or "put back in time" not in "".join(told["told"]):
+    if told is None or "put back to an older state" not in "".join(told["told"]):
         raise AssertionError(f"the machine went on: {told}")
     if len(list((year.place.out / "ledger").iterdir())) != before:
         raise AssertionError("something was charged to an old ledger")

@@ -11,8 +11,9 @@ from pydantic import Field, StringConstraints, TypeAdapter
 from release.records.models import Exact, Record
 
 NOTHING = "sha256:" + "0" * 64
-"""What the first entry has before it."""
+"""The ``prev`` of the first entry, which has no predecessor."""
 
+# Lengths are bounded, because a ledger may come from somebody else.
 
 Hash: TypeAlias = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Date: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -27,7 +28,7 @@ KeyText: TypeAlias = Annotated[str, StringConstraints(max_length=400)]
 
 
 class PeriodCap(Record):
-    """What may be spent in one calendar day, month or year."""
+    """The cap of a scope for each calendar day, month or year."""
 
     every: Literal["day", "month", "year"]
     epsilon: Exact
@@ -35,7 +36,7 @@ class PeriodCap(Record):
 
 
 class ScopeCap(Record):
-    """What may be spent in a scope: over its lifetime, and in each period."""
+    """The caps of a scope: for its lifetime, and perhaps for each period."""
 
     scope: ScopeName
     epsilon: Exact
@@ -44,8 +45,9 @@ class ScopeCap(Record):
 
 
 class EntryBase(Record):
-    """What every entry has: its number, the hash of the entry before, the day."""
+    """The fields of every entry: its number, the hash of the previous entry, its date."""
 
+    # Eight digits name the file, so that the order of names is the order of numbers.
     seq: Annotated[int, Field(ge=0, lt=10**8)]
     prev: Hash
     date: Date
@@ -55,13 +57,14 @@ class Genesis(EntryBase):
     """The first entry: the ledger's name, the caps and the first key."""
 
     kind: Literal["genesis"]
+    # Printable ASCII without "+", which separates the parts of a verifier key.
     origin: Annotated[str, StringConstraints(pattern=r"^[!-*,-~]{1,200}$")]
     scopes: list[ScopeCap]
     keys: Annotated[list[KeyText], Field(min_length=1, max_length=1)]
 
 
 class Reserve(EntryBase):
-    """A release is about to draw noise for this charge."""
+    """The charge of a release, reserved before any noise is drawn."""
 
     kind: Literal["reserve"]
     scope: ScopeName
@@ -71,7 +74,7 @@ class Reserve(EntryBase):
 
 
 class Commit(EntryBase):
-    """The release is drawn and signed; it becomes public."""
+    """The release has been drawn and signed; it becomes public."""
 
     kind: Literal["commit"]
     release_id: ReleaseId
@@ -79,29 +82,30 @@ class Commit(EntryBase):
 
 
 class Abort(EntryBase):
-    """The release does not become public. What was drawn is not refunded."""
+    """The release does not become public."""
 
     kind: Literal["abort"]
     release_id: ReleaseId
+    # The charge is refunded only where this is false: drawn noise may have been seen.
     drawn: bool
 
 
 class Withdraw(EntryBase):
-    """A public release is taken back; it stays paid for."""
+    """A public release is withdrawn; its charge stays."""
 
     kind: Literal["withdraw"]
     release_id: ReleaseId
 
 
 class Policy(EntryBase):
-    """A new scope, or other caps for one."""
+    """A new scope, or new caps of a scope."""
 
     kind: Literal["policy"]
     cap: ScopeCap
 
 
 class Key(EntryBase):
-    """A signing key is added or retired, signed by a key that is valid until then."""
+    """A signing key is added or retired, signed by a key that is valid before this entry."""
 
     kind: Literal["key"]
     action: Literal["add", "retire"]
@@ -114,7 +118,8 @@ ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="ki
 
 
 def amount(text: str) -> Fraction:
-    """An exact number as entries hold it; sums of charges may be long."""
+    """The exact value of an ε or δ as entries hold it."""
+    # The parser of specs bounds the length of a number; a sum of charges may exceed that bound.
     return Fraction(text)
 
 
@@ -125,8 +130,8 @@ class Spent:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.epsilon + other.epsilon, self.delta + other.delta)
+    def __add__(self, charge: Spent) -> Spent:
+        return Spent(self.epsilon + charge.epsilon, self.delta + charge.delta)
 
     def __neg__(self) -> Spent:
         return Spent(-self.epsilon, -self.delta)

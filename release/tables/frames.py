@@ -2,7 +2,7 @@
 
 A frame is as confidential as the file that it replaces. It lies in a private scratch folder that is
 wiped once the answers are read; after a kill, the next run or ``recover`` wipes it. Columns keep
-their types, and the rule for Parquet files applies (:func:`release.tables.sources.fits`). Pandas
+their types, and the rule for Parquet files applies (:func:`release.tables.schemas.fits`). Pandas
 makes floats of integers with missing values, so whole floats count as integers. Nothing else is
 converted.
 """
@@ -107,7 +107,7 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
     """
     import pyarrow as pa
 
-    from release.tables.sources import ARROW_TYPES, fits
+    from release.tables.schemas import ARROW_TYPES, fits
 
     try:
         array = pa.Array.from_pandas(column)

@@ -265,7 +265,7 @@ def test_a_rolled_back_ledger_is_caught_by_what_was_seen_before(signed: Signed) 
     (signed.ledger / CHECKPOINT).write_text(sign_note(text, signed.signer, NAME), "utf-8")
     assert "no commit" in refused(signed.two, Trust(ledger=signed.ledger))
     assert verify(signed.one, None, Trust(ledger=signed.ledger)).complete
-    assert "entries were taken away" in refused(signed.one, Trust(signed.ledger, (), older))
+    assert "entries were removed" in refused(signed.one, Trust(signed.ledger, (), older))
     # Grown again by other entries: as long as it was, and not the same.
     for number in range(4):
         Ledger(signed.ledger, signed.signer).append(reserve("tests", f"r{number}", Spent(), DAY))
@@ -276,9 +276,7 @@ def test_entries_nobody_signed_for_are_refused(signed: Signed) -> None:
     before = (signed.ledger / CHECKPOINT).read_bytes()
     Ledger(signed.ledger, signed.signer).append(reserve("tests", "r", Spent(), DAY))
     (signed.ledger / CHECKPOINT).write_bytes(before)
-    assert "1 entries at the end are not signed for" in refused(
-        signed.one, Trust(ledger=signed.ledger)
-    )
+    assert "1 entries at the end are not signed" in refused(signed.one, Trust(ledger=signed.ledger))
 
 
 def test_a_withdrawn_release_is_refused_where_the_ledger_is_given(signed: Signed) -> None:
@@ -426,7 +424,7 @@ def test_the_commands_from_key_to_withdrawal(
     other.write_text(spec.read_text().replace("id: small", "id: other"))
     status, told = dp(capsys, "run", other, "--out", out, "--key", key)
     assert status == 1
-    assert "scope 'tests' has spent 1, asked is 1, the cap is 1" in told
+    assert "scope 'tests' has spent 1, the release costs 1, the cap is 1" in told
     assert not (out / "public" / "other").exists()
     assert (
         dp(capsys, "ledger", "policy", "--out", out, "--key", key, "--scope", "tests:2:0")[0] == 0
@@ -505,7 +503,7 @@ def test_odd_arguments_are_told_of_in_one_line(
         (["--scope", "tests:one:0"], "--scope"),
         (["--scope", "Tests:1:0"], "--scope"),
         (["--scope", "tests:1:0:week:1:0"], "--scope"),
-        (["--scope", "a:1:0", "--scope", "a:2:0"], "a scope stands twice"),
+        (["--scope", "a:1:0", "--scope", "a:2:0"], "a scope is listed twice"),
         (["--scope", "a:1:0", "--origin", "two words"], "--origin"),
     ],
 )
