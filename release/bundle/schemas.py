@@ -11,6 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from release.budget.ledger import ENTRY
 from release.records.models import FILES
 from release.records.signing import Envelope, Statement
+from release.spec.contract import Contract
 from release.spec.model import Spec
 
 FOLDER = Path(__file__).parent.parent.parent / "schemas"
@@ -20,6 +21,7 @@ def schema_texts() -> dict[str, str]:
     """The text of each schema by its file name."""
     models: dict[str, type[BaseModel]] = {
         "spec": Spec,
+        "contract": Contract,
         **FILES,
         "attestation": Envelope,
         "statement": Statement,

@@ -1,4 +1,4 @@
-"""Public key sets: which groups are published, told by the spec and never by the data."""
+"""Public key sets: the groups to publish, declared by the spec and never taken from the data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
     """The keys, ascending.
 
     Raises:
-        SpecError: none, one that is empty or not printable, or one that stands twice.
+        SpecError: there are no keys, one is empty or not printable, or one stands twice.
     """
     if not values:
         raise SpecError(at, "the key set is empty; name the groups to publish")
@@ -58,7 +58,7 @@ def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
 
 
 def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
-    """The key as the column's values are written: integers without zeros in front, ISO dates."""
+    """The key as text: integers without leading zeros, ISO dates."""
     if kind is ColumnType.STRING:
         if isinstance(key, str):
             return key

@@ -2,19 +2,8 @@
 
 One YAML file (docs/design/format.md). Unknown fields, wrong types, unknown columns, duplicate names
 and numbers out of range are refused in one line with the field's path and the remedy. Exact numbers
-are strings: a YAML float has already lost the digits that were written.
-
-Some optional fields are added to docs/design/format.md, because real releases need them. A table's
-``join`` brings in the columns of another table of the same units, and its ``derive`` adds columns
-computed from the same row, so every row still belongs to one privacy unit. A query's
-``max_rows_per_unit`` lowers the bound of the release for that query; ``max_cells_per_unit`` bounds
-in how many cells of a query a unit counts. A count with ``of`` the privacy unit counts units.
-``attribute`` names the sensitive column of attribute neighbors, ``replacement`` says what a unit
-that comes in may hold, ``relation`` the table of a database file, and ``contract`` the rules of a
-table's values. A query without ``guarantee`` is published as a part of the tuples that name it, and
-not by itself; the ``declared`` differences of a tuple are lists with a coordinate for each part.
-``title`` and ``units`` of a query go into the descriptions of its answers. ``engine`` names what
-reads the tables and says of a cluster that it is inside the boundary.
+are strings: a YAML float has already lost the digits that were written. The descriptions of the
+fields go into ``schemas/spec.schema.json`` and from there into docs/reference/spec.md.
 """
 
 from __future__ import annotations
@@ -68,23 +57,29 @@ def _text(value: object) -> object:
 
 Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
+ReleaseName: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)
+]
+FilePath: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=10**6)]
+Pair: TypeAlias = Annotated[list[int], Field(min_length=2, max_length=2)]
 Column: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^#\x00-\x1f][^\x00-\x1f]*$")]
 
 
 class ReleaseInfo(Model):
-    """Who publishes what, why, and about when."""
+    """Who publishes what, why, and for which period."""
 
-    id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
-    title: Text
-    curator: Text
-    contact: Text
-    purpose: Text
-    period: Text
-    license: Text
+    id: ReleaseName = Field(description="the name of the release and of its folder")
+    title: Text = Field(description="the title of the report")
+    curator: Text = Field(description="who publishes the release")
+    contact: Text = Field(description="where readers send questions")
+    purpose: Text = Field(description="what the release is for")
+    period: Text = Field(description="the period that the data are about")
+    license: Text = Field(description="the license of the released tables")
 
 
 class ColumnType(StrEnum):
-    """Types a column may be declared as."""
+    """The type of a column; a ``number`` is read in whole steps of a grid's scale."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -94,34 +89,38 @@ class ColumnType(StrEnum):
     BOOLEAN = "boolean"
 
 
-class Join(Model):
-    """Bring in the columns of ``table``, matched on the privacy unit."""
+ColumnKind: TypeAlias = Annotated[ColumnType, Field(strict=False)]
 
-    table: str
+
+class Join(Model):
+    """Adds the columns of another table, matched on the privacy unit."""
+
+    table: str = Field(description="the name of the other table, which has the same privacy unit")
 
 
 class DerivedColumn(Model):
-    """A column computed from the other columns of the same row by an SQL expression."""
+    """A column computed by SQL from one row, so that every row still belongs to one unit."""
 
-    type: Annotated[ColumnType, Field(strict=False)]
-    sql: str
+    type: ColumnType = Field(strict=False, description="the type of the new column")
+    sql: str = Field(description="an SQL expression over the other columns of the same row")
 
 
 class Table(Model):
-    """A confidential table: where it lies (relative to the spec, or a URI) and its columns.
+    """A confidential table: where it lies, and its columns."""
 
-    Of a database file ``relation`` names the table or view. ``contract`` names a file of rules for
-    its values (:mod:`release.spec.contract`).
-    """
-
-    path: Annotated[str, StringConstraints(min_length=1)]
-    columns: Annotated[
-        dict[Column, Annotated[ColumnType, Field(strict=False)]], Field(min_length=1)
-    ]
-    relation: Label | None = None
-    contract: Annotated[str, StringConstraints(min_length=1)] | None = None
-    join: Join | None = None
-    derive: dict[Column, DerivedColumn] = Field(default_factory=dict)
+    path: str = Field(
+        min_length=1,
+        description="the file, relative to the spec, or a URI, with `*` for any text",
+    )
+    columns: dict[Column, ColumnKind] = Field(
+        min_length=1, description="the columns to read, with types"
+    )
+    relation: Label | None = Field(default=None, description="the table or view of a database file")
+    contract: FilePath | None = Field(default=None, description="a file of rules for the values")
+    join: Join | None = Field(default=None, description="the table whose columns are added")
+    derive: dict[Column, DerivedColumn] = Field(
+        default_factory=dict, description="columns that are computed from the same row"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Table:
@@ -132,7 +131,11 @@ class Table(Model):
 
 
 class Relation(StrEnum):
-    """What two neighboring tables differ in."""
+    """How two neighboring tables differ.
+
+    ``replace_one``: one unit's rows are replaced by another's. ``add_remove``: one unit's rows are
+    added or removed. ``attribute``: the values of the sensitive column change in one unit's rows.
+    """
 
     REPLACE_ONE = "replace_one"
     ADD_REMOVE = "add_remove"
@@ -140,22 +143,36 @@ class Relation(StrEnum):
 
 
 class Replacement(StrEnum):
-    """What a unit that comes into a table may hold; empirical differences are found under it."""
+    """What a unit may hold that enters the table, for empirical sensitivity.
 
-    OBSERVED = "observed"  # what some unit of this table holds
-    DOMAIN = "domain"  # anything within the declared bounds
+    ``observed``: what some unit of this table holds. ``domain``: anything within the declared
+    bounds.
+    """
+
+    OBSERVED = "observed"
+    DOMAIN = "domain"
 
 
 class Privacy(Model):
-    """The privacy unit and what is known and enforced about it."""
+    """The privacy unit, its public facts, and the bounds that are enforced on its rows."""
 
-    unit: str
-    neighbors: Annotated[Relation, Field(strict=False)]
-    max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)]
-    max_cells_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    fixed: list[str] = Field(default_factory=list)
-    attribute: str | None = None
-    replacement: Annotated[Replacement | None, Field(strict=False)] = None
+    unit: str = Field(description="the column that names the privacy unit")
+    neighbors: Relation = Field(strict=False, description="how two neighboring tables differ")
+    max_rows_per_unit: Count = Field(description="the most rows of a unit that a query reads")
+    max_cells_per_unit: Count | None = Field(
+        default=None, description="the most cells of a query in which a unit counts; without it all"
+    )
+    fixed: list[str] = Field(
+        default_factory=list,
+        description="columns that are public facts of a unit; neighbors share them",
+    )
+    attribute: str | None = Field(
+        default=None, description="the sensitive column of attribute neighbors"
+    )
+    replacement: Annotated[Replacement | None, Field(strict=False)] = Field(
+        default=None,
+        description="what a unit may hold that enters the table; without it `observed`",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Privacy:
@@ -169,28 +186,28 @@ class Privacy(Model):
 
     @property
     def any_of_domain(self) -> bool:
-        """Whether what comes in may hold anything that the declaration allows."""
+        """Whether an entering unit may hold anything that the declaration allows."""
         return self.attribute is not None or self.replacement is Replacement.DOMAIN
 
 
 class Budget(Model):
     """The cap of this release, and the ledger scope that pays."""
 
-    scope: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
-    epsilon: Exact
-    delta: Exact
+    scope: ReleaseName = Field(description="the account of the ledger that pays")
+    epsilon: Exact = Field(description="the largest ε that all charges together may reach")
+    delta: Exact = Field(description="the largest δ that all charges together may reach")
 
 
 class KeyRange(Model):
-    """The integers from the first to the last, both included."""
+    """A key set of integers."""
 
-    range: Annotated[list[int], Field(min_length=2, max_length=2)]
+    range: Pair = Field(description="the first and the last integer, both included")
 
 
 class KeyFile(Model):
-    """One key a line, under the column's name (relative to the spec)."""
+    """The keys in a file of their own, its path relative to the spec."""
 
-    file: str
+    file: str = Field(description="a CSV file: the name of the column, then one key a line")
 
 
 KeyValue: TypeAlias = str | int | datetime.date
@@ -203,11 +220,11 @@ KeySet: TypeAlias = Annotated[
 
 
 class GuaranteeSpec(Model):
-    """The promise for one cell of a query."""
+    """The guarantee that a query claims for one cell."""
 
-    definition: Annotated[Definition, Field(strict=False)]
-    epsilon: Exact
-    delta: Exact = Fraction(0)
+    definition: Definition = Field(strict=False, description="the definition that δ refers to")
+    epsilon: Exact = Field(description="ε of one cell")
+    delta: Exact = Field(default=Fraction(0), description="δ of one cell; 0 for a pure guarantee")
 
     @model_validator(mode="after")
     def _check(self) -> GuaranteeSpec:
@@ -220,9 +237,9 @@ class GuaranteeSpec(Model):
 
 
 class TableLoss(Model):
-    """The cost of each noise value 0..n, as exact numbers."""
+    """A loss function of one's own, as a table of costs."""
 
-    table: list[Exact]
+    table: list[Exact] = Field(description="the cost of each noise value 0..n, as exact numbers")
 
 
 LossSpec: TypeAlias = Annotated[
@@ -232,10 +249,14 @@ LossSpec: TypeAlias = Annotated[
 
 
 class Source(StrEnum):
-    """Where the sensitivity of a query comes from: how far one unit can move an answer."""
+    """Where the sensitivity of a query comes from.
 
-    EMPIRICAL = "empirical"  # seen in this table: the guarantee is instance-specific
-    GLOBAL = "global"  # the worst case of the declared domain and bounds
+    ``empirical``: from this table, so that the guarantee is instance-specific. ``global``: from the
+    declared domain and bounds, for every table.
+    """
+
+    EMPIRICAL = "empirical"
+    GLOBAL = "global"
 
 
 def _vectors_or_codes(value: object) -> str:
@@ -245,21 +266,21 @@ def _vectors_or_codes(value: object) -> str:
 
 
 class DeclaredSensitivity(Model):
-    """Differences told by the spec: codes, closed under negation by the tool.
+    """Sensitivity declared by the spec, and enforced by reading fewer rows.
 
-    Those of a tuple have a coordinate for each part.
+    The differences of a tuple are lists with a coordinate for each part.
     """
 
     declared: Annotated[
         Annotated[list[int], Tag("codes")] | Annotated[list[list[int]], Tag("vectors")],
         Discriminator(_vectors_or_codes),
         Field(min_length=1, max_length=MAX_ANSWERS),
-    ]
+    ] = Field(description="the differences in codes; the negative of each is added")
 
     @property
     def shifts(self) -> list[Shift]:
         """One tuple of coordinates for each difference."""
-        return [(one,) if isinstance(one, int) else tuple(one) for one in self.declared]
+        return [(shift,) if isinstance(shift, int) else tuple(shift) for shift in self.declared]
 
 
 SensitivitySpec: TypeAlias = Annotated[
@@ -270,7 +291,11 @@ SensitivitySpec: TypeAlias = Annotated[
 
 
 class Mechanism(StrEnum):
-    """How the noisy answer is made: the best, one of ours, or a baseline fitted to the promise."""
+    """How the noisy answer is drawn.
+
+    ``best`` takes the mechanism with the least expected loss. ``modular`` and ``channel`` are the
+    optimal ones of their type. All others are baselines, fitted to the guarantee.
+    """
 
     BEST = "best"
     MODULAR = "modular"
@@ -287,13 +312,13 @@ class Mechanism(StrEnum):
 
 
 ON_LINE = ("geometric_clamped", "geometric_truncated", "exponential")
-"""Baselines of answers in order, for every promise."""
+"""Baselines of answers in order, for every guarantee."""
 
 ON_LINE_WITH_DELTA = ("gaussian_clamped", "gumbel_clamped")
 """Baselines of answers in order that need δ > 0."""
 
 MODULAR = ("randomised_response", "data_independent", "geometric_modular")
-"""Baselines that are one law shifted round, for every promise."""
+"""Baselines of modular noise, for every guarantee."""
 
 MODULAR_WITH_DELTA = ("gaussian_modular",)
 
@@ -301,17 +326,27 @@ MODULAR_WITH_DELTA = ("gaussian_modular",)
 class QueryBase(Model):
     """What all kinds of query have in common."""
 
-    name: Name
-    title: Text | None = None
-    units: Text | None = None
-    table: str
-    by: list[str]
-    where: str | None = None
-    max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    sensitivity: SensitivitySpec | None = None
-    guarantee: GuaranteeSpec | None = None
-    loss: LossSpec = LossName.ERROR_RATE
-    mechanism: Annotated[Mechanism, Field(strict=False)] = Mechanism.BEST
+    name: Name = Field(description="the name of the query and of its files")
+    title: Text | None = Field(default=None, description="a title for people; without it the name")
+    units: Text | None = Field(default=None, description="the unit of measure of the answers")
+    table: str = Field(description="the table that the query reads")
+    by: list[str] = Field(description="the key columns of the cells; `[]` for one answer")
+    where: str | None = Field(default=None, description="an SQL condition on one row")
+    max_rows_per_unit: Count | None = Field(
+        default=None, description="a bound below that of `privacy`"
+    )
+    sensitivity: SensitivitySpec | None = Field(
+        default=None,
+        description="where the sensitivity comes from; a query with a guarantee needs it",
+    )
+    guarantee: GuaranteeSpec | None = Field(
+        default=None,
+        description="the claimed guarantee of one cell; without it, a query serves tuples only",
+    )
+    loss: LossSpec = Field(default=LossName.ERROR_RATE, description="the loss function to minimise")
+    mechanism: Mechanism = Field(
+        default=Mechanism.BEST, strict=False, description="how the noisy answer is drawn"
+    )
 
     @property
     def promised(self) -> GuaranteeSpec:
@@ -321,35 +356,37 @@ class QueryBase(Model):
             TypeError: it is a part of a tuple only.
         """
         if self.guarantee is None:
-            raise TypeError(f"{self.name} is a part of a tuple and promises nothing by itself")
+            raise TypeError(f"{self.name} is a part of a tuple and has no guarantee of its own")
         return self.guarantee
 
     @property
     def source(self) -> Literal["empirical", "global", "declared"]:
-        """Where the differences come from: seen, the worst case, or told by the spec."""
+        """Where the sensitivity comes from: this table, every table, or the spec."""
         if isinstance(self.sensitivity, DeclaredSensitivity):
             return "declared"
         if self.sensitivity is None:
-            raise TypeError(f"{self.name} is a part of a tuple and has no differences of its own")
+            raise TypeError(f"{self.name} is a part of a tuple and has no sensitivity of its own")
         return self.sensitivity.value
 
     @property
     def is_empirical(self) -> bool:
-        """Whether the differences, and so the law, depend on the confidential table."""
+        """Whether the sensitivity, and so the mechanism, depend on the confidential table."""
         return self.sensitivity is Source.EMPIRICAL
 
 
 class PlainQuery(QueryBase):
     """A query with one answer a cell."""
 
-    domain: Domain
+    domain: Domain = Field(description="the possible answers")
 
 
 class CountQuery(PlainQuery):
-    """Rows that meet ``where``, clamped to the domain; units, if ``of`` names the privacy unit."""
+    """The number of rows that meet ``where``, clamped to an ordered domain from 0 or more."""
 
-    kind: Literal["count"]
-    of: str | None = None
+    kind: Literal["count"] = Field(description="the kind of query")
+    of: str | None = Field(
+        default=None, description="the privacy unit, to count units and not rows"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> CountQuery:
@@ -361,11 +398,16 @@ class CountQuery(PlainQuery):
 
 
 class ModeQuery(PlainQuery):
-    """The category with most rows, or with most ``weight``; ties go to the smallest code."""
+    """The category with most rows, or most ``weight``; ties go to the smallest code.
 
-    kind: Literal["mode"]
-    of: str
-    weight: str | None = None
+    Its domain is cyclic, nominal or ordered.
+    """
+
+    kind: Literal["mode"] = Field(description="the kind of query")
+    of: str = Field(description="the column of the category")
+    weight: str | None = Field(
+        default=None, description="an integer column to sum, not rows to count"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> ModeQuery:
@@ -375,10 +417,13 @@ class ModeQuery(PlainQuery):
 
 
 class PerUnitQuery(PlainQuery):
-    """Each unit's own category; the keys are the public list of units."""
+    """Each unit's own category, for attribute neighbors; the keys are the public list of units.
 
-    kind: Literal["per_unit"]
-    of: str
+    Its domain is cyclic, nominal or ordered. It reads one row of a unit.
+    """
+
+    kind: Literal["per_unit"] = Field(description="the kind of query")
+    of: str = Field(description="the column of the unit's category")
 
     @property
     def weight(self) -> str | None:
@@ -397,7 +442,7 @@ class PerUnitQuery(PlainQuery):
 
 
 class Statistic(StrEnum):
-    """What is made of the rows of a column."""
+    """The statistics of a column."""
 
     SUM = "sum"
     MEAN = "mean"
@@ -407,24 +452,27 @@ class Statistic(StrEnum):
 
 
 class Noise(StrEnum):
-    """Where the noise is put."""
+    """Where noise is added: to the code of the quantised answer."""
 
-    ON_ANSWER = "on_answer"  # on the code of the quantised answer
+    ON_ANSWER = "on_answer"
 
 
 class StatisticQuery(QueryBase):
     """A statistic of a column, clamped row by row, quantised before noise is added."""
 
-    of: str
-    noise: Annotated[Noise, Field(strict=False)] = Noise.ON_ANSWER
+    of: str = Field(description="the column of the numbers")
+    noise: Noise = Field(default=Noise.ON_ANSWER, strict=False, description="where noise is added")
 
 
 class BinnedQuery(StatisticQuery):
     """A statistic of an integer column, published as the bin in which it lies."""
 
-    kind: Literal["sum", "mean", "min", "max", "median"]
-    bins: BinRange
-    clamp: Annotated[list[int], Field(min_length=2, max_length=2)] | None = None
+    kind: Literal["sum", "mean", "min", "max", "median"] = Field(description="the statistic")
+    bins: BinRange = Field(description="the bins of the answers")
+    clamp: Pair | None = Field(
+        default=None,
+        description="the lowest and highest value a row counts as; else the range of the bins",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> BinnedQuery:
@@ -448,7 +496,7 @@ class BinnedQuery(StatisticQuery):
 
     @property
     def row_bounds(self) -> tuple[int, int]:
-        """What each row is clamped to: ``clamp``, else the range of the bins."""
+        """The lowest and highest value a row counts as: ``clamp``, else the range of the bins."""
         if self.clamp is None:
             return self.bins.low, self.bins.high
         return self.clamp[0], self.clamp[1]
@@ -461,9 +509,9 @@ class GridQuery(StatisticQuery):
     ``clamp`` bounds them in these units: no float is summed or published.
     """
 
-    kind: Literal["sum", "mean"]
-    grid: GridRange
-    clamp: Annotated[list[int], Field(min_length=2, max_length=2)]
+    kind: Literal["sum", "mean"] = Field(description="the statistic")
+    grid: GridRange = Field(description="the points of the answers")
+    clamp: Pair = Field(description="the lowest and highest value a row counts as, in whole scales")
 
     @model_validator(mode="after")
     def _check(self) -> GridQuery:
@@ -484,10 +532,15 @@ class GridQuery(StatisticQuery):
 
 
 class SqlQuery(PlainQuery):
-    """A SELECT giving the key columns and an integer ``answer``, run anew for every neighbor."""
+    """The answers of a statement, which is run anew for every neighbor.
 
-    kind: Literal["sql"]
-    sql: Annotated[str, StringConstraints(min_length=1)]
+    Its domain is cyclic, ordered or bins; its sensitivity is empirical.
+    """
+
+    kind: Literal["sql"] = Field(description="the kind of query")
+    sql: str = Field(
+        min_length=1, description="a SELECT of the key columns and an integer `answer`"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> SqlQuery:
@@ -503,22 +556,22 @@ Part: TypeAlias = CountQuery | ModeQuery | PerUnitQuery | BinnedQuery | GridQuer
 
 
 class TupleQuery(QueryBase):
-    """Queries over the same keys, named by ``of``, answered jointly."""
+    """Queries of the same table and keys, answered jointly with one mechanism."""
 
-    kind: Literal["tuple"]
-    of: Annotated[list[Name], Field(min_length=2, max_length=8)]
+    kind: Literal["tuple"] = Field(description="the kind of query")
+    of: list[Name] = Field(min_length=2, max_length=8, description="the queries to answer jointly")
     _parts: tuple[Part, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The queries that ``of`` names; the spec that holds this query has looked them up."""
+        """The queries that ``of`` names, once :func:`release.spec.tuples.with_parts` has run."""
         return self._parts
 
     def with_parts(self, parts: tuple[Part, ...]) -> TupleQuery:
-        """The query with its parts looked up."""
-        found = self.model_copy()
-        found._parts = parts
-        return found
+        """A copy of the query that holds its parts."""
+        query = self.model_copy()
+        query._parts = parts
+        return query
 
 
 STATISTICS = tuple(Statistic)
@@ -572,27 +625,38 @@ def answer_columns(query: Query) -> tuple[str, ...]:
 
 
 class EngineSpec(Model):
-    """What reads the tables. Of a cluster it has to be said that it may hold confidential rows."""
+    """What reads the tables. A cluster has to be declared as inside the boundary."""
 
-    backend: Literal["duckdb", "spark"] = "duckdb"
-    cluster: Literal["inside"] | None = None
+    backend: Literal["duckdb", "spark"] = Field(
+        default="duckdb",
+        description="what reads the tables; `--spark` gives the address of a cluster",
+    )
+    cluster: Literal["inside"] | None = Field(
+        default=None, description="`inside`: the cluster may hold confidential rows and mechanisms"
+    )
 
 
 class Spec(Model):
-    """A whole spec; what depends on several fields is checked in :mod:`release.queries.read`."""
+    """A whole spec, before the checks that span several fields (:mod:`release.queries.read`)."""
 
-    spec: Literal["dp-release/spec/v1"]
-    release: ReleaseInfo
-    tables: Annotated[dict[Name, Table], Field(min_length=1)]
-    privacy: Privacy
-    budget: Budget
-    keys: dict[str, KeySet] = Field(default_factory=dict)
-    queries: Annotated[list[Query], Field(min_length=1, max_length=10_000)]
-    engine: EngineSpec | None = None
+    spec: Literal["dp-release/spec/v1"] = Field(description="the version of this format")
+    release: ReleaseInfo = Field(description="what is published, and by whom")
+    tables: dict[Name, Table] = Field(min_length=1, description="the confidential tables, by name")
+    privacy: Privacy = Field(description="whom the guarantee protects")
+    budget: Budget = Field(description="what the release may cost")
+    keys: dict[str, KeySet] = Field(
+        default_factory=dict, description="the key set of each key column"
+    )
+    queries: list[Query] = Field(
+        min_length=1, max_length=10_000, description="what the release answers"
+    )
+    engine: EngineSpec | None = Field(
+        default=None, description="what reads the tables; else DuckDB"
+    )
 
     @property
     def released(self) -> tuple[Query, ...]:
-        """The queries that are published by themselves: those that promise a guarantee."""
+        """The queries that are published by themselves: those with a guarantee."""
         return tuple(query for query in self.queries if query.guarantee is not None)
 
     def place_of(self, query: Query) -> str:

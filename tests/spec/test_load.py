@@ -118,10 +118,10 @@ def test_one_line_names_the_field_and_the_remedy(
 def test_missing_fields_are_named() -> None:
     spec = plain()
     del spec["queries"][0]["of"]
-    assert refusal(spec) == "queries[0].of: missing; add it"
+    assert refusal(spec) == "queries[0].of: missing; add it (the column of the category)"
     spec = plain()
     del spec["budget"]
-    assert refusal(spec) == "budget: missing; add it"
+    assert refusal(spec) == "budget: missing; add it (what the release may cost)"
 
 
 def test_repeated_names_are_refused() -> None:
@@ -325,7 +325,7 @@ def test_a_tuple_looks_its_parts_up() -> None:
         ),
         ("queries.1.loss", "squared", "queries[1].loss", "remove it"),
         ("queries.1.sensitivity", "global", "queries[1].sensitivity", "remove it"),
-        ("queries.3.guarantee", None, "queries[3].guarantee", "missing; add it"),
+        ("queries.3.guarantee", None, "queries[3].guarantee", "add it (the claimed guarantee"),
         ("queries.2.domain", {"cyclic": 10**6}, "queries[0].of", "6000000 joint answers"),
         ("queries.1.name", "rows", "queries[0].of[0]", "did you mean 'rows'"),
         ("privacy.replacement", "any", "privacy.replacement", "'observed' or 'domain'"),
