@@ -150,9 +150,7 @@ class ChannelRecord(NoiseRecord):
     """``mechanisms/<query>.json`` of a channel: one noise distribution for each true answer."""
 
     mechanism: Literal["channel"] = Field(description="a channel")
-    rows: list[list[Digits]] = Field(
-        description="the weights of the published answers, by true answer"
-    )
+    rows: list[list[Digits]] = Field(description="the weights of published answers, by true answer")
     pairs: list[Pair] = Field(description="the codes of neighboring answers, in both orders")
 
     def to_channel(self) -> Channel:
@@ -200,9 +198,7 @@ class OpeningsRecord(Record):
 
     schema_: Literal["dp-release/openings/v1"] = Field(alias="schema", description=VERSION)
     release_id: ReleaseId
-    openings: dict[str, Opening] = Field(
-        description="the openings, by path of the file in this bundle"
-    )
+    openings: dict[str, Opening] = Field(description="the openings, by path in this bundle")
 
 
 class PrivacyRecord(Record):
@@ -239,9 +235,7 @@ class LawFile(Record):
 class LawCommitment(Record):
     """The commitment to the mechanism of an instance-specific query."""
 
-    commitment: Commitment = Field(
-        description="HMAC-SHA-256 of the mechanism file; its key is in `openings.json`"
-    )
+    commitment: Commitment = Field(description="HMAC-SHA-256 of the mechanism file")
 
 
 class OutputFile(Record):
@@ -286,9 +280,7 @@ class Sampling(Record):
     """Where the noise came from."""
 
     source: Literal["os"] = Field(description="the random generator of the operating system")
-    method: Literal["inverse-cdf-integer"] = Field(
-        description="the inverse of the cumulative weights"
-    )
+    method: Literal["inverse-cdf-integer"] = Field(description="the inverse of cumulative weights")
     seeded: bool = Field(description="whether the randomness was chosen, as in a test run only")
 
 
@@ -296,9 +288,7 @@ class LedgerRecord(Record):
     """The account that paid; ``sequence`` is null without a ledger."""
 
     scope: ScopeName
-    sequence: int | None = Field(
-        description="the number of the ledger entry that reserved the charge"
-    )
+    sequence: int | None = Field(description="the number of the entry that reserved the charge")
 
 
 class Software(Record):
@@ -315,9 +305,7 @@ class ReleaseRecord(Record):
 
     schema_: Literal["dp-release/release/v1"] = Field(alias="schema", description=VERSION)
     release_id: ReleaseId
-    kind: Literal["RELEASE", "TEST"] = Field(
-        description="`TEST`: the randomness was chosen; verifiers refuse it"
-    )
+    kind: Literal["RELEASE", "TEST"] = Field(description="`TEST`: chosen randomness, to be refused")
     published: Date = Field(description="the day of publication")
     title: FromSpec
     curator: FromSpec

@@ -118,10 +118,7 @@ class Contract(Model):
     table: str = Field(description="the name of the table, for people")
     description: str = Field(description="what the table holds, for people")
     unit: str = Field(description="the column that names the privacy unit")
-    unique: list[str] = Field(
-        default_factory=list,
-        description="columns that together name a row once; `check` reports it",
-    )
+    unique: list[str] = Field(default=[], description="columns that together name a row once")
     columns: dict[str, ColumnContract] = Field(description="the rules of each column")
 
 

@@ -129,9 +129,7 @@ class GridRange(Model):
 
     low: GridInteger = Field(description="the least point, in units of the scale")
     high: GridInteger = Field(description="the largest point, in units of the scale")
-    step: int = Field(
-        ge=1, le=GRID_LIMIT, description="the distance between two points next to each other"
-    )
+    step: int = Field(ge=1, le=GRID_LIMIT, description="the distance of neighboring points")
     scale: Exact = Field(description="the size of one unit, in the column's unit of measure")
 
 

@@ -108,19 +108,12 @@ class DerivedColumn(Model):
 class Table(Model):
     """A confidential table: where it lies, and its columns."""
 
-    path: str = Field(
-        min_length=1,
-        description="the file, relative to the spec, or a URI, with `*` for any text",
-    )
-    columns: dict[Column, ColumnKind] = Field(
-        min_length=1, description="the columns to read, with types"
-    )
+    path: FilePath = Field(description="the file, relative to the spec, or a URI; may have `*`")
+    columns: dict[Column, ColumnKind] = Field(min_length=1, description="the columns, with types")
     relation: Label | None = Field(default=None, description="the table or view of a database file")
     contract: FilePath | None = Field(default=None, description="a file of rules for the values")
     join: Join | None = Field(default=None, description="the table whose columns are added")
-    derive: dict[Column, DerivedColumn] = Field(
-        default_factory=dict, description="columns that are computed from the same row"
-    )
+    derive: dict[Column, DerivedColumn] = Field(default={}, description="columns made from one row")
 
     @model_validator(mode="after")
     def _check(self) -> Table:
@@ -160,15 +153,10 @@ class Privacy(Model):
     neighbors: Relation = Field(strict=False, description="how two neighboring tables differ")
     max_rows_per_unit: Count = Field(description="the most rows of a unit that a query reads")
     max_cells_per_unit: Count | None = Field(
-        default=None, description="the most cells of a query in which a unit counts; without it all"
+        default=None, description="the most cells of a query in which a unit counts; else all"
     )
-    fixed: list[str] = Field(
-        default_factory=list,
-        description="columns that are public facts of a unit; neighbors share them",
-    )
-    attribute: str | None = Field(
-        default=None, description="the sensitive column of attribute neighbors"
-    )
+    fixed: list[str] = Field(default=[], description="columns that are public facts of a unit")
+    attribute: str | None = Field(default=None, description="what attribute neighbors differ in")
     replacement: Annotated[Replacement | None, Field(strict=False)] = Field(
         default=None,
         description="what a unit may hold that enters the table; without it `observed`",
@@ -333,7 +321,8 @@ class QueryBase(Model):
     by: list[str] = Field(description="the key columns of the cells; `[]` for one answer")
     where: str | None = Field(default=None, description="an SQL condition on one row")
     max_rows_per_unit: Count | None = Field(
-        default=None, description="a bound below that of `privacy`"
+        default=None,
+        description="the most rows of a unit that this query reads; else the bound of `privacy`",
     )
     sensitivity: SensitivitySpec | None = Field(
         default=None,
@@ -345,7 +334,9 @@ class QueryBase(Model):
     )
     loss: LossSpec = Field(default=LossName.ERROR_RATE, description="the loss function to minimise")
     mechanism: Mechanism = Field(
-        default=Mechanism.BEST, strict=False, description="how the noisy answer is drawn"
+        default=Mechanism.BEST,
+        strict=False,
+        description="how the noisy answer is drawn: `best`, a type, or a baseline",
     )
 
     @property
@@ -384,9 +375,7 @@ class CountQuery(PlainQuery):
     """The number of rows that meet ``where``, clamped to an ordered domain from 0 or more."""
 
     kind: Literal["count"] = Field(description="the kind of query")
-    of: str | None = Field(
-        default=None, description="the privacy unit, to count units and not rows"
-    )
+    of: str | None = Field(default=None, description="the privacy unit, to count units, not rows")
 
     @model_validator(mode="after")
     def _check(self) -> CountQuery:
@@ -405,9 +394,7 @@ class ModeQuery(PlainQuery):
 
     kind: Literal["mode"] = Field(description="the kind of query")
     of: str = Field(description="the column of the category")
-    weight: str | None = Field(
-        default=None, description="an integer column to sum, not rows to count"
-    )
+    weight: str | None = Field(default=None, description="an integer column to sum, not rows")
 
     @model_validator(mode="after")
     def _check(self) -> ModeQuery:
@@ -538,9 +525,7 @@ class SqlQuery(PlainQuery):
     """
 
     kind: Literal["sql"] = Field(description="the kind of query")
-    sql: str = Field(
-        min_length=1, description="a SELECT of the key columns and an integer `answer`"
-    )
+    sql: str = Field(min_length=1, description="a SELECT of key columns and an integer `answer`")
 
     @model_validator(mode="after")
     def _check(self) -> SqlQuery:
@@ -644,15 +629,9 @@ class Spec(Model):
     tables: dict[Name, Table] = Field(min_length=1, description="the confidential tables, by name")
     privacy: Privacy = Field(description="whom the guarantee protects")
     budget: Budget = Field(description="what the release may cost")
-    keys: dict[str, KeySet] = Field(
-        default_factory=dict, description="the key set of each key column"
-    )
-    queries: list[Query] = Field(
-        min_length=1, max_length=10_000, description="what the release answers"
-    )
-    engine: EngineSpec | None = Field(
-        default=None, description="what reads the tables; else DuckDB"
-    )
+    keys: dict[str, KeySet] = Field(default={}, description="the public key set of each key column")
+    queries: list[Query] = Field(min_length=1, max_length=10_000, description="the queries")
+    engine: EngineSpec | None = Field(default=None, description="what reads tables; else DuckDB")
 
     @property
     def released(self) -> tuple[Query, ...]:

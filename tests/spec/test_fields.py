@@ -46,7 +46,7 @@ def test_the_fields_of_a_union_are_those_of_its_alternative() -> None:
     ("location", "description"),
     [
         (("privacy", "unit"), "the column that names the privacy unit"),
-        (("queries", 0, "grid", "grid", "step"), "the distance between two points"),
+        (("queries", 0, "grid", "grid", "step"), "the distance of neighboring points"),
         (("queries", 0, "count", "domain", "ordered", "ordered", "min"), "the least answer"),
         (("queries", 0, "tuple", "guarantee", "epsilon"), "ε of one cell"),
         (("keys", "place", "range", "range"), "the first and the last integer"),
