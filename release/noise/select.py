@@ -42,7 +42,7 @@ from release.noise.published.fitted import Promise, fitted, is_quick
 from release.noise.solve import GAP, Design, design
 from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
-from release.spec.model import MODULAR, MODULAR_WITH_DELTA, ON_LINE, ON_LINE_WITH_DELTA
+from release.spec.guarantees import MODULAR, MODULAR_WITH_DELTA, ON_LINE, ON_LINE_WITH_DELTA
 
 BEST, MODULAR_NOISE, CHANNEL = "best", "modular", "channel"
 OURS = (MODULAR_NOISE, CHANNEL)

@@ -46,7 +46,8 @@ from release.noise.stage import asked_of, refusal
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
-from release.spec.model import Mechanism, Query, SqlQuery, answer_domain
+from release.spec.guarantees import Mechanism
+from release.spec.model import Query, SqlQuery, answer_domain
 from release.spec.unfinished import TODO, unfinished
 
 if TYPE_CHECKING:

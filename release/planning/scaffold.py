@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from release.errors import SpecError, unknown_name
 from release.queries.read import parse_spec
-from release.spec.model import Column, ColumnType
+from release.spec.declarations import Column, ColumnType
 
 _TAKEN = "give the path of one .parquet or .csv file"
 _MOST_COLUMNS = 10_000

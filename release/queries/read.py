@@ -19,23 +19,25 @@ from release.exact.channel import (
 from release.exact.losses import table_loss
 from release.exact.numbers import format_exact
 from release.queries.registry import check_declared
+from release.spec.declarations import ColumnType
 from release.spec.domains import MAX_ANSWERS, Nominal
-from release.spec.load import SpecFile, open_named, parse_models, read_text
-from release.spec.model import (
+from release.spec.guarantees import (
     MODULAR_WITH_DELTA,
     ON_LINE,
     ON_LINE_WITH_DELTA,
+    Mechanism,
+    TableLoss,
+)
+from release.spec.load import SpecFile, open_named, parse_models, read_text
+from release.spec.model import (
     BinnedQuery,
-    ColumnType,
     CountQuery,
     GridQuery,
-    Mechanism,
     ModeQuery,
     PerUnitQuery,
     Query,
     Spec,
     SqlQuery,
-    TableLoss,
     answer_columns,
     answer_domain,
     answers_for_units,

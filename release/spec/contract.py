@@ -20,10 +20,10 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from release.errors import SpecError
+from release.spec.declarations import ColumnType
 from release.spec.domains import Model
 from release.spec.expressions import identifier, literal
 from release.spec.fields import description_of
-from release.spec.model import ColumnType
 
 
 class OnViolation(StrEnum):

@@ -7,8 +7,9 @@ import datetime
 from pathlib import Path
 
 from release.errors import SpecError
+from release.spec.declarations import ColumnType, KeyFile, KeyRange
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
-from release.spec.model import ColumnType, KeyFile, KeyRange, Spec
+from release.spec.model import Spec
 
 
 def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:

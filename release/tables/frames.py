@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from release.errors import DataError, SpecError, unknown_name
+from release.spec.declarations import ColumnType, Table
 from release.spec.load import SpecFile
-from release.spec.model import ColumnType, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,9 +12,10 @@ import pytest
 from release.bundle.schemas import schema_texts
 from release.errors import SpecError
 from release.spec.contract import read_contract
+from release.spec.declarations import Table
 from release.spec.fields import description_of, fields_at
 from release.spec.load import parse_models
-from release.spec.model import BinnedQuery, GridQuery, Spec, Table
+from release.spec.model import BinnedQuery, GridQuery, Spec
 from tests.conftest import PROJECT
 
 
