@@ -21,8 +21,8 @@ from typer.cli import get_docs_for_click
 from release.cli.main import app
 from release.spec.load import parse_models
 
-PROJECT = Path(__file__).parent.parent
-FOLDER = PROJECT / "docs" / "reference"
+FOLDER = Path(__file__).parent / "reference"
+SCHEMAS = Path(__file__).parent.parent / "schemas"
 MARK = "<!-- Below this line everything is generated: python docs/reference.py -->"
 SHAPES = {
     r"^(0|[1-9][0-9]*)$": "whole number as text",
@@ -74,10 +74,8 @@ def _examples() -> dict[str, str]:
 
 def _files() -> list[str]:
     sections: dict[str, str] = {}
-    for path in sorted((PROJECT / "schemas").glob("*.schema.json")):
-        file = path.name.partition(".")[0]
-        if file == "spec":
-            continue
+    files = {path.name.partition(".")[0] for path in SCHEMAS.glob("*.schema.json")} - {"spec"}
+    for file in sorted(files):
         sections[file] = f"## {file.replace('-', ' ').capitalize()}"
         for name, schema in objects_of(file).items():
             sections.setdefault(name, "#" + _section(name, schema))
@@ -86,8 +84,10 @@ def _files() -> list[str]:
 
 def objects_of(file: str) -> dict[str, Schema]:
     """The objects of a schema by name: those of the file itself first, then what they refer to."""
-    schema = json.loads((PROJECT / "schemas" / f"{file}.schema.json").read_text("utf-8"))
-    definitions, _ = schema.pop("$defs", {}), schema.pop("discriminator", None)
+    schema = json.loads((SCHEMAS / f"{file}.schema.json").read_text("utf-8"))
+    definitions = schema.pop("$defs", {})
+    # A discriminator repeats the references in another order.
+    schema.pop("discriminator", None)
     objects = {schema["title"]: schema} if "properties" in schema else {}
     waiting = [schema]
     while waiting:
@@ -109,9 +109,8 @@ def _table(schema: Schema, fields: set[str] | None = None) -> str:
     rows = ["| field | type | required | meaning |", "|---|---|---|---|"]
     for name, field in schema["properties"].items():
         if fields is None or name in fields:
-            default = field.get("default")
-            needed = "no" if default in (None, [], {}) else f"no; `{default}`"
-            needed = "yes" if name in schema.get("required", ()) else needed
+            default = f"; `{field['default']}`" if field.get("default") else ""
+            needed = "yes" if name in schema.get("required", ()) else f"no{default}"
             rows.append(f"| `{name}` | {_type(field)} | {needed} | {field['description']} |")
     return "\n".join(rows)
 
