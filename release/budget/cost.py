@@ -22,8 +22,10 @@ from release.errors import BudgetError
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition, Guarantee
 from release.queries.registry import rows_read
+from release.spec.declarations import Relation
+from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
-from release.spec.model import GuaranteeSpec, Query, Relation, SqlQuery, answers_for_units
+from release.spec.model import Query, SqlQuery, answers_for_units
 
 
 @dataclass(frozen=True)

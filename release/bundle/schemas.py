@@ -11,6 +11,7 @@ from pydantic import BaseModel, RootModel, TypeAdapter
 from release.budget.ledger import ENTRY
 from release.records.models import FILES
 from release.records.signing import Envelope, Statement
+from release.spec.contract import Contract
 from release.spec.mechanisms import formats, record_model
 from release.spec.model import Spec
 
@@ -29,6 +30,7 @@ def schema_texts() -> dict[str, str]:
     models: dict[str, type[BaseModel]] = {
         "spec": Spec,
         "mechanism": _any_mechanism(),
+        "contract": Contract,
         **FILES,
         "attestation": Envelope,
         "statement": Statement,

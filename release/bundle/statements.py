@@ -16,7 +16,8 @@ from release.exact.losses import LossName, joint_loss
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_down, format_up
 from release.records.models import Accuracy
-from release.spec.model import Privacy, Query, Relation, Spec, plain_parts
+from release.spec.declarations import Privacy, Relation
+from release.spec.model import Query, Spec, plain_parts
 
 SUMS, ATTESTATION, PROOF = "SHA256SUMS", "attestation.dsse.json", "ledger.proof"
 

@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from release.errors import SpecError, unknown_name
 from release.queries.read import ENGINE_NAMES, parse_spec
-from release.spec.model import Column, ColumnType
+from release.spec.declarations import Column, ColumnType
 from release.spec.periods import is_template
 from release.spec.unfinished import TODO
 

@@ -19,12 +19,13 @@ from release.exact.losses import table_loss
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
+from release.spec.declarations import ColumnType
 from release.spec.domains import MAX_ANSWERS, Nominal
+from release.spec.guarantees import TableLoss
 from release.spec.load import SpecFile, open_named, parse_models, read_text
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.model import (
     BinnedQuery,
-    ColumnType,
     CountQuery,
     GridQuery,
     ModeQuery,
@@ -32,7 +33,6 @@ from release.spec.model import (
     Query,
     Spec,
     SqlQuery,
-    TableLoss,
     answer_columns,
     answer_domain,
     answers_for_units,

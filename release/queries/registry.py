@@ -13,9 +13,9 @@ from release.queries.grid import OnGrid
 from release.queries.joint import Joint
 from release.queries.mode import Mode
 from release.queries.per_unit import PerUnit
+from release.spec.guarantees import DeclaredSensitivity
 from release.spec.model import (
     CountQuery,
-    DeclaredSensitivity,
     GridQuery,
     ModeQuery,
     Part,

@@ -8,7 +8,7 @@ written (docs/design/format.md).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -20,10 +20,13 @@ from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.exact.sensitivity import Sensitivity
 from release.records.models import (
+    GROUP,
+    VERSION,
     Accuracy,
     DesignRecord,
     Digits,
     GuaranteeRecord,
+    Pair,
     Recomputed,
     Record,
 )
@@ -35,16 +38,16 @@ class MechanismRecord(Record, ABC):
     MAX_TOTAL: ClassVar[int] = 2**62
     """The largest total that a file may have."""
 
-    schema_: Literal["dp-release/mechanism/v1"] = Field(alias="schema")
-    query: str
-    mechanism: str
-    group: Annotated[list[int], Field(min_length=1, max_length=8)]
-    total: Digits
-    directed: Literal[False]
-    guarantee: GuaranteeRecord
-    recomputed: Recomputed
-    design: DesignRecord
-    accuracy: Accuracy
+    schema_: Literal["dp-release/mechanism/v1"] = Field(alias="schema", description=VERSION)
+    query: str = Field(description="the name of the query")
+    mechanism: str = Field(description="the family of the mechanism")
+    group: list[int] = Field(min_length=1, max_length=8, description=GROUP)
+    total: Digits = Field(description="the sum of the weights, a power of two")
+    directed: Literal[False] = Field(description="false: the differences have both signs")
+    guarantee: GuaranteeRecord = Field(description="the claimed guarantee of one cell")
+    recomputed: Recomputed = Field(description="the guarantee that the weights satisfy")
+    design: DesignRecord = Field(description="how the mechanism was found")
+    accuracy: Accuracy = Field(description="the errors that a reader can expect")
 
     @property
     @abstractmethod
@@ -83,9 +86,9 @@ class ModularRecord(MechanismRecord):
 
     MAX_TOTAL = 10**78
 
-    mechanism: Literal["modular"]
-    weights: list[Digits]
-    sensitivity: list[list[int]]
+    mechanism: Literal["modular"] = Field(description="modular noise")
+    weights: list[Digits] = Field(description="the weight of each noise value, in row-major order")
+    sensitivity: list[list[int]] = Field(description="the differences, closed under negation")
 
     @property
     def comparisons(self) -> int:
@@ -123,9 +126,9 @@ class ModularRecord(MechanismRecord):
 class ChannelRecord(MechanismRecord):
     """A channel: its rows, and the pairs of answers that neighbors can have."""
 
-    mechanism: Literal["channel"]
-    rows: list[list[Digits]]
-    pairs: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+    mechanism: Literal["channel"] = Field(description="a channel")
+    rows: list[list[Digits]] = Field(description="the weights of published answers, by true answer")
+    pairs: list[Pair] = Field(description="the codes of neighboring answers, in both orders")
 
     @property
     def comparisons(self) -> int:

@@ -31,7 +31,7 @@ from pydantic import Field
 
 from release.errors import SpecError, StorageError
 from release.records.hashes import decoded, encoded
-from release.records.models import Record, ReleaseRecord, Sha256, parse
+from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, Sha256, parse
 
 # The algorithm byte of C2SP signed-note; other algorithms are refused.
 _ED25519 = b"\x01"
@@ -233,24 +233,24 @@ def _signature(text: str) -> bytes:
 class Digest(Record):
     """The SHA-256 of a file."""
 
-    sha256: Sha256
+    sha256: Sha256 = Field(description="the SHA-256 of the file")
 
 
 class Subject(Record):
-    """A file that a statement covers."""
+    """A file that the statement covers."""
 
-    name: str
-    digest: Digest
+    name: str = Field(description="the path of the file")
+    digest: Digest = Field(description="the hash of the file")
 
 
 class Predicate(Record):
-    """The curator's statement about the files: their release, and the scope that paid for it."""
+    """The curator's statement: which release the files are, and which account paid."""
 
-    release_id: str
-    scope: str
-    sequence: int
-    epsilon: str
-    delta: str
+    release_id: ReleaseId
+    scope: ScopeName
+    sequence: int = Field(description="the number of the entry that reserved the charge")
+    epsilon: str = Field(description="ε that was charged")
+    delta: str = Field(description="δ that was charged")
 
     @classmethod
     def of(cls, release: ReleaseRecord) -> Predicate:
@@ -265,27 +265,33 @@ class Predicate(Record):
 
 
 class Statement(Record):
-    """An in-toto Statement v1."""
+    """The payload of ``attestation.dsse.json``: an in-toto Statement v1."""
 
-    type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
-    subject: list[Subject]
-    predicateType: Literal["dp-release/release/v1"]  # noqa: N815 - in-toto's name
-    predicate: Predicate
+    type_: Literal["https://in-toto.io/Statement/v1"] = Field(
+        alias="_type", description="the version of in-toto's format"
+    )
+    subject: list[Subject] = Field(description="the public files that the statement covers")
+    predicateType: Literal["dp-release/release/v1"] = Field(  # noqa: N815 - in-toto's name
+        description="the version of the predicate"
+    )
+    predicate: Predicate = Field(description="the statement about the files")
 
 
 class EnvelopeSignature(Record):
     """One signature of an envelope."""
 
-    keyid: Sha256
-    sig: str
+    keyid: Sha256 = Field(description="the SHA-256 of the public key")
+    sig: str = Field(description="the Ed25519 signature, in base64")
 
 
 class Envelope(Record):
-    """A DSSE envelope."""
+    """``attestation.dsse.json``: a DSSE envelope around the statement."""
 
-    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815 - DSSE's name
-    payload: str
-    signatures: list[EnvelopeSignature]
+    payloadType: Literal["application/vnd.in-toto+json"] = Field(  # noqa: N815 - DSSE's name
+        description="the media type of the payload"
+    )
+    payload: str = Field(description="the statement, in base64")
+    signatures: list[EnvelopeSignature] = Field(description="the curator's signature")
 
 
 def _authenticated(payload: bytes) -> bytes:

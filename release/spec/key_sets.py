@@ -1,4 +1,4 @@
-"""Public key sets: which groups are published, told by the spec and never by the data."""
+"""Public key sets: the groups to publish, declared by the spec and never taken from the data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from release.errors import SpecError
+from release.spec.declarations import ColumnType, KeyFile, KeyRange
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
-from release.spec.model import ColumnType, KeyFile, KeyRange, Spec
+from release.spec.model import Spec
 
 
 def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
     """The keys, ascending.
 
     Raises:
-        SpecError: none or too many, one that is empty or not printable, or one that stands twice.
+        SpecError: no keys, too many, one that is empty or not printable, or one that stands twice.
     """
     if not values:
         raise SpecError(at, "the key set is empty; name the groups to publish")

@@ -23,6 +23,7 @@ from release.errors import SpecError
 from release.records.versions import unread
 from release.spec.contract import Contract, OnViolation, read_contract
 from release.spec.domains import MAX_ANSWERS, Model, only_key
+from release.spec.fields import description_of
 from release.spec.key_sets import declared_keys
 from release.spec.model import KINDS, Spec
 
@@ -251,7 +252,7 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if isinstance(value, int) and abs(value) >= 10**40:
         return "a number of more than 40 digits; no field takes one"
     if kind == "missing":
-        return "missing; add it"
+        return f"missing; add it ({description_of(Spec, error['loc'])})"
     if kind == "extra_forbidden":
         return f"unknown field; {_remedy(error) or 'remove it'}"
     if kind in {"literal_error", "enum"}:

@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from release.errors import DataError, SpecError
 from release.spec.contract import OnViolation
+from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal, row_expression
 from release.spec.load import SpecFile
-from release.spec.model import ColumnType
 from release.tables.schemas import SQL_TYPES
 from release.tables.sources import (
     Format,

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from release.errors import DataError, SpecError, unknown_name
 from release.records.files import storage_errors
+from release.spec.declarations import ColumnType, Table
 from release.spec.load import SpecFile
-from release.spec.model import ColumnType, Table
 
 if TYPE_CHECKING:
     import pandas as pd

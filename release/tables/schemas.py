@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from release.errors import DataError, SpecError
-from release.spec.model import ColumnType, Table
+from release.spec.declarations import ColumnType, Table
 
 SQL_TYPES = {
     ColumnType.STRING: "VARCHAR",

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from release.errors import DataError, SpecError
+from release.spec.declarations import ColumnType, Table
 from release.spec.expressions import identifier, literal
 from release.spec.load import SpecFile
-from release.spec.model import ColumnType, Table
 from release.tables.schemas import (
     ARROW_TYPES,
     SQL_TYPES,

@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from release.errors import DataError, SpecError, listed
+from release.spec.declarations import ColumnType, Table
 from release.spec.expressions import identifier
-from release.spec.model import ColumnType, Table
 
 MAGIC = b"SQLite format 3\x00"
 

@@ -48,17 +48,11 @@ from release.records.models import (
     ReleaseRecord,
     SensitivityRecord,
 )
+from release.spec.declarations import KeyFile
 from release.spec.key_sets import check_keys, declared_keys, key_text
 from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST, chosen_unseen, formats
-from release.spec.model import (
-    CountQuery,
-    KeyFile,
-    Query,
-    Spec,
-    answer_domain,
-    plain_domain,
-)
+from release.spec.model import CountQuery, Query, Spec, answer_domain, plain_domain
 from release.verification.mechanisms import check_mechanism, expect, shown
 from release.verification.provenance import Trust, check_provenance
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals

@@ -17,8 +17,9 @@ from release.budget.cost import charges
 from release.bundle.schemas import FOLDER, schema_texts
 from release.errors import BudgetError, ReleaseError, SpecError
 from release.queries.read import parse_spec, read_spec
+from release.spec.declarations import ColumnType
 from release.spec.key_sets import key_text
-from release.spec.model import ColumnType, TupleQuery
+from release.spec.model import TupleQuery
 from tests.conftest import PROJECT
 from tests.small import Small, joint, part, query
 
@@ -125,10 +126,10 @@ def test_one_line_names_the_field_and_the_remedy(
 def test_missing_fields_are_named() -> None:
     spec = plain()
     del spec["queries"][0]["of"]
-    assert refusal(spec) == "queries[0].of: missing; add it"
+    assert refusal(spec) == "queries[0].of: missing; add it (the column of the category)"
     spec = plain()
     del spec["budget"]
-    assert refusal(spec) == "budget: missing; add it"
+    assert refusal(spec) == "budget: missing; add it (what the release may cost)"
 
 
 @pytest.mark.parametrize(
@@ -414,7 +415,7 @@ def test_a_tuple_looks_its_parts_up() -> None:
         ),
         ("queries.1.loss", "squared", "queries[1].loss", "remove it"),
         ("queries.1.sensitivity", "global", "queries[1].sensitivity", "remove it"),
-        ("queries.3.guarantee", None, "queries[3].guarantee", "missing; add it"),
+        ("queries.3.guarantee", None, "queries[3].guarantee", "add it (the claimed guarantee"),
         ("queries.2.domain", {"cyclic": 10**6}, "queries[0].of", "6000000 joint answers"),
         ("queries.1.name", "rows", "queries[0].of[0]", "did you mean 'rows'"),
         ("privacy.replacement", "any", "privacy.replacement", "'observed' or 'domain'"),

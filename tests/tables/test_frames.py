@@ -20,7 +20,7 @@ import release
 from release.errors import DataError, SpecError
 from release.operate.operations import Place, recover_all
 from release.pipeline import Options, answer, load, run_release
-from release.spec.model import Table
+from release.spec.declarations import Table
 from release.tables.frames import columns_of, with_frames
 from tests.small import MARKED, Row, Small, check_unmarked, query, table_of
 
