@@ -16,13 +16,19 @@ from pydantic_core import CoreSchema, core_schema
 
 from release.spec.query import Query
 
-_BINNED = "release.queries.binned:BinnedQuery"
-_GRID = "release.queries.grid:GridQuery"
+_STATISTIC = {
+    "grid": "release.queries.grid:GridQuery",
+    "": "release.queries.binned:BinnedQuery",
+}
 
 KINDS: dict[str, dict[str, str]] = {
     "count": {"": "release.queries.count:CountQuery"},
     "mode": {"": "release.queries.mode:ModeQuery"},
-    **dict.fromkeys(("sum", "mean", "min", "max", "median"), {"grid": _GRID, "": _BINNED}),
+    "sum": _STATISTIC,
+    "mean": _STATISTIC,
+    "min": _STATISTIC,
+    "max": _STATISTIC,
+    "median": _STATISTIC,
     "per_unit": {"": "release.queries.per_unit:PerUnitQuery"},
     "tuple": {"": "release.queries.joint:TupleQuery"},
     "sql": {"": "release.queries.sql:SqlQuery"},
