@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from release.errors import SpecError, StorageError
-from release.research.__main__ import main as research
-from release.research.figures import FIGURES, chosen, reproduce, write_gallery
-from release.research.laws import ours, per_difference
-from release.research.sheet import Panel, Series, Shape, Sheet
+from research.__main__ import main as research
+from research.figures import FIGURES, chosen, reproduce, write_gallery
+from research.laws import ours, per_difference
+from research.sheet import Panel, Series, Shape, Sheet
 from tests.conftest import PROJECT
 
 GALLERY = PROJECT / "docs" / "gallery"
@@ -201,7 +201,7 @@ def test_the_command_lists_names_and_refuses_others(capsys: pytest.CaptureFixtur
 
 def test_the_process_refuses_in_one_line_with_status_2() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "release.research", "kadam-15"],
+        [sys.executable, "-m", "research", "kadam-15"],
         capture_output=True,
         text=True,
         check=False,

@@ -12,7 +12,7 @@ from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.geng import least_cost, zero_delta_noise
 from release.noise.solve import design
-from release.research.sheet import Panel, Series, Sheet
+from research.sheet import Panel, Series, Sheet
 
 POWERS = ((1, LossName.ABSOLUTE, "E|noise|"), (2, LossName.SQUARED, "E noise²"))
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from release.exact.integer_pmf import IntegerPmf
 from release.noise.published.baselines import discrete_gaussian
 from release.noise.published.sadeghi import CountLaw, count_law
-from release.research.laws import exact, noise_deltas
-from release.research.sheet import Panel, Series, Shape, Sheet
+from research.laws import exact, noise_deltas
+from research.sheet import Panel, Series, Shape, Sheet
 
 PAPER = "Sadeghi et al. 2020"
 LOOSE = (

@@ -25,7 +25,7 @@ from release.noise.published.baselines import (
 )
 from release.noise.published.sadeghi import count_law
 from release.noise.search import least_delta
-from release.research.kadam import (
+from research.kadam import (
     ENDS,
     EPSILONS,
     MATCHED,
@@ -34,7 +34,7 @@ from release.research.kadam import (
     PAPER,
     WRAPS,
 )
-from release.research.laws import (
+from research.laws import (
     answer_deltas,
     channel_delta,
     exact,
@@ -44,8 +44,8 @@ from release.research.laws import (
     printed,
     sensitivity,
 )
-from release.research.printed import single_distance
-from release.research.sheet import Panel, Series, Sheet
+from research.printed import single_distance
+from research.sheet import Panel, Series, Sheet
 
 
 def figure_5() -> Sheet:

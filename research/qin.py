@@ -31,7 +31,7 @@ from release.noise.published.qin import (
     solve_exact,
     solve_relaxed,
 )
-from release.research.sheet import Panel, Series, Sheet
+from research.sheet import Panel, Series, Sheet
 
 PAPER = "Qin et al. 2022"
 INPUTS = {"Gaussian(0, 10)": gaussian_input(), "Poisson(5)": poisson_input()}

@@ -1,4 +1,4 @@
-"""Every table and figure of the sources, redrawn beside ours: ``python -m release.research``."""
+"""Every table and figure of the sources, redrawn beside ours: ``python -m research``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from release.errors import SpecError, unknown_name
 from release.records.files import storage_errors, write_anew
-from release.research import errata, geng, noise_laws, qin, sadeghi, trade_offs
-from release.research.ami import figure_14
-from release.research.sheet import Sheet
+from research import errata, geng, noise_laws, qin, sadeghi, trade_offs
+from research.ami import figure_14
+from research.sheet import Sheet
 
 Draw: TypeAlias = Callable[[Path], Sheet]
 """Computes a sheet; the path is the spec of the table that Figure 14 is drawn for."""
@@ -85,8 +85,8 @@ def write_gallery(sheets: Iterable[Sheet], out: Path) -> Path:
 
 
 INTRODUCTION = """\
-Drawn by `python -m release.research`. *Printed* follows the paper to the letter, *ours* is what a
-release would use: differences of both signs, an indicator for each difference, the loss that a
-reader sees. Each figure says where the two differ and why.
+Drawn by `python -m research`. *Printed* follows the paper to the letter, *ours* is what a release
+would use: differences of both signs, an indicator for each difference, the loss that a reader sees.
+Each figure says where the two differ and why.
 
 """

@@ -1,4 +1,4 @@
-"""``python -m release.research [FIGURE …] --out DIR``: the tables and figures of the sources."""
+"""``python -m research [FIGURE …] --out DIR``: the tables and figures of the sources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from release.research.figures import chosen, reproduce, write_gallery
+from research.figures import chosen, reproduce, write_gallery
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None) -> None:
     Raises:
         ReleaseError: a figure that is not there, or a folder that cannot be written.
     """
-    parser = argparse.ArgumentParser(prog="python -m release.research", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m research", description=__doc__)
     parser.add_argument("figure", nargs="*", help="figures by name; all where none is named")
     parser.add_argument("--list", action="store_true", help="print the names of all figures")
     parser.add_argument("--out", type=Path, default=Path("figures"), help="the folder to draw into")

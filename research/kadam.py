@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.research.sheet import Panel, Series, Shape
+from research.sheet import Panel, Series, Shape
 
 PAPER = "Kadam et al. 2024"
 NO_NEIGHBOURHOOD = (

@@ -24,7 +24,7 @@ from release.noise.design import Design
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
-from release.research.verbatim import Indicators, solve_verbatim
+from research.verbatim import Indicators, solve_verbatim
 
 SECONDS = 30.0
 """Patience with one program; all of the figures' take well under one second."""

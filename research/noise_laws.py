@@ -16,7 +16,7 @@ from release.noise.published.baselines import (
     two_sided,
 )
 from release.noise.solve import design
-from release.research.kadam import (
+from research.kadam import (
     MATCHED,
     NO_NEIGHBOURHOOD,
     ONE_SIDED,
@@ -24,14 +24,14 @@ from release.research.kadam import (
     bars,
     law_panel,
 )
-from release.research.laws import (
+from research.laws import (
     exact,
     ours,
     per_difference,
     printed,
 )
-from release.research.printed import single_distance
-from release.research.sheet import Panel, Series, Shape, Sheet
+from research.printed import single_distance
+from research.sheet import Panel, Series, Shape, Sheet
 
 
 def figure_8() -> Sheet:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from release.noise.solvers.program import Floats
-from release.research.kadam import (
+from research.kadam import (
     EPSILONS,
     PAPER,
 )
-from release.research.laws import (
+from research.laws import (
     per_difference,
     printed,
 )
-from release.research.printed import (
+from research.printed import (
     Form,
     bd_limit,
     bd_regions,
     bounded_difference,
     single_distance,
 )
-from release.research.sheet import Panel, Series, Sheet
+from research.sheet import Panel, Series, Sheet
 
 GRID_EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.5)
 SINGLE = tuple(

@@ -9,11 +9,11 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec
-from release.research.kadam import ONE_SIDED, PAPER, bars, law_panel
-from release.research.laws import ours, printed
-from release.research.sheet import Sheet
 from release.spec.losses import loss_of
 from release.spec.model import BinnedQuery
+from research.kadam import ONE_SIDED, PAPER, bars, law_panel
+from research.laws import ours, printed
+from research.sheet import Sheet
 
 PRINTED: tuple[tuple[int, tuple[int, ...]], ...] = ((10, (1, 2, 3, 4)), (16, (1, 3, 5, 6)))
 """n and the differences that the paper saw in its table."""
