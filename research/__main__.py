@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from research.figures import chosen, reproduce, write_gallery
+from research.figures import reproduce, select_figures, write_gallery
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,16 +25,16 @@ def main(arguments: list[str] | None = None) -> None:
         default=Path("data/ami_levels.yaml"),
         help="whose table kadam-14 is for; it will be shown",
     )
-    given = parser.parse_args(arguments)
-    names = chosen(given.figure)
-    if given.list:
+    options = parser.parse_args(arguments)
+    names = select_figures(options.figure)
+    if options.list:
         print("\n".join(names))  # noqa: T201 - for people
         return
     sheets = []
     for name in names:
         print(f"drawing {name}", file=sys.stderr, flush=True)  # noqa: T201 - for people
-        sheets.append(reproduce(name, given.spec, given.out))
-    print(f"{len(sheets)} figures in {write_gallery(sheets, given.out)}")  # noqa: T201 - for people
+        sheets.append(reproduce(name, options.spec, options.out))
+    print(f"{len(sheets)} figures in {write_gallery(sheets, options.out)}")  # noqa: T201 - for people
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figure 14 of Kadam et al. 2024: laws for a table of meter readings."""
+"""Figure 14 of Kadam et al. 2024: noise distributions for a table of meter readings."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec
 from release.spec.losses import loss_of
 from release.spec.model import BinnedQuery
-from research.kadam import ONE_SIDED, PAPER, bars, law_panel
-from research.laws import ours, printed
-from research.sheet import Sheet
+from research.kadam import ONE_SIDED, PAPER, bars, pmf_panel
+from research.programs import our_masses, printed
+from research.sheet import Panel, Sheet
 
 PRINTED: tuple[tuple[int, tuple[int, ...]], ...] = ((10, (1, 2, 3, 4)), (16, (1, 3, 5, 6)))
 """n and the differences that the paper saw in its table."""
 
 
-def seen_levels(spec: Path) -> tuple[str, list[tuple[BinnedQuery, Sensitivity]]]:
-    """The id of a spec's release, and its binned queries with the differences seen in the table.
+def empirical_levels(spec: Path) -> tuple[str, list[tuple[BinnedQuery, Sensitivity]]]:
+    """The id of a spec's release, and its binned queries with their empirical sensitivity.
 
     Raises:
         ReleaseError: the spec or its tables are refused, or no query has bins and empirical
-            differences.
+            sensitivity.
     """
     spec_file = read_spec(spec)
     with load(spec_file) as tables:
-        found = find_sensitivity(answer(tables, spec_file), spec_file)
-    levels = [
-        (query, moves)
-        for query, moves in zip(spec_file.spec.released, found, strict=True)
-        if isinstance(query, BinnedQuery) and query.is_empirical
-    ]
+        sensitivities = find_sensitivity(answer(tables, spec_file), spec_file)
+    levels = []
+    for query, sensitivity in zip(spec_file.spec.released, sensitivities, strict=True):
+        if isinstance(query, BinnedQuery) and query.is_empirical:
+            levels.append((query, sensitivity))
     if not levels:
         raise SpecError(
             "--spec", "has no query with bins and empirical sensitivity; name one that has"
@@ -41,38 +40,37 @@ def seen_levels(spec: Path) -> tuple[str, list[tuple[BinnedQuery, Sensitivity]]]
     return spec_file.spec.release.id, levels
 
 
-def _told(moves: Sensitivity) -> str:
-    """The sizes of the moves, either way round."""
-    size = moves.group.size
-    sizes = sorted({min(shift[0], size - shift[0]) for shift in moves.shifts})
-    return f"±{{{', '.join(map(str, sizes))}}}"
+def _sizes(sensitivity: Sensitivity) -> str:
+    """The sizes of the shifts, the shorter way round."""
+    ring = sensitivity.group.size
+    sizes = {min(shift[0], ring - shift[0]) for shift in sensitivity.shifts}
+    return f"±{{{', '.join(map(str, sorted(sizes)))}}}"
+
+
+def _printed_panel(letter: str, n: int, steps: tuple[int, ...]) -> Panel:
+    sizes = f"{{{', '.join(map(str, steps))}}}"
+    series = (
+        bars(f"printed, {sizes}", printed(n, steps, 1.0, 0.0)),
+        bars(f"ours, ±{sizes}", our_masses(n, steps, 1.0, 0.0), dashed=True),
+    )
+    return pmf_panel(f"({letter}) n = {n}, ε = 1", series)
 
 
 def figure_14(spec: Path) -> Sheet:
-    """The printed sets of differences, and those seen in the table of ``spec``.
+    """The printed sensitivity sets, and the empirical ones of the table of ``spec``.
 
-    What is seen in a table is confidential: draw this for a table that may be shown.
+    Empirical sensitivity is confidential: draw this for a table that may be shown.
     """
-    panels = []
-    for letter, (n, steps) in zip("ab", PRINTED, strict=True):
-        told = ", ".join(map(str, steps))
-        series = (
-            bars(f"printed, {{{told}}}", printed(n, steps, 1.0, 0.0)),
-            bars(
-                f"ours, ±{{{told}}}",
-                ours(n, steps, 1.0, 0.0).mechanism.pmf.to_floats(),
-                dashed=True,
-            ),
-        )
-        panels.append(law_panel(f"({letter}) n = {n}, ε = 1", series))
-    release, levels = seen_levels(spec)
+    panels = [_printed_panel(letter, *case) for letter, case in zip("ab", PRINTED, strict=True)]
+    release, levels = empirical_levels(spec)
     table = []
-    for query, moves in levels:
-        promise = query.promised.to_guarantee()
-        law = design(moves, promise, loss_of(query)).mechanism.pmf.to_floats()
-        title = f"{query.name}: {moves.group.size} levels, {_told(moves)} seen\n{promise}"
-        panels.append(law_panel(title, [bars("ours", law)]))
-        table.append(f"{query.name}: {_told(moves)}")
+    for query, sensitivity in levels:
+        guarantee = query.promised.to_guarantee()
+        pmf = design(sensitivity, guarantee, loss_of(query)).mechanism.pmf
+        sizes = _sizes(sensitivity)
+        title = f"{query.name}: {sensitivity.group.size} levels, {sizes} seen\n{guarantee}"
+        panels.append(pmf_panel(title, [bars("ours", pmf.to_floats())]))
+        table.append(f"{query.name}: {sizes}")
     return Sheet(
         "kadam-14",
         "laws for a table of meter readings",

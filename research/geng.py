@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
@@ -14,58 +14,53 @@ from release.noise.published.geng import least_cost, zero_delta_noise
 from release.noise.solve import design
 from research.sheet import Panel, Series, Sheet
 
+DELTAS = [Fraction(k, 40) for k in range(2, 40)]
 POWERS = ((1, LossName.ABSOLUTE, "E|noise|"), (2, LossName.SQUARED, "E noise²"))
 
 
-def _cost(noise: IntegerPmf, power: int) -> float:
+def _falling_share(power: int, steps: int, delta: Fraction) -> float:
+    """The cost of the theorem's optimum on a grid, as a share of that on the real line."""
+    noise = zero_delta_noise(steps, delta, Fraction(power))
     spread = range(noise.low, noise.high + 1)
-    return math.fsum(float(noise.mass(k)) * math.pow(abs(k), power) for k in spread)
+    cost = math.fsum(float(noise.mass(k)) * math.pow(abs(k), power) for k in spread)
+    return cost / math.pow(steps, power) / least_cost(delta, Fraction(1), Fraction(power))
 
 
-def _any_law(steps: int, delta: Fraction, name: LossName) -> float:
-    """The least cost of any (0, δ) law on a ring much wider than the noise, Δ = 1."""
+def _any_share(power: int, name: LossName, steps: int, delta: Fraction) -> float:
+    """The same share for the least cost of any (0, δ) noise on the grid, falling or not."""
+    # A ring much wider than the noise: nothing reaches round it.
     size = 2 * math.ceil(steps * max(1 / float(delta), 2.0)) + 21
     sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in range(1, steps + 1)))
-    promise = Guarantee(Definition.APPROXIMATE, Fraction(0), delta)
-    made = design(sensitivity, promise, named_loss(name, Topology.CYCLIC, size))
-    unit = steps if name is LossName.ABSOLUTE else steps * steps
-    return float(made.objective) / unit
+    guarantee = Guarantee(Definition.APPROXIMATE, Fraction(0), delta)
+    optimum = design(sensitivity, guarantee, named_loss(name, Topology.CYCLIC, size))
+    cost = float(optimum.objective) / math.pow(steps, power)
+    return cost / least_cost(delta, Fraction(1), Fraction(power))
+
+
+def _cost_panel(power: int, name: LossName, title: str) -> Panel:
+    series = [Series.of("Theorem 3", DELTAS, [1.0] * len(DELTAS))]
+    for steps in (4, 20):
+        label, share = f"falling, Δ = {steps} steps", partial(_falling_share, power, steps)
+        series.append(Series.of_function(label, DELTAS, share, dashed=True))
+    share = partial(_any_share, power, name, 20)
+    series.append(Series.of_function("any law, Δ = 20 steps", DELTAS[2::2], share, marked=True))
+    return Panel(title, "δ", "cost as a share of Theorem 3", tuple(series))
 
 
 def theorem_3() -> Sheet:
-    """Costs and laws for (0, δ)."""
-    deltas = [Fraction(k, 40) for k in range(2, 40)]
-    axis = [float(d) for d in deltas]
-    panels = []
-    for power, name, title in POWERS:
-        theorem = {d: least_cost(d, Fraction(1), Fraction(power)) for d in deltas}
-        series = [Series.of("Theorem 3", axis, [1.0] * len(axis))]
-        for steps in (4, 20):
-            costs = [
-                _cost(zero_delta_noise(steps, d, Fraction(power)), power) / steps**power
-                for d in deltas
-            ]
-            shares = [cost / theorem[d] for d, cost in zip(deltas, costs, strict=True)]
-            series.append(Series.of(f"falling, Δ = {steps} steps", axis, shares, dashed=True))
-        coarse = deltas[2::2]
-        shares = [_any_law(20, d, name) / theorem[d] for d in coarse]
-        series.append(Series.of("any law, Δ = 20 steps", map(float, coarse), shares, marked=True))
-        panels.append(Panel(title, "δ", "cost as a share of Theorem 3", tuple(series)))
+    """Costs and pmfs for (0, δ)."""
+    costs = [_cost_panel(*power) for power in POWERS]
     spread = range(-60, 61)
-    laws = tuple(
-        Series.of(
-            f"δ = {d}",
-            spread,
-            [float(zero_delta_noise(20, Fraction(d), Fraction(2)).mass(k)) for k in spread],
-        )
-        for d in ("0.3", "0.6", "0.8")
-    )
+    pmfs = []
+    for delta in ("0.3", "0.6", "0.8"):
+        noise = zero_delta_noise(20, Fraction(delta), Fraction(2))
+        pmfs.append(Series.of_function(f"δ = {delta}", spread, noise.mass))
     return Sheet(
         "geng-theorem-3",
         "the optimal (0, δ) noise",
         "Geng et al. 2018, Theorem 3",
         "p = 1 and 2; laws for p = 2 on a grid with Δ = 20 steps",
-        (*panels, Panel("laws on the grid", "steps", "probability", laws)),
+        (*costs, Panel("laws on the grid", "steps", "probability", tuple(pmfs))),
         (
             "On a grid the optimum of the same class is found in closed form and is exact in "
             "integers; on a coarse one it costs a little more than on the real line, on a finer "

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import SupportsFloat
 
 import numpy as np
 
 from release.exact.channel import Channel, answer_costs
 from release.exact.domain import Codes
+from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import LossName
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
@@ -34,7 +37,8 @@ from research.kadam import (
     PAPER,
     WRAPS,
 )
-from research.laws import (
+from research.printed import single_distance
+from research.programs import (
     answer_deltas,
     channel_delta,
     exact,
@@ -44,8 +48,17 @@ from research.laws import (
     printed,
     sensitivity,
 )
-from research.printed import single_distance
 from research.sheet import Panel, Series, Sheet
+
+
+def _printed_rate(n: int, steps: list[int], epsilon: float, delta: float) -> float:
+    """The error rate of the printed program."""
+    return 1 - float(printed(n, steps, epsilon, delta)[0])
+
+
+def _our_rate(n: int, steps: list[int], epsilon: float, delta: float) -> float:
+    """The error rate of our optimum for differences of both signs."""
+    return float(ours(n, steps, epsilon, delta).objective)
 
 
 def figure_5() -> Sheet:
@@ -65,122 +78,114 @@ def _clamped(name: str, n: int, parameter: Fraction) -> Channel:
     return BASELINES[name](n + 1, parameter)
 
 
-def _best_squared(name: str, n: int, epsilon: float, delta: float, grid: list[Fraction]) -> float:
+def _best_squared(name: str, n: int, grid: list[Fraction], delta: float, epsilon: float) -> float:
     """The least mean squared error of a family among parameters whose δ is small enough."""
     costs = answer_costs(2, n + 1)
-    kept = [_clamped(name, n, one) for one in grid]
-    losses = [float(c.mean_loss(costs)) for c in kept if channel_delta(c, epsilon) <= delta]
-    return min(losses, default=float("nan"))
+    errors = []
+    for parameter in grid:
+        channel = _clamped(name, n, parameter)
+        if channel_delta(channel, epsilon) <= delta:
+            errors.append(float(channel.mean_loss(costs)))
+    return min(errors, default=math.nan)
 
 
 def _squared_by_epsilon(n: int, delta: float) -> Panel:
-    grids = {
-        "gaussian_clamped": [Fraction(k, 10) for k in [*range(1, 20, 1), *range(20, 140, 6)]],
-        "gumbel_clamped": [Fraction(k, 10) for k in range(2, 60, 2)],
-    }
-    names = {"gaussian_clamped": "discrete Gaussian, clamped", "gumbel_clamped": "Gumbel, clamped"}
-    squared = LossName.SQUARED
     costs = answer_costs(2, n + 1)
-    lines = [
-        Series.of(
-            "printed program (13), Σ η²f(η)",
+
+    def printed_error(epsilon: float) -> float:
+        masses = printed(n, [1], epsilon, delta, LossName.NOISE_SQUARED)
+        return float(np.arange(n + 1) ** 2 @ masses)
+
+    def our_error(epsilon: float) -> Fraction:
+        return ours(n, [1], epsilon, delta, LossName.SQUARED).objective
+
+    def geometric_error(epsilon: float) -> Fraction:
+        return _clamped("geometric_clamped", n, exact(epsilon)).mean_loss(costs)
+
+    gaussians = [Fraction(k, 10) for k in [*range(1, 20, 1), *range(20, 140, 6)]]
+    gumbels = [Fraction(k, 10) for k in range(2, 60, 2)]
+    lines = (
+        Series.of_function("printed program (13), Σ η²f(η)", EPSILONS, printed_error, marked=True),
+        Series.of_function("ours: ±1, η(N-η)", EPSILONS, our_error, dashed=True, marked=True),
+        Series.of_function("geometric, clamped", EPSILONS, geometric_error),
+        Series.of_function(
+            "discrete Gaussian, clamped",
             EPSILONS,
-            [
-                float(np.arange(n + 1) ** 2 @ printed(n, [1], e, delta, LossName.NOISE_SQUARED))
-                for e in EPSILONS
-            ],
-            marked=True,
+            partial(_best_squared, "gaussian_clamped", n, gaussians, delta),
         ),
-        Series.of(
-            "ours: ±1, η(N-η)",
-            EPSILONS,
-            [float(ours(n, [1], e, delta, squared).objective) for e in EPSILONS],
-            dashed=True,
-            marked=True,
+        Series.of_function(
+            "Gumbel, clamped", EPSILONS, partial(_best_squared, "gumbel_clamped", n, gumbels, delta)
         ),
-        Series.of(
-            "geometric, clamped",
-            EPSILONS,
-            [float(_clamped("geometric_clamped", n, exact(e)).mean_loss(costs)) for e in EPSILONS],
-        ),
-    ]
-    for name, label in names.items():
-        found = [_best_squared(name, n, e, delta, grids[name]) for e in EPSILONS]
-        lines.append(Series.of(label, EPSILONS, found))
-    return Panel(f"(a) squared error, δ = {delta}", "ε", "mean squared error", tuple(lines))
+    )
+    return Panel(f"(a) squared error, δ = {delta}", "ε", "mean squared error", lines)
 
 
-def _count_keep(reach: int, epsilon: float, delta: float) -> float:
-    """The largest η whose count law has a probabilistic δ of at most ``delta``."""
-
-    def keeps(share: int) -> bool:
-        return _count_delta(reach, Fraction(share, 200), epsilon) <= exact(delta)
-
-    return max((share / 200 for share in range(1, 200) if keeps(share)), default=float("nan"))
+def _count_rate(reach: int, delta: float, epsilon: float) -> float:
+    """The least error rate of count distributions with a probabilistic δ of at most ``delta``."""
+    # The error rate is 1 - η, so the largest η on the grid that satisfies δ.
+    for share in range(199, 0, -1):
+        if _count_delta(reach, Fraction(share, 200), epsilon) <= exact(delta):
+            return 1 - share / 200
+    return math.nan
 
 
 def _errors_by_epsilon(n: int, delta: float) -> Panel:
     wrong = answer_costs(0, n + 1)
 
-    def independent(epsilon: float) -> float:
-        kept = float(exp_bounds(exact(epsilon))[0])
-        return 1 - max(delta, kept / (kept + n))
+    def geometric_rate(epsilon: float) -> Fraction:
+        return _clamped("geometric_clamped", n, exact(epsilon)).mean_loss(wrong)
+
+    def independent_rate(epsilon: float) -> float:
+        ratio = float(exp_bounds(exact(epsilon))[0])
+        return 1 - max(delta, ratio / (ratio + n))
 
     lines = (
-        Series.of(
+        Series.of_function(
             "printed program (13)",
             EPSILONS,
-            [1 - float(printed(n, [1], e, delta)[0]) for e in EPSILONS],
+            lambda epsilon: _printed_rate(n, [1], epsilon, delta),
             marked=True,
         ),
-        Series.of(
+        Series.of_function(
             "ours: ±1",
             EPSILONS,
-            [float(ours(n, [1], e, delta).objective) for e in EPSILONS],
+            lambda epsilon: _our_rate(n, [1], epsilon, delta),
             dashed=True,
             marked=True,
         ),
-        Series.of(
-            "geometric, clamped",
-            EPSILONS,
-            [float(_clamped("geometric_clamped", n, exact(e)).mean_loss(wrong)) for e in EPSILONS],
-        ),
-        Series.of(
-            "count mechanism, D = 3", EPSILONS, [1 - _count_keep(3, e, delta) for e in EPSILONS]
-        ),
-        Series.of("data-independent", EPSILONS, [independent(e) for e in EPSILONS]),
+        Series.of_function("geometric, clamped", EPSILONS, geometric_rate),
+        Series.of_function("count mechanism, D = 3", EPSILONS, partial(_count_rate, 3, delta)),
+        Series.of_function("data-independent", EPSILONS, independent_rate),
     )
     return Panel(f"(b) error rate, δ = {delta}", "ε", "error rate", lines)
 
 
+def _clamping_panel(title: str, noise: IntegerPmf) -> Panel:
+    epsilons = [0.1 * k for k in range(1, 21)]
+    channel = clamped(noise, 9)
+    free = [noise_deltas(noise, epsilon) for epsilon in epsilons]
+    inside = [answer_deltas(channel, epsilon) for epsilon in epsilons]
+    probabilistic, approximate = [], []
+    for place, deltas in (("n = ∞", free), ("clamped", inside)):
+        values = [delta.probabilistic for delta in deltas]
+        probabilistic.append(Series.of(f"probabilistic, {place}", epsilons, values))
+        values = [delta.approximate for delta in deltas]
+        approximate.append(Series.of(f"approximate, {place}", epsilons, values, dashed=True))
+    return Panel(title, "ε", "δ", (*probabilistic, *approximate))
+
+
 def figure_6() -> Sheet:
     """What clamping does to (ε, δ)."""
-    epsilons = [0.1 * k for k in range(1, 21)]
-    panels = []
-    for title, noise in (
-        ("(a) geometric", two_sided(MATCHED)),
-        ("(b) discrete Gaussian", discrete_gaussian(Fraction(338, 100))),
-    ):
-        inside = clamped(noise, 9)
-        free = [noise_deltas(noise, e) for e in epsilons]
-        kept = [answer_deltas(inside, e) for e in epsilons]
-        series = (
-            Series.of("probabilistic, n = ∞", epsilons, [float(d.probabilistic) for d in free]),
-            Series.of("probabilistic, clamped", epsilons, [float(d.probabilistic) for d in kept]),
-            Series.of(
-                "approximate, n = ∞", epsilons, [float(d.approximate) for d in free], dashed=True
-            ),
-            Series.of(
-                "approximate, clamped", epsilons, [float(d.approximate) for d in kept], dashed=True
-            ),
-        )
-        panels.append(Panel(title, "ε", "δ", series))
+    panels = (
+        _clamping_panel("(a) geometric", two_sided(MATCHED)),
+        _clamping_panel("(b) discrete Gaussian", discrete_gaussian(Fraction(338, 100))),
+    )
     return Sheet(
         "kadam-06",
         "what clamping does to (ε, δ)",
         f"{PAPER}, Figure 6",
         "n = 8, variance 3.38 for both (σ² = 3.38; geometric ratio 0.4683); differences 1",
-        tuple(panels),
+        panels,
         (
             "The caption's α = 0.7 has variance 3.38 under no reading that we tried (0.7 as "
             "ratio gives 15.6, e^-0.7 gives 3.92); the geometric noise is matched by its "
@@ -210,28 +215,28 @@ def _least_line(
     """The least δ under a loss, by (15): for differences of one sign, as printed, or of both."""
     cost = {LossName.NOISE_SQUARED: ", Σ η²f(η)", LossName.SQUARED: ", η(N-η)"}.get(name, "")
     label = f"(15), one-sided{cost}" if directed else f"ours: ±1{cost}"
-    moves = sensitivity(n, [1], directed=directed)
-    found = [
-        least_delta(
-            moves,
+    shifts = sensitivity(n, [1], directed=directed)
+
+    def delta(epsilon: float) -> Fraction:
+        optimum = least_delta(
+            shifts,
             Definition.PROBABILISTIC,
             exact(epsilon),
             loss(name, n),
             exact(cap),
             resolution=Fraction(1, 1000),
         )
-        for epsilon in epsilons
-    ]
-    deltas = [float(made.guarantee.delta) for made in found]
-    return Series.of(label, epsilons, deltas, dashed=not directed, marked=True)
+        return optimum.guarantee.delta
+
+    return Series.of_function(label, epsilons, delta, dashed=not directed, marked=True)
 
 
 def _matching(
-    make: Callable[[int, Fraction], Channel], costs: Codes, cap: float, hundredths: range
+    family: Callable[[int, Fraction], Channel], costs: Codes, cap: float, hundredths: range
 ) -> Channel:
     """The member of a family whose mean loss is nearest to ``cap``, by its parameter."""
-    found = [make(len(costs), Fraction(k, 100)) for k in hundredths]
-    return min(found, key=lambda c: abs(float(c.mean_loss(costs)) - cap))
+    members = [family(len(costs), Fraction(k, 100)) for k in hundredths]
+    return min(members, key=lambda member: abs(float(member.mean_loss(costs)) - cap))
 
 
 def _delta_at_squared(n: int, cap: float, epsilons: list[float]) -> Panel:
@@ -240,109 +245,99 @@ def _delta_at_squared(n: int, cap: float, epsilons: list[float]) -> Panel:
     def centred_gumbel(size: int, scale: Fraction) -> Channel:
         return clamped(gumbel(float(scale), -0.5772156649 * float(scale)), size)
 
-    gaussian = BASELINES["gaussian_clamped"]
-    families = {
-        "geometric, clamped": _matching(geometric_clamped, costs, cap, range(120, 220)),
-        "discrete Gaussian, clamped": _matching(gaussian, costs, cap, range(40, 110)),
-        "Gumbel, clamped": _matching(centred_gumbel, costs, cap, range(30, 90)),
-    }
+    geometric = _matching(geometric_clamped, costs, cap, range(120, 220))
+    gaussian = _matching(BASELINES["gaussian_clamped"], costs, cap, range(40, 110))
+    gumbels = _matching(centred_gumbel, costs, cap, range(30, 90))
     lines = (
         _least_line(n, epsilons, cap, LossName.NOISE_SQUARED, directed=True),
         _least_line(n, epsilons, cap, LossName.SQUARED, directed=False),
-        *(_delta_line(label, channel, epsilons) for label, channel in families.items()),
+        _delta_line("geometric, clamped", geometric, epsilons),
+        _delta_line("discrete Gaussian, clamped", gaussian, epsilons),
+        _delta_line("Gumbel, clamped", gumbels, epsilons),
     )
     return Panel(f"(a) mean squared error {cap}", "ε", "δ", lines)
 
 
 def _delta_line(label: str, channel: Channel, epsilons: list[float]) -> Series:
-    return Series.of(label, epsilons, [channel_delta(channel, e) for e in epsilons])
+    return Series.of_function(label, epsilons, partial(channel_delta, channel))
 
 
-def _count_delta(reach: int, keep: Fraction, epsilon: float) -> Fraction:
-    """The probabilistic δ of the count law."""
-    return noise_deltas(count_law(reach, keep, exact(epsilon)).noise, epsilon).probabilistic
+def _count_delta(reach: int, share: Fraction, epsilon: float) -> Fraction:
+    """The probabilistic δ of the count distribution that is right with probability ``share``."""
+    return noise_deltas(count_law(reach, share, exact(epsilon)).noise, epsilon).probabilistic
 
 
 def _delta_at_errors(n: int, cap: float, epsilons: list[float]) -> Panel:
     nearest = _matching(geometric_clamped, answer_costs(0, n + 1), cap, range(120, 260))
     independent = Channel.of_mechanism(Modular(data_independent(n + 1, exact(cap))))
+    counts = partial(_count_delta, 3, 1 - exact(cap))
     lines = (
         _least_line(n, epsilons, cap, LossName.ERROR_RATE, directed=True),
         _least_line(n, epsilons, cap, LossName.ERROR_RATE, directed=False),
         _delta_line("geometric, clamped", nearest, epsilons),
-        Series.of(
-            "count mechanism, D = 3",
-            epsilons,
-            [float(_count_delta(3, 1 - exact(cap), e)) for e in epsilons],
-        ),
+        Series.of_function("count mechanism, D = 3", epsilons, counts),
         _delta_line("data-independent", independent, epsilons),
     )
     return Panel(f"(b) error rate {cap}", "ε", "δ", lines)
 
 
+def _width_panel(title: str, settings: dict[str, tuple[float, float]]) -> Panel:
+    """Error rates by μ̄ of the (ε, δ) of every label."""
+    n = 9
+    widths = range(1, n + 1)
+    series = []
+    for label, (epsilon, delta) in settings.items():
+        for name, rate in (("printed", _printed_rate), ("ours", _our_rate)):
+            rates = [rate(n, list(range(1, width + 1)), epsilon, delta) for width in widths]
+            theirs = rate is _printed_rate
+            series.append(
+                Series.of(f"{name}, {label}", widths, rates, marked=theirs, dashed=not theirs)
+            )
+    return Panel(title, "μ̄", "error rate", tuple(series))
+
+
 def figure_11() -> Sheet:
     """The error rate by the width of the differences."""
-    n, widths = 9, list(range(1, 10))
-    panels = []
-    for title, settings in (
-        ("(a) δ = 0.2", [(e, 0.2) for e in (0.5, 1.0, 2.0)]),
-        ("(b) ε = 2", [(2.0, d) for d in (0.05, 0.2, 0.4)]),
-    ):
-        series = []
-        for epsilon, delta in settings:
-            label = f"ε = {epsilon}" if title.startswith("(a)") else f"δ = {delta}"
-            rates = [1 - float(printed(n, range(1, w + 1), epsilon, delta)[0]) for w in widths]
-            series.append(Series.of(f"printed, {label}", widths, rates, marked=True))
-            rates = [float(ours(n, range(1, w + 1), epsilon, delta).objective) for w in widths]
-            series.append(Series.of(f"ours, {label}", widths, rates, dashed=True))
-        panels.append(Panel(title, "μ̄", "error rate", tuple(series)))
+    by_epsilon = {f"ε = {epsilon}": (epsilon, 0.2) for epsilon in (0.5, 1.0, 2.0)}
+    by_delta = {f"δ = {delta}": (2.0, delta) for delta in (0.05, 0.2, 0.4)}
     return Sheet(
         "kadam-11",
         "error rate by the width of the differences",
         f"{PAPER}, Figure 11",
         "n = 9; differences 1..μ̄ (printed) and ±1..±μ̄ (ours)",
-        tuple(panels),
+        (_width_panel("(a) δ = 0.2", by_epsilon), _width_panel("(b) ε = 2", by_delta)),
         (ONE_SIDED, "The caption names neither the ε of (a) nor the δ of (b)."),
     )
 
 
+def _rates_by_delta(
+    label: str,
+    deltas: list[float],
+    rate: Callable[[float, float], SupportsFloat],
+    *,
+    dashed: bool = False,
+    marked: bool = False,
+) -> list[Series]:
+    """A line an ε of the error rates ``rate(ε, δ)``."""
+    series = []
+    for epsilon in (0.5, 1.0, 2.0):
+        name, by_delta = f"{label}, ε = {epsilon}", partial(rate, epsilon)
+        series.append(Series.of_function(name, deltas, by_delta, dashed=dashed, marked=marked))
+    return series
+
+
 def figure_12() -> Sheet:
     """The error rate by δ."""
-    n, epsilons = 9, (0.5, 1.0, 2.0)
-    deltas = [k / 40 for k in range(41)][:-1]
-    single = tuple(
-        Series.of(
-            f"Theorem 2, ε = {e}", deltas, [1 - single_distance(n, 3, e, d)[0] for d in deltas]
-        )
-        for e in epsilons
-    )
+    n, near = 9, [1, 2, 3]
+    deltas = [k / 40 for k in range(40)]
     coarse = deltas[::2]
-    bounded = tuple(
-        Series.of(
-            f"printed, ε = {e}",
-            coarse,
-            [1 - float(printed(n, [1, 2, 3], e, d)[0]) for d in coarse],
-            marked=True,
-        )
-        for e in epsilons
+    single = (
+        *_rates_by_delta("Theorem 2", deltas, lambda e, d: 1 - single_distance(n, 3, e, d)[0]),
+        *_rates_by_delta("ours: ±3", coarse, partial(_our_rate, n, [3]), dashed=True),
     )
-    both = tuple(
-        Series.of(
-            f"ours: ±3, ε = {e}",
-            coarse,
-            [float(ours(n, [3], e, d).objective) for d in coarse],
-            dashed=True,
-        )
-        for e in epsilons
-    )
-    both_bounded = tuple(
-        Series.of(
-            f"ours: ±1..±3, ε = {e}",
-            coarse,
-            [float(ours(n, [1, 2, 3], e, d).objective) for d in coarse],
-            dashed=True,
-        )
-        for e in epsilons
+    bounded = (
+        *_rates_by_delta("printed", coarse, partial(_printed_rate, n, near), marked=True),
+        *_rates_by_delta("ours: ±1..±3", coarse, partial(_our_rate, n, near), dashed=True),
     )
     return Sheet(
         "kadam-12",
@@ -350,8 +345,8 @@ def figure_12() -> Sheet:
         f"{PAPER}, Figure 12",
         "n = 9; (a) the difference 3, (b) differences 1, 2, 3",
         (
-            Panel("(a) single distance, μ̂ = 3", "δ", "error rate", (*single, *both)),
-            Panel("(b) bounded differences, μ̄ = 3", "δ", "error rate", (*bounded, *both_bounded)),
+            Panel("(a) single distance, μ̂ = 3", "δ", "error rate", single),
+            Panel("(b) bounded differences, μ̄ = 3", "δ", "error rate", bounded),
         ),
         (
             ONE_SIDED,

@@ -14,8 +14,8 @@ import pytest
 
 from release.errors import SpecError, StorageError
 from research.__main__ import main as research
-from research.figures import FIGURES, chosen, reproduce, write_gallery
-from research.laws import ours, per_difference
+from research.figures import FIGURES, reproduce, select_figures, write_gallery
+from research.programs import ours, per_difference
 from research.sheet import Panel, Series, Shape, Sheet
 from tests.conftest import PROJECT
 
@@ -171,10 +171,10 @@ def test_an_old_file_stays_where_a_new_one_cannot_take_its_place(tmp_path: Path)
 
 
 def test_figures_are_chosen_by_name_in_the_order_of_the_page() -> None:
-    assert chosen([]) == tuple(FIGURES)
-    assert chosen(["qin-08", "kadam-05"]) == ("kadam-05", "qin-08")
+    assert select_figures([]) == tuple(FIGURES)
+    assert select_figures(["qin-08", "kadam-05"]) == ("kadam-05", "qin-08")
     with pytest.raises(SpecError, match="did you mean 'kadam-05'"):
-        chosen(["kadam-5"])
+        select_figures(["kadam-5"])
 
 
 def test_the_command_draws_twice_the_same(tmp_path: Path) -> None:
