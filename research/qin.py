@@ -16,15 +16,7 @@ from release.exact.integer_pmf import IntegerPmf, theorem_1
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.sampling import RandomBytes, draw_noise
-from release.noise.published.baselines import (
-    decay,
-    law_near,
-    one_sided_exponential,
-    quantised_gaussian,
-    quantised_laplace,
-    staircase_noise,
-    uniform_noise,
-)
+from release.noise.published.baselines import decay, law_near
 from release.noise.published.qin import (
     Input,
     Transport,
@@ -35,6 +27,13 @@ from release.noise.published.qin import (
     solve_relaxed,
 )
 from research.sheet import Panel, Series, Sheet
+from research.table_v import (
+    one_sided_exponential,
+    quantised_gaussian,
+    quantised_laplace,
+    staircase_noise,
+    uniform_noise,
+)
 
 PAPER = "Qin et al. 2022"
 HALF = Fraction(1, 2)
@@ -283,7 +282,7 @@ def table_5() -> Sheet:
             "Read with the denominator in Θ₁, uniform noise would keep (0, 0).",
             "The Gaussian keeps what Table V and (43) print while m² is below about M; for m = 30, "
             "M = 40 the exact δ at the printed ε is above the printed one "
-            "(tests/exact/test_integer_pmf.py). (14) takes the supremum over m₀ of both signs, "
+            "(tests/research/test_table_v.py). (14) takes the supremum over m₀ of both signs, "
             "which is larger and right.",
         ),
     )
