@@ -22,6 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--spec",
         type=Path,
+        # Of the checkout, as this package is.
         default=Path("data/ami_levels.yaml"),
         help="whose table kadam-14 is for; it will be shown",
     )

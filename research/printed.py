@@ -231,6 +231,7 @@ def _on_slope(region: Region, problem: _Problem, delta: float) -> Floats:
     """(39): all groups rise with δ but the singleton, which takes what is left."""
     h, j, lengths = region.h, region.j, region.slope
     single = problem.b - h + j + 1
+    # The singleton takes the place of a group, so later groups are one decay less below f(0).
     group = np.arange(len(lengths))
     exponent = np.where(group < single, problem.b - h - group, problem.b - h - group + 1)
     masses = delta * np.exp(exponent * problem.epsilon) / problem.xi(j)

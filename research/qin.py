@@ -56,6 +56,7 @@ def _solved(name: str, epsilon: Fraction, most: int, *, relaxed: bool) -> Transp
 
 def _rivals(epsilon: Fraction, most: int) -> dict[str, IntegerPmf]:
     """The noise of the figures, with the parameters that Table V gives them."""
+    # Answers m apart are ⌈m/a⌉ stairs of width a apart, so a stair may fall by e^{-ε/⌈m/a⌉}.
     return {
         "Laplacian, λ = (m+1)/ε": quantised_laplace((most + 1) / epsilon),
         "staircase, a = 5": staircase_noise(5, decay(epsilon / -(-most // 5))),

@@ -28,6 +28,7 @@ def _variance(noise: IntegerPmf) -> Fraction:
 def _gaussian_like(variance: float) -> IntegerPmf:
     """The discrete Gaussian with this variance; its parameter σ² found by bisection."""
     low, high = 1e-3, 4 * variance + 1
+    # The variance grows with the parameter.
     for _ in range(40):
         middle = (low + high) / 2
         narrow = float(_variance(discrete_gaussian(exact(middle, 9)))) < variance

@@ -93,6 +93,7 @@ def _squared_by_epsilon(n: int, delta: float) -> Panel:
     costs = answer_costs(2, n + 1)
 
     def printed_error(epsilon: float) -> float:
+        # The squared error of the noise, as the paper has it, not of the wrapped answer.
         masses = printed(n, [1], epsilon, delta, LossName.NOISE_SQUARED)
         return float(np.arange(n + 1) ** 2 @ masses)
 
@@ -137,6 +138,8 @@ def _errors_by_epsilon(n: int, delta: float) -> Panel:
 
     def independent_rate(epsilon: float) -> float:
         ratio = float(exp_bounds(exact(epsilon))[0])
+        # f(0) is δ where that is more than randomised response allows: a probabilistic
+        # guarantee lets outcomes of mass δ break ε.
         return 1 - max(delta, ratio / (ratio + n))
 
     lines = (
@@ -243,6 +246,7 @@ def _delta_at_squared(n: int, cap: float, epsilons: list[float]) -> Panel:
     costs = answer_costs(2, n + 1)
 
     def centred_gumbel(size: int, scale: Fraction) -> Channel:
+        # The mean of Gumbel noise is Euler's constant times its scale.
         return clamped(gumbel(float(scale), -0.5772156649 * float(scale)), size)
 
     geometric = _matching(geometric_clamped, costs, cap, range(120, 220))
