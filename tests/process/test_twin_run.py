@@ -30,7 +30,7 @@ from release.budget.ledger import ScopeCap, create_ledger
 from release.bundle import write
 from release.cli.console import one_line
 from release.errors import DataError, ReleaseError
-from release.pipeline import Answered, Options, QueryRun, load, run_release
+from release.pipeline import Answered, Options, QueryRun, load, reached, run_release
 from release.queries.contributions import contributions
 from release.queries.read import read_spec
 from release.queries.sensitivity import empirical_sensitivity
@@ -246,10 +246,10 @@ def differences_from_the_data(name: str, function: Callable[..., T], *arguments:
     """Those seen in the table stand in a public law."""
     result: Any = frozen(name, function, *arguments)
     if name == "sensitivity":
-        answered, spec_file = arguments[:2]
-        query = spec_file.spec.released[0]
-        seen = empirical_sensitivity(answered[0].contributed, spec_file, query)
-        return cast("T", (seen, *result[1:]))
+        runs, spec_file = arguments[:2]
+        contributed = reached(runs[0].answered).contributed
+        seen = empirical_sensitivity(contributed, spec_file, runs[0].query)
+        return cast("T", (replace(result[0], sensitivity=seen), *result[1:]))
     return cast("T", result)
 
 
