@@ -184,3 +184,15 @@ def test_documents_that_are_mentioned_are_in_the_repository() -> None:
             if Path(mention).name not in known:
                 absent.append((name, mention))
     assert absent == []
+
+
+KIND_FILES = {
+    f"release.queries.{name}"
+    for name in ("count", "mode", "per_unit", "binned", "grid", "joint", "sql")
+}
+
+
+def test_no_module_but_a_kinds_own_file_imports_a_kind() -> None:
+    """The registry names kinds as text, so that a new one needs no change elsewhere."""
+    importers = {module for module in GRAPH if GRAPH[module] & KIND_FILES}
+    assert {name for name in importers if not name.startswith("release.research")} <= KIND_FILES
