@@ -62,7 +62,7 @@ def test_every_dependency_has_a_reason() -> None:
 
 
 def test_the_python_of_the_documentation_runs(tmp_path: Path) -> None:
-    text = (PROJECT / "docs" / "laws.md").read_text("utf-8")
+    text = (PROJECT / "docs" / "mechanisms.md").read_text("utf-8")
     shown = []
     for program in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         ran = subprocess.run(
