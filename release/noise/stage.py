@@ -41,8 +41,10 @@ class Problem:
         """Equal for problems with the same solution."""
         asked = self.asked
         topologies = tuple(part.topology for part in asked.domain.parts)
-        loss = (asked.loss_name, asked.loss.name, asked.loss.numerators.tobytes())
-        own = (topologies, loss, self.mechanism, self.is_empirical)
+        loss = asked.loss
+        # Tables of costs 1 and 1/2 have the same numerators; the file of a mechanism has its loss.
+        costs = (asked.loss_name, loss.name, loss.numerators.tobytes(), loss.denominator)
+        own = (topologies, costs, self.mechanism, self.is_empirical)
         return (asked.sensitivity, asked.guarantee, *own)
 
 
