@@ -24,6 +24,9 @@ Weights: TypeAlias = NDArray[Any]
 DEFAULT_BITS = 62
 """Totals of 2^62 and their sums fit into 64-bit integers."""
 
+MOST_BITS = 256
+"""A verifier reads totals of at most 10^78, which is a little more than 2^259."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pmf:
