@@ -81,8 +81,12 @@ class Sensitivity:
         """The pairs of neighboring answers among ``answers``, both orders, ascending."""
         if self.apart is not None:
             return line_pairs(answers, self.apart)
-        moved = [self.group.moved(shift).tolist() for shift in self.shifts]
-        return tuple(sorted(pair for codes in moved for pair in enumerate(codes)))
+        pairs: list[Pair] = []
+        for shift in self.shifts:
+            # q publishes r with the noise η = r - q, and q - μ publishes r with η + μ.
+            neighbors = self.group.moved(self.group.negative(shift))
+            pairs.extend(enumerate(neighbors.tolist()))
+        return tuple(sorted(pairs))
 
 
 def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
