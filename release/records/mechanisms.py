@@ -106,7 +106,7 @@ class ModularRecord(MechanismRecord):
         """As :meth:`MechanismRecord.to_mechanism`."""
         weights = [int(weight) for weight in self.weights]
         total = int(self.total)
-        dtype: Any = np.int64 if max(weights) < 2**62 and total <= 2**62 else object
+        dtype: Any = np.int64 if max([total, *weights]) <= 2**62 else object
         return Modular(Pmf(Group(tuple(self.group)), np.array(weights, dtype=dtype), total))
 
     def to_sensitivity(self) -> Sensitivity:
