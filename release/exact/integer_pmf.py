@@ -134,7 +134,7 @@ class IntegerPmf:
     def _mirrored(self) -> IntegerPmf:
         return IntegerPmf(-self.high, self.masses[::-1], self.right, self.left)
 
-    def to_law(self) -> Pmf:
+    def to_pmf(self) -> Pmf:
         """The window as a law on Z_size, element 0 standing for ``low``: integers to be drawn from.
 
         Raises:
