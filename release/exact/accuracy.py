@@ -1,4 +1,4 @@
-"""How near a published answer is to the true one, for any mechanism.
+"""How near a published answer is to the true one, for every mechanism.
 
 Everything here is under the uniform prior over the true answers, and in codes: a bin is one code,
 an hour is one code, and on a circle the shorter way counts.
@@ -37,7 +37,8 @@ def radius_of(
     """
     if any(part.topology is Topology.NOMINAL for part in domain.parts):
         return None
-    low, high = -1, max(part.size for part in domain.parts) - 1
+    # Bisection, with the invariant that ``high`` codes are enough and ``low`` codes are not.
+    low, high = -1, max(domain.group.moduli) - 1
     while low + 1 < high:
         middle = (low + high) // 2
         if mechanism.chance_within(domain, middle) >= share:
@@ -59,6 +60,7 @@ def likely_around(
         return None
     size = domain.size
     likelihood = mechanism.likelihood_of(code)
+    # Two laps of a circle hold every run, also those across its end.
     is_circle = domain.topology is Topology.CYCLIC
     laps = np.tile(likelihood, 2) if is_circle else likelihood
     sums = np.concatenate([[0.0], np.cumsum(laps)])

@@ -1,9 +1,8 @@
-"""A channel: one law for each true answer, in exact integers, and what it promises.
+"""A channel: a pmf over the published answers for each true answer, in exact integers.
 
-Modular noise is one law shifted round the answers. Clamped, truncated and answer-dependent
-mechanisms are not: what they publish depends on the true answer, so they are a table with a row for
-each. Rows are integer weights with one total, a power of two, so that they are sampled and proved
-as a law is (docs/design/format.md, ``rows`` and ``pairs``).
+Modular noise is one pmf that is moved round the answers. The error of a clamped, a truncated or an
+optimal mechanism depends on the true answer, so it is a table with a row for each
+(docs/design/format.md, ``rows`` and ``pairs``).
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import Loss, LossName
-from release.exact.mechanism import Mechanism
+from release.exact.mechanism import Mechanism, shares
 from release.exact.pmf import DEFAULT_BITS
-from release.exact.privacy import Definition, Deltas, Guarantee, largest_kept
+from release.exact.privacy import Definition, Deltas, Guarantee, largest_allowed
 from release.exact.sensitivity import Pair
 
+# Bits of the lower half of a weight; the upper halves of a row add up to 2^31 at most.
 _HALF = 31
-"""Bits of the lower half of a weight; the upper halves of a row add up to 2^31 at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,8 @@ class Channel(Mechanism):
             raise ValueError("a weight is negative")
         if self.total < 2 or self.total & (self.total - 1):
             raise ValueError("the total is not a power of two")
-        if any(sum(row) != self.total for row in self.rows.tolist()):
+        # Python integers: a forged file may hold weights whose 64-bit sum wraps round.
+        if set(map(sum, self.rows.tolist())) - {self.total}:
             raise ValueError("the weights of a row do not add up to the total")
         self.rows.setflags(write=False)
 
@@ -61,31 +61,33 @@ class Channel(Mechanism):
         bits: int = DEFAULT_BITS,
         keep: Fraction | None = None,
     ) -> Channel:
-        """The channel of about these shares of each row, rounded down to units of 2^-``bits``.
+        """The channel with about these shares of each row, rounded down to units of 2^-``bits``.
 
         What rounding leaves over goes to the heaviest outcome of each row. Rounding may break a
-        ratio of two masses by a unit; where they kept the ratio ``keep`` > 1, as little of the
-        uniform law is mixed in as keeps it in integers too.
+        ratio of two masses by a unit. Where no ratio of ``masses`` is above ``keep`` > 1, the rows
+        are mixed with as little uniform noise as makes that true of the integers too.
 
         Raises:
             ValueError: a row without mass, or a ratio too near 1 for that many bits.
         """
         total, width = 2**bits, len(masses[0])
         if keep is not None:
-            # A unit lost above and one a row's leftovers below, against keep-1 units of what is
-            # mixed in: 2·width·(1 + keep) covers both.
+            # Rounding moves a mass down by one unit and up by ``width`` units (the leftovers). The
+            # uniform share s gives each mass s·total/width units, so that the slack of the ratio is
+            # (keep - 1)·s·total/width units; this s makes it 2·width·(1 + keep).
             share = 2 * width**2 * (1 + keep) / ((keep - 1) * total)
             if not share < Fraction(1, 2):
                 raise ValueError("the ratio to keep is too near 1 for this many bits; use more")
         else:
             share = Fraction(0)
         rows = np.zeros((len(masses), width), dtype=np.int64 if bits <= 62 else object)
-        for row, given in zip(rows, masses, strict=True):
-            units = _units(given)
+        for row, row_masses in zip(rows, masses, strict=True):
+            units = _units(row_masses)
             whole = sum(units)
             if not whole > 0:
                 raise ValueError("a row of a channel has no mass")
             scale, floor = (1 - share) / whole * total, share / width * total
+            # floor(unit·scale + floor) over one denominator, in integers alone.
             over = scale.denominator * floor.denominator
             up, more = scale.numerator * floor.denominator, floor.numerator * scale.denominator
             weights = [(unit * up + more) // over for unit in units]
@@ -101,15 +103,15 @@ class Channel(Mechanism):
             ValueError: as the class says, or rows of different lengths.
         """
         total = sum(rows[0]) if rows else 0
-        if len({len(row) for row in rows}) != 1:
+        if len(set(map(len, rows))) != 1:
             raise ValueError("the rows of a channel have the same length")
-        wide = np.array([[int(weight) for weight in row] for row in rows], dtype=object)
+        wide = np.array(rows, dtype=object)
         return cls(wide.astype(np.int64) if 0 < total <= 2**62 else wide, total)
 
     @classmethod
     def of_mechanism(cls, mechanism: Mechanism) -> Channel:
         """The rows of any mechanism, written out."""
-        rows = np.stack([mechanism.row(code) for code in range(mechanism.answers)])
+        rows = np.stack(list(map(mechanism.row, range(mechanism.answers))))
         return cls(rows, mechanism.total)
 
     @property
@@ -123,7 +125,7 @@ class Channel(Mechanism):
 
     def deltas_of_pairs(self, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
         """As :meth:`Mechanism.deltas_of_pairs`; the largest weights allowed are computed once."""
-        rows, ceilings = self.rows, largest_kept(self.rows, self.total, ratio)
+        rows, ceilings = self.rows, largest_allowed(self.rows, self.total, ratio)
         probabilistic = approximate = Fraction(0)
         # A row below the least ceiling of every column is below those of all its neighbors.
         suspects = (rows > ceilings.min(axis=0)).any(axis=1).tolist()
@@ -146,20 +148,21 @@ class Channel(Mechanism):
 
     def likelihood_of(self, code: int) -> NDArray[np.float64]:
         """As :meth:`Mechanism.likelihood_of`: a column."""
-        return np.asarray(self.rows[:, code] / float(self.total), dtype=np.float64)
+        return shares(self.rows[:, code], self.total)
 
     def to_floats(self) -> NDArray[np.float64]:
         """The probabilities rounded to nearest: for pictures and solvers, never for proofs."""
-        return np.array([[w / self.total for w in row] for row in self.rows.tolist()])
+        return shares(self.rows, self.total)
 
     def loss(self, costs: Codes) -> tuple[Fraction, ...]:
         """The expected cost at each true answer; ``costs`` as :func:`answer_costs`, same shape."""
         largest, width = int(np.abs(costs).max(initial=0)), self.rows.shape[1]
         if self.rows.dtype == np.int64 and largest * width < 2 ** (63 - _HALF):
-            # In two halves nothing can overflow, and no number has to be one of Python's.
-            above = np.einsum("qr,qr->q", self.rows >> _HALF, costs).tolist()
-            below = np.einsum("qr,qr->q", self.rows & (2**_HALF - 1), costs).tolist()
-            weighted = [(a << _HALF) + b for a, b in zip(above, below, strict=True)]
+            # weight = above·2^31 + below. The halves above add up to 2^31 at most and each half
+            # below is less, so the sums stay under 2^31·largest·width: nothing overflows.
+            above = np.einsum("qr,qr->q", self.rows >> _HALF, costs).astype(object)
+            below = np.einsum("qr,qr->q", self.rows & (2**_HALF - 1), costs)
+            weighted = (above * 2**_HALF + below).tolist()
         else:
             weighted = (self.rows.astype(object) * costs.astype(object)).sum(axis=1).tolist()
         return tuple(Fraction(int(w), self.total) for w in weighted)
@@ -173,9 +176,8 @@ def _units(masses: Sequence[Any]) -> list[int]:
     """The masses over their common denominator."""
     if isinstance(masses[0], int):
         return list(masses)
-    shares = [(mass.numerator, mass.denominator) for mass in masses]
-    common = lcm(*(denominator for _, denominator in shares))
-    return [numerator * (common // denominator) for numerator, denominator in shares]
+    common = lcm(*(mass.denominator for mass in masses))
+    return [mass.numerator * (common // mass.denominator) for mass in masses]
 
 
 MOST_ROWS = 1000
@@ -185,10 +187,10 @@ MOST_ENTRIES = 10_000
 """Comparisons of masses in a linear program; with neighbors 1 apart three times as many."""
 
 MOST_UNSEEN = 21
-"""The most answers whose channel is a program of ``MOST_ENTRIES`` whatever the differences are."""
+"""The most answers whose channel is a program of ``MOST_ENTRIES`` for every sensitivity."""
 
 LEAST_UNSEEN = Fraction(1, 1000)
-"""The least ε at which a channel can be made whatever the differences are."""
+"""The least ε at which a channel can be made for every sensitivity."""
 
 COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
 """The losses of published answers in order, as powers of the error."""
@@ -196,19 +198,21 @@ COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2
 
 def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
     """Whether a channel can answer: few enough answers in order, a loss of published answers."""
-    name = loss.name if isinstance(loss, Loss) else getattr(loss, "value", None)
-    in_reach = domain.is_line and domain.size <= MOST_ROWS
-    return in_reach and name in {power.value for power in COST_POWERS}
+    if isinstance(loss, Loss) and loss.is_named:
+        loss = LossName(loss.name)
+    has_powers = isinstance(loss, LossName) and loss in COST_POWERS
+    return domain.is_line and domain.size <= MOST_ROWS and has_powers
 
 
 def channel_unseen(domain: AnswerDomain | JointDomain, loss: object, guarantee: Guarantee) -> bool:
-    """Whether ``best`` is a channel where differences are confidential; nothing hangs on them.
+    """Whether ``best`` is a channel under empirical sensitivity, from public parameters alone.
 
-    So small that a program takes all differences, so that no other mechanism loses less.
+    The domain is so small that a program solves every sensitivity, so that no mechanism loses less.
     """
-    known = guarantee.definition is not Definition.PROBABILISTIC or guarantee.delta == 0
-    few = domain.size <= MOST_UNSEEN
-    return channel_fits(domain, loss) and few and known and guarantee.epsilon >= LEAST_UNSEEN
+    # No program fits a probabilistic δ, so that a channel for it may be far from the best.
+    fits = guarantee.definition is not Definition.PROBABILISTIC or guarantee.delta == 0
+    is_small = domain.size <= MOST_UNSEEN
+    return channel_fits(domain, loss) and is_small and fits and guarantee.epsilon >= LEAST_UNSEEN
 
 
 def answer_costs(power: int, answers: int) -> Codes:

@@ -1,7 +1,7 @@
-"""Further linear demands on a noise law (Kadam et al. 2024, footnote 4).
+"""Further linear constraints on a pmf (Kadam et al. 2024, footnote 4).
 
-They shape the law and promise nothing about privacy. A law is made of integers, so a demand is kept
-up to the rounding: within ``TOLERANCE``, checked exactly.
+They shape the pmf and add nothing to the guarantee. A pmf is made of integers, so a constraint
+holds up to the rounding: within ``TOLERANCE``, checked exactly.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from operator import mul
 
 import numpy as np
@@ -21,7 +21,7 @@ from release.exact.privacy import Guarantee, keeps
 from release.exact.sensitivity import Sensitivity
 
 TOLERANCE = Fraction(1, 2**40)
-"""How far a law may be from a demand, in units of the largest coefficient."""
+"""How far a pmf may be from a constraint, in units of the largest coefficient."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,34 +33,37 @@ class Constraint:
     limit: Fraction
     equal: bool
 
-    def is_kept(self, law: Pmf) -> bool:
-        """Whether ``law`` keeps the demand up to the tolerance, in exact arithmetic."""
-        weighted = sum(map(mul, self.coefficients.tolist(), law.weights.tolist()))
-        over = Fraction(weighted, law.total) - self.limit
+    def holds(self, pmf: Pmf) -> bool:
+        """Whether ``pmf`` satisfies the constraint up to the tolerance, in exact arithmetic."""
+        weighted = sum(map(mul, self.coefficients.tolist(), pmf.weights.tolist()))
+        over = Fraction(weighted, pmf.total) - self.limit
         allowed = TOLERANCE * int(np.abs(self.coefficients).max())
         return abs(over) <= allowed if self.equal else over <= allowed
 
 
 def keeps_all(
-    law: Pmf, sensitivity: Sensitivity, guarantee: Guarantee, constraints: Sequence[Constraint]
+    pmf: Pmf, sensitivity: Sensitivity, guarantee: Guarantee, constraints: Sequence[Constraint]
 ) -> bool:
-    """Whether ``law`` keeps the guarantee with every verifier's e^ε, and the demands."""
+    """Whether ``pmf`` satisfies the guarantee with every verifier's e^ε, and the constraints."""
     ratio = exp_below_any_verifier(guarantee.epsilon)
-    kept = keeps(law, sensitivity, guarantee, ratio)
-    return kept and all(constraint.is_kept(law) for constraint in constraints)
+    if not keeps(pmf, sensitivity, guarantee, ratio):
+        return False
+    return all(constraint.holds(pmf) for constraint in constraints)
 
 
 def zero_mean(group: Group, factor: int = 0) -> Constraint:
     """The noise in one factor, read as the smallest signed number, has mean zero."""
     modulus = group.moduli[factor]
     coordinate = np.array(np.unravel_index(np.arange(group.size), group.moduli)[factor])
+    # The half of an even modulus is its own negative: it counts as no error on either side.
     signed = np.where(2 * coordinate > modulus, coordinate - modulus, coordinate)
     return Constraint("zero mean", np.where(2 * signed == modulus, 0, signed), Fraction(0), True)
 
 
 def equal_masses(group: Group, elements: Iterable[Shift]) -> tuple[Constraint, ...]:
     """All these noise values are equally likely."""
-    numbers = list(dict.fromkeys(group.element(element) for element in elements))
+    # A dictionary drops what is named twice and leaves the order.
+    numbers = dict.fromkeys(map(group.element, elements))
     return tuple(
         Constraint("equal masses", _difference(group, a, b), Fraction(0), True)
         for a, b in pairwise(numbers)
@@ -73,13 +76,13 @@ def monotone(group: Group, distance: Codes) -> tuple[Constraint, ...]:
     ``distance`` has shape ``(size,)``. One constraint for each pair of elements at neighboring
     distances: cheap where each distance has a few elements.
     """
-    values = np.unique(distance).tolist()
-    return tuple(
-        Constraint("monotone", _difference(group, far, near), Fraction(0), False)
-        for low, high in pairwise(values)
-        for near in np.flatnonzero(distance == low).tolist()
-        for far in np.flatnonzero(distance == high).tolist()
-    )
+    constraints = []
+    for low, high in pairwise(np.unique(distance).tolist()):
+        nearer, farther = np.flatnonzero(distance == low), np.flatnonzero(distance == high)
+        for near, far in product(nearer.tolist(), farther.tolist()):
+            difference = _difference(group, far, near)
+            constraints.append(Constraint("monotone", difference, Fraction(0), False))
+    return tuple(constraints)
 
 
 def at_most(group: Group, elements: Iterable[Shift], cap: Fraction) -> Constraint:

@@ -2,7 +2,7 @@
 
 An answer domain is the set of possible answers of a query, coded 0..n, with labels and a topology.
 Noise is added modulo n+1, so the codes form the group Z_{n+1}; a joint answer lives in a product of
-such groups. Elements of a product are numbered in row-major order, as in the law files.
+such groups. Elements of a product are numbered in row-major order, as in mechanism files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from operator import neg
 from typing import TypeAlias
 
 import numpy as np
@@ -33,7 +35,7 @@ class Topology(Enum):
 
 @dataclass(frozen=True)
 class Group:
-    """The product Z_{m1} × … × Z_{mk}; ``moduli`` as in the ``group`` of a law file.
+    """The product Z_{m1} × … × Z_{mk}; ``moduli`` as in the ``group`` of a mechanism file.
 
     Raises:
         ValueError: no modulus, or one below 2.
@@ -42,7 +44,7 @@ class Group:
     moduli: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.moduli or not all(m >= 2 for m in self.moduli):
+        if min(self.moduli, default=0) < 2:
             raise ValueError("a group needs one or more moduli, each at least 2")
 
     @property
@@ -60,7 +62,7 @@ class Group:
 
     def negative(self, shift: Shift) -> Shift:
         """The inverse of ``shift``."""
-        return self.normal(tuple(-s for s in shift))
+        return self.normal(tuple(map(neg, shift)))
 
     def element(self, shift: Shift) -> int:
         """The number of an element, row-major."""
@@ -80,13 +82,15 @@ class Group:
     def moved(self, shift: Shift) -> Codes:
         """For each element η, in order, the number of η + ``shift``; shape ``(size,)``."""
         grid = np.arange(self.size, dtype=np.int64).reshape(self.moduli)
-        steps = tuple(-s for s in self.normal(shift))
-        return np.roll(grid, steps, axis=tuple(range(len(self.moduli)))).reshape(-1)
+        # Rolled back by the shift, each place of the grid holds the number that lies ahead of it.
+        back = tuple(map(neg, self.normal(shift)))
+        return np.roll(grid, back, axis=tuple(range(len(self.moduli)))).reshape(-1)
 
     def negatives(self) -> Codes:
         """For each element η, in order, the number of -η; shape ``(size,)``."""
         grid = np.arange(self.size, dtype=np.int64).reshape(self.moduli)
         axes = tuple(range(len(self.moduli)))
+        # Flipped, a coordinate c becomes m-1-c; rolled on by one, m-c, with 0 in its place again.
         return np.roll(np.flip(grid), (1,) * len(axes), axis=axes).reshape(-1)
 
     def steps_from_zero(self, shifts: tuple[Shift, ...]) -> Codes:
@@ -105,6 +109,7 @@ class Group:
         distance[0] = 0
         front = np.zeros(1, dtype=np.int64)
         level = 0
+        # Invariant: all elements at most ``level`` steps away are done, ``front`` at exactly that.
         while front.size:
             level += 1
             if front.size * len(shifts) * 16 < self.size:
@@ -128,26 +133,28 @@ class Group:
         """
         if len(self.moduli) != 1 or not shifts:
             return 0, False
-        numbers = {self.element(shift) for shift in shifts} - {0}
-        signed = numbers == {self.size - number for number in numbers}
-        width = (len(numbers) + 1) // 2 if signed else len(numbers)
-        wanted = set(range(1, width + 1))
+        numbers = np.setdiff1d(list(map(self.element, shifts)), [0])
+        # On a ring of even size, its half is its own negative: so the half of n numbers rounds up.
+        signed = np.array_equal(numbers, np.sort(self.size - numbers))
+        width = (numbers.size + 1) // 2 if signed else numbers.size
+        interval = np.arange(1, width + 1)
         if signed:
-            wanted |= {self.size - number for number in wanted}
-        return (width if numbers == wanted else 0), signed
+            interval = np.union1d(interval, self.size - interval)
+        return (width if np.array_equal(numbers, interval) else 0), signed
 
-    def plus(self, left: Codes, right: Codes | int) -> Codes:
+    def plus(self, first: Codes, second: Codes | int) -> Codes:
         """The numbers of the sums of elements; shapes as numpy broadcasts them."""
-        return self._by_coordinate(left, right, 1)
+        return self._by_coordinate(first, second, 1)
 
-    def minus(self, left: Codes | int, right: Codes) -> Codes:
+    def minus(self, first: Codes | int, second: Codes) -> Codes:
         """The numbers of the differences of elements; shapes as numpy broadcasts them."""
-        return self._by_coordinate(left, right, -1)
+        return self._by_coordinate(first, second, -1)
 
-    def _by_coordinate(self, left: Codes | int, right: Codes | int, sign: int) -> Codes:
+    def _by_coordinate(self, first: Codes | int, second: Codes | int, sign: int) -> Codes:
+        # A ring has one coordinate, the number itself: unravelling it would only cost time.
         if len(self.moduli) == 1:
-            return np.asarray((left + sign * right) % self.moduli[0], dtype=np.int64)
-        pairs = zip(self.coordinates(left), self.coordinates(right), self.moduli, strict=True)
+            return np.asarray((first + sign * second) % self.moduli[0], dtype=np.int64)
+        pairs = zip(self.coordinates(first), self.coordinates(second), self.moduli, strict=True)
         return self.elements([(a + sign * b) % m for a, b, m in pairs])
 
     def coordinates(self, elements: Codes | int) -> list[Codes]:
@@ -237,11 +244,11 @@ def levels(low: int, high: int, count: int) -> AnswerDomain:
         raise ValueError("low must be below high")
     if not 2 <= count <= high - low:
         raise ValueError("count must be at least 2 and at most high - low")
-    return AnswerDomain(
-        Topology.ORDERED, tuple(level_edge(low, high, count, c) for c in range(count))
-    )
+    edges = map(partial(level_edge, low, high, count), range(count))
+    return AnswerDomain(Topology.ORDERED, tuple(edges))
 
 
 def level_edge(low: int, high: int, count: int, code: int) -> int:
     """The least integer x with floor((x - low)·count/(high - low)) ≥ code."""
+    # ⌈code·(high - low)/count⌉ as -⌊-…⌋, in integers.
     return low - (-code * (high - low) // count)

@@ -1,12 +1,12 @@
-"""Laws over all integers, what they keep, and the two theorems of Qin et al. as checks on them.
+"""Pmfs over all integers, their exact δ, and the two theorems of Qin et al. as checks on them.
 
-The laws of the literature (Laplace, staircase, exponential …) have no end, so an array cannot hold
-them. Here a law is a window of exact masses and, beyond either end, nothing or a tail that repeats
-itself scaled by a ratio. Everything that is asked of privacy is then a finite sum and two
-geometric series, in exact rationals: no truncation, no tolerance.
+The noise of the literature (Laplace, staircase, exponential …) has no end, so an array cannot hold
+it. Here a pmf is a window of exact masses and, beyond either end, nothing or a tail that repeats
+itself scaled by a ratio. Every δ is then a finite sum and two geometric series, in exact rationals:
+no truncation, no tolerance.
 
-Published noise lives in a finite group (:mod:`release.exact.pmf`); how a law over the integers is
-brought there, by clamping, truncating or wrapping, is for :mod:`release.noise.published.baselines`.
+Published noise lives in a finite group (:mod:`release.exact.pmf`);
+:mod:`release.noise.published.baselines` clamps, truncates or wraps noise to bring it there.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import itemgetter
 
 from release.exact.domain import Group
 from release.exact.pmf import Pmf
@@ -60,7 +61,7 @@ class IntegerPmf:
     right: Tail | None = None
 
     def __post_init__(self) -> None:
-        if not all(mass >= 0 for mass in self.masses):
+        if min(self.masses, default=0) < 0:
             raise ValueError("a mass is negative")
         for tail in (self.left, self.right):
             if tail is not None and tail.period > len(self.masses):
@@ -76,7 +77,7 @@ class IntegerPmf:
         left: Tail | None = None,
         right: Tail | None = None,
     ) -> IntegerPmf:
-        """The law with masses in these proportions, scaled to 1 exactly."""
+        """The pmf with masses in these proportions, scaled to 1 exactly."""
         total = _total(masses, left, right)
         return cls(low, tuple(mass / total for mass in masses), left, right)
 
@@ -94,7 +95,8 @@ class IntegerPmf:
         if tail is None:
             return Fraction(0)
         times = -(-outside // tail.period)
-        inside = times * tail.period - outside  # how far from that end the mass repeated is
+        # ``inside`` is how far from its end of the window the mass lies that repeats here.
+        inside = times * tail.period - outside
         return self.masses[-1 - inside if noise > self.high else inside] * tail.ratio**times
 
     def units(self, low: int, high: int, places: int) -> list[int]:
@@ -104,10 +106,9 @@ class IntegerPmf:
         period. Exact rationals that far out would have millions of digits.
         """
         inside = [int(mass * 2**places) for mass in self.masses]
-        left, right = self.low - low, high - self.high
-        for tail, missing, step in ((self.right, right, 1), (self.left, left, -1)):
-            if missing <= 0:
-                continue
+        below, above = self.low - low, high - self.high
+        for tail, missing, step in ((self.right, above, 1), (self.left, below, -1)):
+            # The left end is extended in the mirror, so that both ends append.
             inside = inside[::step]
             for _ in range(missing):
                 if tail is None:
@@ -116,14 +117,15 @@ class IntegerPmf:
                     before = inside[-tail.period]
                     inside.append(before * tail.ratio.numerator // tail.ratio.denominator)
             inside = inside[::step]
-        return inside[max(0, -left) : len(inside) - max(0, -right)]
+        return inside[max(0, -below) : len(inside) - max(0, -above)]
 
     def above(self, noise: int) -> Fraction:
         """The probability of all integers above ``noise``."""
         period, ratio = (self.right.period, self.right.ratio) if self.right else (1, Fraction(0))
+        # From the last period of the window on all is periods, each ``ratio`` times the one before.
         start = max(noise + 1, self.high + 1 - period)
-        inside = sum((self.mass(k) for k in range(noise + 1, start)), Fraction(0))
-        last = sum((self.mass(k) for k in range(start, start + period)), Fraction(0))
+        inside = sum(map(self.mass, range(noise + 1, start)), Fraction(0))
+        last = sum(map(self.mass, range(start, start + period)), Fraction(0))
         return inside + last / (1 - ratio)
 
     def below(self, noise: int) -> Fraction:
@@ -134,29 +136,30 @@ class IntegerPmf:
     def _mirrored(self) -> IntegerPmf:
         return IntegerPmf(-self.high, self.masses[::-1], self.right, self.left)
 
-    def to_law(self) -> Pmf:
-        """The window as a law on Z_size, element 0 standing for ``low``: integers to be drawn from.
+    def to_pmf(self) -> Pmf:
+        """The window as a pmf on Z_size, where element 0 stands for ``low``: to be drawn from.
 
         Raises:
-            ValueError: the law has a tail, or a mass that is no multiple of a power of two.
+            ValueError: the pmf has a tail, or a mass that is no multiple of a power of two.
         """
         total = max(2, math.lcm(*(mass.denominator for mass in self.masses)))
         if self.left or self.right or total & (total - 1):
-            raise ValueError("to be drawn a law has to end, with masses over a power of two")
+            raise ValueError("a pmf to draw from has to end, with masses over a power of two")
         weights = [int(mass * total) for mass in self.masses]
         if len(weights) == 1:
-            weights.append(0)  # a group has two elements or more
+            # A group has two elements or more.
+            weights.append(0)
         return Pmf.of(Group((len(weights),)), weights)
 
     def _window(self, shift: int) -> Iterator[tuple[int, Fraction]]:
-        """Every integer once up to repetition, and how many times as much its repetitions have.
+        """Every integer once up to repetition, with the weight of its repetitions beside its own.
 
         Beyond the window and ``shift``, p(k) and p(k + shift) are in one tail and fall together.
         """
-        left = self.left.period if self.left else 1
-        right = self.right.period if self.right else 1
+        before = self.left.period if self.left else 1
+        after = self.right.period if self.right else 1
         low, high = self.low - abs(shift), self.high + abs(shift)
-        for noise in range(low - left, high + right + 1):
+        for noise in range(low - before, high + after + 1):
             tail = self.left if noise < low else self.right if noise > high else None
             yield noise, tail.series if tail is not None else Fraction(1)
 
@@ -171,14 +174,12 @@ class IntegerPmf:
         _check_most(most)
         probabilistic = approximate = Fraction(0)
         for shift in range(-most, most + 1):
-            violated = [
-                (times * here, times * there)
-                for noise, times in self._window(shift)
-                for here, there in [(self.mass(noise), self.mass(noise + shift))]
-                if here > ratio * there
-            ]
-            heavy = sum((here for here, _ in violated), Fraction(0))
-            light = sum((there for _, there in violated), Fraction(0))
+            heavy = light = Fraction(0)
+            for noise, times in self._window(shift):
+                here, there = self.mass(noise), self.mass(noise + shift)
+                if here > ratio * there:
+                    heavy += times * here
+                    light += times * there
             probabilistic = max(probabilistic, heavy)
             approximate = max(approximate, heavy - ratio * light)
         return Deltas(probabilistic, approximate)
@@ -190,22 +191,17 @@ def _check_most(most: int) -> None:
 
 
 def _total(masses: Sequence[Fraction], left: Tail | None, right: Tail | None) -> Fraction:
-    """What the masses of a window and the tails that follow them have together."""
-    counts = (_count(i, len(masses), left, right) for i in range(len(masses)))
-    return sum((c * m for c, m in zip(counts, masses, strict=True)), Fraction(0))
+    """The sum of the masses of a window and of the tails that follow them."""
+    total = sum(masses, Fraction(0))
+    # A tail repeats the period at its end ratio + ratio² + … times.
+    if left is not None:
+        total += (left.series - 1) * sum(masses[: left.period], Fraction(0))
+    if right is not None:
+        total += (right.series - 1) * sum(masses[-right.period :], Fraction(0))
+    return total
 
 
-def _count(index: int, length: int, left: Tail | None, right: Tail | None) -> Fraction:
-    """1, and what repeats in the tails of the mass at ``index`` of a window."""
-    count = Fraction(1)
-    if left is not None and index < left.period:
-        count += left.series - 1
-    if right is not None and index >= length - right.period:
-        count += right.series - 1
-    return count
-
-
-def theorem_1(law: IntegerPmf, most: int) -> Fraction | None:
+def theorem_1(pmf: IntegerPmf, most: int) -> Fraction | None:
     """c_b = sup p(k - m₀)/p(k) over all k and |m₀| ≤ ``most``; None where there is none.
 
     The noise is ε-differentially private exactly if c_b exists, and then with ε = log c_b.
@@ -215,39 +211,40 @@ def theorem_1(law: IntegerPmf, most: int) -> Fraction | None:
     Raises:
         ValueError: ``most`` is negative.
     """
-    return _largest_ratio(law, most, None)
+    return _largest_ratio(pmf, most, None)
 
 
 @dataclass(frozen=True)
 class Theorem2:
-    """An (ε, δ) by Theorem 2 of Qin et al.: ε = log of ``bound``, δ = the mass left out."""
+    """An (ε, δ) by Theorem 2 of Qin et al.: ε = log of ``bound``, δ = the mass outside Θ₁."""
 
     bound: Fraction
     delta: Fraction
 
 
-def theorem_2(law: IntegerPmf, most: int, kept: range) -> Theorem2 | None:
-    """c_b over the noise in ``kept`` (the set Θ₁), and the mass outside it as δ.
+def theorem_2(pmf: IntegerPmf, most: int, inside: range) -> Theorem2 | None:
+    """c_b over the noise ``inside`` (the set Θ₁), and the mass outside it as δ.
 
-    The noise that is kept is that of x, in the numerator: p(θ) ≤ c_b·p(θ + m₀) for θ in Θ₁. That is
-    what the theorem's proof uses in (42); with Θ₁ in the denominator, as (11) can also be read,
-    uniform noise would keep (0, 0). None where some θ of Θ₁ can come from x only.
+    Θ₁ is of the noise of x, in the numerator: p(θ) ≤ c_b·p(θ + m₀) for θ in Θ₁. The theorem's proof
+    uses that in (42); with Θ₁ in the denominator, as (11) can also be read, uniform noise would
+    satisfy (0, 0). None where some θ of Θ₁ can come from x only.
 
     Source: Qin et al. 2022, Theorem 2, (10) to (12).
     """
-    bound = _largest_ratio(law, most, kept)
+    bound = _largest_ratio(pmf, most, inside)
     if bound is None:
         return None
-    return Theorem2(bound, 1 - sum((law.mass(noise) for noise in kept), Fraction(0)))
+    return Theorem2(bound, 1 - sum(map(pmf.mass, inside), Fraction(0)))
 
 
-def _largest_ratio(law: IntegerPmf, most: int, kept: range | None) -> Fraction | None:
+def _largest_ratio(pmf: IntegerPmf, most: int, inside: range | None) -> Fraction | None:
+    """The largest p(θ)/p(θ + m₀), at least 1; None where a denominator alone is 0."""
     _check_most(most)
     largest = Fraction(1)
     for shift in range(-most, most + 1):
-        noises = kept if kept is not None else (noise for noise, _ in law._window(shift))
-        for noise in noises:
-            here, there = law.mass(noise), law.mass(noise + shift)
+        window = map(itemgetter(0), pmf._window(shift))
+        for noise in window if inside is None else inside:
+            here, there = pmf.mass(noise), pmf.mass(noise + shift)
             if here > largest * there:
                 if there == 0:
                     return None

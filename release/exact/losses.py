@@ -1,4 +1,4 @@
-"""What an answer error costs: the loss ρ as a cost for each noise value, in exact integers.
+"""The loss function: the cost ρ of each noise value, in exact integers.
 
 A reader sees the answer, not the noise. On an ordered domain noise η turns q into (q+η) mod N,
 which is an error of η or, after wrapping, of N-η; under a uniform prior over q the expected cost of
@@ -66,10 +66,11 @@ class Loss(_Costs):
         """ρ in floats, for solvers."""
         return np.array(self.numerators / float(self.denominator), dtype=np.float64)
 
-    def of(self, law: Pmf) -> Fraction:
-        """The expected loss of ``law``, exactly."""
-        weighted = sum(map(mul, self.numerators.tolist(), law.weights.tolist()))
-        return Fraction(weighted, self.denominator * law.total)
+    def of(self, pmf: Pmf) -> Fraction:
+        """The expected loss of ``pmf``, exactly."""
+        # Python integers: a cost times a weight overflows 64 bits.
+        weighted = sum(map(mul, self.numerators.tolist(), pmf.weights.tolist()))
+        return Fraction(weighted, self.denominator * pmf.total)
 
     @property
     def is_named(self) -> bool:
@@ -78,7 +79,7 @@ class Loss(_Costs):
 
     @property
     def denominator_at_answers(self) -> int:
-        """What the costs of :func:`costs_at` are divided by."""
+        """The denominator of the costs of :func:`costs_at`."""
         return 1 if self.is_named else self.denominator
 
     def cost(self, element: int) -> Fraction:
@@ -95,12 +96,13 @@ def distance(part: AnswerDomain, published: Codes, true: int) -> Codes:
 
 
 def costs_at(loss: Loss, domain: AnswerDomain | JointDomain, true: int) -> Codes:
-    """What each published answer costs where ``true`` is true; shape (answers,), integers.
+    """The cost of each published answer where ``true`` is true; shape (answers,), integers.
 
     In units of 1 / :attr:`Loss.denominator_at_answers`. The costs of a joint answer's parts add up.
     """
     group = domain.group
     published = np.arange(domain.size, dtype=np.int64)
+    # A table is of noise, so its cost at an answer is that of published minus true.
     if not loss.is_named:
         return np.asarray(
             loss.numerators[group.minus(published, np.array(true, dtype=np.int64))], dtype=np.int64
@@ -134,6 +136,8 @@ def named_loss(name: LossName, topology: Topology, size: int) -> Loss:
     if topology is Topology.CYCLIC:
         distance = np.minimum(noise, size - noise)
         return Loss(name.value, distance if name is LossName.ABSOLUTE else distance * distance)
+    # Noise η is an error of η for size-η answers, and of size-η for the η that wrap round, so that
+    # the mean squared error is [η²(size-η) + (size-η)²η]/size = η(size-η).
     around = noise * (size - noise)
     if name is LossName.ABSOLUTE:
         return Loss(name.value, 2 * around, size)
@@ -157,14 +161,14 @@ class WorstCaseLoss(_Costs):
         mean: NDArray[np.float64] = self.numerators.mean(axis=0) / self.denominator
         return mean
 
-    def of(self, law: Pmf) -> Fraction:
-        """The expected loss of ``law`` at its worst true answer, exactly."""
-        sums = self.numerators.astype(object) @ law.weights.astype(object)
-        return Fraction(max(sums.tolist()), self.denominator * law.total)
+    def of(self, pmf: Pmf) -> Fraction:
+        """The expected loss of ``pmf`` at its worst true answer, exactly."""
+        sums = self.numerators.astype(object) @ pmf.weights.astype(object)
+        return Fraction(max(sums.tolist()), self.denominator * pmf.total)
 
 
 def error_costs(name: LossName, topology: Topology, size: int) -> Codes:
-    """ℓ(q, (q+η) mod N), shape (N, N), row q: what an answer error costs, without any prior."""
+    """ℓ(q, (q+η) mod N), shape (N, N), row q: the cost of an answer error, without any prior."""
     answer = np.arange(size, dtype=np.int64)
     error = np.abs(answer[:, None] - (answer[:, None] + answer[None, :]) % size)
     if name is LossName.NOISE_SQUARED:
@@ -177,7 +181,7 @@ def error_costs(name: LossName, topology: Topology, size: int) -> Codes:
 
 
 def check_prior(prior: tuple[Fraction, ...]) -> None:
-    """Refuse what is no law over the true answers.
+    """Refuse what is no pmf over the true answers.
 
     Raises:
         ValueError: a probability is negative, or they do not add up to 1.
@@ -195,11 +199,11 @@ def prior_loss(name: LossName, topology: Topology, prior: tuple[Fraction, ...]) 
     """
     check_prior(prior)
     denominator = lcm(*(p.denominator for p in prior))
-    shares = np.array([int(p * denominator) for p in prior], dtype=object)
+    shares = np.array(prior, dtype=object) * denominator
     costs = (shares @ error_costs(name, topology, len(prior)).astype(object)).tolist()
     if max(costs) >= 2**62:
         raise ValueError("the prior's common denominator is too large; round the probabilities")
-    return Loss(name.value, np.array(costs, dtype=np.int64), denominator)
+    return Loss(name.value, np.array(list(map(int, costs)), dtype=np.int64), denominator)
 
 
 def worst_case(name: LossName, topology: Topology, size: int) -> Loss | WorstCaseLoss:
@@ -218,7 +222,7 @@ def table_loss(costs: tuple[Fraction, ...]) -> Loss:
     """
     denominator = lcm(*(cost.denominator for cost in costs))
     numerators = [int(cost * denominator) for cost in costs]
-    if not all(0 <= n < 2**62 for n in numerators):
+    if not 0 <= min(numerators, default=0) <= max(numerators, default=0) < 2**62:
         raise ValueError("costs must be at least 0, and their common numerators below 2^62")
     return Loss("table", np.array(numerators, dtype=np.int64), denominator)
 
@@ -238,9 +242,10 @@ def joint_loss(name: LossName, parts: tuple[AnswerDomain, ...]) -> Loss:
     if sum(denominator * loss.largest for loss in losses) >= 2**62:
         raise ValueError("the joint costs are too large; use fewer or smaller parts")
     costs = np.zeros(1, dtype=np.int64)
+    # Part by part: the last part runs fastest in the row-major order.
     for loss in losses:
         own = loss.numerators * (denominator // loss.denominator)
-        costs = (costs[:, None] + own[None, :]).reshape(-1)
+        costs = np.add.outer(costs, own).reshape(-1)
     return Loss(name.value, costs, denominator)
 
 
@@ -248,7 +253,7 @@ def _joint_size(parts: tuple[AnswerDomain, ...]) -> int:
     return prod(part.size for part in parts)
 
 
-def probability_within(law: Pmf, parts: tuple[AnswerDomain, ...], radius: int) -> Fraction:
+def probability_within(pmf: Pmf, parts: tuple[AnswerDomain, ...], radius: int) -> Fraction:
     """The chance that each part of the published answer is at most ``radius`` off.
 
     Under the uniform prior.
@@ -256,9 +261,9 @@ def probability_within(law: Pmf, parts: tuple[AnswerDomain, ...], radius: int) -
     share = np.ones(1, dtype=object)
     for part in parts:
         own = _share_within(part.topology, part.size, radius)
-        share = (share[:, None] * own[None, :]).reshape(-1)
-    weighted = sum(map(mul, share.tolist(), law.weights.tolist()))
-    return Fraction(weighted, _joint_size(parts) * law.total)
+        share = np.multiply.outer(share, own).reshape(-1)
+    weighted = sum(map(mul, share.tolist(), pmf.weights.tolist()))
+    return Fraction(weighted, _joint_size(parts) * pmf.total)
 
 
 def _share_within(topology: Topology, size: int, radius: int) -> Codes:

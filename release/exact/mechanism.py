@@ -22,7 +22,7 @@ from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import Loss, costs_at, distance
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
-from release.exact.privacy import Deltas, Guarantee, largest_kept
+from release.exact.privacy import Deltas, Guarantee, largest_allowed
 from release.exact.sampling import SYSTEM, RandomBytes, draw_codes
 from release.exact.sensitivity import Pair, Sensitivity
 
@@ -64,7 +64,7 @@ class Mechanism(ABC):
         probabilistic = approximate = Fraction(0)
         for true, neighbor in pairs:
             here, there = self.row(true), self.row(neighbor)
-            violated = here > largest_kept(there, self.total, ratio)
+            violated = here > largest_allowed(there, self.total, ratio)
             if violated.any():
                 # Distinct weights of one row add up to the total at most: nothing overflows.
                 heavy, light = int(here[violated].sum()), int(there[violated].sum())
@@ -86,10 +86,10 @@ class Mechanism(ABC):
 
         Its logarithm is the ε for which any answer may turn into any other.
         """
-        rows = np.stack([self.row(code) for code in range(self.answers)])
+        rows = np.stack(list(map(self.row, range(self.answers))))
         largest = Fraction(1)
         for least, most in zip(rows.min(axis=0).tolist(), rows.max(axis=0).tolist(), strict=True):
-            # An answer that is never published tells nothing.
+            # An answer that is never published reveals nothing.
             if most and not least:
                 return None
             if most:
@@ -109,22 +109,21 @@ class Mechanism(ABC):
         """
         weighted = 0
         for code in range(self.answers):
-            costs = costs_at(loss, domain, code)
-            weighted += int((self.row(code).astype(object) * costs.astype(object)).sum())
+            weighted += _weighted(self.row(code), costs_at(loss, domain, code))
         return Fraction(weighted, self.answers * self.total * loss.denominator_at_answers)
 
     def chance_within(self, domain: Domain, radius: int) -> Fraction:
         """The chance, under the uniform prior, that each part is at most ``radius`` codes off."""
-        near = sum(
-            int(self.row(code)[(_distances(domain, code) <= radius).all(axis=0)].sum())
-            for code in range(self.answers)
-        )
+        near = 0
+        for code in range(self.answers):
+            within = (_distances(domain, code) <= radius).all(axis=0)
+            near += int(self.row(code)[within].sum())
         return Fraction(near, self.answers * self.total)
 
     def error_at(self, domain: Domain, code: int) -> Fraction:
         """The expected absolute error in codes where ``code`` is true; those of parts add up."""
         off = _distances(domain, code).sum(axis=0)
-        return Fraction(int((self.row(code).astype(object) * off.astype(object)).sum()), self.total)
+        return Fraction(_weighted(self.row(code), off), self.total)
 
     @property
     def noise(self) -> Pmf | None:
@@ -134,7 +133,8 @@ class Mechanism(ABC):
     def draw(self, answers: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """One published code for each true code, independently, with exactly its probability.
 
-        Each cell takes as many bits of the source as any other, in the order of the cells.
+        Each cell takes as many bits of the source as any other, in the order of the cells, so that
+        how many bits are drawn reveals no true answer.
 
         Raises:
             ValueError: a code is outside the domain, or a total above 2^62.
@@ -144,12 +144,14 @@ class Mechanism(ABC):
 
     def probabilities(self, code: int) -> Floats:
         """The row of ``code`` as probabilities, rounded: for pictures and solvers, not proofs."""
-        return np.array([weight / self.total for weight in self.row(code).tolist()])
+        return shares(self.row(code), self.total)
 
     def likelihood_of(self, code: int) -> Floats:
         """P(``code`` is published | true answer), rounded; shape (answers,)."""
-        weights = (int(self.row(true)[code]) for true in range(self.answers))
-        return np.array([weight / self.total for weight in weights])
+        column = np.zeros(self.answers, dtype=object)
+        for true in range(self.answers):
+            column[true] = self.row(true)[code]
+        return shares(column, self.total)
 
     def neighboring_rows(self, sensitivity: Sensitivity, most: int) -> tuple[Floats, Floats] | None:
         """The probabilities of neighboring true answers side by side; shapes (pairs, answers).
@@ -159,9 +161,9 @@ class Mechanism(ABC):
         pairs = sensitivity.pairs(self.answers)
         if not pairs or len(pairs) * self.answers > most:
             return None
-        rows = [self.probabilities(code) for code in range(self.answers)]
-        true, neighbor = zip(*pairs, strict=True)
-        return np.stack([rows[code] for code in true]), np.stack([rows[code] for code in neighbor])
+        rows = np.stack(list(map(self.probabilities, range(self.answers))))
+        true, neighbor = np.array(pairs).T
+        return rows[true], rows[neighbor]
 
 
 def check_codes(answers: Codes, size: int) -> None:
@@ -178,10 +180,15 @@ def _distances(domain: Domain, code: int) -> Codes:
     """How far each published answer is from ``code``, part by part; shape (parts, answers)."""
     group = domain.group
     published = group.coordinates(np.arange(domain.size, dtype=np.int64))
-    true = group.coordinates(code)
-    return np.stack(
-        [
-            distance(part, here, int(there))
-            for part, here, there in zip(domain.parts, published, true, strict=True)
-        ]
-    )
+    true = map(int, group.coordinates(code))
+    return np.stack(list(map(distance, domain.parts, published, true)))
+
+
+def _weighted(weights: NDArray[Any], costs: Codes) -> int:
+    """Σ weight·cost; a product of two 64-bit integers would overflow."""
+    return int((weights.astype(object) * costs.astype(object)).sum())
+
+
+def shares(weights: NDArray[Any], total: int) -> Floats:
+    """The weights over their total, each rounded correctly, as Python divides integers."""
+    return np.asarray(weights.astype(object) / total, dtype=np.float64)

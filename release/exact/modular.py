@@ -47,6 +47,7 @@ class Modular(Mechanism):
     def row(self, code: int) -> NDArray[Any]:
         """As :meth:`Mechanism.row`: the pmf moved on by ``code``."""
         group = self.pmf.group
+        # P(r | q) = f(r - q).
         return np.asarray(self.pmf.weights[group.moved(group.negative(group.shift(code)))])
 
     def deltas_at_ratio(self, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
@@ -59,6 +60,7 @@ class Modular(Mechanism):
 
     def ratio_everywhere(self) -> Fraction | None:
         """As :meth:`Mechanism.ratio_everywhere`: the largest weight over the least."""
+        # Every published answer has all the weights, each at another true answer.
         least, most = int(self.pmf.weights.min()), int(self.pmf.weights.max())
         return Fraction(most, least) if least else None
 
@@ -75,7 +77,10 @@ class Modular(Mechanism):
         return probability_within(self.pmf, domain.parts, radius)
 
     def draw(self, answers: Codes, source: RandomBytes = SYSTEM) -> Codes:
-        """As :meth:`Mechanism.draw`; totals have no bound."""
+        """As :meth:`Mechanism.draw`; totals have no bound.
+
+        Above 2^62 a tie of the first bits takes some more: that depends on the noise alone.
+        """
         check_codes(answers, self.answers)
         return self.pmf.group.plus(answers, draw_noise(self.pmf, answers.size, source))
 
@@ -88,6 +93,7 @@ class Modular(Mechanism):
         self, sensitivity: Sensitivity, most: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """As :meth:`Mechanism.neighboring_rows`; one pair stands for all with its difference."""
+        # P(r | q) = f(η) and P(r | q - μ) = f(η + μ), with η = r - q: the same for every q.
         shifts = sensitivity.shifts
         if not shifts or len(shifts) * self.answers > most:
             return None

@@ -1,7 +1,7 @@
 """Exact numbers: reading and writing them as strings, and e^ε between two rationals.
 
 A privacy guarantee rests on these numbers, so no float is let in: a float has already lost the
-digits that were written, and a rounding in the wrong direction is a broken promise. Every function
+digits that were written, and a rounding in the wrong direction breaks a guarantee. Every function
 that has to round says in its name or docstring which way, as an inequality.
 
 Grammar of an exact number (docs/design/format.md): an integer ``"4"``, a decimal ``"0.001"`` or a
@@ -31,7 +31,7 @@ EXP_DIGITS = 40
 """Decimal places of the rational bounds of e^ε; docs/design/format.md asks for 30."""
 
 MAX_EPSILON = 100
-"""Larger ε promise nothing, and the exact bounds of e^ε would only grow."""
+"""A larger ε guarantees nothing, and the exact bounds of e^ε would only grow."""
 
 
 def parse_exact(text: str) -> Fraction:
@@ -54,17 +54,18 @@ def exact(name: str, value: int | str | Fraction) -> Fraction:
         SpecError: a float, which has lost the digits that were written; a negative number; or text
             that does not follow the grammar.
     """
+    # A Boolean is an integer of Python, and never meant as one.
     if isinstance(value, bool) or not isinstance(value, int | str | Fraction):
         raise SpecError(
             name, f'found {value!r}; write an integer, a Fraction, or text such as "0.1"'
         )
     try:
-        found = parse_exact(value) if isinstance(value, str) else Fraction(value)
+        number = parse_exact(value) if isinstance(value, str) else Fraction(value)
     except ValueError as error:
         raise SpecError(name, str(error)) from None
-    if found < 0:
+    if number < 0:
         raise SpecError(name, f"found {value}; write a number of at least 0")
-    return found
+    return number
 
 
 def format_exact(value: Fraction) -> str:
@@ -73,6 +74,7 @@ def format_exact(value: Fraction) -> str:
     >>> format_exact(Fraction(1, 1000)), format_exact(Fraction(1, 3)), format_exact(Fraction(12))
     ('0.001', '1/3', '12')
     """
+    # A decimal ends exactly where the denominator has no prime factor but 2 and 5.
     odd, twos, fives = value.denominator, 0, 0
     while odd % 2 == 0:
         odd, twos = odd // 2, twos + 1
@@ -117,6 +119,7 @@ def exp_bounds(epsilon: Fraction) -> tuple[Fraction, Fraction]:
     precision = EXP_DIGITS + 50
     low = _exp(epsilon, Context(prec=precision, rounding=ROUND_FLOOR))
     high = _exp(epsilon, Context(prec=precision, rounding=ROUND_CEILING))
+    # Outwards by one unit of 10^-40, far more than the last of 90 digits may be wrong by.
     unit = Decimal(1).scaleb(-EXP_DIGITS)
     floor = Context(prec=2 * precision, rounding=ROUND_FLOOR)
     ceiling = Context(prec=2 * precision, rounding=ROUND_CEILING)
@@ -132,10 +135,10 @@ def _exp(epsilon: Fraction, context: Context) -> Decimal:
 
 
 def exp_below_any_verifier(epsilon: Fraction) -> Fraction:
-    """A rational below ``e**epsilon`` by more than ``1e-30``, at least 1: what laws are built with.
+    """A rational below ``e**epsilon`` by more than ``1e-30``, at least 1: pmfs are built with it.
 
-    A verifier may use any rational within 10⁻³⁰ below e^ε (docs/design/format.md). A law that keeps
-    this smaller ratio passes with all of them; what it loses is of the order of 10⁻³⁰.
+    A verifier may use any rational within 10⁻³⁰ below e^ε (docs/design/format.md). A pmf built for
+    this smaller ratio passes with all of them and costs about 10⁻³⁰ more.
     """
     low, _ = exp_bounds(epsilon)
     return max(Fraction(1), low - Fraction(2, 10**30))

@@ -1,6 +1,6 @@
-"""What a law promises: three definitions of differential privacy, each checked in exact integers.
+"""The guarantee of a pmf: three definitions of differential privacy, checked in exact integers.
 
-With E = e^ε, f the noise law on a group and M the differences of a query, for each μ in M
+With E = e^ε, f the pmf of the noise on a group and M the sensitivity of a query, for each μ in M
 (docs/design/mathematics.md; Kadam et al. 2024, equations (1), (3) and (8)):
 
 - approximate    δ(μ) = Σ over η of max(0, f(η) - E·f(η+μ))          the usual (ε, δ)-DP
@@ -8,7 +8,7 @@ With E = e^ε, f the noise law on a group and M the differences of a query, for 
 - pure           δ = 0 under either
 
 and the guarantee's δ is the largest over M. E is replaced by a rational below it, which can only
-make the computed δ larger: a law that passes here passes with the true e^ε.
+make the computed δ larger: a pmf that passes here passes with the true e^ε.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from release.exact.pmf import Pmf, Weights
 from release.exact.sensitivity import Sensitivity
 
 MAX_WORK = 10**9
-"""Elements times differences of a law; beyond it a check would take minutes."""
+"""Elements of a pmf times differences; beyond it a check would take minutes."""
 
 
 class Definition(Enum):
@@ -36,10 +36,10 @@ class Definition(Enum):
 
 
 LEAST_EPSILON = Fraction(1, 10**12)
-"""The least ε above 0: below it a law cannot be told from one for 0."""
+"""The least ε above 0: below it no pmf of 62 bits differs from one for 0."""
 
 KEPT_FREE = Fraction(2, 10**30)
-"""What of δ a law for ε = 0 leaves unused, for verifiers with a ratio a little below 1."""
+"""The part of δ that a pmf for ε = 0 leaves to verifiers with a ratio a little below 1."""
 
 LEAST_DELTA = Fraction(1, 10**12)
 """The least δ beside ε = 0."""
@@ -47,11 +47,11 @@ LEAST_DELTA = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A promise (ε, δ) under a definition.
+    """A guarantee (ε, δ) under a definition.
 
     Raises:
         ValueError: ε neither 0 nor in [10⁻¹², 100], not 0 ≤ δ < 1, a pure guarantee with δ > 0, or
-            ε = 0 where no δ stands for what is promised (approximate, at least 10⁻¹²).
+            ε = 0 without an approximate δ of at least 10⁻¹².
     """
 
     definition: Definition
@@ -61,6 +61,7 @@ class Guarantee:
     def __post_init__(self) -> None:
         if not (self.epsilon == 0 or LEAST_EPSILON <= self.epsilon <= 100):
             raise ValueError("epsilon must be above 0, at least 10^-12 and at most 100")
+        # At ε = 0 δ is the whole guarantee; only the approximate definition gives it a meaning.
         if self.epsilon == 0 and not (
             self.definition is Definition.APPROXIMATE and self.delta >= LEAST_DELTA - KEPT_FREE
         ):
@@ -80,7 +81,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Deltas:
-    """The exact δ of a law, its largest over the differences, under both definitions."""
+    """The exact δ under both definitions, each the largest over the sensitivity."""
 
     probabilistic: Fraction
     approximate: Fraction
@@ -92,35 +93,36 @@ class Deltas:
         return self.probabilistic
 
 
-def deltas(law: Pmf, sensitivity: Sensitivity, epsilon: Fraction) -> Deltas:
-    """The exact δ of ``law`` at ``epsilon``, under both definitions, in integer arithmetic."""
+def deltas(pmf: Pmf, sensitivity: Sensitivity, epsilon: Fraction) -> Deltas:
+    """The exact δ of ``pmf`` at ``epsilon``, under both definitions, in integer arithmetic."""
     low, _ = exp_bounds(epsilon)
-    return deltas_at_ratio(law, sensitivity, low)
+    return deltas_at_ratio(pmf, sensitivity, low)
 
 
-def deltas_at_ratio(law: Pmf, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
+def deltas_at_ratio(pmf: Pmf, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
     """As :func:`deltas`, with ``ratio`` in place of e^ε; exact for that ratio.
 
     Raises:
-        ValueError: the law and the differences live in different groups.
+        ValueError: the pmf and the sensitivity belong to different groups.
     """
-    if law.group != sensitivity.group:
-        raise ValueError("the law and the differences belong to different groups")
-    ceilings = largest_kept(law.weights, law.total, ratio)
+    if pmf.group != sensitivity.group:
+        raise ValueError("the pmf and the sensitivity belong to different groups")
+    # f(η) > E·f(η+μ) for integer weights is f(η) > floor(E·f(η+μ)): the floors are found once.
+    ceilings = largest_allowed(pmf.weights, pmf.total, ratio)
     probabilistic = approximate = Fraction(0)
     for shift in sensitivity.shifts:
-        moved = law.group.moved(shift)
-        violated = np.flatnonzero(law.weights > ceilings[moved])
+        moved = pmf.group.moved(shift)
+        violated = np.flatnonzero(pmf.weights > ceilings[moved])
         if violated.size:
             # Sums of distinct weights are at most the total, so they fit wherever the weights do.
-            heavy = int(law.weights[violated].sum())
-            light = int(law.weights[moved[violated]].sum())
-            probabilistic = max(probabilistic, Fraction(heavy, law.total))
-            approximate = max(approximate, (heavy - ratio * light) / law.total)
+            heavy = int(pmf.weights[violated].sum())
+            light = int(pmf.weights[moved[violated]].sum())
+            probabilistic = max(probabilistic, Fraction(heavy, pmf.total))
+            approximate = max(approximate, (heavy - ratio * light) / pmf.total)
     return Deltas(probabilistic, approximate)
 
 
-def largest_kept(weights: Weights, total: int, ratio: Fraction) -> Weights:
+def largest_allowed(weights: Weights, total: int, ratio: Fraction) -> Weights:
     """For each of ``weights`` the largest that a neighbor may have: floor(ratio · weight).
 
     Capped at the total, which no weight exceeds, to stay in the range of the weights.
@@ -128,11 +130,12 @@ def largest_kept(weights: Weights, total: int, ratio: Fraction) -> Weights:
     numerator, denominator = ratio.numerator, ratio.denominator
     # The rows of a channel hold few different weights, many times.
     distinct, places = np.unique(weights, return_inverse=True)
-    values = [min(total, w * numerator // denominator) for w in distinct.tolist()]
-    return np.array(values, dtype=weights.dtype)[places].reshape(weights.shape)
+    # As Python integers, because weight times numerator is far beyond 64 bits.
+    ceilings = np.minimum(distinct.astype(object) * numerator // denominator, total)
+    return np.asarray(ceilings.astype(weights.dtype)[places].reshape(weights.shape))
 
 
-def keeps(law: Pmf, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
-    """Whether ``law`` keeps ``guarantee`` when e^ε is replaced by ``ratio``."""
-    found = deltas_at_ratio(law, sensitivity, ratio).under(guarantee.definition)
-    return found <= guarantee.delta
+def keeps(pmf: Pmf, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
+    """Whether ``pmf`` satisfies ``guarantee`` when e^ε is replaced by ``ratio``."""
+    delta = deltas_at_ratio(pmf, sensitivity, ratio).under(guarantee.definition)
+    return delta <= guarantee.delta

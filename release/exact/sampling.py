@@ -1,8 +1,8 @@
 """Drawing noise: bits from the operating system, then the integer inverse CDF.
 
 Bits → integers below 2^k → the element whose cumulative weight is the first above the integer. The
-law's total is 2^k, so nothing is rejected and the sampled law is the logged law exactly. No other
-source of randomness is used anywhere in the package.
+total of a pmf is 2^k, so nothing is rejected and an element has exactly its published probability.
+No other source of randomness is used in the package.
 """
 
 from __future__ import annotations
@@ -37,39 +37,41 @@ def random_below_power(bits: int, count: int, source: RandomBytes = SYSTEM) -> N
     return words >> np.uint64(_WORD_BITS - bits)
 
 
-def draw_noise(law: Pmf, count: int, source: RandomBytes = SYSTEM) -> Codes:
-    """``count`` independent elements of the law's group, each with exactly its probability."""
-    if law.bits <= _WORD_BITS - 2:
-        cumulative = np.cumsum(law.weights.astype(np.uint64))
-        uniform = random_below_power(law.bits, count, source)
+def draw_noise(pmf: Pmf, count: int, source: RandomBytes = SYSTEM) -> Codes:
+    """``count`` independent elements of the group, each with exactly its probability."""
+    if pmf.bits <= _WORD_BITS - 2:
+        cumulative = np.cumsum(pmf.weights.astype(np.uint64))
+        uniform = random_below_power(pmf.bits, count, source)
+        # "right": the integer c is the first that belongs to the element after the sum c.
         return np.searchsorted(cumulative, uniform, side="right").astype(np.int64)
-    return _draw_wide(law, count, source)
+    return _draw_wide(pmf, count, source)
 
 
-def _draw_wide(law: Pmf, count: int, source: RandomBytes) -> Codes:
-    """As :func:`draw_noise`, for laws of more than 62 bits: the rest decides ties of the first."""
+def _draw_wide(pmf: Pmf, count: int, source: RandomBytes) -> Codes:
+    """As :func:`draw_noise`, for more than 62 bits: further bits decide ties of the first 62."""
     first = _WORD_BITS - 2
-    rest = law.bits - first
-    bounds = list(accumulate(law.weights.tolist()))
-    heads = np.array([bound >> rest for bound in bounds], dtype=np.uint64)
+    rest = pmf.bits - first
+    bounds = list(accumulate(pmf.weights.tolist()))
+    heads = np.array(bounds, dtype=object) >> rest
     uniform = random_below_power(first, count, source)
-    found = np.searchsorted(heads, uniform, side="left").astype(np.int64)
-    ends = np.searchsorted(heads, uniform, side="right")
+    # With head h, every bound whose head is below h is passed and none whose head is above.
+    elements = np.searchsorted(heads.astype(np.uint64), uniform, side="left").astype(np.int64)
+    ends = np.searchsorted(heads.astype(np.uint64), uniform, side="right")
     width = -(-rest // 8)
-    for index in np.flatnonzero(found < ends).tolist():
+    for index in np.flatnonzero(elements < ends).tolist():
         tail = int.from_bytes(source(width), "little") >> (8 * width - rest)
         draw = (int(uniform[index]) << rest) | tail
-        found[index] = bisect_right(bounds, draw, int(found[index]), int(ends[index]))
-    return found
+        elements[index] = bisect_right(bounds, draw, int(elements[index]), int(ends[index]))
+    return elements
 
 
 def draw_on_line(noise: IntegerPmf, count: int, source: RandomBytes = SYSTEM) -> Codes:
-    """``count`` independent integers of a law that ends, each with exactly its probability.
+    """``count`` independent integers of a pmf that ends, each with exactly its probability.
 
     Raises:
-        ValueError: the law has a tail, or a mass that is no multiple of a power of two.
+        ValueError: the pmf has a tail, or a mass that is no multiple of a power of two.
     """
-    return noise.low + draw_noise(noise.to_law(), count, source)
+    return noise.low + draw_noise(noise.to_pmf(), count, source)
 
 
 def draw_codes(
@@ -87,6 +89,7 @@ def draw_codes(
         raise ValueError("rows are drawn from with totals of at most 2^62")
     uniform = random_below_power(bits, answers.size, source)
     drawn = np.empty(answers.size, dtype=np.int64)
+    # All bits are drawn above, whatever the answers are: a loop over answers would draw by them.
     for code in np.unique(answers).tolist():
         here = answers == code
         cumulative = np.cumsum(row(code).astype(np.uint64))

@@ -1,12 +1,12 @@
-"""Laws kept on disk, so that a scheduled job solves each problem once.
+"""Mechanisms on disk, so that a scheduled job solves each problem once.
 
-A file is named by the SHA-256 of everything that was asked: group, differences, guarantee, costs,
-demands, the gap and the version of this distribution. It holds the law as integers, never a pickle,
-and is believed no further than a solver: the guarantee is proved anew on every load, and the loss
-computed anew; only the lower bound is taken from the file.
+A file is named by the SHA-256 of the whole problem: group, sensitivity, guarantee, costs,
+constraints, the gap and the version of this distribution. It holds the mechanism as integers, never
+a pickle, and is trusted no further than a solver: the guarantee is proved and the loss computed
+again on every load; only the lower bound is taken from the file.
 
-Only what is public may be kept. A law that follows from differences seen in a confidential table
-would carry them out of the auditor bundle, so the pipeline keeps laws of worst-case queries only.
+The cache is public. A mechanism for empirical sensitivity would carry what was seen in a
+confidential table out of the auditor bundle, so the pipeline caches worst-case queries only.
 """
 
 from __future__ import annotations
@@ -59,34 +59,35 @@ class DesignCache:
     ) -> Design[Modular]:
         """As :func:`release.noise.solve.design`, from the folder where it was solved before.
 
-        Only designs proved to be within ``gap`` are kept. A file that cannot be read, or does not
-        keep its promise, counts as absent; a folder that cannot be written is no error.
+        Only designs proved to be within ``gap`` are cached. A file that cannot be read, or whose
+        guarantee fails, counts as absent; a folder that cannot be written is no error.
         """
         key = key_of(sensitivity, guarantee, loss, constraints, gap)
         path = self.folder / f"{key}.json"
-        found = _read(path, sensitivity, guarantee, loss, constraints)
-        if found is not None and found.is_within(gap):
-            return found
-        made = design(sensitivity, guarantee, loss, constraints, time_limit=time_limit, gap=gap)
-        if made.is_within(gap):
+        cached = _read(path, sensitivity, guarantee, loss, constraints)
+        if cached is not None and cached.is_within(gap):
+            return cached
+        solution = design(sensitivity, guarantee, loss, constraints, time_limit=time_limit, gap=gap)
+        # What the time limit cut off is tried again by the next run.
+        if solution.is_within(gap):
             with contextlib.suppress(OSError):
-                self._write(path, _record(made))
-        return made
+                self._write(path, _record(solution))
+        return solution
 
     def channel(self, problem: ChannelProblem) -> ChannelDesign:
-        """The channel of a problem, from the folder if it can be.
+        """The channel of a problem, from the folder where it was solved before.
 
-        Only what a program took long to find is kept; a channel is proved anew on every load.
+        Only channels of linear programs, which take long, are cached; each is proved on every load.
         """
         path = self.folder / f"{_key_of_channel(problem)}.json"
-        found = _read_channel(path, problem)
-        if found is not None:
-            return found
-        made = design_channel(problem)
-        if made.method == LINEAR_PROGRAM:
+        cached = _read_channel(path, problem)
+        if cached is not None:
+            return cached
+        solution = design_channel(problem)
+        if solution.method == LINEAR_PROGRAM:
             with contextlib.suppress(OSError):
-                self._write(path, _channel_record(made))
-        return made
+                self._write(path, _channel_record(solution))
+        return solution
 
     def _write(self, path: Path, record: dict[str, Any]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -103,11 +104,12 @@ class DesignCache:
 
 def default_cache() -> DesignCache | None:
     """``$DP_RELEASE_CACHE`` (empty: no cache), or the user's cache folder."""
-    told = os.environ.get(_VARIABLE)
-    if told is not None:
-        return DesignCache(Path(told)) if told else None
+    folder = os.environ.get(_VARIABLE)
+    if folder is not None:
+        return DesignCache(Path(folder)) if folder else None
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    with contextlib.suppress(RuntimeError):  # no home
+    # A user without a home folder has no cache.
+    with contextlib.suppress(RuntimeError):
         return DesignCache(Path(base).expanduser() / "dp-release" / "mechanisms")
     return None
 
@@ -120,7 +122,11 @@ def key_of(
     gap: Fraction,
 ) -> str:
     """The content address of a problem: 64 hexadecimal digits."""
-    asked: dict[str, Any] = {
+    stated = []
+    for constraint in constraints:
+        coefficients, limit = constraint.coefficients.tolist(), str(constraint.limit)
+        stated.append([constraint.name, coefficients, limit, constraint.equal])
+    problem: dict[str, Any] = {
         "version": VERSION,
         "group": sensitivity.group.moduli,
         "sensitivity": sensitivity.shifts,
@@ -129,64 +135,63 @@ def key_of(
         "epsilon": str(guarantee.epsilon),
         "delta": str(guarantee.delta),
         "loss": [loss.name, loss.denominator, loss.numerators.tolist()],
-        "constraints": [
-            [c.name, c.coefficients.tolist(), str(c.limit), c.equal] for c in constraints
-        ],
+        "constraints": stated,
         "gap": str(gap),
     }
-    return _address(asked)
+    return _address(problem)
 
 
-def _address(asked: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+def _address(problem: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(problem, sort_keys=True).encode()).hexdigest()
 
 
 def _key_of_channel(problem: ChannelProblem) -> str:
     guarantee = problem.guarantee
-    asked: dict[str, Any] = {
+    content: dict[str, Any] = {
         "version": VERSION,
         "steps": problem.steps,
         "definition": guarantee.definition.value,
         "epsilon": str(guarantee.epsilon),
         "delta": str(guarantee.delta),
         "costs": problem.costs.tolist(),
-        "prior": None if problem.prior is None else [str(share) for share in problem.prior],
+        "prior": None if problem.prior is None else list(map(str, problem.prior)),
     }
-    return _address(asked)
+    return _address(content)
 
 
-def _channel_record(made: ChannelDesign) -> dict[str, Any]:
+def _channel_record(solution: ChannelDesign) -> dict[str, Any]:
     return {
         "schema": _CHANNEL_SCHEMA,
-        "rows": [[str(weight) for weight in row] for row in made.channel.rows.tolist()],
-        "lower_bound": str(made.lower_bound),
-        "solver": made.solver,
+        "rows": solution.channel.rows.astype(str).tolist(),
+        "lower_bound": str(solution.lower_bound),
+        "solver": solution.solver,
     }
 
 
 def _read_channel(path: Path, problem: ChannelProblem) -> ChannelDesign | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        channel = Channel.of([[int(weight) for weight in row] for row in record["rows"]])
+        channel = Channel.of([list(map(int, row)) for row in record["rows"]])
         fits = channel.rows.shape == problem.costs.shape and problem.keeps(channel)
         loss = problem.loss_of(channel) if fits else Fraction(0)
         bound, solver = Fraction(record["lower_bound"]), str(record["solver"])
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return None
+    # A bound above the loss would claim that no channel can lose as little as this one does.
     if record.get("schema") != _CHANNEL_SCHEMA or not (fits and 0 <= bound <= loss):
         return None
     return ChannelDesign(problem, channel, loss, bound, LINEAR_PROGRAM, solver=solver)
 
 
-def _record(made: Design[Modular]) -> dict[str, Any]:
+def _record(solution: Design[Modular]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
-        "weights": [str(weight) for weight in made.mechanism.pmf.weights.tolist()],
-        "method": made.method,
-        "lower_bound": str(made.lower_bound),
-        "bound_proved": made.bound_proved,
-        "solver": made.solver,
-        "notes": list(made.notes),
+        "weights": list(map(str, solution.mechanism.pmf.weights.tolist())),
+        "method": solution.method,
+        "lower_bound": str(solution.lower_bound),
+        "bound_proved": solution.bound_proved,
+        "solver": solution.solver,
+        "notes": list(solution.notes),
     }
 
 
@@ -199,14 +204,14 @@ def _read(
 ) -> Design[Modular] | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        law = Pmf.of(sensitivity.group, (int(weight) for weight in record["weights"]))
-        found = Design(
-            mechanism=Modular(law),
+        pmf = Pmf.of(sensitivity.group, map(int, record["weights"]))
+        solution = Design(
+            mechanism=Modular(pmf),
             sensitivity=sensitivity,
             guarantee=guarantee,
             loss=loss,
             method=str(record["method"]),
-            objective=loss.of(law),
+            objective=loss.of(pmf),
             lower_bound=Fraction(record["lower_bound"]),
             bound_proved=bool(record["bound_proved"]),
             solver=str(record["solver"]),
@@ -215,6 +220,6 @@ def _read(
         )
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return None
-    if record.get("schema") != _SCHEMA or not 0 <= found.lower_bound <= found.objective:
+    if record.get("schema") != _SCHEMA or not 0 <= solution.lower_bound <= solution.objective:
         return None
-    return found if keeps_all(law, sensitivity, guarantee, constraints) else None
+    return solution if keeps_all(pmf, sensitivity, guarantee, constraints) else None

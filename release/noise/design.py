@@ -1,4 +1,4 @@
-"""What a mechanism is chosen for, and a mechanism with what is proved of it."""
+"""The question that a mechanism answers, and a designed mechanism with its proofs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from release.exact.losses import Loss, LossName, WorstCaseLoss
 from release.exact.mechanism import Mechanism
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.published.fitted import Promise
+from release.noise.published.fitted import Requirement
 from release.noise.solvers.answer_problem import ChannelProblem
 
 GAP = Fraction(1, 10**6)
 """The relative gap at which a mechanism counts as optimal, unless a caller asks for less."""
 
+# Below it δ is lost in a solver's tolerance: a channel is made for the pure guarantee instead.
 LEAST_DELTA = Fraction(1, 10**11)
-"""Below it a program would not see δ: a channel is made for the pure guarantee instead."""
 
 AnyMechanism = TypeVar("AnyMechanism", bound=Mechanism)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The public side of a query, with the differences that neighbors can have."""
+    """The public side of a query, with its sensitivity."""
 
     domain: AnswerDomain | JointDomain
     sensitivity: Sensitivity
@@ -42,12 +42,12 @@ class Asked:
 
     @property
     def wraps(self) -> bool:
-        """Whether modular noise can publish the one end of an order for the other."""
+        """Whether modular noise can publish one end of an order for the other."""
         return self.domain.has_order
 
     @cached_property
     def problem(self) -> ChannelProblem:
-        """What is asked of a channel, under the uniform prior."""
+        """The channel problem of the question, under the uniform prior."""
         size = self.domain.size
         costs = answer_costs(COST_POWERS[self.loss_name or LossName.ERROR_RATE], size)
         uniform = (Fraction(1, size),) * size
@@ -57,18 +57,20 @@ class Asked:
     @property
     def relaxed_problem(self) -> ChannelProblem:
         """The approximate problem that every channel with the guarantee solves as well."""
+        # A larger δ is weaker still, so its bound holds too.
         delta = max(self.guarantee.delta, LEAST_DELTA)
         weaker = Guarantee(Definition.APPROXIMATE, self.guarantee.epsilon, delta)
         return replace(self.problem, guarantee=weaker)
 
     @property
-    def promise(self) -> Promise:
-        """What a baseline has to satisfy."""
-        return Promise(self.domain.size, self.sensitivity, self.guarantee)
+    def requirement(self) -> Requirement:
+        """The guarantee that a baseline is fitted to."""
+        return Requirement(self.domain.size, self.sensitivity, self.guarantee)
 
 
 def pure_where_no_program(guarantee: Guarantee) -> Guarantee:
     """The guarantee for which a channel is made: pure where no program fits the definition."""
+    # The pure guarantee implies both others; at ε = 0 it would allow no channel but a constant one.
     probabilistic = guarantee.definition is Definition.PROBABILISTIC
     if guarantee.epsilon and (probabilistic or guarantee.delta < LEAST_DELTA):
         return Guarantee(Definition.PURE, guarantee.epsilon, Fraction(0))
@@ -77,11 +79,11 @@ def pure_where_no_program(guarantee: Guarantee) -> Guarantee:
 
 @dataclass(frozen=True)
 class Design(Generic[AnyMechanism]):
-    """A mechanism whose guarantee is proved, with what is known about its optimality.
+    """A mechanism whose guarantee is proved, with a bound on how far it is from the optimum.
 
     ``lower_bound`` bounds the loss of every mechanism of its class with this guarantee: of modular
-    noise where the answers have no order, else of every mechanism. ``bound_proved`` tells whether
-    it was proved exactly or is the solver's word. Losses are in the units of the loss.
+    noise where the answers have no order, else of every mechanism. ``bound_proved`` is whether it
+    was proved exactly, and not only claimed by the solver. Losses are in the units of the loss.
     """
 
     mechanism: AnyMechanism
@@ -97,19 +99,19 @@ class Design(Generic[AnyMechanism]):
     name: str = ""
     """The name by which a spec can ask for it."""
     is_named: bool = False
-    """Whether it is a baseline that the spec names, of which nothing is claimed."""
+    """Whether the spec names it as a baseline, so that no optimality is claimed."""
     compared: tuple[tuple[str, Fraction], ...] = ()
     """The loss of each mechanism that was compared, where several were."""
 
     @property
     def gap(self) -> Fraction:
-        """How much less any mechanism of the class could lose at most."""
+        """The objective less the lower bound, at least 0."""
         return max(Fraction(0), self.objective - self.lower_bound)
 
     def is_within(self, gap: Fraction = GAP) -> bool:
         """Whether no mechanism of the class can lose less by more than the share ``gap``.
 
-        A difference of a billionth of the cheapest error counts as none, whatever the loss is. Of a
-        baseline that the spec names nothing is claimed, so nothing is asked.
+        True of a baseline that the spec names, because no optimality is claimed of it.
         """
+        # A billionth of the cheapest error counts as none, or a loss near 0 would never be near.
         return self.is_named or self.gap <= max(gap * self.objective, self.loss.least / 10**9)

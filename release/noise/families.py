@@ -1,4 +1,4 @@
-"""The families of mechanisms: which questions each can answer, and its mechanism for one.
+"""The families of mechanisms: which questions each can answer, and how each is designed.
 
 :data:`release.spec.mechanisms.MECHANISMS` names where each family lies; the objects at the end of
 this module are those places.
@@ -37,7 +37,7 @@ SolveChannel: TypeAlias = Callable[[ChannelProblem], ChannelDesign]
 
 @dataclass(frozen=True)
 class Solvers:
-    """Who solves the programs, and how near to the best a pmf has to be."""
+    """The solvers of programs, and how near to the optimum a design has to be."""
 
     law: Solve = design
     channel: SolveChannel = design_channel
@@ -47,15 +47,15 @@ class Solvers:
 class Family(Protocol):
     """How one family of mechanisms is designed. ``name`` is the name in the spec."""
 
-    def fits(self, name: str, asked: Asked) -> bool:
+    def fits(self, name: str, question: Asked) -> bool:
         """Whether it is worth comparing; public rules of the registry have been checked."""
         ...
 
-    def bounds(self, asked: Asked) -> bool:
+    def bounds(self, question: Asked) -> bool:
         """Whether its lower bound holds for everything that ``best`` may take."""
         ...
 
-    def design(self, name: str, asked: Asked, solvers: Solvers) -> AnyDesign:
+    def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
         """Its mechanism, with a proved guarantee.
 
         Raises:
@@ -73,40 +73,40 @@ def family_at(name: str) -> Family:
 class _Modular:
     """Modular noise, by the closed forms and programs of :mod:`release.noise.solve`."""
 
-    def fits(self, name: str, asked: Asked) -> bool:
+    def fits(self, name: str, question: Asked) -> bool:
         return True
 
-    def bounds(self, asked: Asked) -> bool:
-        # Where answers have an order, best takes no modular noise, and channels may lose less.
-        return not asked.wraps
+    def bounds(self, question: Asked) -> bool:
+        # Where answers have an order, channels may lose less than the bound of modular noise.
+        return not question.wraps
 
-    def design(self, name: str, asked: Asked, solvers: Solvers) -> AnyDesign:
-        return solvers.law(asked.sensitivity, asked.guarantee, asked.loss, gap=solvers.gap)
+    def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
+        return solvers.law(question.sensitivity, question.guarantee, question.loss, gap=solvers.gap)
 
 
 class _Channel:
     """A pmf for each true answer, for answers in order."""
 
-    def fits(self, name: str, asked: Asked) -> bool:
-        return asked.is_line
+    def fits(self, name: str, question: Asked) -> bool:
+        return question.is_line
 
-    def bounds(self, asked: Asked) -> bool:
-        return asked.is_line
+    def bounds(self, question: Asked) -> bool:
+        return question.is_line
 
-    def design(self, name: str, asked: Asked, solvers: Solvers) -> AnyDesign:
-        if not asked.is_line:
+    def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
+        if not question.is_line:
             raise DesignError(
                 f"a channel needs at most {MOST_ROWS} answers in order, and a loss of answers"
             )
-        solution = solvers.channel(asked.problem)
+        solution = solvers.channel(question.problem)
         notes, bound = solution.notes, solution.lower_bound
-        if solution.problem.guarantee != asked.guarantee:
+        if solution.problem.guarantee != question.guarantee:
             notes = (*notes, "made for the pure guarantee, which implies this one")
             # A mechanism with the weaker guarantee may lose less than any with the pure one.
-            weaker = solvers.channel(asked.relaxed_problem)
+            weaker = solvers.channel(question.relaxed_problem)
             bound = min(solution.objective, weaker.lower_bound)
         return replace(
-            _designed(asked, solution.channel, solution.objective, name),
+            _designed(question, solution.channel, solution.objective, name),
             method=solution.method,
             lower_bound=bound,
             solver=solution.solver,
@@ -117,38 +117,39 @@ class _Channel:
 class _Baselines:
     """Mechanisms of the literature, with as little noise as satisfies the guarantee."""
 
-    def fits(self, name: str, asked: Asked) -> bool:
-        if isinstance(asked.domain, JointDomain):
+    def fits(self, name: str, question: Asked) -> bool:
+        if isinstance(question.domain, JointDomain):
             return False
+        # A search over wide channels would take minutes, for a mechanism that seldom wins.
         if is_closed_form(name):
             return True
-        return asked.domain.size <= _MOST_COMPARED and is_quick(name, asked.promise)
+        return question.domain.size <= _MOST_COMPARED and is_quick(name, question.requirement)
 
-    def bounds(self, asked: Asked) -> bool:
+    def bounds(self, question: Asked) -> bool:
         return False
 
-    def design(self, name: str, asked: Asked, solvers: Solvers) -> AnyDesign:
-        if MECHANISMS[name].needs_order and not asked.is_line:
+    def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
+        if MECHANISMS[name].needs_order and not question.is_line:
             raise DesignError(
                 f"{name} needs at most {MOST_ROWS} answers in order, and the loss error_rate, "
                 "absolute or squared"
             )
-        mechanism = fitted(name, asked.promise)
-        objective = mechanism.expected_loss(asked.loss, asked.domain)
+        mechanism = fitted(name, question.requirement)
+        objective = mechanism.expected_loss(question.loss, question.domain)
         return replace(
-            _designed(asked, mechanism, objective, name),
+            _designed(question, mechanism, objective, name),
             method=f"baseline {name}",
             is_named=True,
             notes=(f"pinned to the baseline {name}; nothing is proved of others",),
         )
 
 
-def _designed(asked: Asked, mechanism: Any, objective: Fraction, name: str) -> AnyDesign:
+def _designed(question: Asked, mechanism: Any, objective: Fraction, name: str) -> AnyDesign:
     return Design(
         mechanism=mechanism,
-        sensitivity=asked.sensitivity,
-        guarantee=asked.guarantee,
-        loss=asked.loss,
+        sensitivity=question.sensitivity,
+        guarantee=question.guarantee,
+        loss=question.loss,
         method="",
         objective=objective,
         name=name,

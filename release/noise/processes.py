@@ -1,7 +1,7 @@
 """Independent work in batches: in turn, or in threads or processes of this machine.
 
-What is handed out is a function of this package and plain data; results come back by value, in
-order. An error comes back as a result too: a traceback would carry values.
+A worker receives a function of this package and plain data; results come back by value, in order.
+An error comes back as a result too: a traceback would carry confidential values.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ R = TypeVar("R")
 
 
 def batched(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """The items, so many at once."""
-    left = iter(items)
-    while some := list(islice(left, size)):
-        yield some
+    """The items in lists of at most ``size``."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
 BATCH = 100
@@ -47,7 +47,7 @@ class Refused:
 
 
 class FanOut(Protocol):
-    """A way to do many things on this machine."""
+    """A way to work on many items on this machine."""
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R | Refused]:
         """``function`` of each item, in order; batches are worked on at once."""
@@ -56,16 +56,17 @@ class FanOut(Protocol):
 
 def batch_of(function: Callable[[T], R], items: Sequence[T]) -> list[R | Refused]:
     """A batch in turn, each refusal as a result."""
-    found: list[R | Refused] = []
+    results: list[R | Refused] = []
     for item in items:
         try:
-            found.append(function(item))
+            results.append(function(item))
         except ReleaseError as error:
-            found.append(Refused(type(error).__name__, str(error)))
+            results.append(Refused(type(error).__name__, str(error)))
         except Exception as error:
+            # The message of a foreign error may hold a confidential value; its type holds none.
             kind = type(error).__name__
-            found.append(Refused(kind, f"internal error ({kind})"))
-    return found
+            results.append(Refused(kind, f"internal error ({kind})"))
+    return results
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Local:
     workers: int
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R | Refused]:
-        """As :class:`FanOut` has it; some batches for each worker, so that all end together."""
+        """As :class:`FanOut` has it."""
+        # Some batches for each worker, so that all end at about the same time.
         size = max(1, min(BATCH, len(items) // (4 * self.workers)))
         batches = [self.executor.submit(batch_of, function, part) for part in batched(items, size)]
         for batch in batches:
@@ -98,21 +100,21 @@ class Local:
 
 @contextmanager
 def threads(workers: int) -> Iterator[FanOut]:
-    """So many threads: for work in solvers, which let go of Python's lock."""
+    """A pool of threads: for work in solvers, which release Python's lock."""
     with ThreadPoolExecutor(workers) as executor:
         yield Local(executor, workers)
 
 
 @contextmanager
 def processes(workers: int) -> Iterator[FanOut]:
-    """So many processes; each starts anew, for an engine's threads do not survive a fork."""
+    """A pool of processes, each started anew: an engine's threads do not survive a fork."""
     executor = ProcessPoolExecutor(
         workers, mp_context=get_context("spawn"), initializer=_let_the_parent_be_interrupted
     )
     try:
         yield Local(executor, workers)
     except BaseException:
-        # Whoever is interrupted, or refused, does not wait for what nobody will look at.
+        # After an interrupt or a refusal nobody reads the other results: do not wait for them.
         running = list((executor._processes or {}).values())
         executor.shutdown(wait=False, cancel_futures=True)
         for process in running:
@@ -122,4 +124,5 @@ def processes(workers: int) -> Iterator[FanOut]:
 
 
 def _let_the_parent_be_interrupted() -> None:
+    # Ctrl-C reaches the whole process group; the parent alone answers it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""The least ε or δ that keeps a loss under a cap (Kadam et al. 2024, (15)).
+"""The least ε or δ with an expected loss under a cap (Kadam et al. 2024, (15)).
 
-The least loss falls as ε or δ grows, so bisection on exact decimals finds the place; every trial is
-a proved design, and what is returned is the design at the found value, never an interpolation.
+The least loss falls as ε or δ grows, so bisection on exact decimals finds the place. Every trial is
+a proved design, and the result is one of them, never an interpolation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def least_epsilon(
     """The design with the least ε, a multiple of ``resolution``, whose loss is at most ``cap``.
 
     Raises:
-        DesignError: not even ε = 100 loses so little.
+        DesignError: even ε = 100 loses more.
     """
     return least(
         lambda steps: design(sensitivity, Guarantee(definition, steps * resolution, delta), loss),
@@ -51,10 +51,11 @@ def least_delta(
     """The design with the least δ, a multiple of ``resolution``, whose loss is at most ``cap``.
 
     Raises:
-        DesignError: not even δ near 1 loses so little.
+        DesignError: even δ near 1 loses more.
     """
 
     def at(steps: int) -> Design[Modular]:
+        # At δ = 0 all definitions are the pure one, and only that is defined there.
         delta = steps * resolution
         kind = definition if delta else Definition.PURE
         return design(sensitivity, Guarantee(kind, epsilon, delta), loss)
@@ -74,13 +75,11 @@ class HasLoss(Protocol):
         ...
 
 
-Found = TypeVar("Found", bound=HasLoss)
+Ranked = TypeVar("Ranked", bound=HasLoss)
 
 
-def least(at: Callable[[int], Found], most: int, cap: Fraction, name: str) -> Found:
-    """What ``at`` gives at the least number of steps up to ``most`` that keeps the loss at ``cap``.
-
-    Bisection: the invariant is that ``most`` steps are enough and ``low`` are not.
+def least(at: Callable[[int], Ranked], most: int, cap: Fraction, name: str) -> Ranked:
+    """The result of ``at`` for the least number of steps up to ``most`` with a loss within ``cap``.
 
     Raises:
         DesignError: not even ``most`` steps are enough.
@@ -92,6 +91,7 @@ def least(at: Callable[[int], Found], most: int, cap: Fraction, name: str) -> Fo
             raise DesignError(f"no {name} in range keeps the loss at the cap; raise the cap")
         low, tries = tries, min(most, 2 * tries)
     most = tries
+    # Bisection; the invariant is that ``most`` steps are enough and ``low`` are not.
     while low + 1 < most:
         middle = (low + most) // 2
         tried = at(middle)

@@ -1,12 +1,11 @@
-"""Which mechanism answers a query: all that fit it, compared on what is public.
+"""Which mechanism answers a query: all that fit it, compared on public parameters.
 
-``best`` takes the mechanism that loses least under the spec's own loss and a uniform prior over the
-answers, and its notes say what the others lose. Only public things enter: the declared domain, the
-guarantee, the loss, and differences that follow from the declaration. Of differences seen in a
-table nothing may show in the choice, because the mechanism's name is public: there the domain, the
-loss and the guarantee alone decide.
+``best`` takes the mechanism with the least expected loss under the loss function of the spec and a
+uniform prior over the answers; its notes give the losses of the others. Only public parameters
+enter: the domain, the guarantee, the loss function, and sensitivity that follows from the spec.
+Under empirical sensitivity the first three alone decide, because the mechanism's name is public.
 
-On answers in order, modular noise can publish the one end of the domain for the other. A mean over
+On answers in order, modular noise can publish one end of the domain for the other. A mean over
 all true answers hides that, so ``best`` never takes it there: the spec has to name it.
 
 On answers without an order (circles, categories), no mechanism loses less than the best modular
@@ -33,7 +32,7 @@ WRAPS = (
 )
 
 
-def choose(asked: Asked, mechanism: str = BEST, solvers: Solvers | None = None) -> AnyDesign:
+def choose(question: Asked, mechanism: str = BEST, solvers: Solvers | None = None) -> AnyDesign:
     """The mechanism that the spec names, or the best of all that fit; proved.
 
     Raises:
@@ -41,38 +40,42 @@ def choose(asked: Asked, mechanism: str = BEST, solvers: Solvers | None = None) 
     """
     solvers = solvers or Solvers()
     if mechanism != BEST:
-        return family_at(mechanism).design(mechanism, asked, solvers)
-    designs, failures = compare(asked, solvers, tuple(candidates(asked)))
-    return best_of(asked, designs, failures)
+        return family_at(mechanism).design(mechanism, question, solvers)
+    designs, failures = compare(question, solvers, tuple(candidates(question)))
+    return best_of(question, designs, failures)
 
 
 def best_of(
-    asked: Asked, designs: dict[str, AnyDesign], failures: Sequence[tuple[str, str]] = ()
+    question: Asked, designs: dict[str, AnyDesign], failures: Sequence[tuple[str, str]] = ()
 ) -> AnyDesign:
     """The candidate of ``designs`` that loses least, with the bound that holds for all.
 
     Raises:
         DesignError: there is none; ``failures`` say why.
     """
-    eligible = [designs[name] for name in candidates(asked) if name in designs]
+    eligible = [designs[name] for name in candidates(question) if name in designs]
     if not eligible:
         raise DesignError(failures[0][1] if failures else WRAPS)
     ranked = sorted(eligible, key=lambda design: design.objective)
     winner = ranked[0]
-    bounding = next((d for d in ranked if family_at(d.name).bounds(asked)), None)
+    # Without a family whose bound holds for all, 0 bounds every loss, and that is proved.
+    bound, proved, compared = Fraction(0), True, []
+    for design in reversed(ranked):
+        if family_at(design.name).bounds(question):
+            bound, proved = min(design.lower_bound, winner.objective), design.bound_proved
+    for design in ranked:
+        compared.append((design.name, design.objective))
     return replace(
         winner,
         is_named=False,
-        lower_bound=Fraction(0)
-        if bounding is None
-        else min(bounding.lower_bound, winner.objective),
-        bound_proved=bounding is None or bounding.bound_proved,
+        lower_bound=bound,
+        bound_proved=proved,
         notes=(*winner.notes, _comparison(ranked)),
-        compared=tuple((design.name, design.objective) for design in ranked),
+        compared=tuple(compared),
     )
 
 
-def family_of(asked: Asked, mechanism: str, *, is_empirical: bool) -> str:
+def family_of(question: Asked, mechanism: str, *, is_empirical: bool) -> str:
     """The name of the mechanism to design, which the spec gives, or ``best``.
 
     Under empirical sensitivity ``best`` is resolved from public parameters only.
@@ -82,50 +85,50 @@ def family_of(asked: Asked, mechanism: str, *, is_empirical: bool) -> str:
     """
     if mechanism != BEST or not is_empirical:
         return mechanism
-    name = chosen_unseen(asked.domain, asked.loss_name, asked.guarantee)
+    name = chosen_unseen(question.domain, question.loss_name, question.guarantee)
     if name is None:
         raise DesignError(WRAPS)
     return name
 
 
 def compare(
-    asked: Asked, solvers: Solvers, names: Sequence[str] | None = None
+    question: Asked, solvers: Solvers, names: Sequence[str] | None = None
 ) -> tuple[dict[str, AnyDesign], list[tuple[str, str]]]:
-    """The design of each mechanism that fits, by name, and why some have none.
+    """The design of each mechanism that fits, by name, and the reason of each that has none.
 
-    Of ``names`` where they are given.
+    ``names`` limits the comparison to these mechanisms.
     """
     designs: dict[str, AnyDesign] = {}
     failures = []
-    for name in fitting(asked):
+    for name in fitting(question):
         if names is not None and name not in names:
             continue
         try:
-            designs[name] = family_at(name).design(name, asked, solvers)
+            designs[name] = family_at(name).design(name, question, solvers)
         except DesignError as error:
             failures.append((name, str(error)))
     return designs, failures
 
 
-def candidates(asked: Asked) -> Iterator[str]:
+def candidates(question: Asked) -> Iterator[str]:
     """The mechanisms that ``best`` may take."""
-    for name in fitting(asked):
-        if not (asked.wraps and MECHANISMS[name].can_wrap):
+    for name in fitting(question):
+        if not (question.wraps and MECHANISMS[name].can_wrap):
             yield name
 
 
-def fitting(asked: Asked) -> Iterator[str]:
-    """The mechanisms that can answer the query, those that only a spec may name among them."""
+def fitting(question: Asked) -> Iterator[str]:
+    """The mechanisms that can answer the query, with those that only a spec may name."""
     for name, entry in MECHANISMS.items():
-        if entry.is_baseline and isinstance(asked.domain, JointDomain):
+        if entry.is_baseline and isinstance(question.domain, JointDomain):
             continue
-        if entry.needs_order and not asked.is_line:
+        if entry.needs_order and not question.is_line:
             continue
-        if entry.needs_epsilon and not asked.guarantee.epsilon:
+        if entry.needs_epsilon and not question.guarantee.epsilon:
             continue
-        if entry.needs_delta and not asked.guarantee.delta:
+        if entry.needs_delta and not question.guarantee.delta:
             continue
-        if family_at(name).fits(name, asked):
+        if family_at(name).fits(name, question):
             yield name
 
 
@@ -133,13 +136,13 @@ def _comparison(ranked: Sequence[AnyDesign]) -> str:
     """Which mechanism won, and by how much."""
     first = ranked[0]
     losses = ", ".join(f"{design.name} {_short(design.objective)}" for design in ranked)
-    told = f"best of {len(ranked)} by {first.loss.name} loss: {losses}"
+    ranking = f"best of {len(ranked)} by {first.loss.name} loss: {losses}"
     if len(ranked) == 1 or first.objective == 0:
-        return told
+        return ranking
     second = ranked[1]
     times = second.objective / first.objective
     share = "as much as" if times < 1 + Fraction(1, 10**5) else f"{float(times):.5g} times what"
-    return f"{told}; the next, {second.name}, loses {share} {first.name} loses"
+    return f"{ranking}; the next, {second.name}, loses {share} {first.name} loses"
 
 
 def _short(value: Fraction) -> str:

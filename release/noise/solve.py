@@ -24,7 +24,7 @@ from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.modular import Modular
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.pmf import DEFAULT_BITS, Pmf
+from release.exact.pmf import DEFAULT_BITS, MOST_BITS, Pmf
 from release.exact.privacy import KEPT_FREE, Definition, Guarantee, keeps
 from release.exact.sensitivity import Sensitivity
 from release.noise.design import GAP, Design
@@ -331,7 +331,7 @@ def _bits_for(problem: Problem) -> int:
     if delta:
         needed = max(needed, _rounding(problem, problem.size) * 10**12 / delta)
     bits = math.ceil(needed).bit_length()
-    return DEFAULT_BITS if bits <= DEFAULT_BITS else -(-bits // 32) * 32
+    return DEFAULT_BITS if bits <= DEFAULT_BITS else min(-(-bits // 32) * 32, MOST_BITS)
 
 
 def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:

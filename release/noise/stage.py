@@ -1,8 +1,8 @@
 """The design stage: a proved mechanism for each query, equal problems solved once.
 
-Problems are independent, so they can be handed out (:mod:`release.noise.processes`). Differences
-that were seen in a table are confidential, and so is a mechanism that shows them: such problems are
-kept out of the cache.
+Problems are independent, so that processes can solve them (:mod:`release.noise.processes`).
+Empirical sensitivity is confidential, and so is a mechanism that reveals it: such problems never
+enter the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from release.spec.query import Query
 
 @dataclass(frozen=True)
 class Problem:
-    """What a mechanism is chosen for, and whether its differences were seen in a table."""
+    """The question that a mechanism answers, and whether its sensitivity is empirical."""
 
     asked: Asked
     mechanism: str
@@ -39,18 +39,19 @@ class Problem:
     @property
     def key(self) -> object:
         """Equal for problems with the same solution."""
-        asked = self.asked
-        topologies = tuple(part.topology for part in asked.domain.parts)
-        loss = (asked.loss_name, asked.loss.name, asked.loss.numerators.tobytes())
-        own = (topologies, loss, self.mechanism, self.is_empirical)
-        return (asked.sensitivity, asked.guarantee, *own)
+        question, loss = self.asked, self.asked.loss
+        topologies = tuple(part.topology for part in question.domain.parts)
+        # Tables of costs 1 and 1/2 have the same numerators; the file of a mechanism has its loss.
+        costs = (question.loss_name, loss.name, loss.numerators.tobytes(), loss.denominator)
+        own = (topologies, costs, self.mechanism, self.is_empirical)
+        return (question.sensitivity, question.guarantee, *own)
 
 
 def problem_of(query: Query, sensitivity: Sensitivity) -> Problem:
     """The problem of a query, as the spec has it.
 
     Raises:
-        DesignError: its proof is more than a verifier does.
+        DesignError: the proof of its guarantee is more work than a verifier accepts.
     """
     answers, differences = sensitivity.group.size, len(sensitivity.shifts)
     if answers * differences > MAX_WORK:
@@ -64,14 +65,14 @@ def problem_of(query: Query, sensitivity: Sensitivity) -> Problem:
 
 
 def asked_of(query: Query, sensitivity: Sensitivity) -> Asked:
-    """What a mechanism is chosen for, as the spec has it."""
+    """The question that a query of the spec puts to a mechanism."""
     name = query.loss if isinstance(query.loss, LossName) else None
     guarantee = query.promised.to_guarantee()
     return Asked(query.answers, sensitivity, guarantee, loss_of(query), name)
 
 
 def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
-    """Who solves programs: the cache where there is one."""
+    """The solvers of programs: those of the cache, where there is one."""
     return Solvers(gap=gap) if cache is None else Solvers(cache.design, cache.channel, gap)
 
 
@@ -82,7 +83,7 @@ def solution_of(problem: Problem, cache: DesignCache | None, gap: Fraction) -> A
         DesignError: no mechanism can be proved to satisfy the guarantee.
     """
     name = family_of(problem.asked, problem.mechanism, is_empirical=problem.is_empirical)
-    # A cached mechanism outlives the run: one of confidential differences must not.
+    # A cached mechanism outlives the run: one for confidential sensitivity must not.
     allowed = None if problem.is_empirical else cache
     return choose(problem.asked, name, solvers_of(allowed, gap))
 
@@ -97,7 +98,7 @@ def design_all(
 ) -> tuple[AnyDesign, ...]:
     """A proved mechanism for each query; equal problems are solved once.
 
-    ``watched`` gives the released queries, telling whoever watches of each.
+    ``watched`` iterates over the released queries and reports each to whoever watches.
 
     Raises:
         DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
@@ -126,9 +127,11 @@ def design_all(
 def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
     """Why a run does not publish this mechanism; None where it does.
 
-    Either the answers would say nothing, or another mechanism might lose less by more than ``gap``.
-    Of differences that were seen in a table nothing may show in the reason.
+    Either the answers would carry no information, or another mechanism might lose less by more than
+    ``gap``.
     """
+    # Under empirical sensitivity the reason holds no number, and a constant mechanism is published:
+    # that the best one is constant depends on what was seen in the table.
     if query.is_empirical:
         if design.is_within(gap):
             return None

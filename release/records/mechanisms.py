@@ -1,13 +1,15 @@
 """The files of mechanisms, ``mechanisms/<query>.json``: one model for each family.
 
-What all families have in common is :class:`MechanismRecord`. A family adds the integers of its
-mechanism and of the differences for which the guarantee is proved, and says how both are read and
-written (docs/design/format.md).
+All families share :class:`MechanismRecord`. A family adds the integers of its mechanism and of the
+sensitivity for which the guarantee is proved, and methods to read and write both
+(docs/design/format.md).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import starmap
+from operator import sub
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -57,7 +59,7 @@ class MechanismRecord(Record, ABC):
     @property
     @abstractmethod
     def sentence(self) -> str:
-        """What the mechanism is and what was proved over, as a report begins to say it."""
+        """The mechanism and the extent of its proof: how a report begins to describe it."""
 
     @abstractmethod
     def to_mechanism(self) -> Mechanism:
@@ -69,10 +71,10 @@ class MechanismRecord(Record, ABC):
 
     @abstractmethod
     def to_sensitivity(self) -> Sensitivity:
-        """The differences of the file, completed to a set that neighbors can have.
+        """The sensitivity of the file, completed to a set that neighbors can have.
 
         Raises:
-            ValueError, OverflowError: they are no differences of these answers.
+            ValueError, OverflowError: it is no sensitivity of these answers.
         """
 
     @classmethod
@@ -104,9 +106,9 @@ class ModularRecord(MechanismRecord):
 
     def to_mechanism(self) -> Modular:
         """As :meth:`MechanismRecord.to_mechanism`."""
-        weights = [int(weight) for weight in self.weights]
-        total = int(self.total)
-        dtype: Any = np.int64 if max(weights) < 2**62 and total <= 2**62 else object
+        weights, total = list(map(int, self.weights)), int(self.total)
+        # A forged weight beyond 64 bits is left to Pmf, which refuses it by the sum.
+        dtype: Any = np.int64 if max([total, *weights]) <= 2**62 else object
         return Modular(Pmf(Group(tuple(self.group)), np.array(weights, dtype=dtype), total))
 
     def to_sensitivity(self) -> Sensitivity:
@@ -118,8 +120,8 @@ class ModularRecord(MechanismRecord):
     def own_fields(cls, mechanism: Modular, sensitivity: Sensitivity) -> dict[str, Any]:
         """As :meth:`MechanismRecord.own_fields`."""
         return {
-            "weights": [str(weight) for weight in mechanism.pmf.weights.tolist()],
-            "sensitivity": [list(shift) for shift in sensitivity.shifts],
+            "weights": list(map(str, mechanism.pmf.weights.tolist())),
+            "sensitivity": list(map(list, sensitivity.shifts)),
         }
 
 
@@ -145,7 +147,7 @@ class ChannelRecord(MechanismRecord):
 
     def to_mechanism(self) -> Channel:
         """As :meth:`MechanismRecord.to_mechanism`."""
-        channel = Channel.of([[int(weight) for weight in row] for row in self.rows])
+        channel = Channel.of([list(map(int, row)) for row in self.rows])
         if channel.total != int(self.total):
             raise ValueError("the weights of a row do not add up to the total")
         if channel.rows.shape != (self.group[0], self.group[0]):
@@ -153,14 +155,14 @@ class ChannelRecord(MechanismRecord):
         return channel
 
     def to_sensitivity(self) -> Sensitivity:
-        """As :meth:`MechanismRecord.to_sensitivity`; a pair stands for all as far apart."""
-        return Sensitivity.on_line(self.group[0], (a - b for a, b in self.pairs))
+        """As :meth:`MechanismRecord.to_sensitivity`; a pair stands for all at its distance."""
+        # A file that leaves pairs out is completed here, and then differs from its own fields.
+        return Sensitivity.on_line(self.group[0], starmap(sub, self.pairs))
 
     @classmethod
     def own_fields(cls, mechanism: Channel, sensitivity: Sensitivity) -> dict[str, Any]:
         """As :meth:`MechanismRecord.own_fields`."""
-        pairs = sensitivity.pairs(mechanism.answers)
         return {
-            "rows": [[str(weight) for weight in row] for row in mechanism.rows.tolist()],
-            "pairs": [list(pair) for pair in pairs],
+            "rows": [list(map(str, row)) for row in mechanism.rows.tolist()],
+            "pairs": list(map(list, sensitivity.pairs(mechanism.answers))),
         }

@@ -60,6 +60,7 @@ GROUP = "the number of possible answers; of a joint query one number for each pa
 R = TypeVar("R", bound=BaseModel)
 
 
+# Strict: text is no number, and what a person mistyped is refused and not converted.
 class Record(BaseModel):
     """Frozen, strict, and without room for unknown fields."""
 
@@ -268,10 +269,13 @@ FILES: dict[str, type[BaseModel]] = {
 
 
 def canonical(record: Record) -> bytes:
-    """The record as canonical JSON; optional fields that say nothing are left out."""
+    """The record as canonical JSON; optional fields that are empty are left out."""
     plain = record.model_dump(mode="json", by_alias=True)
-    silent = [n for n, f in type(record).model_fields.items() if not f.is_required()]
-    return rfc8785.dumps({k: v for k, v in plain.items() if not (k in silent and v is None)})
+    # A required field may be null, as the sequence without a ledger is; only optional ones go.
+    for name, field in type(record).model_fields.items():
+        if not field.is_required() and plain.get(name) is None:
+            plain.pop(name, None)
+    return rfc8785.dumps(plain)
 
 
 def parse(model: type[R], data: bytes) -> R:
@@ -282,6 +286,7 @@ def parse(model: type[R], data: bytes) -> R:
             later format.
     """
     plain = parse_plain(data)
+    # First of all, or a file of a later format would be refused for a field that is new in it.
     if isinstance(plain, dict) and (later := unread(plain.get("schema"))) is not None:
         raise ValueError(later)
     return model.model_validate(plain)
@@ -294,16 +299,18 @@ def parse_plain(data: bytes) -> Any:
         ValueError: not JSON, a repeated key, or not the one canonical form.
     """
     plain = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
+    # One form alone: two files with one meaning would have two hashes.
     if rfc8785.dumps(plain) != data:
         raise ValueError("not in canonical form")
     return plain
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    # Python's reader takes the last of two equal keys, another reader the first.
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> float:

@@ -35,10 +35,9 @@ from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, 
 
 # The algorithm byte of C2SP signed-note; other algorithms are refused.
 _ED25519 = b"\x01"
-_NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)  # the parts of a verifier key are joined by "+"
+# The parts of a verifier key are joined by "+", so a name has none.
+_NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
-
-
 _UNKNOWN_KEY = "signed by a key that is not known here"
 
 

@@ -84,7 +84,7 @@ def test_the_noise_of_a_grid_is_drawn_as_it_is_proved() -> None:
     seen = np.bincount(draws - noise.low, minlength=values.size)
     assert seen.sum() == 10**6
     assert chisquare(seen, expected).pvalue > 1e-8
-    law = noise.to_law()
+    law = noise.to_pmf()
     assert draw_on_line(noise, 2, fixed(0, law.total - 1, bits=law.bits)).tolist() == [
         noise.low,
         noise.high,

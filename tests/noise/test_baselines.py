@@ -23,7 +23,7 @@ from release.exact.privacy import (
     Guarantee,
     deltas,
     deltas_at_ratio,
-    largest_kept,
+    largest_allowed,
 )
 from release.exact.sensitivity import Sensitivity, line_pairs
 from release.noise.published.baselines import (
@@ -156,7 +156,7 @@ def test_losses_and_ceilings_are_exact_up_to_the_largest_weights_and_costs(
         for both in zip(weights, costs, strict=True)
     )
     ratio = data.draw(st.fractions(1, 3))
-    assert largest_kept(channel.rows, channel.total, ratio).tolist() == [
+    assert largest_allowed(channel.rows, channel.total, ratio).tolist() == [
         [min(2**62, math.floor(ratio * w)) for w in row] for row in weights
     ]
 

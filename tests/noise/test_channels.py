@@ -23,7 +23,7 @@ from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity, line_pairs
 from release.noise.design import Asked
 from release.noise.families import Solvers
-from release.noise.published.fitted import BASELINE_NAMES, Promise, fitted
+from release.noise.published.fitted import BASELINE_NAMES, Requirement, fitted
 from release.noise.select import choose, compare, family_of, fitting
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec, read_spec
@@ -268,7 +268,7 @@ def test_a_fitted_baseline_keeps_its_promise_and_barely(name: str) -> None:
     Of the exponential mechanism, which gives away half, only the first.
     """
     guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 50))
-    promise = Promise(9, Sensitivity.on_line(9, (1, 2)), guarantee)
+    promise = Requirement(9, Sensitivity.on_line(9, (1, 2)), guarantee)
     made = fitted(name, promise)
     channel = Channel.of_mechanism(made)
     pairs = line_pairs(9, (1, 2))

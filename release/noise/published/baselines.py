@@ -2,8 +2,8 @@
 
 Noise over all integers is brought onto the answers in one of three ways: *clamped* (what falls
 outside is published as the nearest answer, Kadam et al. 2024, (55) and (56)), *truncated* (drawn
-again until it falls inside), or *modular* (wrapped round). What the result keeps is not what the
-noise kept: recompute it, with :func:`release.exact.channel.channel_deltas`.
+again until it falls inside), or *modular* (wrapped round). The result may satisfy another guarantee
+than the noise: compute its δ, with :meth:`release.exact.mechanism.Mechanism.deltas`.
 
 Ghosh et al. 2009 call their clamped geometric mechanism the truncated one.
 """
@@ -26,11 +26,11 @@ from release.exact.numbers import MAX_EPSILON, exp_below_any_verifier, exp_bound
 from release.exact.pmf import Pmf
 from release.noise.solvers.closed_form import pure_law
 
+# The least ε: noise for a smaller one is uniform up to the rounding to 62 bits.
 _LEAST = Fraction(1, 10**9)
-"""The least ε: weaker noise than that is uniform to all that 62 bits can tell."""
 
+# Masses are brought onto the answers in units of 2^-256, far finer than the weights.
 _PLACES = 256
-"""Masses are brought onto the answers in units of 2^-256, far below the law's own."""
 
 
 def geometric(epsilon: Fraction) -> IntegerPmf:
@@ -51,7 +51,7 @@ def two_sided(ratio: Fraction) -> IntegerPmf:
 
 
 def decay(epsilon: Fraction) -> Fraction:
-    """A little more than e^{-ε}, over a power of two: what falls by it keeps every e^ε.
+    """A little more than e^{-ε}, over a power of two: noise that falls by it is ε-private.
 
     Raises:
         ValueError: ε is not in [10⁻⁹, 100].
@@ -108,12 +108,11 @@ def gumbel(scale: float, location: float = 0.0) -> IntegerPmf:
 
     # Far out the mass falls by e^{-1/β} an integer, to the last digit of a float.
     high = math.ceil(location + 40 * scale)
-    masses = [
-        Fraction(
-            below(k + 0.5) - below(k - 0.5) if k < location else above(k - 0.5) - above(k + 0.5)
-        )
-        for k in range(low, high + 1)
-    ]
+    masses = []
+    for k in range(low, high + 1):
+        # From the nearer side, so that no digits cancel.
+        difference = below(k + 0.5) - below(k - 0.5)
+        masses.append(Fraction(difference if k < location else above(k - 0.5) - above(k + 0.5)))
     first = next(i for i, mass in enumerate(masses) if mass > 0)
     return IntegerPmf.of(low + first, masses[first:], right=tail)
 
@@ -121,7 +120,7 @@ def gumbel(scale: float, location: float = 0.0) -> IntegerPmf:
 def clamped(noise: IntegerPmf, answers: int, keep: Fraction | None = None) -> Channel:
     """min(max(0, q + η), n), for each of ``answers`` true answers q (Kadam et al. 2024, (56)).
 
-    ``keep`` is a ratio that rounding may not break, as of :meth:`Channel.near`.
+    ``keep`` is a ratio that rounding may not break, as in :meth:`Channel.near`.
     """
     n, unit = answers - 1, 2**_PLACES
     masses = noise.units(-n, n, _PLACES)
@@ -145,14 +144,14 @@ def truncated(noise: IntegerPmf, answers: int, keep: Fraction | None = None) -> 
 
 
 def modular(noise: IntegerPmf, answers: int, keep: Fraction | None = None) -> Pmf:
-    """(q + η) mod N: the masses wrapped round, as a law on the group of the answers."""
-    right = 0 if noise.right is None else math.lcm(noise.right.period, answers)
-    left = 0 if noise.left is None else math.lcm(noise.left.period, answers)
+    """(q + η) mod N: the masses wrapped round, as a pmf on the group of the answers."""
+    after = 0 if noise.right is None else math.lcm(noise.right.period, answers)
+    before = 0 if noise.left is None else math.lcm(noise.left.period, answers)
     units = [0] * answers
-    spread = noise.units(noise.low - left, noise.high + right, _PLACES)
-    for k, mass in enumerate(spread, noise.low - left):
+    spread = noise.units(noise.low - before, noise.high + after, _PLACES)
+    for k, mass in enumerate(spread, noise.low - before):
         # Such a stretch of a tail repeats itself scaled, and falls on the same answers.
-        tail, block = (noise.left, left) if k < noise.low else (noise.right, right)
+        tail, block = (noise.left, before) if k < noise.low else (noise.right, after)
         if noise.low <= k <= noise.high or tail is None:
             units[k % answers] += mass
         else:
@@ -161,7 +160,7 @@ def modular(noise: IntegerPmf, answers: int, keep: Fraction | None = None) -> Pm
 
 
 def law_near(masses: list[Fraction], keep: Fraction | None = None) -> Pmf:
-    """The law on Z_N of about these masses, as a row of :meth:`Channel.near`."""
+    """The pmf on Z_N of about these masses, as a row of :meth:`Channel.near`."""
     row = Channel.near([masses], keep=keep).rows[0]
     return Pmf.of(Group((len(masses),)), row.tolist())
 
@@ -224,4 +223,4 @@ BASELINES: dict[str, Callable[[int, Fraction], Channel]] = {
     "randomised_response": lambda n, epsilon: _rows_of(randomised_response(n, epsilon)),
     "data_independent": lambda n, error_rate: _rows_of(data_independent(n, error_rate)),
 }
-"""By name: the number of answers and the one parameter (named in each) to a channel."""
+"""The channel of each baseline, by name, from the number of answers and its one parameter."""

@@ -1,8 +1,8 @@
-"""A baseline's one parameter, fitted to a promise: as little noise as still keeps it.
+"""A baseline fitted to a guarantee: as little noise as still satisfies it.
 
-The baselines are families with one parameter. Where the literature gives it for a promise, that is
-taken; else it is searched, and every candidate is judged by the exact δ of its integers, so that
-what is returned keeps the promise whatever the search did.
+The baselines are families with one parameter. Where the literature gives it for a guarantee, that
+is taken; else it is searched. Every candidate is judged by the exact δ of its integers, so that the
+result satisfies the guarantee, whatever the search did.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from release.noise.published.baselines import (
     truncated,
 )
 
+# Halvings of a search, in logarithms: they find a parameter to about a thousandth.
 _STEPS = 14
-"""Halvings of a search, in logarithms: a parameter is found to about a thousandth."""
 
 _ODDS = 2**12
 
 
 @dataclass(frozen=True)
-class Promise:
-    """What a baseline has to keep, for ``answers`` answers."""
+class Requirement:
+    """The guarantee that a baseline for ``answers`` answers has to satisfy."""
 
     answers: int
     sensitivity: Sensitivity
@@ -63,58 +63,59 @@ class Promise:
         """How far neighboring answers can be apart on the line, at most."""
         return max(self.sensitivity.apart or (), default=1)
 
-    def kept_by(self, made: Mechanism) -> bool:
-        """Whether ``made`` satisfies the guarantee, exactly."""
-        return made.satisfies(self.sensitivity, self.guarantee, self.ratio)
+    def is_satisfied_by(self, mechanism: Mechanism) -> bool:
+        """Whether ``mechanism`` satisfies the guarantee, exactly."""
+        return mechanism.satisfies(self.sensitivity, self.guarantee, self.ratio)
 
 
-def fitted(name: str, promise: Promise) -> Mechanism:
-    """The baseline ``name`` with as little noise as keeps the promise.
+def fitted(name: str, requirement: Requirement) -> Mechanism:
+    """The baseline ``name`` with as little noise as satisfies the guarantee.
 
     Raises:
         DesignError: no parameter does, or ε is below 10⁻⁹.
     """
-    guarantee = promise.guarantee
+    guarantee = requirement.guarantee
     # Their classical variances divide by both, as floats.
     if name in _WITH_DELTA and not (float(guarantee.epsilon) and float(guarantee.delta)):
         raise DesignError(f"{name} needs epsilon and delta above 0; found the {guarantee}")
     try:
-        made = _FITS[name](promise)
-        satisfied = made is not None and promise.kept_by(made)
+        mechanism = _FITS[name](requirement)
+        satisfied = mechanism is not None and requirement.is_satisfied_by(mechanism)
     except ValueError as error:
         raise DesignError(f"{name} cannot be fitted: {error}") from error
-    if made is None or not satisfied:
-        raise DesignError(f"{name} cannot keep the {promise.guarantee}")
-    return made
+    if mechanism is None or not satisfied:
+        raise DesignError(f"{name} cannot keep the {requirement.guarantee}")
+    return mechanism
 
 
-def _truncated(promise: Promise) -> Mechanism | None:
-    share = promise.guarantee.epsilon / promise.farthest_on_line
+def _truncated(requirement: Requirement) -> Mechanism | None:
+    # Redrawing costs at most as much again as the noise, so half of ε is always enough.
+    share = requirement.guarantee.epsilon / requirement.farthest_on_line
 
     def make(weakness: Fraction) -> Channel:
-        return truncated(geometric(weakness), promise.answers, promise.ratio)
+        return truncated(geometric(weakness), requirement.answers, requirement.ratio)
 
-    return _search(promise, make, share / 2, share)
+    return _search(requirement, make, share / 2, share)
 
 
-def _data_independent(promise: Promise) -> Mechanism | None:
+def _data_independent(requirement: Requirement) -> Mechanism | None:
     """From the error rate of randomised response, which keeps ε, to next to none."""
-    response = randomised_response(promise.answers, promise.guarantee.epsilon)
-    if promise.guarantee.delta == 0:
+    response = randomised_response(requirement.answers, requirement.guarantee.epsilon)
+    if requirement.guarantee.delta == 0:
         return Modular(response)
     most = 1 - response.mass(0)
 
     def make(weakness: Fraction) -> Modular:
-        return Modular(data_independent(promise.answers, most / weakness))
+        return Modular(data_independent(requirement.answers, most / weakness))
 
-    return _search(promise, make, Fraction(1), Fraction(10**6))
+    return _search(requirement, make, Fraction(1), Fraction(10**6))
 
 
 def _with_noise(
-    promise: Promise, make: Callable[[Fraction], Mechanism], classical: float
+    requirement: Requirement, make: Callable[[Fraction], Mechanism], classical: float
 ) -> Mechanism | None:
     """``make`` of a parameter that grows with the noise, sought around its ``classical`` value."""
-    if promise.guarantee.delta == 0 or promise.guarantee.definition is Definition.PURE:
+    if requirement.guarantee.delta == 0 or requirement.guarantee.definition is Definition.PURE:
         return None
     unit = Fraction(classical).limit_denominator(_ODDS)
 
@@ -123,58 +124,65 @@ def _with_noise(
 
     # The classical value is nearly always enough, and far more noise takes far longer to make.
     for strong in (Fraction(1), Fraction(1, 4), Fraction(1, 16)):
-        found = _search(promise, weaker, strong, Fraction(64))
-        if found is not None:
-            return found
+        mechanism = _search(requirement, weaker, strong, Fraction(64))
+        if mechanism is not None:
+            return mechanism
     return None
 
 
-def _variance(promise: Promise, farthest: int) -> float:
+def _variance(requirement: Requirement, farthest: int) -> float:
     """σ² of the classical analysis (Dwork and Roth 2014, Theorem A.1): where a search begins."""
-    epsilon, delta = float(promise.guarantee.epsilon), float(promise.guarantee.delta)
+    epsilon, delta = float(requirement.guarantee.epsilon), float(requirement.guarantee.delta)
     return max(2 * math.log(1.25 / delta) * farthest**2 / epsilon**2, 0.1)
 
 
 def is_closed_form(name: str) -> bool:
-    """Whether a baseline is made for a guarantee without a search."""
+    """Whether a formula gives the baseline for a guarantee, without a search."""
     return name in ("geometric_clamped", "randomised_response")
 
 
-def is_quick(name: str, promise: Promise) -> bool:
+def is_quick(name: str, requirement: Requirement) -> bool:
     """Whether a baseline is fitted in about a second: the wider its noise, the longer it takes."""
     if name.startswith("gaussian"):
         on_line = name == "gaussian_clamped"
-        return _variance(promise, promise.farthest_on_line if on_line else promise.farthest) <= 2500
+        return (
+            _variance(
+                requirement, requirement.farthest_on_line if on_line else requirement.farthest
+            )
+            <= 2500
+        )
     if name.startswith("gumbel"):
-        return 2 * promise.farthest_on_line / float(promise.guarantee.epsilon) <= 20
+        return 2 * requirement.farthest_on_line / float(requirement.guarantee.epsilon) <= 20
     return True
 
 
-def _gaussian_clamped(promise: Promise) -> Mechanism | None:
-    classical = _variance(promise, promise.farthest_on_line)
-    return _with_noise(promise, lambda v: clamped(discrete_gaussian(v), promise.answers), classical)
+def _gaussian_clamped(requirement: Requirement) -> Mechanism | None:
+    classical = _variance(requirement, requirement.farthest_on_line)
+    return _with_noise(
+        requirement, lambda v: clamped(discrete_gaussian(v), requirement.answers), classical
+    )
 
 
-def _gaussian_modular(promise: Promise) -> Mechanism | None:
-    classical = _variance(promise, promise.farthest)
+def _gaussian_modular(requirement: Requirement) -> Mechanism | None:
+    classical = _variance(requirement, requirement.farthest)
 
     def make(variance: Fraction) -> Modular:
-        return Modular(modular(discrete_gaussian(variance), promise.answers))
+        return Modular(modular(discrete_gaussian(variance), requirement.answers))
 
-    return _with_noise(promise, make, classical)
+    return _with_noise(requirement, make, classical)
 
 
-def _gumbel_clamped(promise: Promise) -> Mechanism | None:
+def _gumbel_clamped(requirement: Requirement) -> Mechanism | None:
     def make(scale: Fraction) -> Channel:
-        # Beyond a few times the answers all are alike but the last, and nothing more is kept.
-        within = min(max(float(scale), 0.05), 4.0 * promise.answers, 1000.0)
-        return clamped(gumbel(within), promise.answers)
+        # Beyond a few times the answers the rows hardly change, and δ hardly falls.
+        within = min(max(float(scale), 0.05), 4.0 * requirement.answers, 1000.0)
+        return clamped(gumbel(within), requirement.answers)
 
-    epsilon = float(promise.guarantee.epsilon)
-    return _with_noise(promise, make, 2 * promise.farthest_on_line / epsilon)
+    epsilon = float(requirement.guarantee.epsilon)
+    return _with_noise(requirement, make, 2 * requirement.farthest_on_line / epsilon)
 
 
-_FITS: dict[str, Callable[[Promise], Mechanism | None]] = {
+_FITS: dict[str, Callable[[Requirement], Mechanism | None]] = {
     "geometric_clamped": lambda p: geometric_clamped(
         p.answers, p.guarantee.epsilon / p.farthest_on_line
     ),
@@ -197,25 +205,26 @@ BASELINE_NAMES = tuple(_FITS)
 
 
 def _search(
-    promise: Promise,
+    requirement: Requirement,
     make: Callable[[Fraction], Mechanism],
     strong: Fraction,
     weak: Fraction,
 ) -> Mechanism | None:
-    """The weakest noise that keeps the promise, between two strengths; None where none does.
+    """The weakest noise that satisfies the guarantee, between two strengths; None where none does.
 
     Halving a logarithm: the ends are a factor of 10⁶ apart at most, 14 halvings leave a thousandth.
     """
+    # Invariant: ``best`` is made at ``strong`` and satisfies the guarantee.
     best = make(strong)
-    if not promise.kept_by(best):
+    if not requirement.is_satisfied_by(best):
         return None
     for _ in range(_STEPS):
         middle = _between(strong, weak)
         if not strong < middle < weak:
             break
-        made = make(middle)
-        if promise.kept_by(made):
-            strong, best = middle, made
+        mechanism = make(middle)
+        if requirement.is_satisfied_by(mechanism):
+            strong, best = middle, mechanism
         else:
             weak = middle
     return best

@@ -9,7 +9,7 @@ both. :func:`zero_delta_noise` is the optimum of the same class on the grid, exa
 gets finer, its cost goes to Theorem 3's.
 
 That class is of even densities that fall from 0 outwards, and the optimum is one among them only.
-On a grid the linear program of :func:`release.noise.solve.design` with ε = 0 finds laws that do not
+On a grid the linear program of :func:`release.noise.solve.design` with ε = 0 finds pmfs that do not
 fall and cost up to 7 % less (docs/gallery, geng-theorem-3; tests/queries/test_real.py).
 """
 
@@ -25,8 +25,8 @@ from release.exact.integer_pmf import IntegerPmf
 from release.exact.pmf import DEFAULT_BITS
 from release.noise.solvers.program import Floats
 
+# Units of a step: with fewer, rounding would cost more than a thousandth.
 _COARSEST = 2**10
-"""Units of a step: fewer, and rounding would cost more than a thousandth."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ def _check(delta: Fraction, power: Fraction) -> None:
 def zero_delta_noise(
     sensitivity: int, delta: Fraction, power: Fraction, bits: int = DEFAULT_BITS
 ) -> IntegerPmf:
-    """The (0, δ) noise of least E|k|^p among even laws on the integers that fall from 0 outwards.
+    """The (0, δ) noise of least E|k|^p among even pmfs on the integers that fall from 0 outwards.
 
-    Such a law is (0, δ)-differentially private for answers up to ``sensitivity`` (D) steps apart
+    Such a pmf is (0, δ)-differentially private for answers up to ``sensitivity`` (D) steps apart
     exactly if its D middle masses add up to at most δ: shifting by D uncovers those. So beside an
-    atom a no mass is above h = min(a, (δ-a)/(D-1)), and the best law is level at h as far as there
+    atom a no mass is above h = min(a, (δ-a)/(D-1)), and the best pmf is level at h as far as there
     is mass. Its cost is convex in a (a linear program's value), with corners where the last step
-    is whole, a + 2wh = 1: the best is the uniform law, a = δ/D, or the best whole w ≥ that one's.
+    is whole, a + 2wh = 1: the best is the uniform pmf, a = δ/D, or the best whole w ≥ that one's.
 
     Masses are integers over 2^``bits``; rounding takes from the steps and adds to the end, so δ is
     kept exactly.
@@ -108,6 +108,7 @@ def zero_delta_noise(
     whole = int((sensitivity / delta - 1) / 2) + 1
     costs = np.cumsum(np.arange(float(int(reach) + 4)) ** float(power))
     low, high = whole, max(whole, int(reach) + 2)
+    # The cost is convex in w, so its least value lies where it stops falling.
     while low < high:
         middle = (low + high) // 2
         left, right = (_cost(_atom(w, sensitivity, delta), w, costs) for w in (middle, middle + 1))
@@ -137,6 +138,7 @@ def _cost_of(atom: Fraction, height: Fraction, costs: Floats) -> float:
 
 def _level(mode: int, height: int, total: int) -> IntegerPmf:
     """``mode`` at 0, ``height`` each side while there is mass, the rest next to that."""
+    # Both sides are alike, so an odd unit is dropped from the mode to the two ends.
     mode -= (total - mode) % 2
     height = min(height, mode)
     if height < _COARSEST:

@@ -4,12 +4,12 @@ Noise on a count that is never negative in sum, has mean zero, ends after D step
 count as it is with probability η whatever the count (their P1 to P3). The explicit law is for
 counts of at least D; :func:`solve_counts` is the program of Proposition 2 for all counts from 1.
 
-Their δ̃ is about single outcomes, p(y|n) ≤ e^ε·p(y|n±1) + δ̃, and becomes a promise about events
-by the factor 2D+1 (Remark 2). The hockey-stick δ is that promise exactly, and far smaller.
+Their δ̃ is about single outcomes, p(y|n) ≤ e^ε·p(y|n±1) + δ̃, and becomes a guarantee for events
+by the factor 2D+1 (Remark 2). The hockey-stick δ is that guarantee exactly, and far smaller.
 
 Theorem 3 compares each mass with the next one outwards only. Where η is so small that ±1 is far
 likelier than 0, the comparison the other way is the larger: then neither δ̃ nor its multiple is
-what the law keeps. ``outcome_delta`` and ``delta`` look both ways.
+a guarantee of the pmf. ``outcome_delta`` and ``delta`` look both ways.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST = 10.0
 
 @dataclass(frozen=True)
 class CountLaw:
-    """The explicit law with its figures; all exact for the rational e^ε below the true one.
+    """The explicit pmf with its figures; all exact for the rational e^ε below the true one.
 
     ``alphas[i-1]`` is α*_i: the share of the errors that are ±i. ``index`` is the k of the δ_k that
     is largest (D+1: the bound of type II). ``claimed`` is δ̃ = δ* of Theorem 3.
@@ -45,7 +45,7 @@ class CountLaw:
 
     @property
     def bound_delta(self) -> Fraction:
-        """min(1, (2D+1)·δ̃), the δ that Remark 2 promises."""
+        """min(1, (2D+1)·δ̃), the δ of Remark 2."""
         return min(Fraction(1), (2 * len(self.alphas) + 1) * self.claimed)
 
     @property
@@ -57,12 +57,12 @@ class CountLaw:
 
     @property
     def delta(self) -> Fraction:
-        """The exact approximate δ of the law for counts 1 apart."""
+        """The exact approximate δ of the pmf for counts 1 apart."""
         return self.noise.deltas(1, exp_bounds(self.epsilon)[0]).approximate
 
 
 def lower_bounds(reach: int, keep: Fraction, ratio: Fraction) -> tuple[Fraction, ...]:
-    """δ_1 … δ_{D+1}, none of which a law with these η and D can be below ((23) and (32)).
+    """δ_1 … δ_{D+1}, none of which a pmf with these η and D can be below ((23) and (32)).
 
     ``reach`` is D, ``keep`` η in (0, 1), ``ratio`` e^ε.
     """
@@ -86,7 +86,7 @@ def crossovers(reach: int, ratio: Fraction) -> tuple[Fraction, ...]:
 
 
 def count_law(reach: int, keep: Fraction, epsilon: Fraction) -> CountLaw:
-    """The optimal law of Definition 2 and Theorem 3, for counts of at least ``reach`` (D).
+    """The optimal pmf of Definition 2 and Theorem 3, for counts of at least ``reach`` (D).
 
     Raises:
         ValueError: ``reach`` below 1, or ``keep`` (η) not in (0, 1).
@@ -94,16 +94,18 @@ def count_law(reach: int, keep: Fraction, epsilon: Fraction) -> CountLaw:
     if not (reach >= 1 and 0 < keep < 1):
         raise ValueError("reach must be at least 1, and keep above 0 and below 1")
     ratio = exp_bounds(epsilon)[0]
-    found = lower_bounds(reach, keep, ratio)
-    delta = max(found)
-    index = found.index(delta) + 1
+    bounds = lower_bounds(reach, keep, ratio)
+    delta = max(bounds)
+    index = bounds.index(delta) + 1
     b, c = 2 / (1 - keep), 2 * keep / (1 - keep)
     alphas = [Fraction(0)] * reach
     if index > reach:
+        # Type II: from the outermost error inwards, α_i = E·α_{i+1} + b·δ with α_{D+1} = 0.
         alphas[-1] = b * delta
         for i in range(reach - 2, -1, -1):
             alphas[i] = ratio * alphas[i + 1] + b * delta
     else:
+        # Type I: from the true count outwards, α_i = (α_{i-1} - b·δ)/E with c in place of α_0.
         last = c
         for i in range(index):
             last = alphas[i] = (last - b * delta) / ratio
@@ -116,7 +118,7 @@ def count_law(reach: int, keep: Fraction, epsilon: Fraction) -> CountLaw:
 class Counts:
     """A solution of Proposition 2; floats, proved by nobody.
 
-    ``rows`` has shape (N - first + 1, N + D + 1): the law of the published count 0..N+D for each
+    ``rows`` has shape (N - first + 1, N + D + 1): the pmf of the published count 0..N+D for each
     true count ``first``..N.
     """
 
@@ -125,18 +127,18 @@ class Counts:
     single_outcome_delta: float
 
     def to_channel(self) -> Channel:
-        """The same in exact integers; :func:`~release.exact.channel.channel_deltas` proves them."""
+        """The same in exact integers; :meth:`Channel.deltas` proves them."""
         clean = np.maximum(self.rows, 0)
-        return Channel.near([[Fraction(mass) for mass in row] for row in clean.tolist()])
+        return Channel.near([list(map(Fraction, row)) for row in clean.tolist()])
 
 
 def solve_counts(
     most: int, reach: int, keep: float, epsilon: float, first: int = 1, *, shared: bool = False
 ) -> Counts | None:
-    """The linear program of Proposition 2: the least δ̃ over answer-dependent laws.
+    """The linear program of Proposition 2: the least δ̃ over answer-dependent pmfs.
 
-    Variables are the masses p(z|n) themselves: every law with mean zero and p(0|n) = η is a mixture
-    of the two-point laws (2) that the paper weighs, as those are its extreme points.
+    Variables are the masses p(z|n) themselves: every pmf with mean zero and p(0|n) = η is a mixture
+    of the two-point pmfs (2) that the paper weighs, as those are its extreme points.
 
     Args:
         most: the largest true count, N.
@@ -144,7 +146,7 @@ def solve_counts(
         keep: the probability of the true count, η.
         epsilon: ε, at most 10: beyond, δ̃ is less than the solver can tell from 0.
         first: the least true count, at least 1 (at 0 no error has mean zero).
-        shared: one law for all counts, as in Proposition 3; then ``first`` is at least D.
+        shared: one pmf for all counts, as in Proposition 3; then ``first`` is at least D.
 
     Returns:
         A solution up to the solver's tolerance, 10⁻⁹ of δ̃; None where it found none.
@@ -155,14 +157,15 @@ def solve_counts(
     if not (0 < keep < 1 and 0 <= epsilon <= MOST):
         raise ValueError(f"keep must be above 0 and below 1, and epsilon from 0 to {MOST:g}")
     if not 1 <= first <= most or (shared and first < reach):
-        raise ValueError("true counts go from 1, or for a shared law from D, to the largest")
+        raise ValueError("true counts go from 1, or for a shared pmf from D, to the largest")
     builder, ratio = Builder(), float(np.exp(epsilon))
     delta = int(builder.add_columns(np.ones(1))[0])
     noise = np.arange(-reach, reach + 1)
     columns: dict[int, Numbers] = {}
     for count in range(first, most + 1):
         own = noise >= -count
-        own[reach] = False  # p(0|n) is η, no variable
+        # p(0|n) is η, no variable.
+        own[reach] = False
         if shared and columns:
             columns[count] = columns[first]
             continue
@@ -174,8 +177,8 @@ def solve_counts(
     for count in range(first, most):
         for here, there, step in ((count, count + 1, -1), (count + 1, count, 1)):
             _single_outcomes(builder, columns[here], columns[there], step, delta, (keep, ratio))
-    found = solve(builder.build())
-    if found is None:
+    solution = solve(builder.build())
+    if solution is None:
         return None
     rows = np.zeros((most - first + 1, most + reach + 1))
     for count, numbers in columns.items():
@@ -183,8 +186,8 @@ def solve_counts(
             if z == 0:
                 rows[count - first, count] = keep
             elif number >= 0:
-                rows[count - first, count + z] = found.values[number]
-    return Counts(rows, first, found.objective)
+                rows[count - first, count + z] = solution.values[number]
+    return Counts(rows, first, solution.objective)
 
 
 def _single_outcomes(
