@@ -10,8 +10,8 @@ from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.published.geng import least_cost, zero_delta_noise
 from release.noise.solve import design
+from research.published.geng import least_cost, zero_delta_noise
 from research.sheet import Panel, Series, Sheet
 
 DELTAS = [Fraction(k, 40) for k in range(2, 40)]

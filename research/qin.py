@@ -17,7 +17,7 @@ from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.sampling import RandomBytes, draw_noise
 from release.noise.published.baselines import decay, law_near
-from release.noise.published.qin import (
+from research.published.qin import (
     Input,
     Transport,
     distance,

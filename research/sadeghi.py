@@ -9,8 +9,8 @@ from typing import SupportsFloat
 
 from release.exact.integer_pmf import IntegerPmf
 from release.noise.published.baselines import discrete_gaussian
-from release.noise.published.sadeghi import CountLaw, count_law
 from research.programs import exact, noise_deltas
+from research.published.sadeghi import CountLaw, count_law
 from research.sheet import Panel, Series, Shape, Sheet
 
 PAPER = "Sadeghi et al. 2020"

@@ -26,7 +26,6 @@ from release.noise.published.baselines import (
     gumbel,
     two_sided,
 )
-from release.noise.published.sadeghi import count_law
 from release.noise.search import least_delta
 from research.kadam import (
     ENDS,
@@ -48,6 +47,7 @@ from research.programs import (
     printed,
     sensitivity,
 )
+from research.published.sadeghi import count_law
 from research.sheet import Panel, Series, Sheet
 
 

@@ -19,7 +19,7 @@ from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.exact.sampling import draw_noise, draw_on_line, random_below_power
 from release.noise.published.baselines import geometric
-from release.noise.published.geng import zero_delta_noise
+from research.published.geng import zero_delta_noise
 from tests.conftest import PROJECT
 
 

@@ -18,7 +18,8 @@ from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import decay
-from release.noise.published.qin import (
+from release.noise.solve import design
+from research.published.qin import (
     Input,
     distance,
     gaussian_input,
@@ -27,7 +28,6 @@ from release.noise.published.qin import (
     solve_exact,
     solve_relaxed,
 )
-from release.noise.solve import design
 from research.table_v import quantised_laplace, staircase_noise
 
 INPUTS = {"gaussian": gaussian_input(), "poisson": poisson_input()}

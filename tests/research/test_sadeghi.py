@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from release.exact.numbers import exp_bounds
 from release.exact.sensitivity import line_pairs
-from release.noise.published.sadeghi import count_law, crossovers, lower_bounds, solve_counts
+from research.published.sadeghi import count_law, crossovers, lower_bounds, solve_counts
 
 SHARES = st.sampled_from(["0.1", "0.3", "0.5", "0.8", "0.95"]).map(Fraction)
 EPSILONS = st.sampled_from(["0.2", "0.7", "1.1", "2.18", "3"]).map(Fraction)

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.optimize import linprog
 
 from release.exact.integer_pmf import IntegerPmf
-from release.noise.published.geng import (
+from research.published.geng import (
     density,
     least_cost,
     optimal_atom,
