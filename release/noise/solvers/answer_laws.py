@@ -119,7 +119,7 @@ def by_program(problem: ChannelProblem) -> ChannelDesign:
     # The uniform channel has δ = 0, and δ is convex: mixing lowers it in proportion (1.4).
     for share in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 2, -1))):
         channel = _rounded(solution.masses, problem.ratio, share)
-        if problem.keeps(channel):
+        if problem.is_satisfied_by(channel):
             cost, solver = problem.loss_of(channel), solution.solver
             bound = min(cost, _proved_bound(problem, solution))
             return ChannelDesign(problem, channel, cost, bound, LINEAR_PROGRAM, solver)

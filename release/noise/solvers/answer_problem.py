@@ -78,6 +78,7 @@ class ChannelProblem:
     @property
     def has_envelope(self) -> bool:
         """Whether the guarantee is m(o) ≤ P(o|q) ≤ E·m(o) for some m: pure, and all neighbors."""
+        # Take the least P(o|q) for m(o). This needs answers² rows in place of answers³ (2.12).
         pure = self.guarantee.definition is Definition.PURE
         return pure and set(range(1, self.answers)) <= set(self.steps)
 
@@ -86,6 +87,7 @@ class ChannelProblem:
         """Whether as many answers are published as are true, at costs that grow with the error."""
         if self.costs.shape != (self.answers, self.answers):
             return False
+        # Row q falls up to its diagonal entry, 0, and rises from there.
         rises = np.diff(self.costs, axis=1)
         outwards = (np.triu(rises) >= 0).all() and (np.tril(rises, -1) <= 0).all()
         return bool(outwards and not self.costs.diagonal().any())
@@ -97,7 +99,7 @@ class ChannelProblem:
             return 2 * self.costs.size
         return len(self.pairs) * int(self.costs.shape[1])
 
-    def keeps(self, channel: Channel) -> bool:
+    def is_satisfied_by(self, channel: Channel) -> bool:
         """Whether the channel satisfies the guarantee with every verifier's e^ε."""
         deltas = channel.deltas_of_pairs(self.pairs, self.ratio)
         return deltas.under(self.guarantee.definition) <= self.guarantee.delta

@@ -30,7 +30,7 @@ from release.exact.losses import Loss
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Builder, Floats, Numbers, Program, Solution, solve
 from release.noise.solvers.repair import Pattern
-from release.noise.solvers.window import Window, answer_rows, demand_rows, keep_rows
+from release.noise.solvers.window import Window, answer_rows, demand_rows, privacy_rows
 
 _LOOSE = 1e-7
 """Tolerance of the searches: only a pattern is taken from them."""
@@ -166,7 +166,7 @@ def _solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> 
     builder, masses = _start(window, total, outside=False)
     for heads, loose in zip(window.heads, given_up, strict=True):
         hard, tails = np.flatnonzero(~loose), np.flatnonzero(loose)
-        keep_rows(builder, window, masses, hard, heads[hard])
+        privacy_rows(builder, window, masses, hard, heads[hard])
         if tails.size:
             # The masses of the tails given up add up to at most δ: Σ (s/δ)·x ≤ total.
             shares = window.scale[tails] / problem.delta
@@ -252,11 +252,11 @@ def _capped(window: Window, heavy: NDArray[np.bool_], cap: float) -> Program:
     builder.add_row(np.arange(costs.size), costs / cap, 1 + 1e-9)
     for heads in window.heads:
         hard, loose = np.flatnonzero((heads >= 0) & heavy), np.flatnonzero((heads >= 0) & ~heavy)
-        keep_rows(builder, window, masses, hard, heads[hard])
+        privacy_rows(builder, window, masses, hard, heads[hard])
         if loose.size:
             slack = builder.add_columns(np.zeros(loose.size), 1.0)
             unit = window.problem.delta
-            keep_rows(builder, window, masses, loose, heads[loose], (slack, unit))
+            privacy_rows(builder, window, masses, loose, heads[loose], (slack, unit))
             builder.add_row(slack, np.ones(slack.size), 1.0)
     return builder.build()
 
@@ -282,13 +282,13 @@ def _search(
     chosen = np.full((len(window.heads), window.near.size), -1, dtype=np.int64)
     for index, heads in enumerate(window.heads):
         hard, loose = np.flatnonzero((heads >= 0) & heavy), np.flatnonzero((heads >= 0) & ~heavy)
-        keep_rows(builder, window, masses, hard, heads[hard])
+        privacy_rows(builder, window, masses, hard, heads[hard])
         if not loose.size:
             continue
         y = builder.add_columns(np.zeros(loose.size), 1.0)  # the mass given up, in units of δ
         u = builder.add_columns(np.zeros(loose.size), 1.0, whole=True)
         chosen[index, loose] = u
-        keep_rows(builder, window, masses, loose, heads[loose], (y, delta))
+        privacy_rows(builder, window, masses, loose, heads[loose], (y, delta))
         # The variables are x = f/s and y/δ. In them y ≤ f, divided by s, is δ/s·y - x ≤ 0;
         # y ≤ δ·u is y - u ≤ 0; f - y ≤ most·(1-u), divided by most, is s/most·x - δ/most·y + u ≤ 1.
         x, zeros, ones = masses[loose], np.zeros(loose.size), np.ones(loose.size)

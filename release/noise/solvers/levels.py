@@ -42,7 +42,7 @@ _SCALE = 2**38
 _NOTHING = Fraction(1, 10**9)
 """A difference of f(0) that counts as none."""
 
-ZERO = -1
+_ZERO = -1
 """The level of an element without mass."""
 
 
@@ -145,10 +145,10 @@ def _solve_at_depth(
     status = solver.solve(window.model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
-    levels = np.full(problem.size, ZERO, dtype=np.int64)
+    levels = np.full(problem.size, _ZERO, dtype=np.int64)
     for element, row in zip(near.tolist(), window.at_most, strict=True):
         values = list(map(solver.boolean_value, row))
-        levels[element] = values.index(True) if True in values else ZERO
+        levels[element] = values.index(True) if True in values else _ZERO
     # The bound is of an integer program, so rounding the float to the nearest integer is exact.
     lowest = Fraction(round(solver.best_objective_bound), _SCALE)
     return levels, lowest, status == cp_model.OPTIMAL
@@ -207,7 +207,7 @@ class _Window:
         terms = []
         for tail, head in enumerate(heads):
             own = self.distance[tail]
-            # Heavy tails keep their constraint: fixed levels see to it, here and one step on.
+            # Heavy tails satisfy their constraint: their levels and those of their heads are fixed.
             if head < 0 or own < self.fixed:
                 continue
             row, ahead = self.at_most[tail], self.at_most[head]

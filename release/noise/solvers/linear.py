@@ -24,7 +24,7 @@ from release.exact.losses import Loss, WorstCaseLoss
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, PLACES, Precise, ratio_above, refine, times_power
-from release.noise.solvers.window import Window, answer_rows, demand_rows, keep_rows
+from release.noise.solvers.window import Window, answer_rows, demand_rows, privacy_rows
 
 _SMALL = 2.0**-30
 """The least coefficient of a slack."""
@@ -117,7 +117,9 @@ class LinearProgram:
             # Rounded down: the program must not spend more than the budget.
             most = float(np.nextafter(float(budget / Fraction(limit)), 0.0))
             self.builder.add_row(slack[0], unit / limit, most)
-        numbers, divisor = keep_rows(self.builder, self.window, columns, tails, heads[tails], slack)
+        numbers, divisor = privacy_rows(
+            self.builder, self.window, columns, tails, heads[tails], slack
+        )
         return numbers, tails, divisor
 
     def _multipliers(self, duals: Precise, up: float) -> Precise:

@@ -50,24 +50,18 @@ class Program:
 class Builder:
     """Collects a program; columns and rows are numbered in the order they are added."""
 
-    _costs: list[Floats] = field(default_factory=list)
-    _upper: list[Floats] = field(default_factory=list)
-    _whole: list[NDArray[np.bool_]] = field(default_factory=list)
-    _lengths: list[Numbers] = field(default_factory=list)
-    _columns: list[Numbers] = field(default_factory=list)
-    _values: list[Floats] = field(default_factory=list)
-    _residues: list[Floats] = field(default_factory=list)
-    _limits: list[Floats] = field(default_factory=list)
-    _equal: list[NDArray[np.bool_]] = field(default_factory=list)
+    _column_blocks: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    """Costs, upper bounds, whether whole."""
+    _row_blocks: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    """Lengths, columns, values, residues, limits, whether equations."""
     _width: int = 0
     _height: int = 0
 
     def add_columns(self, costs: Floats, upper: float = np.inf, *, whole: bool = False) -> Numbers:
         """Add one variable, at least 0, for each cost; return their numbers."""
         first, self._width = self._width, self._width + costs.size
-        self._costs.append(np.asarray(costs, dtype=np.float64))
-        self._upper.append(np.full(costs.size, upper))
-        self._whole.append(np.full(costs.size, whole))
+        costs = np.asarray(costs, dtype=np.float64)
+        self._column_blocks.append((costs, np.full(costs.size, upper), np.full(costs.size, whole)))
         return np.arange(first, self._width)
 
     def add_rows(
@@ -77,14 +71,17 @@ class Builder:
 
         A term whose column is -1 is left out. Returns the numbers of the rows.
         """
-        present = columns >= 0
-        self._lengths.append(present.sum(axis=1))
-        self._columns.append(columns[present])
-        self._values.append(np.broadcast_to(values, columns.shape)[present])
-        low = np.zeros(columns.shape) if residues is None else residues
-        self._residues.append(low[present])
-        self._limits.append(np.asarray(limits, dtype=np.float64))
-        self._equal.append(np.zeros(len(columns), dtype=bool))
+        present, low = columns >= 0, np.zeros(columns.shape) if residues is None else residues
+        self._row_blocks.append(
+            (
+                present.sum(axis=1),
+                columns[present],
+                np.broadcast_to(values, columns.shape)[present],
+                low[present],
+                np.asarray(limits, dtype=np.float64),
+                np.zeros(len(columns), dtype=bool),
+            )
+        )
         first, self._height = self._height, self._height + len(columns)
         return np.arange(first, self._height)
 
@@ -93,23 +90,16 @@ class Builder:
     ) -> int:
         """Add one row Σ values·x[columns] ≤ limit, or = limit; return its number."""
         number = int(self.add_rows(columns[None, :], values[None, :], np.array([limit]))[0])
-        self._equal[-1][:] = equal
+        self._row_blocks[-1][-1][:] = equal
         return number
 
     def build(self) -> Program:
         """The program."""
-        return Program(
-            cost=np.concatenate(self._costs),
-            lower=np.zeros(self._width),
-            upper=np.concatenate(self._upper),
-            whole=np.concatenate(self._whole),
-            starts=np.concatenate([[0], np.cumsum(np.concatenate(self._lengths))]),
-            columns=np.concatenate(self._columns),
-            values=np.concatenate(self._values),
-            residues=np.concatenate(self._residues),
-            limit=np.concatenate(self._limits),
-            equal=np.concatenate(self._equal),
-        )
+        cost, upper, whole = map(np.concatenate, zip(*self._column_blocks, strict=True))
+        lengths, *entries = map(np.concatenate, zip(*self._row_blocks, strict=True))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        # Blocks hold their arrays in the order of the fields of Program.
+        return Program(cost, np.zeros(self._width), upper, whole, starts, *entries)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def refine(program: Program, deadline: float = inf, *, interior: bool = False) -
         first = first or _solved(program, deadline, tolerance, interior=interior)
     if first is None:
         return None
-    state = _State.of(program, _Matrix(program)).corrected(first, 0, 0)
+    state = _State(program, _Matrix(program), precise(first.values), precise(first.duals))
     basis, growth, primal, dual = first.basis, _GROWTH, 0, 0
     failed = False
     for _ in range(_ROUNDS):
@@ -169,12 +169,6 @@ class _State:
     matrix: _Matrix
     values: Precise
     duals: Precise
-
-    @classmethod
-    def of(cls, program: Program, matrix: _Matrix) -> _State:
-        """The state before the first round: all zero."""
-        values, duals = (np.zeros(n, dtype=object) for n in (matrix.width, matrix.height))
-        return cls(program, matrix, values, duals)
 
     @cached_property
     def missing(self) -> Precise:

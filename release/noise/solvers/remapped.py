@@ -51,7 +51,7 @@ def remapped_geometric(problem: ChannelProblem) -> ChannelDesign:
         channel = _for_prior(problem, plain, problem.prior)
     else:
         solver, (channel, bound) = "HiGHS", _for_worst(problem, plain)
-    if not problem.keeps(channel):
+    if not problem.is_satisfied_by(channel):
         raise DesignError(f"the remapped channel does not satisfy the {problem.guarantee}")
     cost = problem.loss_of(channel)
     lower_bound = Fraction(0)

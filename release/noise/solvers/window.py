@@ -98,7 +98,7 @@ def answer_rows(builder: Builder, window: Window, masses: Numbers, unit: float =
     return builder.add_rows(columns, values, np.zeros(len(costs)))
 
 
-def keep_rows(
+def privacy_rows(
     builder: Builder,
     window: Window,
     masses: Numbers,
