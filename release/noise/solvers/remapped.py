@@ -60,7 +60,7 @@ def remapped_geometric(problem: ChannelProblem) -> ChannelDesign:
     if pure and problem.steps == (1,) and problem.is_plain:
         # They are about exact masses; each of ours was rounded by a few units.
         rounding = Fraction(4 * problem.answers * int(problem.costs.max()), channel.total)
-        lower_bound = max(Fraction(0), min(cost - rounding, bound or cost))
+        lower_bound = max(Fraction(0), min(cost - rounding, cost if bound is None else bound))
     return ChannelDesign(problem, channel, cost, lower_bound, REMAPPED, solver)
 
 
