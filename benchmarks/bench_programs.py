@@ -15,7 +15,7 @@ from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.solvers import program
-from release.noise.solvers.linear import assemble
+from release.noise.solvers.linear import LinearProgram
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.window import Window
 
@@ -44,7 +44,8 @@ def made(size: int) -> program.Program:
     sensitivity = Sensitivity.of(Group((size,)), [(1,), (2,), (3,)])
     guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 100))
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, size)
-    return assemble(Window.all_of(Problem.of(sensitivity, guarantee, loss)), guarantee.delta)
+    window = Window.all_of(Problem.of(sensitivity, guarantee, loss))
+    return LinearProgram(window, guarantee.delta).builder.build()
 
 
 if __name__ == "__main__":

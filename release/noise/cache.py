@@ -172,7 +172,7 @@ def _read_channel(path: Path, problem: ChannelProblem) -> ChannelDesign | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         channel = Channel.of([list(map(int, row)) for row in record["rows"]])
-        fits = channel.rows.shape == problem.costs.shape and problem.keeps(channel)
+        fits = channel.rows.shape == problem.costs.shape and problem.is_satisfied_by(channel)
         loss = problem.loss_of(channel) if fits else Fraction(0)
         bound, solver = Fraction(record["lower_bound"]), str(record["solver"])
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):

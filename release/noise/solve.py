@@ -1,14 +1,14 @@
-"""The front door: the law that loses least under a promised guarantee, proved.
+"""Modular noise of least expected cost under a guarantee, proved.
 
-A ladder; the first rung that applies (docs/design/mathematics.md):
+The first method that applies (docs/design/mathematics.md 2.1 to 2.9):
 
-1. the closed forms: the error rate, and growing losses with all differences up to a width;
-2. the linear program, for pure and approximate guarantees, any loss and further demands;
-3. for probabilistic guarantees with δ > 0, levels where the loss is the error rate and CP-SAT is
-   there, else the mixed-integer program in a window.
+1. the closed forms: the error rate, and growing costs where M is an interval;
+2. the linear program, for pure and approximate guarantees, any loss function and constraints;
+3. for probabilistic guarantees with δ > 0, levels where the loss function is the error rate and
+   CP-SAT is installed, else the mixed-integer program in a window.
 
-Whatever a rung returns is a suggestion. It becomes a law of integers, the guarantee is proved on
-those integers, and a law that cannot be proved does not leave this module.
+Whatever a method returns is a suggestion. It becomes a pmf of integers, the guarantee is checked
+exactly on those integers (1.2), and a pmf that fails does not leave this module.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from release.errors import DesignError
 from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.modular import Modular
-from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import DEFAULT_BITS, MOST_BITS, Pmf
 from release.exact.privacy import KEPT_FREE, Definition, Guarantee, keeps
 from release.exact.sensitivity import Sensitivity
@@ -31,21 +30,21 @@ from release.noise.design import GAP, Design
 from release.noise.solvers.closed_form import (
     delta_buys_nothing,
     highest_mode,
-    mixture_law,
-    pure_law,
+    mixture_pmf,
+    pure_pmf,
     staircase,
 )
-from release.noise.solvers.integer import find_law
+from release.noise.solvers.integer import solve_integer
 from release.noise.solvers.levels import available as levels_available
 from release.noise.solvers.levels import solve_levels
-from release.noise.solvers.linear import LinearLaw, proved_bound, solve_linear
+from release.noise.solvers.linear import LinearSolution, proved_bound, solve_linear
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.refine import Precise, precise
 from release.noise.solvers.repair import Pattern, mix, raise_to_feasible, round_down
 from release.noise.solvers.window import Window
 
 TIME_LIMIT = 60.0
-"""Seconds a mixed-integer program may take before its best law is used, with its honest gap."""
+"""Seconds a mixed-integer program may take before its incumbent is used, with its gap."""
 
 _SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
 
@@ -54,7 +53,7 @@ _TIME_LIMIT = "the time limit ended the search; the gap is what is left open"
 _TOLERANCE = "the search ended within the solver's tolerance; the gap is what is left open"
 
 _SMALL = 20_000
-"""Up to this many answers the safe law is made beside another, to see which loses less."""
+"""Up to this many answers the safe pmf is compared with another one."""
 
 
 def design(
@@ -66,16 +65,15 @@ def design(
     time_limit: float = TIME_LIMIT,
     gap: Fraction = GAP,
 ) -> Design[Modular]:
-    """The law of least expected ``loss`` that keeps ``guarantee`` under ``differences``.
+    """The modular noise of least expected ``loss`` that satisfies ``guarantee``.
 
-    ``constraints`` are further linear demands on the law (:mod:`release.exact.constraints`).
-    ``time_limit`` (seconds) bounds a program; a mixed-integer one ends earlier once it is proved to
-    be within the relative ``gap``; when the time strikes, the design says so in its notes and its
-    gap, and whether that is good enough is for the caller to decide
-    (:meth:`Design.is_within`).
+    ``constraints`` are further linear demands on the pmf (:mod:`release.exact.constraints`).
+    ``time_limit`` (seconds) bounds a program; a mixed-integer one ends earlier once its bound is
+    within the relative ``gap``. After the limit the design states it in its notes and its gap, and
+    the caller decides whether that will do (:meth:`Design.is_within`).
 
     Raises:
-        DesignError: no law could be proved, or none keeps the constraints.
+        DesignError: no pmf could be proved, or none satisfies the constraints.
         ValueError: the loss or a constraint does not have one number for each element.
     """
     size = sensitivity.group.size
@@ -84,17 +82,17 @@ def design(
     if any(constraint.coefficients.shape != (size,) for constraint in constraints):
         raise ValueError("a constraint needs one coefficient for each element of the group")
     problem = Problem.of(sensitivity, _in_effect(guarantee), loss, tuple(constraints))
-    found = _closed_form(problem) or _by_solver(problem, time_limit, gap)
-    found = replace(found, guarantee=guarantee)
-    if not keeps_all(found.mechanism.pmf, sensitivity, guarantee, constraints):
-        raise DesignError(f"the law found does not keep the {guarantee}")
-    return found
+    solution = _closed_form(problem) or _by_solver(problem, time_limit, gap)
+    # Trust no method: the caller's own guarantee is checked, not the one in effect.
+    if not keeps_all(solution.mechanism.pmf, sensitivity, guarantee, constraints):
+        raise DesignError(f"the noise distribution does not satisfy the {guarantee}")
+    return replace(solution, guarantee=guarantee)
 
 
 def _in_effect(guarantee: Guarantee) -> Guarantee:
-    """With δ = 0, or less than a float can say, all three definitions are the pure one."""
+    """With δ = 0, or below every float, all three definitions are the pure one."""
     if guarantee.epsilon == 0:
-        # A verifier may take a ratio up to 10⁻³⁰ below 1; the δ which that adds is kept free.
+        # A verifier may take a ratio up to 10⁻³⁰ below 1; that adds at most the unused δ (1.3).
         return replace(guarantee, delta=guarantee.delta - KEPT_FREE)
     if float(guarantee.delta) == 0:
         return Guarantee(Definition.PURE, guarantee.epsilon, Fraction(0))
@@ -103,32 +101,32 @@ def _in_effect(guarantee: Guarantee) -> Guarantee:
 
 def _finish(
     problem: Problem,
-    law: Pmf,
+    pmf: Pmf,
     method: str,
     bound: Fraction,
     *,
     proved: bool = True,
     solver: str = "none",
 ) -> Design[Modular]:
-    objective = problem.loss.of(law)
+    objective = problem.loss.of(pmf)
     return Design(
-        mechanism=Modular(law),
+        mechanism=Modular(pmf),
         sensitivity=problem.sensitivity,
         guarantee=problem.guarantee,
         loss=problem.loss,
         method=method,
         objective=objective,
-        lower_bound=min(bound, objective) if not proved else bound,
+        # A solver's bound is within its tolerance only, and can be above an exact optimum.
+        lower_bound=bound if proved else min(bound, objective),
         bound_proved=proved,
         solver=solver,
         name=Modular.family,
     )
 
 
-def _safe_law(problem: Problem, bits: int = DEFAULT_BITS) -> Pmf:
-    """The closed form for pure guarantees: feasible under every definition, whatever the loss."""
-    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
-    return pure_law(problem.group, problem.steps, ratio, bits)
+def _safe_pmf(problem: Problem, bits: int = DEFAULT_BITS) -> Pmf:
+    """The pure closed form: feasible under every definition, whatever the loss function."""
+    return pure_pmf(problem.group, problem.steps, problem.exact_ratio, bits)
 
 
 def _closed_form(problem: Problem) -> Design[Modular] | None:
@@ -136,25 +134,24 @@ def _closed_form(problem: Problem) -> Design[Modular] | None:
     if problem.constraints or isinstance(loss, WorstCaseLoss):
         return None
     if not problem.sensitivity.shifts:
-        # Nothing moves an answer: the cheapest noise value, for certain.
+        # M is empty, so every pmf satisfies the guarantee: the cheapest noise value, for certain.
         cheapest = int(loss.numerators.argmin())
         weights = [0] * problem.size
         weights[cheapest] = 1 << DEFAULT_BITS
-        law = Pmf.of(problem.group, weights)
-        return _finish(problem, law, "closed-form", loss.cost(cheapest))
+        pmf = Pmf.of(problem.group, weights)
+        return _finish(problem, pmf, "closed-form", loss.cost(cheapest))
     if loss.is_error_rate:
-        return _error_rate_law(problem, loss.cost(1))
+        return _error_rate_design(problem, loss.cost(1))
     if problem.guarantee.definition is not Definition.PURE:
         return None
     steps = staircase(problem.sensitivity, loss, problem.guarantee.epsilon)
     if steps is None:
         return None
-    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
-    law = pure_law(problem.group, steps.levels, ratio, _bits_for(problem))
-    return _finish(problem, law, "closed-form", steps.lower_bound)
+    pmf = pure_pmf(problem.group, steps.levels, problem.exact_ratio, _bits_for(problem))
+    return _finish(problem, pmf, "closed-form", steps.lower_bound)
 
 
-def _error_rate_law(problem: Problem, cost: Fraction) -> Design[Modular] | None:
+def _error_rate_design(problem: Problem, cost: Fraction) -> Design[Modular] | None:
     epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta
     definition = problem.guarantee.definition
     if definition is Definition.PROBABILISTIC:
@@ -162,85 +159,86 @@ def _error_rate_law(problem: Problem, cost: Fraction) -> Design[Modular] | None:
             return None
         delta = Fraction(0)
     bits = _bits_for(problem)
-    if delta == 0:
-        law = _safe_law(problem, bits)
-    else:
-        ratio = exp_below_any_verifier(epsilon)
-        law = mixture_law(problem.group, problem.steps, ratio, delta, bits)
+    # With δ = 0 the mixture is the pure closed form.
+    pmf = mixture_pmf(problem.group, problem.steps, problem.exact_ratio, delta, bits)
     bound = cost * (1 - highest_mode(problem.steps, epsilon, delta))
-    return _finish(problem, law, "closed-form", max(Fraction(0), bound))
+    return _finish(problem, pmf, "closed-form", max(Fraction(0), bound))
 
 
 def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
-    definition = problem.guarantee.definition
-    if definition is Definition.PROBABILISTIC:
-        if problem.loss.is_error_rate and not problem.constraints and levels_available():
-            start = time.monotonic()
-            found = _by_levels(problem, time_limit, gap)
-            left = time_limit - (time.monotonic() - start)
-            if found.is_within(gap) or left <= 0:
-                return found
-            # Integer levels cannot tell masses apart that are as small as their unit.
-            return _best_of(found, _by_window(problem, left, gap))
+    if problem.guarantee.definition is not Definition.PROBABILISTIC:
+        return _by_linear(problem, time_limit)
+    if not problem.loss.is_error_rate or problem.constraints or not levels_available():
         return _by_window(problem, time_limit, gap)
-    return _by_linear(problem, time_limit)
+    start = time.monotonic()
+    levels = _by_levels(problem, time_limit, gap)
+    seconds = time_limit - (time.monotonic() - start)
+    if levels.is_within(gap) or seconds <= 0:
+        return levels
+    # Integer levels cannot distinguish masses that are as small as their unit.
+    return _best_of(levels, _by_window(problem, seconds, gap))
 
 
-def _best_of(one: Design[Modular], other: Design[Modular]) -> Design[Modular]:
-    """The better law of two ways, with the higher bound that it does not refute."""
-    better = min(one, other, key=lambda made: made.objective)
-    standing = [made for made in (one, other) if made.lower_bound <= better.objective]
-    bound = max(standing, key=lambda made: made.lower_bound)
-    return replace(
-        better,
-        lower_bound=bound.lower_bound,
-        bound_proved=bound.bound_proved,
-        notes=bound.notes,
-    )
+def _best_of(first: Design[Modular], second: Design[Modular]) -> Design[Modular]:
+    """The cheaper of two designs, with the higher of the bounds that its cost does not refute."""
+    better = second if second.objective < first.objective else first
+    # Neither bound need be proved, so one of them can be above a feasible cost.
+    standing = [entry for entry in (first, second) if entry.lower_bound <= better.objective]
+    best = max(standing, key=lambda entry: entry.lower_bound)
+    bound, proved = best.lower_bound, best.bound_proved
+    return replace(better, lower_bound=bound, bound_proved=proved, notes=best.notes)
 
 
 def _by_linear(problem: Problem, time_limit: float) -> Design[Modular]:
-    """The linear program in a window that grows until law and bound meet."""
+    """The linear program in a window that grows until cost and bound meet."""
     deadline, late = time.monotonic() + time_limit, False
     soft = problem.guarantee.definition is Definition.APPROXIMATE
     bits = _bits_for(problem)
     bound, solver = Fraction(0), "none"
-    best = _if_kept(problem, _safe_law(problem, bits))
+    best = _if_satisfied(problem, _safe_pmf(problem, bits))
+    # Invariant: best is feasible on the whole group, and no feasible pmf costs less than bound.
     for window in _windows(problem):
         budget = _budget(problem, window, bits) if soft else Fraction(0)
-        found = solve_linear(window, budget, deadline)
-        if found is None and problem.constraints:
-            # Demands can move the mass to where the closed form has none.
-            plain = Window(replace(problem, scaled=False), window.radius)
-            found = solve_linear(plain, budget, deadline)
+        solution = solve_linear(window, budget, deadline)
+        if solution is None and problem.constraints:
+            # Constraints can move the mass to where the closed form has none.
+            unscaled = Window(replace(problem, scaled=False), window.radius)
+            solution = solve_linear(unscaled, budget, deadline)
         late = time.monotonic() > deadline
-        if found is None and late:
-            break
-        if found is None:
-            continue
-        solver = found.solver
-        bound = max(bound, proved_bound(problem, found))
-        made = _law_of(problem, window, found, bits)
-        if made is not None and (best is None or problem.loss.of(made) < problem.loss.of(best)):
-            best = made
-        if late or (best is not None and _is_sharp(problem, problem.loss.of(best), bound)):
+        if solution is not None:
+            solver = solution.solver
+            bound = max(bound, proved_bound(problem, solution))
+            best = _cheaper(problem, best, _pmf_of(problem, window, solution, bits))
+            if best is not None and _is_sharp(problem, problem.loss.of(best), bound):
+                break
+        if late:
             break
     else:
-        # A δ that the solver cannot see: the pure law may be the better one.
-        left = max(deadline - time.monotonic(), 0)
-        pure = _pure_law(problem, left) if soft and problem.guarantee.epsilon else None
-        laws = [made for made in (best, pure) if made is not None]
-        best = min(laws, key=problem.loss.of, default=None)
+        # The solver may not see a δ so small; then the pure optimum may be cheaper.
+        seconds = max(deadline - time.monotonic(), 0)
+        if soft and problem.guarantee.epsilon:
+            best = _cheaper(problem, best, _pure_optimum(problem, seconds))
     if best is None:
-        raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
-    # The bound is of laws that keep the constraints to the letter; ours does up to the rounding.
+        raise DesignError(_no_pmf(problem))
+    # The bound is of pmfs that satisfy the constraints exactly; ours does up to the rounding.
     bound = min(bound, problem.loss.of(best)) if problem.constraints else bound
     result = _finish(problem, best, "linear-program", bound, solver=solver)
     return replace(result, notes=(*result.notes, _TIME_LIMIT)) if late else result
 
 
-def _pure_law(problem: Problem, time_limit: float) -> Pmf | None:
-    """The best law with δ = 0; None where the constraints leave none."""
+def _no_pmf(problem: Problem) -> str:
+    return f"no pmf could be proved to satisfy the {problem.guarantee} and the constraints"
+
+
+def _cheaper(problem: Problem, first: Pmf | None, second: Pmf | None) -> Pmf | None:
+    """The pmf with the smaller expected cost; the first of two equal ones."""
+    if first is None or second is None:
+        return second if first is None else first
+    return second if problem.loss.of(second) < problem.loss.of(first) else first
+
+
+def _pure_optimum(problem: Problem, time_limit: float) -> Pmf | None:
+    """The best pmf with δ = 0; None where the constraints leave none."""
     pure = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))
     try:
         return _by_linear(replace(problem, guarantee=pure), time_limit).mechanism.pmf
@@ -259,7 +257,9 @@ def _windows(problem: Problem) -> Iterator[Window]:
 
 
 def _first_radius(problem: Problem) -> int:
-    """Beyond it pure laws have next to no loss, and approximate ones next to no mass."""
+    """The radius of the first window; a guess, for it grows until bound and cost meet."""
+    # Beyond it, e^{-ε·radius}·size·(the largest cost) is 10⁻¹² of the expected cost. Approximate
+    # masses can be cut off earlier, where they are a hundredth of δ.
     loss = problem.loss_of_closed_form()
     far = 1e12 * problem.size * float(problem.loss.largest) / loss if loss > 0 else math.inf
     if problem.guarantee.definition is Definition.APPROXIMATE:
@@ -270,61 +270,63 @@ def _first_radius(problem: Problem) -> int:
 
 
 def _is_sharp(problem: Problem, loss: Fraction, bound: Fraction) -> bool:
-    """Whether the bound is within 10⁻¹⁰ of the loss, or of nothing at the size of the costs."""
+    """Whether the bound is within 10⁻¹⁰ of the expected cost, or within 10⁻¹⁸ of a single cost."""
     return bool(loss - bound <= loss / 10**10 + problem.loss.largest / 10**18)
 
 
 def _budget(problem: Problem, window: Window, bits: int) -> Fraction:
-    """What of δ is left when every element of the window is rounded (:func:`round_down`)."""
+    """The δ that remains when every element of the window is rounded (:func:`round_down`)."""
     delta = problem.guarantee.delta
     return max(delta - _rounding(problem, window.near.size) / (1 << bits), delta / 2)
 
 
 def _rounding(problem: Problem, elements: int) -> Fraction:
     """How many units of δ rounding that many elements can cost."""
-    return elements * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
+    # At most (1 + E) units an element (1.4), and two to spare.
+    return elements * (3 + problem.exact_ratio)
 
 
-def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> Pmf | None:
-    """The exact law near a solution, or None where there is none that keeps everything."""
+def _pmf_of(problem: Problem, window: Window, solution: LinearSolution, bits: int) -> Pmf | None:
+    """The exact pmf near a solution, or None where it violates the guarantee or a constraint."""
     if problem.guarantee.definition is not Definition.APPROXIMATE:
-        return _raised(problem, found.masses, bits)
+        return _raised(problem, solution.masses, bits)
     try:
-        law = round_down(found.masses, problem.sensitivity, bits)
+        pmf = round_down(solution.masses, problem.sensitivity, bits)
     except ValueError:
         return None
-    return _if_kept(problem, _mixed_until_kept(problem, law) if window.whole else law)
+    return _if_satisfied(problem, _mixed(problem, pmf) if window.whole else pmf)
 
 
 def _raised(
     problem: Problem, masses: Precise, bits: int, pattern: Pattern | None = None
 ) -> Pmf | None:
-    """The exact law just above ``masses`` that gives up the constraints of ``pattern``."""
-    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
+    """The exact pmf just above ``masses`` that gives up the constraints of ``pattern``."""
+    ratio = problem.exact_ratio
     try:
-        law = raise_to_feasible(masses, problem.sensitivity, ratio, bits, pattern)
+        pmf = raise_to_feasible(masses, problem.sensitivity, ratio, bits, pattern)
     except ValueError:
         return None
-    return _if_kept(problem, law)
+    return _if_satisfied(problem, pmf)
 
 
-def _if_kept(problem: Problem, law: Pmf) -> Pmf | None:
-    kept = keeps_all(law, problem.sensitivity, problem.guarantee, problem.constraints)
-    return law if kept else None
+def _if_satisfied(problem: Problem, pmf: Pmf) -> Pmf | None:
+    """The pmf, or None where it violates the guarantee or a constraint."""
+    holds = keeps_all(pmf, problem.sensitivity, problem.guarantee, problem.constraints)
+    return pmf if holds else None
 
 
-def _mixed_until_kept(problem: Problem, law: Pmf) -> Pmf:
-    """The law, mixed with as little of the safe law as the exact proof asks for."""
-    ratio, safe = exp_below_any_verifier(problem.guarantee.epsilon), _safe_law(problem, law.bits)
-    for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 0, -1))):
-        mixed = mix(law, safe, 1 - give)
-        if keeps(mixed, problem.sensitivity, problem.guarantee, ratio):
-            return mixed
+def _mixed(problem: Problem, pmf: Pmf) -> Pmf:
+    """The pmf, mixed with as little of the safe pmf as the exact check needs (1.4)."""
+    safe = _safe_pmf(problem, pmf.bits)
+    for share in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 0, -1))):
+        mixture = mix(pmf, safe, 1 - share)
+        if keeps(mixture, problem.sensitivity, problem.guarantee, problem.exact_ratio):
+            return mixture
     return safe
 
 
 def _bits_for(problem: Problem) -> int:
-    """Enough bits that rounding every element costs next to nothing of the loss and of δ."""
+    """Enough bits that rounding every element costs about 10⁻¹² of the expected cost and of δ."""
     loss = Fraction(problem.loss_of_closed_form())
     needed = problem.size * problem.loss.largest * 10**12 / loss if loss else Fraction(1)
     delta = problem.guarantee.delta
@@ -335,35 +337,33 @@ def _bits_for(problem: Problem) -> int:
 
 
 def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
-    found = solve_levels(problem, time_limit, gap)
-    bound = max(Fraction(0), problem.loss.largest * (1 - found.highest_mode))
-    result = _finish(problem, found.law, "levels", bound, proved=False, solver="CP-SAT")
-    notes = (_SOLVERS_BOUND,) if found.finished else (_SOLVERS_BOUND, _TIME_LIMIT)
+    solution = solve_levels(problem, time_limit, gap)
+    bound = max(Fraction(0), problem.loss.largest * (1 - solution.highest_mode))
+    result = _finish(problem, solution.pmf, "levels", bound, proved=False, solver="CP-SAT")
+    notes = (_SOLVERS_BOUND,) if solution.finished else (_SOLVERS_BOUND, _TIME_LIMIT)
     return replace(result, notes=notes)
 
 
 def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
     start = time.monotonic()
-    found = find_law(problem, time_limit, float(gap))
-    law = None
-    if found is not None:
-        law = _raised(problem, precise(found.masses), DEFAULT_BITS, found.pattern)
-    if law is None or problem.size <= _SMALL:
-        laws = [made for made in (_if_kept(problem, _safe_law(problem)), law) if made is not None]
-        law = min(laws, key=problem.loss.of, default=None)
-    if law is None:
-        raise DesignError(f"no law was found for the {problem.guarantee} and its constraints")
-    bound = Fraction(0) if found is None else Fraction(max(0.0, found.bound))
-    solver = "HiGHS" if found is None else found.solver
-    result = _finish(problem, law, "integer-program", bound, proved=False, solver=solver)
+    pmf, bound, solver, finished = None, Fraction(0), "HiGHS", False
+    best = solve_integer(problem, time_limit, float(gap))
+    if best is not None:
+        pmf = _raised(problem, precise(best.masses), DEFAULT_BITS, best.pattern)
+        bound, solver, finished = Fraction(max(0.0, best.bound)), best.solver, best.finished
+    if pmf is None or problem.size <= _SMALL:
+        pmf = _cheaper(problem, _if_satisfied(problem, _safe_pmf(problem)), pmf)
+    if pmf is None:
+        raise DesignError(_no_pmf(problem))
+    result = _finish(problem, pmf, "integer-program", bound, proved=False, solver=solver)
     notes = [_SOLVERS_BOUND]
     if not result.is_within(gap):
-        # Every such law is an approximate one too, and of those the best is known.
+        # Every such pmf satisfies the approximate guarantee too, and of those a bound is proved.
         approximate = replace(problem.guarantee, definition=Definition.APPROXIMATE)
         relaxed = _by_linear(replace(problem, guarantee=approximate), time_limit).lower_bound
         if relaxed >= result.lower_bound:
             result, notes = replace(result, lower_bound=relaxed, bound_proved=True), []
-    if found is None or not found.finished:
+    if not finished:
         ended = time.monotonic() - start >= time_limit
         notes.append(_TIME_LIMIT if ended else _TOLERANCE)
     return replace(result, notes=tuple(notes))

@@ -14,7 +14,7 @@ from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
-from release.noise.solvers.closed_form import pure_law
+from release.noise.solvers.closed_form import pure_pmf
 
 
 @st.composite
@@ -58,7 +58,7 @@ def test_the_papers_one_sided_law_protects_one_direction_only() -> None:
     """Table I, δ = 0 (Kadam et al. 2024): f(0)/f(8) = 90 while e^1.5 = 4.48."""
     one_way = Sensitivity.of(Group((9,)), [(1,), (2,), (3,)], directed=True)
     steps = one_way.group.steps_from_zero(one_way.shifts)
-    law = pure_law(one_way.group, steps, exp_bounds(Fraction(3, 2))[0])
+    law = pure_pmf(one_way.group, steps, exp_bounds(Fraction(3, 2))[0])
     assert deltas(law, one_way, Fraction(3, 2)).probabilistic == 0
     both = Sensitivity.of(law.group, [(1,), (2,), (3,)])
     found = deltas(law, both, Fraction(3, 2))

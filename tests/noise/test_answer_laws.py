@@ -155,7 +155,7 @@ def rivals(answers: int, guarantee: Guarantee, steps: tuple[int, ...]) -> list[C
 def test_no_other_family_is_better(problem: ChannelProblem) -> None:
     made = design_channel(problem)
     for rival in rivals(problem.answers, problem.guarantee, problem.steps):
-        if problem.keeps(rival):
+        if problem.is_satisfied_by(rival):
             assert made.objective <= problem.loss_of(rival) + Fraction(1, 10**9)
 
 

@@ -92,7 +92,7 @@ def test_a_law_that_cannot_be_proved_is_refused(monkeypatch: pytest.MonkeyPatch)
     def broken(group: Group, *_: Any) -> Pmf:
         return Pmf.of(group, [2**62] + [0] * (group.size - 1))
 
-    monkeypatch.setattr("release.noise.solve.pure_law", broken)
+    monkeypatch.setattr("release.noise.solve.mixture_pmf", broken)
     error_rate = named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 25)
-    with pytest.raises(DesignError, match="does not keep the pure"):
+    with pytest.raises(DesignError, match="does not satisfy the pure"):
         design(DIFFERENCES, Guarantee(Definition.PURE, EPSILON, Fraction(0)), error_rate)

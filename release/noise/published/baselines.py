@@ -24,7 +24,7 @@ from release.exact.integer_pmf import IntegerPmf, Tail
 from release.exact.modular import Modular
 from release.exact.numbers import MAX_EPSILON, exp_below_any_verifier, exp_bounds
 from release.exact.pmf import Pmf
-from release.noise.solvers.closed_form import pure_law
+from release.noise.solvers.closed_form import pure_pmf
 
 # The least ε: noise for a smaller one is uniform up to the rounding to 62 bits.
 _LEAST = Fraction(1, 10**9)
@@ -173,7 +173,7 @@ def randomised_response(answers: int, epsilon: Fraction) -> Pmf:
     """
     _check_epsilon(epsilon)
     steps = np.minimum(np.arange(answers), 1)
-    return pure_law(Group((answers,)), steps, exp_below_any_verifier(epsilon))
+    return pure_pmf(Group((answers,)), steps, exp_below_any_verifier(epsilon))
 
 
 def data_independent(answers: int, error_rate: Fraction) -> Pmf:

@@ -1,17 +1,16 @@
-"""One law for each true answer: the channel of least loss, on the line without wrapping.
+"""One distribution for each true answer: the channel of least expected cost on the line.
 
-Modular noise has one law for all answers, so on ordered answers it pays for wrapping round. A
-channel chooses P(o|q) for every true answer q: minimise Σ_q π(q)·Σ_o ℓ(q, o)·P(o|q), or the largest
-loss over q, with P(o|a) ≤ E·P(o|b) for every pair of neighboring answers, or the (ε, δ) form of it
-(docs/design/mathematics.md). It contains every other mechanism, so none is better.
+A channel chooses P(o|q) for every true answer q: minimise Σ_q π(q)·Σ_o ℓ(q, o)·P(o|q), or the
+largest expected cost over q, with P(o|a) ≤ E·P(o|b) for every pair of neighboring answers, or the
+(ε, δ) form of it. Every mechanism is a channel, so none is better (docs/design/mathematics.md,
+2.12).
 
 - For pure guarantees and neighbors 1 apart the clamped geometric channel, remapped, is optimal by
   theorem, whatever the size (:mod:`release.noise.solvers.remapped`).
-- Else a linear program, solved to hundreds of bits, made integers by a touch of the uniform law,
-  proved on them, and bounded from below by exact weak duality. Its size is answers² · neighbors;
-  where any answer can turn into any other, and the guarantee is pure, only answers².
-- Beyond ``MOST_ENTRIES`` the remapped geometric at ε over the farthest step, which keeps the
-  promise but need not be optimal; blocks of answers give a bound that is proved.
+- Else a linear program of size answers² · neighbors, solved to hundreds of bits, rounded to
+  integers with a little of the uniform channel, checked, and bounded by exact weak duality.
+- Beyond ``MOST_ENTRIES`` the remapped geometric at ε over the farthest step. It satisfies the
+  guarantee but need not be optimal; blocks of answers give a proved bound.
 """
 
 from __future__ import annotations
@@ -21,25 +20,24 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from itertools import starmap
 
 import numpy as np
 
 from release.errors import DesignError
 from release.exact.channel import MOST_ENTRIES, Channel
-from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition
 from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
 from release.noise.solvers.program import Builder, Floats, Numbers
-from release.noise.solvers.refine import ONE, PLACES, Precise, refine, times_power
+from release.noise.solvers.refine import ONE, PLACES, Precise, ratio_above, refine, times_power
 from release.noise.solvers.remapped import remapped_geometric
 
 TIME_LIMIT = 60.0
 """Seconds a program may take before the remapped geometric is used in its place."""
 
 _EPSILONS = (Fraction(1, 10**6), Fraction(12))
-"""Outside of these floats cannot tell masses from 0, or e^ε from 1, and solvers lose their way."""
+"""Outside of these, floats cannot tell masses from 0, or e^ε from 1, and solvers fail."""
 
 _BLOCK_ENTRIES = 3_000
 """As above, for the blocks of answers that bound a larger problem: about half a second."""
@@ -52,7 +50,7 @@ _LEAST_SCALE = -33
 
 
 def design_channel(problem: ChannelProblem) -> ChannelDesign:
-    """The channel of least loss that keeps the guarantee; see the notes of what is returned.
+    """The channel of least expected cost that satisfies the guarantee; its notes say what is open.
 
     Raises:
         DesignError: no channel could be proved.
@@ -65,14 +63,15 @@ def design_channel(problem: ChannelProblem) -> ChannelDesign:
         try:
             return by_program(problem)
         except DesignError:
-            # The solver found none in time, or none that can be proved.
+            # No solution in time, or none that can be proved: the remapping is a second way.
             if not problem.is_plain:
                 raise
     if not problem.is_plain:
         raise ValueError("so many answers need costs that grow with the error")
-    made = remapped_geometric(problem)
+    design = remapped_geometric(problem)
     note = "the best remapping of the clamped geometric; the bound holds for every channel"
-    return replace(made, lower_bound=min(made.objective, _block_bound(problem)), notes=(note,))
+    bound = min(design.objective, _block_bound(problem))
+    return replace(design, lower_bound=bound, notes=(note,))
 
 
 def _is_small(problem: ChannelProblem) -> bool:
@@ -80,24 +79,18 @@ def _is_small(problem: ChannelProblem) -> bool:
     epsilon = problem.guarantee.epsilon
     if epsilon and not _EPSILONS[0] <= epsilon <= _EPSILONS[1]:
         return not problem.is_plain
-    most = 3 * MOST_ENTRIES if len(problem.steps) == 1 else MOST_ENTRIES
-    wide = problem.is_everything and problem.guarantee.definition is Definition.PURE
-    return _size(problem) <= (10 * MOST_ENTRIES if wide else most)
-
-
-def _size(problem: ChannelProblem) -> int:
-    if problem.is_everything and problem.guarantee.definition is Definition.PURE:
-        return 2 * problem.costs.size
-    return problem.entries
+    if problem.has_envelope:
+        return problem.entries <= 10 * MOST_ENTRIES
+    return problem.entries <= (3 if len(problem.steps) == 1 else 1) * MOST_ENTRIES
 
 
 def _block_bound(problem: ChannelProblem) -> Fraction:
-    """A bound from blocks of answers: no channel does better on one than one made for it alone.
+    """A bound from blocks of answers (docs/design/mathematics.md 2.14).
 
-    Costs grow with the error, so nothing is lost by moving what is published into the block; and a
-    channel for all answers is one for each block, for neighbors are neighbors there. Of uniform
-    priors and costs that depend on the distance only; 0 for others.
+    For uniform priors and costs that depend on the distance only; 0 for others.
     """
+    # A channel for all answers is one for each block, because neighbors are neighbors there. Costs
+    # grow with the error, so moving what is published into the block costs nothing.
     costs, size = problem.costs, problem.answers
     uniform = problem.prior is not None and len(set(problem.prior)) == 1
     if not (uniform and (costs[1:, 1:] == costs[:-1, :-1]).all()):
@@ -109,7 +102,7 @@ def _block_bound(problem: ChannelProblem) -> Fraction:
         block = costs[:width, :width]
         share = (Fraction(1, width),) * width
         part = ChannelProblem(steps, problem.guarantee, block, share)
-        if _size(part) <= _BLOCK_ENTRIES:
+        if part.entries <= _BLOCK_ENTRIES:
             with suppress(DesignError):
                 return by_program(part).lower_bound * (size // width) * width / size
             break
@@ -117,39 +110,40 @@ def _block_bound(problem: ChannelProblem) -> Fraction:
 
 
 def by_program(problem: ChannelProblem) -> ChannelDesign:
-    """The channel of least loss by a linear program.
+    """The channel of least expected cost by a linear program.
 
     Raises:
-        DesignError: the solver found none, or none that could be proved.
+        DesignError: there is no solution in time, or none that could be proved.
     """
-    program = _Program(problem)
-    found = program.solve()
-    for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 2, -1))):
-        made = _rounded(found.masses, problem.ratio, give)
-        if problem.keeps(made):
-            loss = problem.loss_of(made)
-            bound = min(loss, _proved_bound(problem, found))
-            return ChannelDesign(problem, made, loss, bound, LINEAR_PROGRAM, solver=found.solver)
-    raise DesignError(f"no channel was found for the {problem.guarantee}")
+    solution = _Program(problem).solve()
+    # The uniform channel has δ = 0, and δ is convex: mixing lowers it in proportion (1.4).
+    for share in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 2, -1))):
+        channel = _rounded(solution.masses, problem.ratio, share)
+        if problem.is_satisfied_by(channel):
+            cost, solver = problem.loss_of(channel), solution.solver
+            bound = min(cost, _proved_bound(problem, solution))
+            return ChannelDesign(problem, channel, cost, bound, LINEAR_PROGRAM, solver)
+    raise DesignError(f"no channel could be proved for the {problem.guarantee}")
 
 
-def _rounded(masses: Precise, ratio: Fraction, give: Fraction) -> Channel:
-    """Integers near the masses, with a share ``give`` of the uniform channel and a little more."""
+def _rounded(masses: Precise, ratio: Fraction, share: Fraction) -> Channel:
+    """Integers near the masses, with a ``share`` of the uniform channel and a little more."""
+    # The slack that rounding needs grows with 1/(E-1); near 1 only the exact check decides.
     keep = ratio if ratio > 1 + Fraction(1, 10**6) else None
     rows = []
     for row in np.maximum(masses, 0).tolist():
-        uniform = give * sum(row) / len(row)
-        rows.append([(1 - give) * mass + uniform for mass in row])
+        uniform = share * sum(row) / len(row)
+        rows.append([(1 - share) * mass + uniform for mass in row])
     return Channel.near(rows, DEFAULT_BITS, keep)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Solution:
     """Masses and prices in units of 2^-PLACES.
 
-    ``masses`` and ``prices`` have shape (true, published). Under any channel that keeps the promise
-    Σ prices·P is at most δ·``delta_price``: prices are sums of privacy constraints, each weighed by
-    what giving up a little of it would save. ``answers`` weighs the true answers.
+    ``masses`` and ``prices`` have shape (true, published). Prices are sums of privacy constraints,
+    each weighed by what giving up a little of it would save. Under any channel that satisfies the
+    guarantee Σ prices·P is at most δ·``delta_price``. ``answers`` weighs the true answers.
     """
 
     masses: Precise
@@ -159,16 +153,12 @@ class _Found:
     solver: str
 
 
-class _Privacy(Protocol):
-    """The rows of a program that keep the promise."""
-
-    def prices(self, duals: Precise) -> tuple[Precise, int]:
-        """``prices`` and ``delta_price`` of :class:`_Found`, from the duals of all rows."""
-        ...
-
-
 class _Program:
-    """The linear program of a channel, with masses relative to e^{-ε·distance}."""
+    """The linear program of a channel, with masses relative to e^{-ε·distance}.
+
+    Its privacy rows are those of :class:`_Pairs` or of :class:`_Envelope`. The ``prices`` of both
+    compute ``prices`` and ``delta_price`` of :class:`_Solution` from the duals of all rows.
+    """
 
     def __init__(self, problem: ChannelProblem) -> None:
         self.problem, self.builder = problem, Builder()
@@ -176,16 +166,15 @@ class _Program:
         self.exponents = self._scale(true, published)
         scale = np.exp2(self.exponents)
         prior = problem.prior
-        weights = np.zeros(true) if prior is None else np.array([float(p) for p in prior])
+        weights = np.zeros(true) if prior is None else np.array(list(map(float, prior)))
         costs = problem.costs * scale * weights[:, None]
         self.unit = 2.0 ** round(math.log2(max(float(costs.sum()), 1e-9))) if prior else 1.0
         self.masses = self.builder.add_columns((costs / self.unit).reshape(-1))
         self.masses = self.masses.reshape(true, published)
         for row, shares in zip(self.masses, scale, strict=True):
             self.builder.add_row(row, shares, 1.0, equal=True)
-        pure = problem.guarantee.definition is Definition.PURE
-        make = _Within if pure and problem.is_everything else _Pairs
-        self.privacy: _Privacy = make(problem, self.builder, self.masses, self.exponents)
+        form: type[_Envelope | _Pairs] = _Envelope if problem.has_envelope else _Pairs
+        self.privacy = form(problem, self.builder, self.masses, self.exponents)
         self.answer_rows = [] if prior is not None else self._worst_case(scale)
 
     def _scale(self, true: int, published: int) -> Floats:
@@ -194,25 +183,25 @@ class _Program:
         return np.asarray(np.maximum(np.round(-far / math.log(2)), _LEAST_SCALE))
 
     def _worst_case(self, scale: Floats) -> list[int]:
-        """Every expected loss is at most one more variable, which is all that is minimised."""
+        """Every expected cost is at most one more variable, which is all that is minimised."""
         top = self.builder.add_columns(np.ones(1))
-        return [
-            self.builder.add_row(np.append(row, top), np.append(costs * shares, -1.0), 0.0)
-            for row, costs, shares in zip(self.masses, self.problem.costs, scale, strict=True)
-        ]
+        rows = []
+        for row, costs in zip(self.masses, self.problem.costs * scale, strict=True):
+            rows.append(self.builder.add_row(np.append(row, top), np.append(costs, -1.0), 0.0))
+        return rows
 
-    def solve(self) -> _Found:
+    def solve(self) -> _Solution:
         """Solve to hundreds of bits."""
         # Pure programs have many optima, between which the simplex method can wander for minutes.
         pure = self.problem.guarantee.definition is Definition.PURE
-        late = time.monotonic() + TIME_LIMIT
-        refined = refine(self.builder.build(), late, interior=pure)
+        deadline = time.monotonic() + TIME_LIMIT
+        refined = refine(self.builder.build(), deadline, interior=pure)
         if refined is None:
-            raise DesignError(f"the solver found no channel for the {self.problem.guarantee}")
+            raise DesignError(f"the solver has no channel for the {self.problem.guarantee}")
         masses = times_power(refined.values[self.masses], self.exponents)
         duals = np.maximum(times_power(-refined.duals, math.log2(self.unit)), 0)
         answers = -refined.duals[np.array(self.answer_rows, dtype=np.int64)]
-        return _Found(masses, *self.privacy.prices(duals), answers, refined.solver)
+        return _Solution(masses, *self.privacy.prices(duals), answers, refined.solver)
 
 
 class _Pairs:
@@ -223,12 +212,11 @@ class _Pairs:
     ) -> None:
         self.problem, self.builder = problem, builder
         self.masses, self.exponents = masses, exponents
-        self.rows = [self._privacy_rows(a, b) for a, b in problem.pairs]
+        self.rows = list(starmap(self._privacy_rows, problem.pairs))
 
     def _privacy_rows(self, a: int, b: int) -> Numbers:
         """P(o|a) - E·P(o|b) ≤ t(o), divided by the scale of P(o|a); Σ t ≤ δ."""
-        ratio = float(self.problem.ratio)
-        residue = float(self.problem.ratio - Fraction(ratio))
+        ratio, residue = _in_floats(self.problem.ratio)
         relative = np.exp2(self.exponents[b] - self.exponents[a])
         ones = np.ones(relative.size)
         columns = np.stack([self.masses[a], self.masses[b]], axis=1)
@@ -238,7 +226,8 @@ class _Pairs:
         if delta > 0:
             slack = self.builder.add_columns(np.zeros(ones.size))
             columns = np.concatenate([columns, slack[:, None]], axis=1)
-            # Between δ and the mass: no coefficient so small that the solver drops it.
+            # t = unit·slack, with a unit between δ and the mass: HiGHS drops small coefficients,
+            # and both t and Σ t ≤ δ must stay visible.
             limit = round(math.log2(delta))
             unit = np.maximum(np.round((self.exponents[a] + limit) / 2), self.exponents[a] - 30)
             limit = max(limit, int(unit.max()) - 30)
@@ -249,8 +238,8 @@ class _Pairs:
         return self.builder.add_rows(columns, values, np.zeros(ones.size), residues)
 
     def prices(self, duals: Precise) -> tuple[Precise, int]:
-        """Σ_ab Σ_o y_ab(o)·(P(o|a) - E·P(o|b)) ≤ δ·Σ_ab max y_ab for every y ≥ 0."""
-        ratio = _ratio_above(self.problem)
+        """Σ_ab Σ_o y_ab(o)·(P(o|a) - E·P(o|b)) ≤ δ·Σ_ab max y_ab for every y ≥ 0 (2.10)."""
+        ratio = ratio_above(self.problem.guarantee.epsilon)
         prices, largest = np.zeros(self.masses.shape, dtype=object), 0
         for (a, b), numbers in zip(self.problem.pairs, self.rows, strict=True):
             # A row was divided by the scale of its first mass; its price rises by as much.
@@ -261,15 +250,14 @@ class _Pairs:
         return prices, largest
 
 
-class _Within:
-    """Pure, and any answer may turn into any other: m(o) ≤ P(o|q) ≤ E·m(o) for some m(o)."""
+class _Envelope:
+    """Pure, and any answer may turn into any other: m(o) ≤ P(o|q) ≤ E·m(o) for some m(o) (2.12)."""
 
     def __init__(
         self, problem: ChannelProblem, builder: Builder, masses: Numbers, exponents: Floats
     ) -> None:
         self.problem, self.exponents = problem, exponents
-        ratio = float(problem.ratio)
-        residue = float(problem.ratio - Fraction(ratio))
+        ratio, residue = _in_floats(problem.ratio)
         least = builder.add_columns(np.zeros(masses.shape[1]))
         self.below, self.above = [], []
         for row, powers in zip(masses, exponents, strict=True):
@@ -283,37 +271,37 @@ class _Within:
 
     def prices(self, duals: Precise) -> tuple[Precise, int]:
         """Σ u(P - E·m) + v(m - P) ≤ 0 for all u, v ≥ 0; with Σ_q v = E·Σ_q u no m(o) is left."""
-        ratio = _ratio_above(self.problem)
+        ratio = ratio_above(self.problem.guarantee.epsilon)
         above = times_power(duals[np.stack(self.above)], -self.exponents)
         below = times_power(duals[np.stack(self.below)], -self.exponents)
         prices = np.zeros(above.shape, dtype=object)
-        for o, (u, v) in enumerate(zip(above.T.tolist(), below.T.tolist(), strict=True)):
-            wanted, there = (ratio * sum(u) >> PLACES) + 1, sum(v)
-            # Less of u where its own price is not covered; E·Σu ≤ Σv is all that is needed.
-            keep = ONE if wanted <= there else there * ONE // wanted
-            prices[:, o] = [(keep * a >> PLACES) - b for a, b in zip(u, v, strict=True)]
+        for o, (u, v) in enumerate(zip(above.T, below.T, strict=True)):
+            # The theorem needs E·Σu ≤ Σv only. Where rounding breaks it, u is scaled down.
+            needed, available = (ratio * sum(u.tolist()) >> PLACES) + 1, sum(v.tolist())
+            share = ONE if needed <= available else available * ONE // needed
+            prices[:, o] = (share * u >> PLACES) - v
         return prices, 0
 
 
-def _ratio_above(problem: ChannelProblem) -> int:
-    """A little more than e^ε, in units of 2^-PLACES."""
-    high = exp_bounds(problem.guarantee.epsilon)[1]
-    return -(-high.numerator * ONE // high.denominator)
+def _in_floats(ratio: Fraction) -> tuple[float, float]:
+    """The ratio as a sum of two floats, for its first hundred bits."""
+    first = float(ratio)
+    return first, float(ratio - Fraction(first))
 
 
-def _proved_bound(problem: ChannelProblem, found: _Found) -> Fraction:
-    """An exact lower bound of the loss of any channel that keeps (ε, δ), by weak duality.
+def _proved_bound(problem: ChannelProblem, solution: _Solution) -> Fraction:
+    """An exact lower bound of the expected cost of any channel with this (ε, δ) (2.10).
 
     Σ_q Σ_o w_q·ℓ(q, o)·P(o|q) ≥ Σ_q min_o [w_q·ℓ(q, o) + prices(q, o)] - δ·delta_price, with w the
-    prior, or for the largest loss any weights that add up to 1.
+    prior, or for the worst true answer any weights that add up to 1.
     """
     if problem.prior is None:
-        weights = np.maximum(found.answers, 0)
+        weights = np.maximum(solution.answers, 0)
         whole = int(sum(weights.tolist())) or 1
     else:
         whole = math.lcm(*(share.denominator for share in problem.prior))
         weights = np.array([int(share * whole) for share in problem.prior], dtype=object)
-    reduced = weights[:, None] * problem.costs.astype(object) * ONE // whole + found.prices
-    total = sum(min(row) for row in reduced.tolist())
-    bound: Fraction = (total - problem.guarantee.delta * found.delta_price) / ONE
+    reduced = weights[:, None] * problem.costs.astype(object) * ONE // whole + solution.prices
+    total = int(reduced.min(axis=1).sum())
+    bound: Fraction = (total - problem.guarantee.delta * solution.delta_price) / ONE
     return max(Fraction(0), bound)

@@ -1,14 +1,16 @@
-"""What is asked of a channel, and what is found.
+"""What is asked of a channel, and the proved answer.
 
-A channel is one law for each true answer, on the line without wrapping
-(docs/design/mathematics.md).
+A channel has one distribution for each true answer, on the line without wrapping
+(docs/design/mathematics.md 2.12).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
+
+import numpy as np
 
 from release.exact.channel import Channel
 from release.exact.domain import Codes
@@ -28,7 +30,7 @@ class ChannelProblem:
         steps: how far apart neighboring answers can be, each at least 1.
         guarantee: pure or approximate.
         costs: ℓ(q, o) as integers of at least 0, shape (true answers, published answers).
-        prior: π, one probability for each true answer, adding up to 1; None for the largest loss.
+        prior: π, one probability for each true answer; None for the worst true answer.
 
     Raises:
         ValueError: another definition, a prior that is none, or costs of another shape.
@@ -41,7 +43,7 @@ class ChannelProblem:
 
     def __post_init__(self) -> None:
         if self.guarantee.definition is Definition.PROBABILISTIC:
-            raise ValueError("a channel keeps pure or approximate guarantees")
+            raise ValueError("a channel satisfies pure or approximate guarantees")
         if self.costs.ndim != 2 or not (self.costs >= 0).all():
             raise ValueError("costs need a row of numbers of at least 0 for each true answer")
         if not self.steps or min(self.steps) < 1:
@@ -63,43 +65,51 @@ class ChannelProblem:
 
     @property
     def ratio(self) -> Fraction:
-        """The rational that laws are built with in place of e^ε."""
+        """E, a rational below what every verifier may take for e^ε."""
         return exp_below_any_verifier(self.guarantee.epsilon)
 
     def loss_of(self, channel: Channel) -> Fraction:
-        """The expected loss under the prior, or the largest over the true answers."""
+        """The expected cost under the prior, or the largest over the true answers."""
         losses = channel.loss(self.costs)
         if self.prior is None:
             return max(losses)
-        return sum((p * loss for p, loss in zip(self.prior, losses, strict=True)), Fraction(0))
+        return sum(map(mul, self.prior, losses), Fraction(0))
 
     @property
-    def is_everything(self) -> bool:
-        """Whether every answer can turn into every other."""
-        return len({step for step in self.steps if step < self.answers}) == self.answers - 1
+    def has_envelope(self) -> bool:
+        """Whether the guarantee is m(o) ≤ P(o|q) ≤ E·m(o) for some m: pure, and all neighbors."""
+        # Take the least P(o|q) for m(o). This needs answers² rows in place of answers³ (2.12).
+        pure = self.guarantee.definition is Definition.PURE
+        return pure and set(range(1, self.answers)) <= set(self.steps)
 
     @property
     def is_plain(self) -> bool:
         """Whether as many answers are published as are true, at costs that grow with the error."""
-        square = self.costs.shape == (self.answers, self.answers)
-        return square and all(_grows_outwards(row, q) for q, row in enumerate(self.costs.tolist()))
+        if self.costs.shape != (self.answers, self.answers):
+            return False
+        # Row q falls up to its diagonal entry, 0, and rises from there.
+        rises = np.diff(self.costs, axis=1)
+        outwards = (np.triu(rises) >= 0).all() and (np.tril(rises, -1) <= 0).all()
+        return bool(outwards and not self.costs.diagonal().any())
 
     @property
     def entries(self) -> int:
-        """How many comparisons of two masses the guarantee is made of."""
+        """How many comparisons of two masses a program of the guarantee has."""
+        if self.has_envelope:
+            return 2 * self.costs.size
         return len(self.pairs) * int(self.costs.shape[1])
 
-    def keeps(self, channel: Channel) -> bool:
-        """Whether the channel keeps the guarantee with every verifier's e^ε."""
+    def is_satisfied_by(self, channel: Channel) -> bool:
+        """Whether the channel satisfies the guarantee with every verifier's e^ε."""
         deltas = channel.deltas_of_pairs(self.pairs, self.ratio)
         return deltas.under(self.guarantee.definition) <= self.guarantee.delta
 
 
 @dataclass(frozen=True)
 class ChannelDesign:
-    """A proved channel, and an exact lower bound of the loss of every one that keeps the promise.
+    """A proved channel, and a proved lower bound of the expected cost of every such channel.
 
-    ``method`` says how it was found. ``notes`` say what is not proved.
+    ``method`` names how it was solved. ``notes`` say what is not proved.
     """
 
     problem: ChannelProblem
@@ -109,14 +119,3 @@ class ChannelDesign:
     method: str
     solver: str = "none"
     notes: tuple[str, ...] = ()
-
-    @property
-    def gap(self) -> Fraction:
-        """How much better any channel could be at most."""
-        return max(Fraction(0), self.objective - self.lower_bound)
-
-
-def _grows_outwards(row: Sequence[int], true: int) -> bool:
-    """Whether a cost is 0 at the true answer and grows with the error on both sides."""
-    right, left = row[true:], row[true::-1] if true else row[:1]
-    return row[true] == 0 and all(list(side) == sorted(side) for side in (right, left))

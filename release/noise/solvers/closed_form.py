@@ -1,21 +1,14 @@
-"""Laws that need no solver: the error rate on any group, growing losses with full differences.
+"""Optimal pmfs that need no solver, in exact integers (docs/design/mathematics.md 2.1-2.5).
 
-Pure (docs/design/mathematics.md). Let d(η) be the least number of
-differences that add up to η. The constraints f(η) ≤ E·f(η+μ) chain to f(η) ≥ E^{-d(η)}·f(0), so
-f(0) ≤ 1/S with S = Σ E^{-d(η)}; and f(η) ∝ E^{-d(η)} is feasible because d(η+μ) ≤ d(η)+1. Elements
-that no sum of differences reaches get no mass. Lemmas 3 and 4 of Kadam et al. 2024, their example
-(57) and k-ary randomised response are special cases.
-
-Approximate (docs/design/mathematics.md): put δ on zero and 1-δ on the pure law. In words: with
-chance δ the truth.
-
-Probabilistic: while δ is smaller than every mass whose privacy loss could be given up, δ buys
-nothing and the pure law is optimal: the first flat stretch of Theorem 2, for any group. (That of
-Theorem 3 can be longer, because its indicator is shared by all differences.)
-
-Staircase (docs/design/mathematics.md): pure, all differences up to m on a ring, costs that grow
-with the distance. Masses fall by E after the first r - 1 steps and then after every m; the best r
-of 1..m is optimal.
+- Pure, error rate, any group: f(η) ∝ E^{-d(η)} with d(η) the least number of elements of M that add
+  up to η. Lemmas 3 and 4 of Kadam et al. 2024, their example (57) and k-ary randomised response are
+  special cases.
+- Approximate, error rate: δ on zero and 1-δ on the pure pmf. In words: with chance δ the truth.
+- Probabilistic, error rate: the pure pmf while δ is too small to give up any constraint. That is
+  the first flat stretch of Theorem 2, for any group. (That of Theorem 3 can be longer, because its
+  indicator is shared by all shifts.)
+- Pure, M an interval on a ring, costs that do not fall with the distance: masses fall by E after
+  the first r - 1 steps and then after every m; the best r of 1..m is optimal.
 """
 
 from __future__ import annotations
@@ -23,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 
@@ -35,21 +29,20 @@ from release.exact.sensitivity import Sensitivity
 _PRECISION = 60
 
 
-def pure_law(group: Group, steps: Codes, ratio: Fraction, bits: int = DEFAULT_BITS) -> Pmf:
-    """The law f(η) ∝ ratio^{-steps(η)} in integers with total 2^bits.
+def pure_pmf(group: Group, steps: Codes, ratio: Fraction, bits: int = DEFAULT_BITS) -> Pmf:
+    """The pmf f(η) ∝ ratio^{-steps(η)} in integers with total 2^bits.
 
-    ``steps`` is :meth:`Group.steps_from_zero` of the differences, or a translate of it. The law is
-    feasible for ``ratio``, and so is every translate; around zero its error rate is within
+    ``steps`` is :meth:`Group.steps_from_zero` of M, or a translate of it. Elements with -1 steps
+    get no mass. The pmf is feasible for ``ratio``; around zero its error rate is within
     size·2^-bits of the least possible for that ratio.
     """
     return Pmf.of(group, _weights(steps, ratio, 2**bits))
 
 
-def mixture_law(
-    group: Group, steps: Codes, ratio: Fraction, delta: Fraction, bits: int = DEFAULT_BITS
-) -> Pmf:
-    """δ on zero and 1-δ on the pure law, in integers; the excess over ``ratio`` is at most δ."""
+def mixture_pmf(group: Group, steps: Codes, ratio: Fraction, delta: Fraction, bits: int) -> Pmf:
+    """δ on zero and 1-δ on the pure pmf, in integers; the excess over ``ratio`` is at most δ."""
     total = 2**bits
+    # Rounded down, so the excess at zero stays at most δ.
     published_truth = int(delta * total)
     weights = _weights(steps, ratio, total - published_truth)
     weights[0] += published_truth
@@ -57,18 +50,14 @@ def mixture_law(
 
 
 def _weights(steps: Codes, ratio: Fraction, total: int) -> list[int]:
-    """Integer weights by levels: a, ⌈a/ratio⌉, ⌈⌈a/ratio⌉/ratio⌉, … and exactly the given total.
-
-    Rounding up from the innermost level outwards keeps every ratio. The least ``a`` that reaches
-    the total overshoots by less than one unit an element; that surplus is taken off the mode, whose
-    constraints have the most room.
-    """
+    """Integer weights by levels, a, ⌈a/ratio⌉, ⌈⌈a/ratio⌉/ratio⌉, …, that add up to ``total``."""
     depth = int(steps.max())
-    counts = [int(count) for count in np.bincount(steps[steps >= 0], minlength=depth + 1)]
+    counts = np.bincount(steps[steps >= 0], minlength=depth + 1).tolist()
 
     def sum_from(mode: int) -> int:
-        return sum(c * a for c, a in zip(counts, falling(mode, depth, ratio), strict=True))
+        return sum(map(mul, counts, falling(mode, depth, ratio)))
 
+    # Invariant of the bisection: sum_from(low) < total ≤ sum_from(mode).
     low, mode = 0, total
     while low + 1 < mode:
         middle = (low + mode) // 2
@@ -76,6 +65,7 @@ def _weights(steps: Codes, ratio: Fraction, total: int) -> list[int]:
     rungs = falling(mode, depth, ratio)
     by_level = np.array([*rungs, 0], dtype=object)  # level -1, unreachable, takes the last: 0
     weights: list[int] = by_level[steps].tolist()
+    # The surplus is below one unit an element; the constraints of the mode have the most room.
     weights[int(np.argmin(np.where(steps < 0, depth + 1, steps)))] -= sum_from(mode) - total
     return weights
 
@@ -93,21 +83,17 @@ def falling(mode: int, depth: int, ratio: Fraction) -> list[int]:
     return rungs
 
 
-def level_sum_bounds(steps: Codes, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Rationals around S = Σ e^{-ε·steps(η)} over the reachable η."""
+def level_sum(steps: Codes, epsilon: Fraction, rounding: str) -> Fraction:
+    """S = Σ e^{-ε·steps(η)} over the reachable η, or a little less (or more) as ``rounding``."""
     low, high = exp_bounds(epsilon)
-    counts = np.bincount(steps[steps >= 0]).tolist()
-    return _level_sum(counts, high, ROUND_FLOOR), _level_sum(counts, low, ROUND_CEILING)
-
-
-def _level_sum(counts: list[int], ratio: Fraction, rounding: str) -> Fraction:
     context = Context(prec=_PRECISION, rounding=rounding, Emin=-999999)
-    outward = ROUND_CEILING if rounding == ROUND_FLOOR else ROUND_FLOOR
-    divisor = Context(prec=_PRECISION, rounding=outward).divide(
+    # The divisor is rounded the other way: a larger one makes the sum smaller.
+    ratio, opposite = (high, ROUND_CEILING) if rounding == ROUND_FLOOR else (low, ROUND_FLOOR)
+    divisor = Context(prec=_PRECISION, rounding=opposite).divide(
         Decimal(ratio.numerator), Decimal(ratio.denominator)
     )
     term, total = Decimal(1), Decimal(0)
-    for count in counts:
+    for count in np.bincount(steps[steps >= 0]).tolist():
         total = context.fma(term, Decimal(count), total)
         term = context.divide(term, divisor)
     return Fraction(total)
@@ -115,42 +101,38 @@ def _level_sum(counts: list[int], ratio: Fraction, rounding: str) -> Fraction:
 
 def highest_mode(steps: Codes, epsilon: Fraction, delta: Fraction) -> Fraction:
     """An upper bound of f(0) for pure (δ = 0) and approximate guarantees: δ + (1-δ)/S."""
-    low, _ = level_sum_bounds(steps, epsilon)
-    return delta + (1 - delta) / low
+    return delta + (1 - delta) / level_sum(steps, epsilon, ROUND_FLOOR)
 
 
 def delta_buys_nothing(steps: Codes, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether the pure law is optimal for the probabilistic guarantee (ε, δ) and the error rate.
-
-    A law at least as good has f(0) ≥ 1/S. As long as e^{-εk}/S > δ, no constraint from an element
-    k steps out may be given up, so elements k+1 steps out have at least e^{-ε(k+1)}/S. If this
-    goes through to the last but one level, every chain of the pure proof stands: f(0) ≤ 1/S.
-    """
+    """Whether the pure pmf is optimal for the probabilistic guarantee (ε, δ) and the error rate."""
     depth = int(steps.max())
     if depth == 0:
         return True
-    _, high_sum = level_sum_bounds(steps, epsilon)
+    # A pmf at least as good has f(0) ≥ 1/S. While e^{-εk}/S > δ, no constraint from an element k
+    # steps out may be given up, so elements k+1 steps out have at least e^{-ε(k+1)}/S. If this
+    # holds to the last but one level, every chain of the pure proof stands: f(0) ≤ 1/S (2.3).
     _, high_ratio = exp_bounds(epsilon)
     context = Context(prec=_PRECISION, rounding=ROUND_FLOOR, Emin=-999999)
     upward = Context(prec=_PRECISION, rounding=ROUND_CEILING)
     ratio = upward.divide(Decimal(high_ratio.numerator), Decimal(high_ratio.denominator))
     decay = context.power(context.divide(Decimal(1), ratio), depth - 1)
     # Decimal powers are within one unit in the last place but not directed; give one unit away.
-    return Fraction(context.next_minus(decay)) / high_sum > delta
+    return Fraction(context.next_minus(decay)) / level_sum(steps, epsilon, ROUND_CEILING) > delta
 
 
 def staircase(sensitivity: Sensitivity, loss: Loss, epsilon: Fraction) -> Staircase | None:
-    """The optimal levels for pure guarantees, all differences up to m, and a growing loss.
+    """The optimal levels for pure guarantees, intervals M and growing costs (2.5); else None.
 
-    Symmetric differences ±{1..m} with a loss that is even and grows with the circular distance, or
-    directed ones {1..m} with a loss that grows on 0..n. None for any other problem. O(size).
+    M is ±{1..m} with even costs that do not fall with the circular distance, or it is directed,
+    {1..m}, with costs that do not fall on 0..n. Takes time O(size).
     """
     group = sensitivity.group
     width, signed = group.interval(sensitivity.shifts)
     if not width:
         return None
     if len(sensitivity.shifts) == group.size - 1 and loss.numerators[1] != loss.numerators[-1]:
-        # All differences are an interval both ways; the loss says which.
+        # M = everything is an interval both ways; the costs decide which.
         width, signed = group.size - 1, False
     noise = np.arange(group.size, dtype=np.int64)
     distance = np.minimum(noise, group.size - noise) if signed else noise
@@ -160,7 +142,8 @@ def staircase(sensitivity: Sensitivity, loss: Loss, epsilon: Fraction) -> Stairc
     if not grows or not np.array_equal(by_distance[distance], loss.numerators):
         return None
     counts = np.bincount(distance).tolist()
-    costs = [c * n for c, n in zip(by_distance.tolist(), counts, strict=True)]
+    costs = list(map(mul, by_distance.tolist(), counts))
+    # Each candidate is a lower bound: costs with powers rounded down over masses rounded up.
     low, high = _powers(epsilon, by_distance.size // width + 2)
     losses = [
         Fraction(_by_steps(costs, first, width, low), _by_steps(counts, first, width, high))
@@ -173,7 +156,7 @@ def staircase(sensitivity: Sensitivity, loss: Loss, epsilon: Fraction) -> Stairc
 
 @dataclass(frozen=True)
 class Staircase:
-    """Levels of all elements, and a lower bound of the loss of every pure law."""
+    """Levels of all elements, and a lower bound of the expected cost of every pure pmf."""
 
     levels: Codes
     lower_bound: Fraction

@@ -1,24 +1,20 @@
-"""Probabilistic guarantees with δ > 0 and any loss: the mixed-integer program in a window.
+"""Probabilistic guarantees with δ > 0 and any loss function: a mixed-integer program in a window.
 
-Which constraints to give up is what the integers say. The split form (docs/design/mathematics.md):
-f = y + g with a binary u_μ(η) for each difference and element,
+Split form (docs/design/mathematics.md 2.8): f = y + g with a binary u_μ(η) for each shift μ and
+element η,
 
     f - y ≤ E·f(η+μ),   y ≤ f,   y ≤ δ·u,   f - y ≤ 1-u,   Σ_η y_μ(η) ≤ δ.
 
 u = 1 gives the constraint up and puts the whole mass into the budget, as definition (3) of
-Kadam et al. 2024 counts it; u = 0 keeps it. The relaxation is at least as strong as the approximate
-program. The paper's (13g) is not needed: no optimum gives up a constraint that holds
-(docs/design/mathematics.md).
+Kadam et al. 2024 counts it; u = 0 enforces it. The relaxation is at least as strong as the
+approximate program. No optimum needs the paper's (13g).
 
-Window (docs/design/mathematics.md). Only elements within a radius of the centre have variables of
-their own. The others are one free mass at the cheapest of their costs, and constraints into them
-cost nothing: that relaxes the program, so its optimum bounds the loss from below for the whole
-group, however large. The pattern it finds, completed with zeros outside, is solved again as a
-linear program; its law bounds the loss from above. When the two differ, the window grows.
+Window (2.9). The optimum of the program in a window bounds the expected cost from below for the
+whole group, however large. The pattern u of its solution, with no mass outside, is solved again as
+a linear program; that pmf bounds the optimum from above. When the two differ, the window grows.
 
-Incumbent. Cutting the mass off at a radius gives patterns at once; the best of them caps the loss.
-With the cap, linear programs bound the masses: an element that must weigh more than δ cannot give
-a constraint up, so its binaries go; and the 1 of f - y ≤ 1-u becomes the most f can weigh.
+Incumbent. Cutting the mass off at a radius gives patterns at once; the cheapest of them caps the
+cost. Under the cap, linear programs bound the masses (:func:`_bound_masses`).
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ from release.exact.losses import Loss
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Builder, Floats, Numbers, Program, Solution, solve
 from release.noise.solvers.repair import Pattern
-from release.noise.solvers.window import Window, answer_rows, demand_rows, keep_rows
+from release.noise.solvers.window import Window, answer_rows, demand_rows, privacy_rows
 
 _LOOSE = 1e-7
 """Tolerance of the searches: only a pattern is taken from them."""
@@ -43,12 +39,12 @@ _FEW = 300
 """Constraints up to which they are changed one by one."""
 
 _NOTHING = 1e-11
-"""Losses below this share of the largest cost count as none, or a search for 0 would not end."""
+"""Costs below this share of the largest one count as 0, or a search for 0 would not end."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """Masses on the whole group with the pattern they keep to, and the solver's lower bound."""
+class Incumbent:
+    """Masses on the whole group, the constraints they give up, and the solver's lower bound."""
 
     masses: Floats
     pattern: Pattern
@@ -58,62 +54,66 @@ class Found:
     solver: str
 
 
-def find_law(problem: Problem, time_limit: float, gap: float) -> Found | None:
-    """The best masses found within ``time_limit`` seconds, up to a relative ``gap``."""
+def solve_integer(problem: Problem, time_limit: float, gap: float) -> Incumbent | None:
+    """The cheapest masses within ``time_limit`` seconds, up to a relative ``gap``."""
     deadline = time.monotonic() + time_limit
-    best = best_cut(problem)
+    best = _best_cut(problem)
     bound = 0.0
-    radius = (_reach(problem, best) if best is not None else 4) + 3
-    if not problem.is_plain:
-        radius = int(problem.steps.max())
+    reach = 4 if best is None else int(problem.steps[best.masses > 0].max())
+    window = Window(problem, reach + 3) if problem.is_plain else Window.all_of(problem)
+    # Invariant: best is feasible on the whole group; the solver claims that no pmf is below bound.
     while True:
-        window = Window(problem, radius)
-        cap = math.inf if best is None else best.objective
-        masses = bound_masses(window, cap, deadline)
-        solution = None
-        for tolerance in _tolerances(problem):
-            solution, chosen = _search(window, masses, deadline, tolerance)
-            if solution is None:
-                break
-            bound = max(bound, min(solution.bound, cap))
-            completed = solve_pattern(window, chosen, solution.values)
-            if completed is not None and (best is None or completed.objective < best.objective):
-                best = completed
-            reached = best is not None and _is_close(window, best.objective, bound, gap)
-            # A pattern that only the tolerance makes feasible is looked for again with less of it.
-            if reached or not window.whole:
-                break
+        best, bound, solution = _improve(window, best, bound, gap, deadline)
         if solution is None:
-            # Nothing is as good as the incumbent (or there was no time to find it).
+            # Nothing is as cheap as the incumbent, or there was no time for it.
             break
         if best is None or not solution.finished or time.monotonic() > deadline:
             break
         if window.whole or _is_close(window, best.objective, bound, gap):
             break
-        radius += max(2, radius // 3)
+        window = Window(problem, window.radius + max(2, window.radius // 3))
     if best is None:
         return None
     if not _is_close(window, best.objective, bound, gap):
-        best = polish(window, best, deadline)
+        best = _polish(window, best, deadline)
     return replace(best, bound=bound, finished=_is_close(window, best.objective, bound, gap))
+
+
+def _improve(
+    window: Window, best: Incumbent | None, bound: float, gap: float, deadline: float
+) -> tuple[Incumbent | None, float, Solution | None]:
+    """The incumbent and the bound after a search of the window, and the search's last solution."""
+    cap = math.inf if best is None else best.objective
+    masses = _bound_masses(window, cap, deadline)
+    solution = None
+    # Looser than the budget, a tolerance would be spent as one; the second is as tight as can be.
+    for tolerance in (max(1e-10, min(_LOOSE, window.problem.delta * 1e-3)), 1e-10):
+        solution, pattern = _search(window, masses, deadline, tolerance)
+        if solution is None:
+            break
+        bound = max(bound, min(solution.bound, cap))
+        completed = _solve_pattern(window, pattern, solution.values)
+        if completed is not None and (best is None or completed.objective < best.objective):
+            best = completed
+        close = best is not None and _is_close(window, best.objective, bound, gap)
+        # A pattern that only the tolerance makes feasible is searched again with less of it.
+        if close or not window.whole:
+            break
+    return best, bound, solution
 
 
 def _is_close(window: Window, objective: float, bound: float, gap: float) -> bool:
     return objective - bound <= max(gap * objective, 2 * _nothing(window, objective))
 
 
-def _reach(problem: Problem, found: Found) -> int:
-    return int(problem.steps[found.masses > 0].max())
-
-
-def polish(window: Window, found: Found, deadline: float) -> Found:
-    """The best law that changing one constraint at a time leads to.
+def _polish(window: Window, best: Incumbent, deadline: float) -> Incumbent:
+    """The best pmf that changing one constraint at a time leads to.
 
     What a search calls feasible within its tolerance can be a pattern next to the right one.
     """
     if window.near.size * len(window.heads) > _FEW:
-        return found
-    best, better = found, True
+        return best
+    better = True
     while better:
         better = False
         for index in np.ndindex(best.pattern.shape[0], window.near.size):
@@ -121,31 +121,25 @@ def polish(window: Window, found: Found, deadline: float) -> Found:
                 return best
             changed = best.pattern[:, window.near].copy()
             changed[index] = ~changed[index]
-            made = solve_pattern(window, changed, None)
-            if made is not None and made.objective < best.objective * (1 - 1e-9):
-                best, better = made, True
+            neighbor = _solve_pattern(window, changed, None)
+            if neighbor is not None and neighbor.objective < best.objective * (1 - 1e-9):
+                best, better = neighbor, True
     return best
 
 
-def _tolerances(problem: Problem) -> tuple[float, float]:
-    """Tighter than the budget, or the tolerance would be spent as one; then as tight as can be."""
-    return max(1e-10, min(_LOOSE, problem.delta * 1e-3)), 1e-10
-
-
-def best_cut(problem: Problem) -> Found | None:
-    """The best law without mass beyond a radius, over all radii; None if no radius will do."""
+def _best_cut(problem: Problem) -> Incumbent | None:
+    """The best pmf without mass beyond a radius, over all radii; None if no radius will do."""
     depth = int(problem.steps.max())
     epsilon, delta = float(problem.guarantee.epsilon), problem.delta
     # A boundary lighter than δ needs about this many steps; start where it is surely heavier.
     radius = min(depth, max(0, int(math.log(1 / (delta * problem.size)) / epsilon) - 2))
-    best: Found | None = None
+    best: Incumbent | None = None
     worse = 0
     while radius <= depth and worse < 3:
         window = Window(problem, radius)
-        boundary = _boundary(window)
-        found = solve_pattern(window, boundary, None)
-        if found is not None and (best is None or found.objective < best.objective):
-            best, worse = found, 0
+        cut = _solve_pattern(window, _boundary(window), None)
+        if cut is not None and (best is None or cut.objective < best.objective):
+            best, worse = cut, 0
         elif best is not None:
             worse += 1
         radius += 1
@@ -157,8 +151,8 @@ def _boundary(window: Window) -> Pattern:
     return np.array([heads < 0 for heads in window.heads], dtype=bool).reshape(-1, window.near.size)
 
 
-def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> Found | None:
-    """The least loss in the window with these constraints given up and no mass outside.
+def _solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> Incumbent | None:
+    """The least cost in the window with these constraints given up and no mass outside.
 
     ``given_up`` has shape (|M|, elements of the window). With ``values``, masses of a relaxed
     solution, constraints that lead out of the window are given up where there was mass.
@@ -166,14 +160,15 @@ def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> F
     problem = window.problem
     if values is not None:
         with_mass = values[: window.near.size] > _LOOSE
-        leaving = _boundary(window)
-        given_up = given_up | (leaving & with_mass)
+        given_up = given_up | (_boundary(window) & with_mass)
+    # Masses add up to 10^4, so that a solver's absolute tolerance is a smaller share of them.
     total = 1e4
     builder, masses = _start(window, total, outside=False)
     for heads, loose in zip(window.heads, given_up, strict=True):
-        kept, tails = np.flatnonzero(~loose), np.flatnonzero(loose)
-        keep_rows(builder, window, masses, kept, heads[kept])
+        hard, tails = np.flatnonzero(~loose), np.flatnonzero(loose)
+        privacy_rows(builder, window, masses, hard, heads[hard])
         if tails.size:
+            # The masses of the tails given up add up to at most δ: Σ (s/δ)·x ≤ total.
             shares = window.scale[tails] / problem.delta
             builder.add_row(masses[tails], shares, total * (1 - 1e-12))
     solution = solve(builder.build())
@@ -184,76 +179,84 @@ def solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> F
     pattern = np.zeros((len(given_up), problem.size), dtype=bool)
     pattern[:, window.near] = given_up
     objective = solution.objective / total
-    return Found(everywhere, pattern, objective, 0.0, True, solution.solver)
+    return Incumbent(everywhere, pattern, objective, 0.0, True, solution.solver)
 
 
 @dataclass(frozen=True)
-class Masses:
-    """What every law that loses at most the cap must look like, element by element of a window."""
+class _Masses:
+    """What every pmf that costs at most the cap must look like, element by element of a window."""
 
-    kept: NDArray[np.bool_]
+    heavy: NDArray[np.bool_]
     """Whether an element weighs more than δ, so that it can give no constraint up."""
     most: Floats
     """An upper bound of each mass."""
 
 
-def bound_masses(window: Window, cap: float, deadline: float) -> Masses:
-    """Bounds of the masses near the centre, from linear programs with the loss capped."""
-    kept = np.zeros(window.near.size, dtype=bool)
+def _bound_masses(window: Window, cap: float, deadline: float) -> _Masses:
+    """Bounds of the masses near the centre, from linear programs with the cost capped.
+
+    They strengthen the search: heavy elements need no binaries, and the 1 of f - y ≤ 1-u becomes
+    the upper bound of f (2.8).
+    """
+    heavy = np.zeros(window.near.size, dtype=bool)
     most = np.ones(window.near.size)
     if not 0 < cap < math.inf:
-        return Masses(kept, most)
+        return _Masses(heavy, most)
     delta, ratio = window.problem.delta * (1 + 1e-6), window.problem.ratio
     least = np.zeros(window.near.size)
     mirror = _mirror(window)
+    # Invariant: least is a lower bound of the heavy masses, and 0 elsewhere. Elements are taken
+    # from the centre outwards, because constraints carry mass outwards.
     for tail in np.argsort(window.problem.steps[window.near], kind="stable").tolist():
         at_centre = window.problem.steps[window.near[tail]] == 0
-        # What the kept constraints that end here carry over; a program only where it is too little.
+        # A heavy element gives nothing up: its constraints carry least / E over to their heads.
         behind = [least[heads == tail].max(initial=0.0) / ratio for heads in window.heads]
         least[tail] = max(behind, default=0.0)
         reached = at_centre or least[tail] > 0
+        # A program is solved only where that is too little.
         if reached and least[tail] <= delta and time.monotonic() < deadline:
             twin = mirror[tail] if mirror is not None and mirror[tail] < tail else tail
-            if kept[twin]:
+            if heavy[twin]:
                 least[tail] = least[twin]
             else:
-                least[tail] = _extreme(window, _capped(window, kept, cap), tail, 1.0)
-        kept[tail] = least[tail] > delta
-        if not kept[tail]:
-            # Only from elements that keep all their constraints is anything carried over.
+                least[tail] = _extreme(window, _capped(window, heavy, cap), tail, 1.0)
+        heavy[tail] = least[tail] > delta
+        if not heavy[tail]:
             least[tail] = 0.0
             if at_centre:
                 break
-    relaxed = _capped(window, kept, cap)
-    for tail in np.flatnonzero(~kept).tolist():
+    relaxed = _capped(window, heavy, cap)
+    for tail in np.flatnonzero(~heavy).tolist():
         if mirror is not None and mirror[tail] < tail:
             most[tail] = most[mirror[tail]]
         elif time.monotonic() < deadline:
             most[tail] = min(1.0, -_extreme(window, relaxed, tail, -1.0))
-    return Masses(kept, most)
+    return _Masses(heavy, most)
 
 
 def _mirror(window: Window) -> Numbers | None:
     """For each element of the window the number of its negative; None if they are not alike."""
     problem = window.problem
+    # No optimum need be even here (2.6). But the mirror image of a feasible pmf is feasible and
+    # costs the same, so bounds that hold for all of them are even.
     if not problem.is_even:
         return None
     mirror = window.numbers[problem.group.negatives()[window.near]]
     return mirror if (mirror >= 0).all() else None
 
 
-def _capped(window: Window, kept: NDArray[np.bool_], cap: float) -> Program:
-    """The approximate relaxation with the loss capped; its first columns are the masses."""
+def _capped(window: Window, heavy: NDArray[np.bool_], cap: float) -> Program:
+    """The approximate relaxation with the cost capped; its first columns are the masses."""
     builder, masses = _start(window, 1.0, outside=True)
-    losses = builder.build().cost
-    builder.add_row(np.arange(losses.size), losses / cap, 1 + 1e-9)
+    costs = builder.build().cost
+    builder.add_row(np.arange(costs.size), costs / cap, 1 + 1e-9)
     for heads in window.heads:
-        hard, loose = np.flatnonzero((heads >= 0) & kept), np.flatnonzero((heads >= 0) & ~kept)
-        keep_rows(builder, window, masses, hard, heads[hard])
+        hard, loose = np.flatnonzero((heads >= 0) & heavy), np.flatnonzero((heads >= 0) & ~heavy)
+        privacy_rows(builder, window, masses, hard, heads[hard])
         if loose.size:
             slack = builder.add_columns(np.zeros(loose.size), 1.0)
             unit = window.problem.delta
-            keep_rows(builder, window, masses, loose, heads[loose], (slack, unit))
+            privacy_rows(builder, window, masses, loose, heads[loose], (slack, unit))
             builder.add_row(slack, np.ones(slack.size), 1.0)
     return builder.build()
 
@@ -265,37 +268,39 @@ def _extreme(window: Window, relaxed: Program, tail: int, sign: float) -> float:
     solution = solve(replace(relaxed, cost=goal), tolerance=_LOOSE)
     if solution is None or not solution.finished:
         return 0.0 if sign > 0 else -1.0
+    # A bound within the solver's tolerance would cut the optimum off; this allows for more.
     slip = 1e-5 * abs(solution.bound)
     return (solution.bound - slip) * float(window.scale[tail])
 
 
 def _search(
-    window: Window, bounds: Masses, deadline: float, tolerance: float
+    window: Window, bounds: _Masses, deadline: float, tolerance: float
 ) -> tuple[Solution | None, Pattern]:
     """The mixed-integer program of the module's docstring; its solution and the pattern u."""
     builder, masses = _start(window, 1.0, outside=True)
-    delta, scale, kept = window.problem.delta, window.scale, bounds.kept
+    delta, scale, heavy = window.problem.delta, window.scale, bounds.heavy
     chosen = np.full((len(window.heads), window.near.size), -1, dtype=np.int64)
     for index, heads in enumerate(window.heads):
-        hard, loose = np.flatnonzero((heads >= 0) & kept), np.flatnonzero((heads >= 0) & ~kept)
-        keep_rows(builder, window, masses, hard, heads[hard])
+        hard, loose = np.flatnonzero((heads >= 0) & heavy), np.flatnonzero((heads >= 0) & ~heavy)
+        privacy_rows(builder, window, masses, hard, heads[hard])
         if not loose.size:
             continue
         y = builder.add_columns(np.zeros(loose.size), 1.0)  # the mass given up, in units of δ
         u = builder.add_columns(np.zeros(loose.size), 1.0, whole=True)
         chosen[index, loose] = u
-        keep_rows(builder, window, masses, loose, heads[loose], (y, delta))
-        f, none, one = masses[loose], np.zeros(loose.size), np.ones(loose.size)
-        builder.add_rows(np.stack([y, f], 1), np.stack([delta / scale[loose], -one], 1), none)
-        builder.add_rows(np.stack([y, u], 1), np.array([1.0, -1.0]), none)
+        privacy_rows(builder, window, masses, loose, heads[loose], (y, delta))
+        # The variables are x = f/s and y/δ. In them y ≤ f, divided by s, is δ/s·y - x ≤ 0;
+        # y ≤ δ·u is y - u ≤ 0; f - y ≤ most·(1-u), divided by most, is s/most·x - δ/most·y + u ≤ 1.
+        x, zeros, ones = masses[loose], np.zeros(loose.size), np.ones(loose.size)
+        builder.add_rows(np.stack([y, x], 1), np.stack([delta / scale[loose], -ones], 1), zeros)
+        builder.add_rows(np.stack([y, u], 1), np.array([1.0, -1.0]), zeros)
         most = np.maximum(bounds.most[loose], delta * 1e-3)
-        split = np.stack([scale[loose] / most, -delta / most, one], 1)
-        builder.add_rows(np.stack([f, y, u], 1), split, one)
-        builder.add_row(y, one, 1.0)
-    left = max(0.05, deadline - time.monotonic())
-    solution = solve(
-        builder.build(), left, tolerance=tolerance, gaps=(_LOOSE, _nothing(window, 0.0))
-    )
+        split = np.stack([scale[loose] / most, -delta / most, ones], 1)
+        builder.add_rows(np.stack([x, y, u], 1), split, ones)
+        builder.add_row(y, ones, 1.0)
+    seconds = max(0.05, deadline - time.monotonic())
+    gaps = (_LOOSE, _nothing(window, 0.0))
+    solution = solve(builder.build(), seconds, tolerance=tolerance, gaps=gaps)
     if solution is None:
         return None, np.zeros(chosen.shape, dtype=bool)
     pattern = np.where(chosen >= 0, solution.values[chosen] > 0.5, False)
@@ -303,11 +308,9 @@ def _search(
 
 
 def _start(window: Window, total: float, *, outside: bool) -> tuple[Builder, Numbers]:
-    """Columns for the masses (and the free mass outside), the row of their sum, the demands.
-
-    With a worst-case loss the costs stand in rows, below one more variable, and the cost is its.
-    """
+    """Columns for the masses (and the free mass outside), the row of their sum, the constraints."""
     builder, problem = Builder(), window.problem
+    # The costs of a worst-case loss function stand in rows, below one more variable.
     plain = isinstance(problem.loss, Loss)
     costs = window.costs * window.scale
     masses = builder.add_columns(costs if plain else np.zeros_like(costs))
@@ -321,6 +324,6 @@ def _start(window: Window, total: float, *, outside: bool) -> tuple[Builder, Num
     return builder, masses
 
 
-def _nothing(window: Window, loss: float) -> float:
-    """A difference of losses that counts as none: tiny beside ``loss`` or beside any cost."""
-    return max(_NOTHING * float(window.costs.max()), _LOOSE * loss)
+def _nothing(window: Window, cost: float) -> float:
+    """A difference of costs that counts as 0: tiny beside ``cost`` or beside any one."""
+    return max(_NOTHING * float(window.costs.max()), _LOOSE * cost)

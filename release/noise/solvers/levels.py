@@ -1,39 +1,39 @@
 """The error rate under probabilistic guarantees, δ > 0: levels instead of masses.
 
-Normal form (docs/design/mathematics.md). Choose which constraints f(η) ≤ E·f(η+μ) to give up. With
-d' the number of steps from zero without them, masses relative to f(0) are E^{-d'}; with S their sum
-and τ the largest sum over the given-up tails of one μ, f(0) = min(1/S, δ/τ). So the program is of
-integers: a level for each element, level(η+μ) ≤ level(η)+1 unless given up, and the least t =
-1/f(0) with
+Normal form (docs/design/mathematics.md 2.7). Choose which constraints f(η) ≤ E·f(η+μ) to give up.
+With d' the number of steps from zero along the others, masses relative to f(0) are E^{-d'}; with S
+their sum and τ the largest sum over the given-up tails of one μ, f(0) = min(1/S, δ/τ). So the
+variables are integers: a level for each element, level(η+μ) ≤ level(η)+1 unless given up, and the
+least t = 1/f(0) with
 
     t ≥ Σ_η E^{-level(η)},     δ·t ≥ Σ over given-up η of E^{-level(η)}   for each μ.
 
-Depth limit (the window of docs/design/mathematics.md). Only levels below K are told apart; from K
-on masses count as zero, and edges from level K-1 into them cost nothing. A level is at least the
-distance to zero, so only elements nearer than K appear, however large the group is. That relaxes
-the program: its least t bounds t from below for the whole group. Completed with true zeros its
-solution is a law, which bounds t from above. When they differ, K grows.
+Depth limit (2.9). Levels from K on count as mass zero, and edges from level K-1 into them cost
+nothing. A level is at least the distance to zero, so only elements nearer than K appear, however
+large the group is. That relaxes the program: its least t bounds t from below for the whole group.
+Completed with true zeros its solution is a pmf, which bounds t from above. When they differ, K
+grows.
 
-CP-SAT solves it with coefficients rounded down to integers, which again can only lower t. So its
-bound needs no tolerance; but it is a solver's word, and CP-SAT 9.15 has been found to be wrong
-(google/or-tools issue 5293: a presolve rule adds 64-bit coefficients in 32 bits). That rule is
-switched off, and a law says that its bound is the solver's.
+CP-SAT solves it with coefficients rounded down to integers, which can only lower t, so its bound
+needs no tolerance. But the bound is the solver's and not proved: see ``_solver``.
 """
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from operator import mul, neg
 from typing import Any
 
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.numbers import exp_below_any_verifier, exp_bounds
+from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS, Pmf
-from release.noise.solvers.closed_form import falling, level_sum_bounds
+from release.noise.solvers.closed_form import falling, level_sum
 from release.noise.solvers.problem import Problem
 
 _SCALE = 2**38
@@ -42,18 +42,17 @@ _SCALE = 2**38
 _NOTHING = Fraction(1, 10**9)
 """A difference of f(0) that counts as none."""
 
-ZERO = -1
+_ZERO = -1
 """The level of an element without mass."""
 
 
 @dataclass(frozen=True)
-class LevelLaw:
-    """A law from levels, with the solver's upper bound of f(0) over all laws."""
+class LevelSolution:
+    """A pmf from levels, with the solver's upper bound of f(0) over all pmfs."""
 
-    law: Pmf
+    pmf: Pmf
     highest_mode: Fraction
     finished: bool
-    depth: int
 
 
 def available() -> bool:
@@ -65,42 +64,40 @@ def available() -> bool:
     return True
 
 
-def solve_levels(problem: Problem, time_limit: float, gap: Fraction) -> LevelLaw:
-    """The best law found within ``time_limit`` seconds, up to a relative ``gap`` in 1 - f(0).
+def solve_levels(problem: Problem, time_limit: float, gap: Fraction) -> LevelSolution:
+    """The best pmf within ``time_limit`` seconds, up to a relative ``gap`` in 1 - f(0).
 
     The problem is one of the error rate, centred at zero, with a probabilistic guarantee, δ > 0.
     """
     deadline = time.monotonic() + time_limit
     epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta
-    _, longest = level_sum_bounds(problem.steps, epsilon)
-    levels = problem.steps
-    best = law_of_levels(problem, levels)
+    longest = level_sum(problem.steps, epsilon, ROUND_CEILING)
+    best = _pmf_of_levels(problem, problem.steps)
     highest = Fraction(1)
     masses = _masses(epsilon, 4096)
-    # Levels whose mass is above δ·t cannot be given up (t ≤ S of the pure law).
-    kept = next((k for k, mass in enumerate(masses) if mass <= delta * longest), len(masses))
-    depth = kept + 3
-    seen = next((k for k, mass in enumerate(masses) if mass * _SCALE < 1), len(masses))
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return LevelLaw(best, highest, finished=False, depth=depth)
-        found = _solve_at_depth(problem, masses, kept, depth, longest, left)
-        if found is None:
-            return LevelLaw(best, highest, finished=False, depth=depth)
-        levels, lowest, finished = found
+    # Levels whose mass is above δ·t cannot be given up (t ≤ S of the pure pmf), and levels whose
+    # mass is below a unit are all the same to the program. Masses fall, so both are bisections.
+    fixed = bisect_left(masses, -delta * longest, key=neg)
+    visible = bisect_right(masses, -Fraction(1, _SCALE), key=neg)
+    depth = fixed + 3
+    # Invariant: best is feasible, and no pmf of the group has f(0) above highest.
+    while (seconds := deadline - time.monotonic()) > 0:
+        solution = _solve_at_depth(problem, masses, fixed, depth, longest, seconds)
+        if solution is None:
+            break
+        levels, lowest, finished = solution
         highest = min(highest, 1 / lowest)
-        law = law_of_levels(problem, levels)
-        if law.weights[0] > best.weights[0]:
-            best = law
+        pmf = _pmf_of_levels(problem, levels)
+        if pmf.weights[0] > best.weights[0]:
+            best = pmf
             longest = min(longest, 1 / best.mass(0))
         close = max(gap * (1 - best.mass(0)), _NOTHING)
-        # Beyond the depth at which masses are smaller than the unit there is nothing to find.
-        if highest - best.mass(0) <= close or (finished and depth >= seen):
-            return LevelLaw(best, highest, finished=True, depth=depth)
+        if highest - best.mass(0) <= close or (finished and depth >= visible):
+            return LevelSolution(best, highest, finished=True)
         if not finished:
-            return LevelLaw(best, highest, finished=False, depth=depth)
+            break
         depth += max(1, depth // 6)
+    return LevelSolution(best, highest, finished=False)
 
 
 def _masses(epsilon: Fraction, count: int) -> list[Fraction]:
@@ -108,6 +105,7 @@ def _masses(epsilon: Fraction, count: int) -> list[Fraction]:
     context = Context(prec=60, rounding=ROUND_FLOOR, Emin=-999999)
     _, high = exp_bounds(epsilon)
     factor = context.divide(Decimal(high.denominator), Decimal(high.numerator))
+    # Masses below 1e-40 are far below a unit of the program, 1/_SCALE.
     masses, mass = [], Decimal(1)
     for _ in range(count):
         masses.append(Fraction(mass))
@@ -120,7 +118,7 @@ def _masses(epsilon: Fraction, count: int) -> list[Fraction]:
 def _solve_at_depth(
     problem: Problem,
     masses: list[Fraction],
-    kept: int,
+    fixed: int,
     depth: int,
     longest: Fraction,
     seconds: float,
@@ -132,9 +130,9 @@ def _solve_at_depth(
     near = np.flatnonzero((problem.steps >= 0) & (problem.steps < depth))
     numbers = np.full(problem.size, -1, dtype=np.int64)
     numbers[near] = np.arange(near.size)
-    window = _Window(cp_model.CpModel(), problem.steps[near].tolist(), kept, depth)
-    mass = [int(_SCALE * m) for m in masses[:depth]] + [0]
-    budget = [int(_SCALE * m / problem.guarantee.delta) for m in masses[:depth]] + [0]
+    window = _Window(cp_model.CpModel(), problem.steps[near].tolist(), fixed, depth)
+    mass = _rounded_down(masses[:depth], Fraction(_SCALE))
+    budget = _rounded_down(masses[:depth], _SCALE / problem.guarantee.delta)
     total = window.model.new_int_var(_SCALE // 2, int(_SCALE * longest) + near.size + 1, "t")
     window.model.add(window.total_mass(mass) <= total)
     for shift in problem.sensitivity.shifts:
@@ -143,58 +141,74 @@ def _solve_at_depth(
         if given_up:
             window.model.add(sum(given_up) <= total)
     window.model.minimize(total)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
-    # Two strategies beside each other; more share the cores and were slower in every trial.
-    solver.parameters.num_workers = 2
-    # The only way to the rule that is wrong (see the module's docstring).
-    solver.parameters.presolve_inclusion_work_limit = 0
+    solver = _solver(seconds)
     status = solver.solve(window.model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
-    levels = np.full(problem.size, ZERO, dtype=np.int64)
+    levels = np.full(problem.size, _ZERO, dtype=np.int64)
     for element, row in zip(near.tolist(), window.at_most, strict=True):
-        levels[element] = next((k for k in range(depth) if solver.boolean_value(row[k])), ZERO)
+        values = list(map(solver.boolean_value, row))
+        levels[element] = values.index(True) if True in values else _ZERO
     # The bound is of an integer program, so rounding the float to the nearest integer is exact.
     lowest = Fraction(round(solver.best_objective_bound), _SCALE)
     return levels, lowest, status == cp_model.OPTIMAL
 
 
-class _Window:
-    """The Booleans of the elements nearer than ``depth``: ``at_most[v][k]`` says level(v) ≤ k.
+def _solver(seconds: float) -> Any:
+    from ortools.sat.python import cp_model
 
-    Up to ``kept`` steps from zero levels are the distances, because heavier constraints stay.
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    # Two strategies beside each other; more share the cores and were slower in every trial.
+    solver.parameters.num_workers = 2
+    # CP-SAT 9.15 calls solutions optimal that are not (google/or-tools issue 5293): a presolve rule
+    # adds 64-bit coefficients in 32 bits. This limit is the only way to switch that rule off.
+    solver.parameters.presolve_inclusion_work_limit = 0
+    return solver
+
+
+def _rounded_down(masses: list[Fraction], factor: Fraction) -> list[int]:
+    """factor·mass in integers, and 0 for the level after the last."""
+    return [*(int(factor * mass) for mass in masses), 0]
+
+
+class _Window:
+    """The Booleans of the elements nearer than ``depth``: ``at_most[v][k]`` is level(v) ≤ k.
+
+    Up to ``fixed`` steps from zero levels are the distances, because heavier constraints stay.
     """
 
-    def __init__(self, model: Any, distance: list[int], kept: int, depth: int) -> None:
-        self.model, self.distance, self.kept, self.depth = model, distance, kept, depth
+    def __init__(self, model: Any, distance: list[int], fixed: int, depth: int) -> None:
+        self.model, self.distance, self.fixed, self.depth = model, distance, fixed, depth
         self.yes, self.no = model.new_constant(1), model.new_constant(0)
-        self.at_most = [self._levels(own) for own in distance]
+        self.at_most = list(map(self._levels, distance))
 
     def _levels(self, own: int) -> list[Any]:
-        if own <= self.kept:
-            return [self.yes if k >= own else self.no for k in range(self.depth)]
-        row = [self.no if k < own else self.model.new_bool_var("") for k in range(self.depth)]
+        # A level is at least the distance: constraints given up only lengthen the way from zero.
+        row, above = [self.no] * own, range(own, self.depth)
+        if own <= self.fixed:
+            return row + [self.yes] * len(above)
+        row += [self.model.new_bool_var("") for _ in above]
         for k in range(own, self.depth - 1):
             self.model.add_implication(row[k], row[k + 1])
         return row
 
     def total_mass(self, mass: list[int]) -> Any:
         """Σ mass[level], with mass falling to 0 at ``depth``."""
-        return sum(
-            (mass[k] - mass[k + 1]) * row[k]
-            for row in self.at_most
-            for k in range(self.depth)
-            if row[k] is not self.no
-        )
+        # mass[level] = Σ over k ≥ level of (mass[k] - mass[k+1]), and at_most[k] is k ≥ level.
+        terms = []
+        for own, row in zip(self.distance, self.at_most, strict=True):
+            for k in range(own, self.depth):
+                terms.append((mass[k] - mass[k + 1]) * row[k])
+        return sum(terms)
 
     def given_up(self, heads: list[int], budget: list[int]) -> list[Any]:
         """Terms that add up to the budget that the given-up constraints of one μ take."""
         terms = []
         for tail, head in enumerate(heads):
             own = self.distance[tail]
-            # Heavy tails keep their constraint: fixed levels see to it, here and one step on.
-            if head < 0 or own < self.kept:
+            # Heavy tails satisfy their constraint: their levels and those of their heads are fixed.
+            if head < 0 or own < self.fixed:
                 continue
             row, ahead = self.at_most[tail], self.at_most[head]
             open_levels = [k for k in range(own, self.depth - 1) if ahead[k + 1] is not self.yes]
@@ -202,10 +216,12 @@ class _Window:
                 continue
             gives = self.model.new_bool_var("")
             for k in open_levels:
+                # level(tail) ≤ k needs level(head) ≤ k+1, unless given up.
                 self.model.add_bool_or([row[k].negated(), ahead[k + 1], gives])
-            if own <= self.kept:
+            if own <= self.fixed:
                 terms.append(budget[own] * gives)
                 continue
+            # budget[level] as in total_mass, each term times gives.
             for k in range(own, self.depth):
                 counted = self.model.new_bool_var("")
                 self.model.add_bool_or([gives.negated(), row[k].negated(), counted])
@@ -213,30 +229,31 @@ class _Window:
         return terms
 
 
-def law_of_levels(problem: Problem, levels: Codes, bits: int = DEFAULT_BITS) -> Pmf:
-    """The exact law with these levels: f(0) as large as mass and budget allow.
+def _pmf_of_levels(problem: Problem, levels: Codes) -> Pmf:
+    """The exact pmf with these levels: f(0) as large as mass and budget allow.
 
-    Constraints that the levels break are given up and paid for in full. Where the budget is what
-    binds, the mass left over raises the floor: max(f, c) breaks nothing that f keeps.
+    Constraints that the levels violate are given up and paid for in full.
     """
-    ratio = exp_below_any_verifier(problem.guarantee.epsilon)
-    total, cap = 2**bits, int(problem.guarantee.delta * 2**bits)
+    total = 2**DEFAULT_BITS
+    ratio, cap = problem.exact_ratio, int(problem.guarantee.delta * total)
     depth = int(levels.max())
     counts = np.bincount(levels[levels >= 0], minlength=depth + 1).tolist()
     tails = _tails_by_level(problem, levels, depth)
 
     def fits(mode: int) -> bool:
         rungs = falling(mode, depth, ratio)
-        mass = sum(c * a for c, a in zip(counts, rungs, strict=True))
-        return mass <= total and all(
-            sum(c * a for c, a in zip(row, rungs, strict=True)) <= cap for row in tails
-        )
+        if sum(map(mul, counts, rungs)) > total:
+            return False
+        return all(sum(map(mul, row, rungs)) <= cap for row in tails)
 
+    # Invariant of the bisection: low fits, high does not.
     low, high = 0, total + 1
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     rungs = falling(low, depth, ratio)
+    # Where the budget binds, mass remains; it raises the floor: max(f, c) violates nothing that f
+    # satisfies (2.7).
     weights = np.array([*rungs, 0], dtype=object)[levels]
     return Pmf.of(problem.sensitivity.group, _raise_floor(weights, total))
 
@@ -248,8 +265,9 @@ def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[list[in
     rows = []
     for shift in problem.sensitivity.shifts:
         heads = height[problem.sensitivity.group.moved(shift)]
-        broken = (levels >= 0) & (heads > height + (levels >= 0))
-        rows.append(np.bincount(levels[broken], minlength=depth + 1).tolist())
+        # Only elements with mass add 1: at the others the sum would overflow.
+        violated = (levels >= 0) & (heads > height + (levels >= 0))
+        rows.append(np.bincount(levels[violated], minlength=depth + 1).tolist())
     return rows
 
 
@@ -258,6 +276,7 @@ def _raise_floor(weights: Any, total: int) -> list[int]:
     missing = total - sum(weights.tolist())
     ordered = sorted(weights.tolist())
     raised, floor = 0, 0
+    # Invariant: raising the ``raised`` lowest weights to ``floor`` has been paid for.
     for index, weight in enumerate(ordered):
         step = (weight - floor) * index
         if step > missing:
@@ -268,7 +287,7 @@ def _raise_floor(weights: Any, total: int) -> list[int]:
         floor += missing // raised
         missing -= (missing // raised) * raised
     values = np.maximum(weights, floor)
-    # What is left is less than one unit for each element on the floor.
+    # What is missing still is less than one unit for each element on the floor.
     lowest = np.flatnonzero(values == floor)[:missing]
     values[lowest] += 1
-    return [int(value) for value in values]
+    return list(values.tolist())

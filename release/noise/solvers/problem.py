@@ -1,4 +1,4 @@
-"""What is asked of a mechanism: differences, a guarantee, a loss and extra constraints."""
+"""What is asked of modular noise: sensitivity, guarantee, loss function and extra constraints."""
 
 from __future__ import annotations
 
@@ -21,17 +21,13 @@ _LEAST_SCALE = 2.0**-33
 
 @dataclass(frozen=True)
 class Problem:
-    """What is asked: a law for these differences, this guarantee, this loss, these constraints."""
+    """The pmf of least expected cost is wanted, for this guarantee and these constraints."""
 
     sensitivity: Sensitivity
     guarantee: Guarantee
     loss: Loss | WorstCaseLoss
     steps: Codes
-    """Distances of the elements from the centre in the differences; -1 where unreachable.
-
-    The centre is zero, unless another translate of the closed form loses less: every translate of
-    a feasible law is feasible, and a table of costs need not be least at zero.
-    """
+    """Distance d(η) of each element from the centre; -1 where unreachable."""
     constraints: tuple[Constraint, ...] = ()
     scaled: bool = True
     """Whether masses are solved for relative to the closed form, or as they are."""
@@ -48,6 +44,8 @@ class Problem:
         group = sensitivity.group
         steps = group.steps_from_zero(sensitivity.shifts)
         if not loss.is_error_rate:
+            # Every translate of a feasible pmf is feasible, and a table of costs need not be least
+            # at zero. So the centre is where the translate of the closed form is cheapest.
             decay = np.where(steps < 0, 0.0, np.exp(-float(guarantee.epsilon) * steps))
             centre = best_translate(group, decay, loss.typical())
             steps = steps[group.moved(group.negative(group.shift(centre)))]
@@ -64,15 +62,19 @@ class Problem:
         return self.group.size
 
     @property
+    def exact_ratio(self) -> Fraction:
+        """E, a rational below what every verifier may take for e^ε."""
+        return exp_below_any_verifier(self.guarantee.epsilon)
+
+    @property
     def ratio(self) -> float:
-        """e^ε for a solver."""
-        return float(exp_below_any_verifier(self.guarantee.epsilon))
+        """E for a solver."""
+        return float(self.exact_ratio)
 
     @property
     def ratio_residue(self) -> float:
-        """What :attr:`ratio` lacks of e^ε, for its next fifty bits; a little less."""
-        exact = exp_below_any_verifier(self.guarantee.epsilon)
-        rest = float(exact - Fraction(self.ratio))
+        """A little less than E - :attr:`ratio`: the next fifty bits of E."""
+        rest = float(self.exact_ratio - Fraction(self.ratio))
         return float(np.nextafter(rest, -np.inf))
 
     @property
@@ -86,7 +88,7 @@ class Problem:
         return self.loss.typical()
 
     def loss_of_closed_form(self) -> float:
-        """About what the pure closed form loses."""
+        """About the expected cost of the pure closed form."""
         # Unreachable elements have no mass, at ε = 0 too.
         decay = np.exp(-float(self.guarantee.epsilon) * np.maximum(self.steps, 0))
         decay = np.where(self.steps < 0, 0.0, decay)
@@ -94,18 +96,17 @@ class Problem:
 
     @property
     def is_plain(self) -> bool:
-        """Whether one cost for each element says it all, so that far elements may be left out."""
+        """Whether each element has one cost and nothing else, so that far ones may be left out."""
         return isinstance(self.loss, Loss) and not self.constraints
 
     @property
     def is_even(self) -> bool:
-        """Whether η and -η are alike in differences, costs and distances."""
+        """Whether η and -η are alike in sensitivity, costs and distances."""
         group, shifts = self.group, self.sensitivity.shifts
         negatives = group.negatives()
         return (
-            isinstance(self.loss, Loss)
-            and not self.constraints
-            and {group.negative(shift) for shift in shifts} == set(shifts)
+            self.is_plain
+            and set(map(group.negative, shifts)) == set(shifts)
             and np.array_equal(self.loss.numerators, self.loss.numerators[negatives])
             and np.array_equal(self.steps, self.steps[negatives])
         )
@@ -114,8 +115,7 @@ class Problem:
         """s(η), a power of two about as large as the mass of each element, as far as floats go."""
         if not self.scaled:
             return np.ones(self.size)
-        epsilon = float(self.guarantee.epsilon)
-        decay = np.exp(-epsilon * np.where(self.steps < 0, 0, self.steps))
+        decay = np.exp(-float(self.guarantee.epsilon) * np.maximum(self.steps, 0))
         # Below this a float solver sees nothing anyway; the exact repair takes care of the rest.
         mass = np.maximum(decay, max(self.delta * 1e-4, _LEAST_SCALE))
         return np.exp2(np.round(np.log2(mass)))
@@ -123,8 +123,10 @@ class Problem:
 
 def best_translate(group: Group, masses: Floats, costs: Floats) -> int:
     """The element c for which Σ_η costs(η)·masses(η-c) is least; the first of several."""
+    # The sums for all c together are a circular correlation: a product of Fourier transforms.
     shape = group.moduli
     spectrum = np.conj(np.fft.rfftn(masses.reshape(shape))) * np.fft.rfftn(costs.reshape(shape))
     losses = np.fft.irfftn(spectrum, shape, axes=tuple(range(len(shape)))).reshape(-1)
+    # Equal sums come out apart by rounding, and the choice must not depend on the platform.
     near = losses.min() + 1e-9 * max(1e-300, float(np.abs(losses).max()))
     return int(np.flatnonzero(losses <= near)[0])

@@ -1,8 +1,7 @@
 """Linear and mixed-integer programs, handed to HiGHS through PuLP or as arrays.
 
-A solver's answer is a suggestion: PuLP calls a solve that was stopped by its time limit "Optimal",
-and a solver's "feasible" means within a tolerance. So this module reads HiGHS' own status and
-bound, and nothing downstream believes the values before the exact proof.
+A solver's answer is a suggestion: "feasible" means within a tolerance. Nothing downstream trusts
+the values before the exact check (docs/design/mathematics.md 1.2).
 """
 
 from __future__ import annotations
@@ -49,26 +48,20 @@ class Program:
 
 @dataclass
 class Builder:
-    """A program in the making; columns and rows are numbered in the order they are added."""
+    """Collects a program; columns and rows are numbered in the order they are added."""
 
-    _costs: list[Floats] = field(default_factory=list)
-    _upper: list[Floats] = field(default_factory=list)
-    _whole: list[NDArray[np.bool_]] = field(default_factory=list)
-    _lengths: list[Numbers] = field(default_factory=list)
-    _columns: list[Numbers] = field(default_factory=list)
-    _values: list[Floats] = field(default_factory=list)
-    _residues: list[Floats] = field(default_factory=list)
-    _limits: list[Floats] = field(default_factory=list)
-    _equal: list[NDArray[np.bool_]] = field(default_factory=list)
+    _column_blocks: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    """Costs, upper bounds, whether whole."""
+    _row_blocks: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    """Lengths, columns, values, residues, limits, whether equations."""
     _width: int = 0
     _height: int = 0
 
     def add_columns(self, costs: Floats, upper: float = np.inf, *, whole: bool = False) -> Numbers:
         """Add one variable, at least 0, for each cost; return their numbers."""
         first, self._width = self._width, self._width + costs.size
-        self._costs.append(np.asarray(costs, dtype=np.float64))
-        self._upper.append(np.full(costs.size, upper))
-        self._whole.append(np.full(costs.size, whole))
+        costs = np.asarray(costs, dtype=np.float64)
+        self._column_blocks.append((costs, np.full(costs.size, upper), np.full(costs.size, whole)))
         return np.arange(first, self._width)
 
     def add_rows(
@@ -78,14 +71,17 @@ class Builder:
 
         A term whose column is -1 is left out. Returns the numbers of the rows.
         """
-        there = columns >= 0
-        self._lengths.append(there.sum(axis=1))
-        self._columns.append(columns[there])
-        self._values.append(np.broadcast_to(values, columns.shape)[there])
-        low = np.zeros(columns.shape) if residues is None else residues
-        self._residues.append(low[there])
-        self._limits.append(np.asarray(limits, dtype=np.float64))
-        self._equal.append(np.zeros(len(columns), dtype=bool))
+        present, low = columns >= 0, np.zeros(columns.shape) if residues is None else residues
+        self._row_blocks.append(
+            (
+                present.sum(axis=1),
+                columns[present],
+                np.broadcast_to(values, columns.shape)[present],
+                low[present],
+                np.asarray(limits, dtype=np.float64),
+                np.zeros(len(columns), dtype=bool),
+            )
+        )
         first, self._height = self._height, self._height + len(columns)
         return np.arange(first, self._height)
 
@@ -94,32 +90,25 @@ class Builder:
     ) -> int:
         """Add one row Σ values·x[columns] ≤ limit, or = limit; return its number."""
         number = int(self.add_rows(columns[None, :], values[None, :], np.array([limit]))[0])
-        self._equal[-1][:] = equal
+        self._row_blocks[-1][-1][:] = equal
         return number
 
     def build(self) -> Program:
         """The program."""
-        return Program(
-            cost=np.concatenate(self._costs),
-            lower=np.zeros(self._width),
-            upper=np.concatenate(self._upper),
-            whole=np.concatenate(self._whole),
-            starts=np.concatenate([[0], np.cumsum(np.concatenate(self._lengths))]),
-            columns=np.concatenate(self._columns),
-            values=np.concatenate(self._values),
-            residues=np.concatenate(self._residues),
-            limit=np.concatenate(self._limits),
-            equal=np.concatenate(self._equal),
-        )
+        cost, upper, whole = map(np.concatenate, zip(*self._column_blocks, strict=True))
+        lengths, *entries = map(np.concatenate, zip(*self._row_blocks, strict=True))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        # Blocks hold their arrays in the order of the fields of Program.
+        return Program(cost, np.zeros(self._width), upper, whole, starts, *entries)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver says, unproved.
+    """What the solver returns, unproved.
 
     ``duals[row]`` is what a unit more of the row's limit would add to the objective: at most 0 for
-    an inequality. ``bound`` is the solver's lower bound of the objective. ``finished`` tells a
-    proved end from a time limit. ``basis`` is the solver's own, to start a like program from.
+    an inequality. ``bound`` is the solver's lower bound of the objective. ``finished`` is false
+    where a limit ended the solve. ``basis`` is the solver's own, to start a similar program from.
     """
 
     values: Floats
@@ -141,14 +130,13 @@ def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
     arrays: bool | None = None,
     interior: bool = False,
 ) -> Solution | None:
-    """Solve with HiGHS; ``None`` when there is no feasible point (found).
+    """Solve with HiGHS; ``None`` when it returns no feasible point.
 
     ``time_limit`` is in seconds; a solve that it stops is marked ``finished=False``. A search ends
-    when the bound is within the relative or the absolute of the ``gaps``. Small programs
-    go through PuLP, larger ones as arrays: PuLP builds row by row in Python, which from about
-    ``ARRAYS_FROM`` rows on costs more than solving; ``arrays`` says otherwise. With a ``basis``
-    arrays are used at any size. ``interior`` asks for an interior point first, which some programs
-    with many optima need to end at all.
+    when the bound is within the relative or the absolute of the ``gaps``. Small programs go through
+    PuLP; those of ``ARRAYS_FROM`` rows and those with a ``basis`` go as arrays. ``arrays`` forces
+    one or the other. ``interior`` asks for an interior point first, which some programs with many
+    optima need to end at all.
     """
     options: dict[str, float | bool | str] = {
         "threads": 1,
@@ -168,6 +156,7 @@ def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
         options["solver"] = "ipm"
     has_whole = bool(program.whole.any())
     if arrays is None:
+        # PuLP builds row by row in Python, which for larger programs takes longer than solving.
         arrays = program.limit.size >= ARRAYS_FROM or basis is not None
     if arrays:
         return _read(_run_as_arrays(program, options, basis), None, has_whole=has_whole)
@@ -181,19 +170,16 @@ def _run_through_pulp(
     """HiGHS after the solve, and where PuLP has put each of our columns."""
     import pulp
 
-    problem = pulp.LpProblem("noise_law", pulp.LpMinimize)
+    problem = pulp.LpProblem("noise", pulp.LpMinimize)
     bounds = zip(
         program.lower.tolist(), program.upper.tolist(), program.whole.tolist(), strict=True
     )
-    columns = [
-        problem.add_variable(
-            f"x{i}",
-            lower if np.isfinite(lower) else None,
-            upper if np.isfinite(upper) else None,
-            pulp.LpInteger if whole else pulp.LpContinuous,
-        )
-        for i, (lower, upper, whole) in enumerate(bounds)
-    ]
+    columns = []
+    for i, (lower, upper, whole) in enumerate(bounds):
+        low = lower if np.isfinite(lower) else None
+        high = upper if np.isfinite(upper) else None
+        kind = pulp.LpInteger if whole else pulp.LpContinuous
+        columns.append(problem.add_variable(f"x{i}", low, high, kind))
     costs = zip(columns, program.cost.tolist(), strict=True)
     problem += pulp.LpAffineExpression({column: cost for column, cost in costs if cost})
     for row, limit in enumerate(program.limit.tolist()):
@@ -231,7 +217,7 @@ def _run_as_arrays(program: Program, options: dict[str, float | bool | str], bas
     model.a_matrix_.value_ = program.values
     if program.whole.any():
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        model.integrality_ = [kinds[whole] for whole in program.whole.tolist()]
+        model.integrality_ = list(map(kinds.__getitem__, program.whole.tolist()))
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     for name, value in options.items():
@@ -244,9 +230,10 @@ def _run_as_arrays(program: Program, options: dict[str, float | bool | str], bas
 
 
 def _read(highs: Any, order: list[int | None] | None, *, has_whole: bool) -> Solution | None:
-    """HiGHS' own status and figures; PuLP's would call a stopped search optimal."""
+    """The solution by HiGHS' own status and figures."""
     import highspy
 
+    # PuLP's status cannot be used: it calls a solve that its time limit stopped "Optimal".
     status, info, solution = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None

@@ -1,17 +1,16 @@
 """A linear program solved to hundreds of bits by a solver that has fifty-three.
 
 Iterative refinement (Gleixner, Steffy and Wolter 2016, "Iterative refinement for linear
-programming"): solve in floats, compute what is missing in exact arithmetic, scale it up until the
-solver can see it, solve for that, and add. Each round wins some ten digits. The coefficients of a
-program are sums of two floats, hence exact numbers; nothing is approximated but the answer.
-
-Numbers of high precision are Python integers in units of 2^-PLACES, in arrays of objects.
+programming"): solve in floats, compute the violations in exact arithmetic, scale them up until the
+solver can see them, solve for a correction, and add it. Each round adds some ten digits. The
+coefficients of a program are sums of two floats, hence exact numbers.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from math import inf, isinf
 from typing import Any, TypeAlias
@@ -19,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.numbers import exp_bounds
 from release.noise.solvers.program import Floats, Numbers, Program, Solution, solve
 
 Precise: TypeAlias = NDArray[Any]
@@ -35,7 +35,7 @@ _GROWTH = 40
 """By how many bits a scale may grow in a round."""
 
 _TOLERANCES = (1e-10, 1e-9)
-"""Of the first round and, where that finds nothing and in corrections, of the others."""
+"""Of the first round, and of its second attempt and all corrections."""
 
 _INFINITE = 1e15
 """A scaled bound this far away cannot bind in a correction."""
@@ -55,20 +55,22 @@ def precise(numbers: Floats, scale: int = 0) -> Precise:
     mantissa, exponent = np.frexp(numbers)
     digits = (mantissa * 2.0**53).astype(np.int64).tolist()
     shifts = (exponent.astype(np.int64) - 53 + PLACES - scale).tolist()
-    return _objects([d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)])
+    whole = [d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)]
+    return np.array(whole, dtype=object)
 
 
 def times_power(numbers: Precise, exponents: Floats | float) -> Precise:
     """numbers·2^exponents, rounded down; shapes as numpy broadcasts ``exponents``."""
     by = np.broadcast_to(np.round(exponents).astype(np.int64), numbers.shape)
     pairs = zip(numbers.reshape(-1).tolist(), by.reshape(-1).tolist(), strict=True)
-    return _objects([n << e if e >= 0 else n >> -e for n, e in pairs]).reshape(numbers.shape)
+    whole = [n << e if e >= 0 else n >> -e for n, e in pairs]
+    return np.array(whole, dtype=object).reshape(numbers.shape)
 
 
-def _objects(values: list[int]) -> Precise:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+def ratio_above(epsilon: Fraction) -> int:
+    """The least integer at or above e^ε in units of 2^-PLACES."""
+    high = exp_bounds(epsilon)[1]
+    return -(-high.numerator * ONE // high.denominator)
 
 
 def _floats(numbers: Precise, scale: int) -> Floats:
@@ -98,8 +100,9 @@ class _Matrix:
 
 def _sums(terms: Precise, groups: Numbers, count: int) -> Precise:
     """Sums of the terms of each group (ascending), back in units of 2^-PLACES."""
-    sums = _objects([0] * count)
+    sums: Precise = np.zeros(count, dtype=object)
     if terms.size:
+        # Products are in units of 2^-2·PLACES; shifting the sums rounds once, not once a term.
         first = np.flatnonzero(np.diff(groups, prepend=-1))
         sums[groups[first]] = np.add.reduceat(terms, first) >> PLACES
     return sums
@@ -109,10 +112,8 @@ def refine(program: Program, deadline: float = inf, *, interior: bool = False) -
     """Solve a program of columns ≥ 0 without upper bounds; None if the solver finds no solution.
 
     ``deadline`` is a moment of the monotonic clock; what is unsolved then counts as unsolvable.
-    ``interior`` is for the first round, as of :func:`release.noise.solvers.program.solve`.
-
-    What is returned is as good as the last round was; nothing depends on its being optimal but the
-    loss of the law and the bound that are made of it.
+    ``interior`` is for the first round, as of :func:`release.noise.solvers.program.solve`. The
+    result is as good as the last round was, and no guarantee depends on its being optimal.
     """
     program = _with_slack(program)
     first = None
@@ -120,25 +121,29 @@ def refine(program: Program, deadline: float = inf, *, interior: bool = False) -
         first = first or _solved(program, deadline, tolerance, interior=interior)
     if first is None:
         return None
-    state = _State.of(program, _Matrix(program)).corrected(first, 0, 0)
+    state = _State(program, _Matrix(program), precise(first.values), precise(first.duals))
     basis, growth, primal, dual = first.basis, _GROWTH, 0, 0
     failed = False
     for _ in range(_ROUNDS):
         if not growth or state.violation < 1 << (PLACES - _TARGET):
             break
+        # The correction is x/2^primal with duals y/2^dual. So x has the limits 2^primal·missing,
+        # the costs 2^dual·reduced and the lower bounds -2^primal·values. A scale grows at most
+        # until the largest violation is 1.
         if failed:
             primal, dual = max(0, primal - growth), max(0, dual - growth)
         else:
             primal = max(0, min(primal + growth, PLACES - state.infeasible.bit_length()))
             dual = max(0, min(dual + growth, PLACES - state.improvable.bit_length()))
-        found = _solved(state.asked(primal, dual), deadline, _TOLERANCES[1], basis)
-        corrected = None if found is None else state.corrected(found, primal, dual)
+        solution = _solved(state.correction(primal, dual), deadline, _TOLERANCES[1], basis)
+        corrected = None if solution is None else state.corrected(solution, primal, dual)
         failed = corrected is None or corrected.violation >= state.violation
-        if found is None or corrected is None or failed:
-            # The correction was asked for at a scale at which the solver lost its way.
+        if solution is None or corrected is None or failed:
+            # At this scale the solver cannot meet its tolerance.
             growth //= 2
         else:
-            state, basis = corrected, found.basis
+            # Invariant: the violation of the state only falls.
+            state, basis = corrected, solution.basis
     return Refined(np.maximum(state.values, 0), state.duals, first.solver)
 
 
@@ -150,29 +155,24 @@ def _solved(
     *,
     interior: bool = False,
 ) -> Solution | None:
-    left = max(deadline - time.monotonic(), 0.01)
-    limit = None if isinf(left) else left
-    found = solve(program, limit, tolerance=tolerance, basis=basis, interior=interior)
-    return found if found is not None and found.finished else None
+    seconds = max(deadline - time.monotonic(), 0.01)
+    limit = None if isinf(seconds) else seconds
+    solution = solve(program, limit, tolerance=tolerance, basis=basis, interior=interior)
+    return solution if solution is not None and solution.finished else None
 
 
 @dataclass(frozen=True)
 class _State:
-    """A point, its prices, and what is missing to a solution, exactly."""
+    """A point, its duals, and by how much it fails to be a solution, exactly."""
 
     program: Program
     matrix: _Matrix
     values: Precise
     duals: Precise
 
-    @classmethod
-    def of(cls, program: Program, matrix: _Matrix) -> _State:
-        """Nothing yet."""
-        return cls(program, matrix, _objects([0] * matrix.width), _objects([0] * matrix.height))
-
     @cached_property
     def missing(self) -> Precise:
-        """What each row lacks to its limit."""
+        """The limit of each row less its value."""
         return precise(self.program.limit) - self.matrix.times(self.values)
 
     @cached_property
@@ -195,7 +195,7 @@ class _State:
         """The larger of both."""
         return max(self.infeasible, self.improvable)
 
-    def asked(self, primal: int, dual: int) -> Program:
+    def correction(self, primal: int, dual: int) -> Program:
         """The program of the correction, scaled by 2^primal and 2^dual."""
         return replace(
             self.program,
@@ -204,17 +204,16 @@ class _State:
             limit=_floats(self.missing, primal),
         )
 
-    def corrected(self, found: Solution, primal: int, dual: int) -> _State:
+    def corrected(self, solution: Solution, primal: int, dual: int) -> _State:
         """With the correction added."""
-        return replace(
-            self,
-            values=self.values + precise(found.values, primal),
-            duals=self.duals + precise(found.duals, dual),
-        )
+        values = self.values + precise(solution.values, primal)
+        return replace(self, values=values, duals=self.duals + precise(solution.duals, dual))
 
 
 def _with_slack(program: Program) -> Program:
-    """The same program with equations only: corrections need the price of every slack."""
+    """The same program with equations only."""
+    # The dual of an inequality has a sign, and a correction of it has none by itself. As a column
+    # the slack has a value and a reduced cost, so rows and columns are corrected alike.
     loose = np.flatnonzero(~program.equal)
     width, count = program.cost.size, loose.size
     ends = program.starts[loose + 1]

@@ -1,9 +1,9 @@
-"""From a solver's floats to exact integers that keep the guarantee.
+"""From a solver's floats to exact integers that satisfy the guarantee.
 
-Only the shape of the solver's answer is used. Where constraints are hard, integers are rounded up
-from the heaviest element outwards until every ratio holds; where δ may be spent, the program was
-solved with a slightly smaller δ, and rounding uses what was left free. Nothing here is trusted:
-:func:`release.noise.solve.design` proves each law again before anyone sees it.
+Only the shape of the solver's answer is used (docs/design/mathematics.md 1.4). Where constraints
+are hard, integers are rounded up from the heaviest element outwards until every ratio holds. Where
+δ may be spent, the program was solved with a slightly smaller δ, and rounding uses the remainder.
+Nothing here is trusted: :func:`release.noise.solve.design` checks each result exactly.
 """
 
 from __future__ import annotations
@@ -30,34 +30,35 @@ def raise_to_feasible(
 ) -> Pmf:
     """Integers near ``masses`` with w(η) ≤ ratio·w(η+μ) for every constraint not given up.
 
-    The least such integers above the rounded masses; what this adds is taken off by scaling, and
-    the last few units off the heaviest element. ``pattern`` names the constraints given up.
+    They are the least such integers above the rounded masses. ``pattern`` names the constraints
+    given up.
 
     Raises:
-        ValueError: the surplus is larger than the heaviest weight: the masses were no law.
+        ValueError: there is no mass, or the surplus is larger than the heaviest weight.
     """
     total = 2**bits
     scale = Fraction(total)
-    shares = {int(e): int(masses[e]) for e in np.flatnonzero(masses > 0)}
-    whole = sum(shares.values())
+    shares = np.maximum(masses, 0)
+    whole = int(shares.sum())
     if not whole:
         raise ValueError("there is no mass")
     moved = [sensitivity.group.moved(shift).tolist() for shift in sensitivity.shifts]
     given_up = None if pattern is None else pattern.tolist()
     weights: list[int] = []
+    # The closure adds mass. Each round starts from masses scaled down by what the last one added,
+    # until the surplus is a few units an element.
     for _ in range(_ROUNDS):
-        start = [0] * sensitivity.group.size
-        for element, share in shares.items():
-            start[element] = share * scale.numerator // (whole * scale.denominator)
-        weights = close(start, moved, ratio, given_up)
-        surplus = sum(weights) - total
-        if 0 <= surplus <= 4 * len(weights):
+        start = shares * scale.numerator // (whole * scale.denominator)
+        weights = close(start.tolist(), moved, ratio, given_up)
+        if 0 <= sum(weights) - total <= 4 * len(weights):
             break
         scale = scale * total / sum(weights) + len(weights)
+    # A lighter mode is feasible as a tail, and as a head as long as it stays the heaviest; the
+    # exact check of the caller decides where it does not.
     surplus = sum(weights) - total
     heaviest = max(range(len(weights)), key=weights.__getitem__)
     if not 0 <= surplus < weights[heaviest]:
-        raise ValueError("the masses cannot be made a law")
+        raise ValueError("the masses cannot be rounded to a pmf")
     weights[heaviest] -= surplus
     return Pmf.of(sensitivity.group, weights)
 
@@ -68,16 +69,17 @@ def close(
     ratio: Fraction,
     given_up: list[list[bool]] | None = None,
 ) -> list[int]:
-    """The least integers ≥ ``weights`` that keep the ratios: heaviest first, each settled once.
+    """The least integers ≥ ``weights`` that satisfy the ratios; ``weights`` itself is changed.
 
-    An element can only be raised by a heavier one, so taking them in descending order is final,
-    as in Dijkstra's search. ``moved[i][e]`` is the element that constraint i of element e is about.
+    ``moved[i][e]`` is the element that constraint i of element e is about.
     """
     numerator, denominator = ratio.numerator, ratio.denominator
     loose_tails = given_up or [[False] * len(weights)] * len(moved)
     queue = [(-w, e) for e, w in enumerate(weights) if w]
     heapq.heapify(queue)
     settled = [False] * len(weights)
+    # Invariant: a settled element has its final weight. Only a heavier element raises another one,
+    # and elements leave the queue in descending order, as in Dijkstra's search.
     while queue:
         _, element = heapq.heappop(queue)
         if settled[element]:
@@ -98,20 +100,21 @@ def round_down(masses: Precise, sensitivity: Sensitivity, bits: int) -> Pmf:
     Raises:
         ValueError: the masses add up to much more than one.
     """
-    weights = [(int(mass) << bits) >> PLACES for mass in masses.tolist()]
+    weights = ((masses << bits) >> PLACES).tolist()
     weights[int(np.argmax(masses))] += 2**bits - sum(weights)
     return Pmf.of(sensitivity.group, weights)
 
 
-def mix(law: Pmf, safe: Pmf, share: Fraction) -> Pmf:
-    """Integers near share·law + (1-share)·safe, two laws of the same total.
+def mix(pmf: Pmf, safe: Pmf, share: Fraction) -> Pmf:
+    """Integers near share·pmf + (1-share)·safe, two pmfs of the same total.
 
-    The hockey-stick δ is convex, so mixing towards a law with δ = 0 lowers it in proportion.
-    Rounding down loses less than two units an element; they go to the heaviest.
+    The approximate δ is convex, so mixing with a pmf whose δ is 0 lowers it in proportion.
     """
-    weights = [
-        int(share * one) + int((1 - share) * other)
-        for one, other in zip(law.weights.tolist(), safe.weights.tolist(), strict=True)
-    ]
-    weights[weights.index(max(weights))] += law.total - sum(weights)
-    return Pmf.of(law.group, weights)
+    rest = 1 - share
+    weights = (
+        pmf.weights.astype(object) * share.numerator // share.denominator
+        + safe.weights.astype(object) * rest.numerator // rest.denominator
+    ).tolist()
+    # Each element loses less than two units; they go to the heaviest.
+    weights[weights.index(max(weights))] += pmf.total - sum(weights)
+    return Pmf.of(pmf.group, weights)

@@ -1,10 +1,8 @@
-"""The elements near the center, which are all that a program needs to know.
+"""The elements near the centre, which are all that a program needs to know.
 
-The proof is in docs/design/mathematics.md.
-
-Outside, mass is one free variable at the cheapest cost found there, and constraints into the
-outside cost nothing. That relaxes a program, so its optimum bounds the loss from below for the
-whole group, however large.
+Outside them, mass is one free variable at the cheapest cost found there, and constraints into the
+outside cost nothing. That relaxes a program, so its optimum bounds the expected cost from below for
+the whole group, however large (docs/design/mathematics.md 2.9).
 """
 
 from __future__ import annotations
@@ -34,9 +32,10 @@ class Window:
 
     @cached_property
     def near(self) -> Codes:
-        """The elements, ascending; those no difference leads to join once all others are there."""
+        """The elements, ascending."""
         steps = self.problem.steps
         within = steps <= self.radius
+        # Unreachable elements have -1 steps; they join once all others are inside.
         return np.flatnonzero(within if self.radius >= steps.max() else within & (steps >= 0))
 
     @cached_property
@@ -48,7 +47,7 @@ class Window:
 
     @cached_property
     def heads(self) -> list[Numbers]:
-        """For each difference, the number of η+μ in the window for each η in it; -1 outside."""
+        """For each shift μ, the number of η+μ in the window for each η in it; -1 outside."""
         group = self.problem.group
         return [self.numbers[group.moved(s)[self.near]] for s in self.problem.sensitivity.shifts]
 
@@ -70,29 +69,24 @@ class Window:
     @cached_property
     def outside_cost(self) -> float:
         """The cheapest ρ outside."""
-        outside = np.ones(self.problem.size, dtype=bool)
-        outside[self.near] = False
-        return float(self.problem.costs[outside].min())
+        return float(np.delete(self.problem.costs, self.near).min())
 
 
 def demand_rows(builder: Builder, window: Window, masses: Numbers, total: float = 1.0) -> list[int]:
-    """One row for each further demand, for masses that add up to ``total``; their numbers."""
-    return [
-        builder.add_row(
-            masses,
-            demand.coefficients[window.near] * window.scale,
-            float(demand.limit) * total,
-            equal=demand.equal,
-        )
-        for demand in window.problem.constraints
-    ]
+    """One row for each further constraint, for masses that add up to ``total``; their numbers."""
+    rows = []
+    for demand in window.problem.constraints:
+        values = demand.coefficients[window.near] * window.scale
+        limit = float(demand.limit) * total
+        rows.append(builder.add_row(masses, values, limit, equal=demand.equal))
+    return rows
 
 
 def answer_rows(builder: Builder, window: Window, masses: Numbers, unit: float = 1.0) -> Numbers:
-    """For a worst-case loss: each expected loss is at most the worst, which is what is minimised.
+    """For a worst-case loss function: each expected cost is at most the worst, which is minimised.
 
     Adds the variable of the worst, in units of ``unit``. Returns the numbers of the rows; none for
-    a plain loss.
+    a plain loss function.
     """
     loss = window.problem.loss
     if isinstance(loss, Loss):
@@ -104,7 +98,7 @@ def answer_rows(builder: Builder, window: Window, masses: Numbers, unit: float =
     return builder.add_rows(columns, values, np.zeros(len(costs)))
 
 
-def keep_rows(
+def privacy_rows(
     builder: Builder,
     window: Window,
     masses: Numbers,
@@ -112,11 +106,14 @@ def keep_rows(
     heads: Numbers,
     slack: tuple[Numbers, Floats | float] | None = None,
 ) -> tuple[Numbers, Floats]:
-    """Rows f(tail) - E·f(head) ≤ unit·slack, each divided by a power of two; a head of -1 is empty.
+    """Rows f(tail) - E·f(head) ≤ unit·slack; a head of -1 has no mass.
 
     ``masses`` are the columns of the elements of the window, ``slack`` the columns for each tail
     and their units. Returns the numbers of the rows and what each was divided by in units of f.
     """
+    # With f = s·x and x the variable, the row divided by s(tail) is
+    #   x(tail) - E·s(head)/s(tail)·x(head) ≤ unit/s(tail)·slack.
+    # A power of two brings its largest coefficient to about 1; dividing by it is exact.
     scale = window.scale
     factor = np.where(heads >= 0, window.problem.ratio * scale[heads] / scale[tails], 0.0)
     largest = np.exp2(np.maximum(0.0, np.ceil(np.log2(np.maximum(factor, 1.0)))))
@@ -127,6 +124,6 @@ def keep_rows(
         values.append(-slack[1] / scale[tails] / largest)
     residues = np.zeros((tails.size, len(columns)))
     residues[:, 1] = values[1] * (window.problem.ratio_residue / window.problem.ratio)
-    none = np.zeros(tails.size)
-    rows = builder.add_rows(np.stack(columns, 1), np.stack(values, 1), none, residues)
+    limits = np.zeros(tails.size)
+    rows = builder.add_rows(np.stack(columns, 1), np.stack(values, 1), limits, residues)
     return rows, largest * scale[tails]
