@@ -45,6 +45,8 @@ check: lint types test
 
 check-all: check test-slow
 
+# The wheel leaves research/ out; a benchmark measures the papers' program from it.
+bench: export PYTHONPATH := $(CURDIR)
 bench: .venv/complete
 	@$(INSTALL) '.[bench]'
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -20,7 +20,7 @@ from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
-from release.research.verbatim import Indicators, solve_verbatim
+from research.verbatim import Indicators, solve_verbatim
 
 VERBATIM_UP_TO = 101
 

@@ -14,15 +14,16 @@ PROJECT = Path(__file__).parent.parent
 PICTURE = PROJECT / "docs" / "design" / "rooms.svg"
 ROOMS = (
     *("errors", "exact", "records", "spec", "tables", "queries", "budget", "noise", "bundle"),
-    *("verification", "planning", "analysis", "pipeline", "operate", "research", "cli", "flows"),
+    *("verification", "planning", "analysis", "pipeline", "operate", "cli", "flows", "research"),
 )
+ABOVE = ("flows", "research")
 CELL, NAMES, TOP = 34, 110, 96
 
 
 def room_of(module: str) -> str | None:
     """The room of a module of ours; None for the ground (version) and for others."""
     package, *rest = module.split(".")
-    room = package if package == "flows" else (rest[0] if package == "release" and rest else "")
+    room = package if package in ABOVE else (rest[0] if package == "release" and rest else "")
     return room if room in ROOMS else None
 
 
@@ -40,7 +41,7 @@ def imports(path: Path) -> set[str]:
 def counted() -> dict[tuple[str, str], int]:
     """For each pair of rooms, how many modules of the first import from the second."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
-    for package in ("release", "flows"):
+    for package in ("release", *ABOVE):
         for path in sorted((PROJECT / package).rglob("*.py")):
             parts = path.relative_to(PROJECT).with_suffix("").parts
             room = room_of(".".join(parts))

@@ -36,13 +36,11 @@ from release.noise.published.baselines import (
     geometric_modular,
     law_near,
     modular,
-    one_sided_exponential,
     randomised_response,
-    staircase_noise,
     truncated,
-    uniform_noise,
 )
 from release.noise.solve import design
+from research.table_v import one_sided_exponential, staircase_noise, uniform_noise
 from tests.noise.test_solve import solve
 
 

@@ -17,7 +17,7 @@ from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.published.baselines import decay, quantised_laplace, staircase_noise
+from release.noise.published.baselines import decay
 from release.noise.published.qin import (
     Input,
     distance,
@@ -28,6 +28,7 @@ from release.noise.published.qin import (
     solve_relaxed,
 )
 from release.noise.solve import design
+from research.table_v import quantised_laplace, staircase_noise
 
 INPUTS = {"gaussian": gaussian_input(), "poisson": poisson_input()}
 SETTINGS = [("2", 15), ("1/2", 15), ("4", 15), ("2", 5), ("1", 1)]

@@ -1,1 +1,1 @@
-"""Tests of the room release/research."""
+"""Tests of the room research."""

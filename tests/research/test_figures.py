@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from release.errors import SpecError, StorageError
-from release.research.__main__ import main as research
-from release.research.figures import FIGURES, chosen, reproduce, write_gallery
-from release.research.laws import ours, per_difference
-from release.research.sheet import Panel, Series, Shape, Sheet
+from research.__main__ import main as research
+from research.figures import FIGURES, reproduce, select_figures, write_gallery
+from research.programs import ours, per_difference
+from research.sheet import Panel, Series, Shape, Sheet
 from tests.conftest import PROJECT
 
 GALLERY = PROJECT / "docs" / "gallery"
@@ -171,10 +171,10 @@ def test_an_old_file_stays_where_a_new_one_cannot_take_its_place(tmp_path: Path)
 
 
 def test_figures_are_chosen_by_name_in_the_order_of_the_page() -> None:
-    assert chosen([]) == tuple(FIGURES)
-    assert chosen(["qin-08", "kadam-05"]) == ("kadam-05", "qin-08")
+    assert select_figures([]) == tuple(FIGURES)
+    assert select_figures(["qin-08", "kadam-05"]) == ("kadam-05", "qin-08")
     with pytest.raises(SpecError, match="did you mean 'kadam-05'"):
-        chosen(["kadam-5"])
+        select_figures(["kadam-5"])
 
 
 def test_the_command_draws_twice_the_same(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_the_command_lists_names_and_refuses_others(capsys: pytest.CaptureFixtur
 
 def test_the_process_refuses_in_one_line_with_status_2() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "release.research", "kadam-15"],
+        [sys.executable, "-m", "research", "kadam-15"],
         capture_output=True,
         text=True,
         check=False,

@@ -17,8 +17,8 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
-from release.research.errata import BOUNDED, SINGLE, deltas_of, disagreements
-from release.research.printed import (
+from research.errata import BOUNDED, SINGLE, deltas_of, disagreements
+from research.printed import (
     GOLDEN,
     Form,
     bd_delta,
@@ -33,7 +33,7 @@ from release.research.printed import (
     sd_section_limit,
     single_distance,
 )
-from release.research.verbatim import Indicators, solve_verbatim
+from research.verbatim import Indicators, solve_verbatim
 
 EPSILONS = [0.25, 0.5, 0.75, 1.0, 1.5, 2.5]
 TIE = 1 + 1e-11

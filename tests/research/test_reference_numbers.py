@@ -19,7 +19,7 @@ from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
-from release.research.verbatim import Indicators, Verbatim, solve_verbatim
+from research.verbatim import Indicators, Verbatim, solve_verbatim
 from tests.noise.test_solve import masses, solve
 
 PROBABILISTIC, APPROXIMATE = Definition.PROBABILISTIC, Definition.APPROXIMATE

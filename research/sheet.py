@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsFloat, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from release.records.files import write_anew
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+X = TypeVar("X", bound=SupportsFloat)
 COLOURS = ("#2b5d8a", "#b5452c", "#4f8f4f", "#8a6bb0", "#c0882c", "#5b6770")
 
 
@@ -46,14 +47,28 @@ class Series:
     def of(
         cls,
         label: str,
-        x: Iterable[float],
-        y: Iterable[float],
+        x: Iterable[SupportsFloat],
+        y: Iterable[SupportsFloat],
         *,
         dashed: bool = False,
         marked: bool = False,
     ) -> Series:
         """A series of plain floats."""
         return cls(label, tuple(map(float, x)), tuple(map(float, y)), dashed, marked)
+
+    @classmethod
+    def of_function(
+        cls,
+        label: str,
+        x: Iterable[X],
+        y: Callable[[X], SupportsFloat],
+        *,
+        dashed: bool = False,
+        marked: bool = False,
+    ) -> Series:
+        """The values of ``y`` at every ``x``."""
+        places = tuple(x)
+        return cls.of(label, places, map(y, places), dashed=dashed, marked=marked)
 
 
 @dataclass(frozen=True)
@@ -87,13 +102,12 @@ class Sheet:
 
     def csv(self) -> bytes:
         """All numbers: panel, series, x, y; 12 significant digits."""
-        numbers = [
-            (panel.title, series.label, f"{x:.12g}", f"{y:.12g}")
-            for panel in self.panels
-            for series in panel.series
-            for x, y in zip(series.x, series.y, strict=True)
-        ]
-        return _csv([("panel", "series", "x", "y"), *numbers])
+        rows = [("panel", "series", "x", "y")]
+        for panel in self.panels:
+            for series in panel.series:
+                for x, y in zip(series.x, series.y, strict=True):
+                    rows.append((panel.title, series.label, f"{x:.12g}", f"{y:.12g}"))
+        return _csv(rows)
 
     def png(self) -> bytes:
         """The picture."""
@@ -101,22 +115,23 @@ class Sheet:
 
         columns = min(2, len(self.panels))
         rows = -(-len(self.panels) // columns)
-        figure = Figure(
-            figsize=(5.4 * columns if columns > 1 else 7, 3.4 * rows + 0.7), layout="constrained"
-        )
+        width = 5.4 * columns if columns > 1 else 7
+        figure = Figure(figsize=(width, 3.4 * rows + 0.7), layout="constrained")
         figure.suptitle(
             f"{self.source}: {self.title}\n{self.parameters}",
             x=0.01,
             ha="left",
             size=9,
+            # A dollar sign is a dollar sign, and begins no formula.
             parse_math=False,
         )
         axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
-        for one, panel in zip(axes, self.panels, strict=False):
-            _draw(one, panel)
-        for one in axes[len(self.panels) :]:
-            one.remove()
+        for place, panel in zip(axes, self.panels, strict=False):
+            _draw(place, panel)
+        for place in axes[len(self.panels) :]:
+            place.remove()
         data = io.BytesIO()
+        # Without the name of the software, the same sheet is the same bytes.
         figure.savefig(data, dpi=90, format="png", metadata={"Software": None})
         return data.getvalue()
 
@@ -126,8 +141,8 @@ class Sheet:
         name = f"{self.name}-list.csv"
         listed = f" {len(self.listing) - 1} rows more: [{name}]({name})." if self.listing else ""
         return (
-            f"## {self.source}: "
-            f"{self.title}\n\n![{self.title}]({self.name}.png)\n\n{self.parameters}. Numbers: "
+            f"## {self.source}: {self.title}\n\n"
+            f"![{self.title}]({self.name}.png)\n\n{self.parameters}. Numbers: "
             f"[{self.name}.csv]({self.name}.csv).{listed}\n\n{remarks}\n"
         )
 
@@ -159,46 +174,53 @@ def _draw(axes: Axes, panel: Panel) -> None:
         return
     if panel.log:
         axes.set_yscale("log")
-    width = 0.8 / len(panel.series)
-    for i, series in enumerate(panel.series):
-        colour = COLOURS[i % len(COLOURS)]
-        x, y = np.array(series.x), np.array(series.y)
+    for number, series in enumerate(panel.series):
         if panel.shape is Shape.BARS:
-            places = x + (i - (len(panel.series) - 1) / 2) * width
-            axes.bar(
-                places,
-                y,
-                width,
-                color=colour,
-                label=series.label,
-                hatch="//" if series.dashed else None,
-                edgecolor="white",
-                linewidth=0,
-            )
+            _bars(axes, series, number, len(panel.series))
         else:
-            axes.plot(
-                x,
-                y,
-                "--" if series.dashed else "-",
-                color=colour,
-                lw=1.4,
-                label=series.label,
-                marker="o" if series.marked else None,
-                ms=3.5,
-            )
+            _line(axes, series, number)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.legend(frameon=False, fontsize=7)
 
 
+def _bars(axes: Axes, series: Series, number: int, count: int) -> None:
+    width = 0.8 / count
+    axes.bar(
+        np.array(series.x) + (number - (count - 1) / 2) * width,
+        np.array(series.y),
+        width,
+        color=COLOURS[number % len(COLOURS)],
+        label=series.label,
+        hatch="//" if series.dashed else None,
+        edgecolor="white",
+        linewidth=0,
+    )
+
+
+def _line(axes: Axes, series: Series, number: int) -> None:
+    axes.plot(
+        np.array(series.x),
+        np.array(series.y),
+        "--" if series.dashed else "-",
+        color=COLOURS[number % len(COLOURS)],
+        lw=1.4,
+        label=series.label,
+        marker="o" if series.marked else None,
+        ms=3.5,
+    )
+
+
 def _heat(axes: Axes, panel: Panel) -> None:
     masses = np.array([series.y for series in panel.series])
-    axes.imshow(np.log10(np.maximum(masses, 1e-12)), cmap="Blues")
+    # A mass of zero has no logarithm.
+    logarithms = np.log10(np.maximum(masses, 1e-12))
+    axes.imshow(logarithms, cmap="Blues")
     axes.set_yticks(range(len(panel.series)), [series.label for series in panel.series])
     axes.set_xticks(range(masses.shape[1]))
-    middle = np.log10(np.maximum(masses, 1e-12)).mean()
+    middle = logarithms.mean()
     for (row, column), mass in np.ndenumerate(masses):
-        dark = np.log10(max(mass, 1e-12)) > middle + 0.5
+        dark = logarithms[row, column] > middle + 0.5
         axes.text(
             column,
             row,

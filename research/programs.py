@@ -1,7 +1,7 @@
 """The paper's programs and ours, by the few words that the figures need.
 
-*Printed* is what Kadam et al. 2024 solve: one-sided differences, one shared indicator, the loss of
-the noise. *Ours* keeps both directions, with an indicator for each difference.
+*Printed* is what Kadam et al. 2024 solve: one-sided sensitivity, one shared indicator, the loss of
+the noise. *Ours* protects both directions, with an indicator for each difference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from release.noise.design import Design
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
-from release.research.verbatim import Indicators, solve_verbatim
+from research.verbatim import Indicators, solve_verbatim
 
 SECONDS = 30.0
 """Patience with one program; all of the figures' take well under one second."""
@@ -32,11 +32,12 @@ SECONDS = 30.0
 
 def exact(value: float, places: int = 6) -> Fraction:
     """The decimal that a figure's axis shows, exactly."""
+    # The float 0.1 is a little more than 1/10; the paper means 1/10.
     return Fraction(round(value * 10**places), 10**places)
 
 
 def sensitivity(n: int, steps: Iterable[int], *, directed: bool) -> Sensitivity:
-    """The differences on the answers 0..n."""
+    """The sensitivity set of the answers 0..n."""
     return Sensitivity.of(Group((n + 1,)), ((step,) for step in steps), directed=directed)
 
 
@@ -47,35 +48,40 @@ def guarantee(epsilon: float, delta: float) -> Guarantee:
 
 
 def loss(name: LossName, n: int) -> Loss:
-    """A named loss on ordered answers 0..n."""
+    """A named loss function on ordered answers 0..n."""
     return named_loss(name, Topology.ORDERED, n + 1)
 
 
 def ours(
     n: int, steps: Iterable[int], epsilon: float, delta: float, name: LossName = LossName.ERROR_RATE
 ) -> Design[Modular]:
-    """The optimal law for differences of both signs."""
-    moves = sensitivity(n, steps, directed=False)
-    return design(moves, guarantee(epsilon, delta), loss(name, n), time_limit=SECONDS)
+    """The optimal mechanism for differences of both signs."""
+    both_signs = sensitivity(n, steps, directed=False)
+    return design(both_signs, guarantee(epsilon, delta), loss(name, n), time_limit=SECONDS)
+
+
+def our_masses(n: int, steps: Iterable[int], epsilon: float, delta: float) -> Floats:
+    """The pmf of :func:`ours` for the error rate, shape (n+1,)."""
+    return ours(n, steps, epsilon, delta).mechanism.pmf.to_floats()
 
 
 def printed(
     n: int, steps: Iterable[int], epsilon: float, delta: float, name: LossName = LossName.ERROR_RATE
 ) -> Floats:
-    """The masses of program (13) as printed: one-sided differences, a shared indicator.
+    """The masses of program (13) as printed, shape (n+1,).
 
     Raises:
         DesignError: the solver found nothing in time.
     """
-    moves = sensitivity(n, steps, directed=True)
+    one_sided = sensitivity(n, steps, directed=True)
     if delta == 0:
-        law = design(moves, guarantee(epsilon, 0.0), loss(name, n)).mechanism.pmf
-        return law.to_floats()
-    problem = Problem.of(moves, guarantee(epsilon, delta), loss(name, n))
-    found = solve_verbatim(problem, Indicators.SHARED, SECONDS)
-    if found is None:
+        # Without a δ no indicator is set, and our linear program is the printed one.
+        return design(one_sided, guarantee(epsilon, 0.0), loss(name, n)).mechanism.pmf.to_floats()
+    problem = Problem.of(one_sided, guarantee(epsilon, delta), loss(name, n))
+    solution = solve_verbatim(problem, Indicators.SHARED, SECONDS)
+    if solution is None:
         raise DesignError("the printed program has no solution in time")
-    return found.masses
+    return solution.masses
 
 
 def noise_deltas(noise: IntegerPmf, epsilon: float) -> Deltas:
@@ -90,12 +96,12 @@ def answer_deltas(channel: Channel, epsilon: float) -> Deltas:
 
 
 def channel_delta(channel: Channel, epsilon: float) -> float:
-    """The probabilistic one of :func:`answer_deltas`."""
+    """The probabilistic δ of :func:`answer_deltas`."""
     return float(answer_deltas(channel, epsilon).probabilistic)
 
 
 def per_difference(n: int, steps: Iterable[int], epsilon: float, delta: float) -> Floats:
-    """The masses, falling, for one-sided differences with an indicator for each: (3) itself."""
-    moves = sensitivity(n, steps, directed=True)
-    made = design(moves, guarantee(epsilon, delta), loss(LossName.ERROR_RATE, n))
-    return np.sort(made.mechanism.pmf.to_floats())[::-1]
+    """The masses, falling, for one-sided sensitivity, an indicator a difference: (3) itself."""
+    one_sided = sensitivity(n, steps, directed=True)
+    optimum = design(one_sided, guarantee(epsilon, delta), loss(LossName.ERROR_RATE, n))
+    return np.sort(optimum.mechanism.pmf.to_floats())[::-1]

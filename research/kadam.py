@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-import numpy as np
-
-from release.research.sheet import Panel, Series, Shape
+from release.noise.solvers.program import Floats
+from research.sheet import Panel, Series, Shape
 
 PAPER = "Kadam et al. 2024"
 NO_NEIGHBOURHOOD = (
@@ -32,12 +31,16 @@ MATCHED = Fraction(4683, 10_000)
 """The ratio whose two-sided geometric noise has variance 3.38."""
 
 
-def bars(label: str, masses: object, *, dashed: bool = False) -> Series:
+def bars(label: str, masses: Floats, *, dashed: bool = False) -> Series:
     """A series of masses by noise value."""
-    values = np.asarray(masses, dtype=np.float64)
-    return Series.of(label, range(values.size), values.tolist(), dashed=dashed)
+    return Series.of(label, range(masses.size), masses, dashed=dashed)
 
 
-def law_panel(title: str, series: Iterable[Series]) -> Panel:
-    """A panel of laws, as bars by noise value."""
+def pmf_panel(title: str, series: Iterable[Series]) -> Panel:
+    """A panel of pmfs, as bars by noise value."""
     return Panel(title, "η", "f(η)", tuple(series), Shape.BARS)
+
+
+def panel_by_delta(title: str, deltas: Iterable[float], masses: Callable[[float], Floats]) -> Panel:
+    """A panel of the pmf ``masses(δ)`` of every δ."""
+    return pmf_panel(title, [bars(f"δ = {delta}", masses(delta)) for delta in deltas])

@@ -6,11 +6,11 @@ forms, with numbers, is in docs/gallery; in short:
 
 - Remark 3 says to replace n by N_μ̂ where μ̂ and n+1 share a factor. It has to be N_μ̂ - 1.
 - (34) to (36) are not 1/Σ ℓᵢe^{-iε} of the lengths (31) for j = h. (38) leaves out the group b+1
-  for j < h, and its singleton then breaks δ. Corrected, the law is optimal for the program with one
+  for j < h, and its singleton then breaks δ. Corrected, the pmf is optimal for the program with one
   shared indicator while b ≤ 3 and ε ≥ ln((1+√5)/2); for b ≥ 4 and j ≤ h-2 it can break its own δ.
-- The limits (44) and (48) hold without their first case: f(0) ≥ 0.5 is asked for by nothing.
+- The limits (44) and (48) hold without their first case: f(0) ≥ 0.5 is problem for by nothing.
 
-Laws are floats in the order of the noise values 0..n.
+Masses are floats in the order of the noise values 0..n.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ def orbit(n: int, step: int) -> int:
 
 def _sections(n: int, step: int, form: Form) -> int:
     """What stands for n in (19) to (21)."""
-    found = orbit(n, step)
-    if form is Form.PRINTED and found != n + 1:
-        return found
-    return found - 1
+    reach = orbit(n, step)
+    # Erratum K4: Remark 3 takes the number of the noise values for the number of the steps.
+    return reach if form is Form.PRINTED and reach != n + 1 else reach - 1
 
 
 def sd_breaks(n: int, epsilon: float) -> list[tuple[float, float]]:
@@ -85,15 +84,15 @@ def sd_sorted(n: int, epsilon: float, delta: float) -> Floats:
 def single_distance(
     n: int, step: int, epsilon: float, delta: float, form: Form = Form.CORRECTED
 ) -> Floats:
-    """The law of Theorem 2 for the one difference ``step`` (μ̂); shape (n+1,).
+    """The pmf of Theorem 2 for the one difference ``step`` (μ̂); shape (n+1,).
 
     The printed form where μ̂ and n+1 share a factor has masses that do not add up to 1.
     """
     masses = sd_sorted(_sections(n, step, form), epsilon, delta)
-    law = np.zeros(n + 1)
+    pmf = np.zeros(n + 1)
     for k in range(orbit(n, step)):
-        law[k * step % (n + 1)] = masses[k]
-    return law
+        pmf[k * step % (n + 1)] = masses[k]
+    return pmf
 
 
 def sd_delta(n: int, step: int, epsilon: float, error_rate: float) -> float:
@@ -185,42 +184,42 @@ def bd_regions(n: int, width: int, epsilon: float, form: Form = Form.CORRECTED) 
     Raises:
         ValueError: not μ̄ ≤ n and b + r < μ̄ (the theorem's conditions), where n = b·μ̄ + r.
     """
-    asked = _Problem(n, width, epsilon)
-    b = asked.b
-    if not (width <= n and b + asked.r < width):
+    problem = _Problem(n, width, epsilon)
+    b = problem.b
+    if not (width <= n and b + problem.r < width):
         raise ValueError("Theorem 3 is for b + r below the width of the differences")
-    lengths = (1, *[width] * b, asked.r)
-    mode = asked.mode(lengths)
-    ends = mode * asked.decay(b - 1)
-    found = [Region(0, 0, lengths, (), mode, 0.0, 0.0, ends)]
+    lengths = (1, *[width] * b, problem.r)
+    mode = problem.mode(lengths)
+    ends = mode * problem.decay(b - 1)
+    regions = [Region(0, 0, lengths, (), mode, 0.0, 0.0, ends)]
     for h in range(1, b):
         for j in range(1, h + 1):
-            lengths, after = asked.flat_lengths(h, j), ends
+            lengths, after = problem.flat_lengths(h, j), ends
             printed = form is Form.PRINTED
-            mode = asked.printed_mode(h, j) if printed else asked.mode(lengths)
-            begins = mode * asked.decay(b - h) * asked.xi(j)
+            mode = problem.printed_mode(h, j) if printed else problem.mode(lengths)
+            begins = mode * problem.decay(b - h) * problem.xi(j)
             if j < h:
-                ends = mode * asked.decay(b - h) * asked.xi(j + 1)
+                ends = mode * problem.decay(b - h) * problem.xi(j + 1)
             else:
-                ends = mode * asked.decay(b - h - 1)
-            slope = asked.slope_lengths(h, j)
-            found.append(Region(h, j, lengths, slope, mode, after, begins, ends))
-    return found
+                ends = mode * problem.decay(b - h - 1)
+            slope = problem.slope_lengths(h, j)
+            regions.append(Region(h, j, lengths, slope, mode, after, begins, ends))
+    return regions
 
 
 def bounded_difference(
     n: int, width: int, epsilon: float, delta: float, form: Form = Form.CORRECTED
 ) -> Floats:
-    """The law of Theorem 3 for the differences 1..``width`` (μ̄); shape (n+1,).
+    """The pmf of Theorem 3 for the differences 1..``width`` (μ̄); shape (n+1,).
 
     Raises:
         ValueError: not b + r < μ̄.
     """
-    asked = _Problem(n, width, epsilon)
+    problem = _Problem(n, width, epsilon)
     for region in bd_regions(n, width, epsilon, form):
         if delta < region.begins:
             slope = _on_slope if form is Form.PRINTED else _on_slope_corrected
-            return slope(region, asked, delta)
+            return slope(region, problem, delta)
         if delta <= region.ends:
             decay = np.exp(-epsilon * np.arange(len(region.flat)))
             return np.repeat(region.mode * decay, region.flat)
@@ -228,27 +227,28 @@ def bounded_difference(
     return np.array([delta, *[(1 - delta) / n] * n])
 
 
-def _on_slope(region: Region, asked: _Problem, delta: float) -> Floats:
+def _on_slope(region: Region, problem: _Problem, delta: float) -> Floats:
     """(39): all groups rise with δ but the singleton, which takes what is left."""
     h, j, lengths = region.h, region.j, region.slope
-    single = asked.b - h + j + 1
+    single = problem.b - h + j + 1
+    # The singleton takes the place of a group, so later groups are one decay less below f(0).
     group = np.arange(len(lengths))
-    exponent = np.where(group < single, asked.b - h - group, asked.b - h - group + 1)
-    masses = delta * np.exp(exponent * asked.epsilon) / asked.xi(j)
+    exponent = np.where(group < single, problem.b - h - group, problem.b - h - group + 1)
+    masses = delta * np.exp(exponent * problem.epsilon) / problem.xi(j)
     masses[single] = 0.0
     masses[single] = 1 - float(np.array(lengths) @ masses)
-    law = np.repeat(masses, lengths)
-    return np.concatenate([law, np.zeros(asked.n + 1 - law.size)])
+    pmf = np.repeat(masses, lengths)
+    return np.concatenate([pmf, np.zeros(problem.n + 1 - pmf.size)])
 
 
-def _on_slope_corrected(region: Region, asked: _Problem, delta: float) -> Floats:
+def _on_slope_corrected(region: Region, problem: _Problem, delta: float) -> Floats:
     """The same f(0), with the groups of the flat stretch ahead and a floor under what is left.
 
     Raising the smallest masses to one height violates nothing new; the singleton of (38) does,
     where a later group has an element within μ̄ of it.
     """
-    mode = delta / (asked.decay(asked.b - region.h) * asked.xi(region.j))
-    masses = np.repeat(mode * np.exp(-asked.epsilon * np.arange(len(region.flat))), region.flat)
+    mode = delta / (problem.decay(problem.b - region.h) * problem.xi(region.j))
+    masses = np.repeat(mode * np.exp(-problem.epsilon * np.arange(len(region.flat))), region.flat)
     missing, ordered = 1 - float(masses.sum()), np.sort(masses)
     # The floor under the k smallest masses: the largest k whose last mass is still below it.
     floors = (np.cumsum(ordered) + missing) / np.arange(1, ordered.size + 1)
@@ -259,15 +259,15 @@ def _on_slope_corrected(region: Region, asked: _Problem, delta: float) -> Floats
 def bd_delta(
     n: int, width: int, epsilon: float, error_rate: float, form: Form = Form.CORRECTED
 ) -> float:
-    """δ^ε of Corollary 2, (42): the least δ of Theorem 3's laws for the error rate ρ*."""
+    """δ^ε of Corollary 2, (42): the least δ of Theorem 3's pmfs for the error rate ρ*."""
     mode = 1 - error_rate
     regions = bd_regions(n, width, epsilon, form)
     if regions[0].mode >= mode:
         return 0.0
-    asked = _Problem(n, width, epsilon)
+    problem = _Problem(n, width, epsilon)
     for region in regions[1:]:
         if region.mode >= mode:
-            return asked.xi(region.j) * asked.decay(asked.b - region.h) * mode
+            return problem.xi(region.j) * problem.decay(problem.b - region.h) * mode
     return mode
 
 

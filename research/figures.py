@@ -1,4 +1,4 @@
-"""Every table and figure of the sources, redrawn beside ours: ``python -m release.research``."""
+"""Every table and figure of the sources, redrawn beside ours: ``python -m research``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from release.errors import SpecError, unknown_name
 from release.records.files import storage_errors, write_anew
-from release.research import errata, geng, noise_laws, qin, sadeghi, trade_offs
-from release.research.ami import figure_14
-from release.research.sheet import Sheet
+from research import distributions, errata, geng, qin, sadeghi, trade_offs
+from research.ami import figure_14
+from research.sheet import Sheet
 
 Draw: TypeAlias = Callable[[Path], Sheet]
 """Computes a sheet; the path is the spec of the table that Figure 14 is drawn for."""
@@ -24,12 +24,12 @@ FIGURES: dict[str, Draw] = {
     "kadam-05": _without_table(trade_offs.figure_5),
     "kadam-06": _without_table(trade_offs.figure_6),
     "kadam-07": _without_table(trade_offs.figure_7),
-    "kadam-08": _without_table(noise_laws.figure_8),
-    "kadam-09": _without_table(noise_laws.figure_9),
-    "kadam-10": _without_table(noise_laws.figure_10),
+    "kadam-08": _without_table(distributions.figure_8),
+    "kadam-09": _without_table(distributions.figure_9),
+    "kadam-10": _without_table(distributions.figure_10),
     "kadam-11": _without_table(trade_offs.figure_11),
     "kadam-12": _without_table(trade_offs.figure_12),
-    "kadam-13": _without_table(noise_laws.figure_13),
+    "kadam-13": _without_table(distributions.figure_13),
     "kadam-14": figure_14,
     "kadam-errata": _without_table(errata.closed_forms),
     "qin-07": _without_table(qin.figure_7),
@@ -46,16 +46,16 @@ FIGURES: dict[str, Draw] = {
 """By name, in the order of the gallery."""
 
 
-def chosen(names: Iterable[str]) -> tuple[str, ...]:
-    """The figures that are meant, in the order of the gallery; all where none is named.
+def select_figures(names: Iterable[str]) -> tuple[str, ...]:
+    """The names in the order of the gallery; all figures where ``names`` is empty.
 
     Raises:
-        SpecError: a name that is none.
+        SpecError: no figure has one of the names.
     """
-    wanted = set(names)
-    for name in sorted(wanted - FIGURES.keys()):
+    selection = set(names)
+    for name in sorted(selection - FIGURES.keys()):
         raise SpecError("FIGURE", unknown_name(name, FIGURES))
-    return tuple(name for name in FIGURES if name in wanted or not wanted)
+    return tuple(name for name in FIGURES if name in selection or not selection)
 
 
 def reproduce(name: str, spec: Path, out: Path) -> Sheet:
@@ -85,8 +85,8 @@ def write_gallery(sheets: Iterable[Sheet], out: Path) -> Path:
 
 
 INTRODUCTION = """\
-Drawn by `python -m release.research`. *Printed* follows the paper to the letter, *ours* is what a
-release would use: differences of both signs, an indicator for each difference, the loss that a
-reader sees. Each figure says where the two differ and why.
+Drawn by `python -m research`. *Printed* follows the paper to the letter, *ours* is what a release
+would use: differences of both signs, an indicator for each difference, the loss that a reader sees.
+Each figure says where the two differ and why.
 
 """

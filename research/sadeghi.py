@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import SupportsFloat
 
 from release.exact.integer_pmf import IntegerPmf
 from release.noise.published.baselines import discrete_gaussian
 from release.noise.published.sadeghi import CountLaw, count_law
-from release.research.laws import exact, noise_deltas
-from release.research.sheet import Panel, Series, Shape, Sheet
+from research.programs import exact, noise_deltas
+from research.sheet import Panel, Series, Shape, Sheet
 
 PAPER = "Sadeghi et al. 2020"
 LOOSE = (
@@ -26,39 +28,37 @@ def _variance(noise: IntegerPmf) -> Fraction:
 def _gaussian_like(variance: float) -> IntegerPmf:
     """The discrete Gaussian with this variance; its parameter σ² found by bisection."""
     low, high = 1e-3, 4 * variance + 1
+    # The variance grows with the parameter.
     for _ in range(40):
         middle = (low + high) / 2
-        found = float(_variance(discrete_gaussian(Fraction(round(middle * 10**9), 10**9))))
-        low, high = (middle, high) if found < variance else (low, middle)
-    return discrete_gaussian(Fraction(round(high * 10**9), 10**9))
+        narrow = float(_variance(discrete_gaussian(exact(middle, 9)))) < variance
+        low, high = (middle, high) if narrow else (low, middle)
+    return discrete_gaussian(exact(high, 9))
 
 
 def figure_1() -> Sheet:
-    """The count law beside a discrete Gaussian of the same variance."""
-    found = count_law(6, Fraction("0.8"), Fraction("2.18"))
-    variance = _variance(found.noise)
+    """The count distribution beside a discrete Gaussian of the same variance."""
+    counts = count_law(6, Fraction("0.8"), Fraction("2.18"))
+    variance = _variance(counts.noise)
     # Theirs takes the variance for the parameter σ² of Canonne et al.
     as_printed = discrete_gaussian(variance)
     matched = _gaussian_like(float(variance))
     spread = range(0, 5)
-    series = tuple(
-        Series.of(label, spread, [float(law.mass(k)) for k in spread])
-        for label, law in (
-            ("count law", found.noise),
-            ("discrete Gaussian, parameter σ² = variance", as_printed),
-            ("discrete Gaussian, variance equal", matched),
-        )
+    series = (
+        Series.of_function("count law", spread, counts.noise.mass),
+        Series.of_function("discrete Gaussian, parameter σ² = variance", spread, as_printed.mass),
+        Series.of_function("discrete Gaussian, variance equal", spread, matched.mass),
     )
     return Sheet(
         "sadeghi-01",
         "the count law",
         f"{PAPER}, Figure 1",
-        f"ε = 2.18, η = 0.8, D = 6: k = {found.index}, δ̃ = {float(found.claimed):.6f}",
+        f"ε = 2.18, η = 0.8, D = 6: k = {counts.index}, δ̃ = {float(counts.claimed):.6f}",
         (Panel("probability of noise z ≥ 0", "z", "p(z)", series, Shape.BARS, log=True),),
         (
-            f"p(±1) = {float(found.noise.mass(1)):.5f}, p(±2) = "
-            f"{float(found.noise.mass(2)):.5f}; the law's δ is {float(found.delta):.5f}, where "
-            f"(2D+1)·δ̃ = {float(found.bound_delta):.5f}.",
+            f"p(±1) = {float(counts.noise.mass(1)):.5f}, p(±2) = "
+            f"{float(counts.noise.mass(2)):.5f}; the law's δ is {float(counts.delta):.5f}, where "
+            f"(2D+1)·δ̃ = {float(counts.bound_delta):.5f}.",
             "The text's Gaussian, p(±1) = 0.11685, is the one whose parameter σ² is the count "
             f"law's variance ({float(as_printed.mass(1)):.5f}). Its own variance is smaller, so "
             "the two are not compared at equal variance; that would be p(±1) = "
@@ -67,13 +67,25 @@ def figure_1() -> Sheet:
     )
 
 
-def _curves(laws: list[CountLaw], axis: list[float], label: str) -> tuple[Series, ...]:
-    return (
-        Series.of(f"(2D+1)δ̃, {label}", axis, [max(1e-16, float(law.bound_delta)) for law in laws]),
-        Series.of(
-            f"exact, {label}", axis, [max(1e-16, float(law.delta)) for law in laws], dashed=True
-        ),
+def _shown(delta: SupportsFloat) -> float:
+    """A δ for a logarithmic axis, where 0 has no place."""
+    return max(1e-16, float(delta))
+
+
+def _curves(
+    label: str, axis: list[float], counts: Callable[[float], CountLaw]
+) -> tuple[Series, Series]:
+    """The bound and the exact δ of the count distributions along an axis."""
+    bounds = Series.of_function(f"(2D+1)δ̃, {label}", axis, lambda x: _shown(counts(x).bound_delta))
+    deltas = Series.of_function(
+        f"exact, {label}", axis, lambda x: _shown(counts(x).delta), dashed=True
     )
+    return bounds, deltas
+
+
+@lru_cache(maxsize=512)
+def _counts(reach: int, share: float, epsilon: float) -> CountLaw:
+    return count_law(reach, exact(share), exact(epsilon))
 
 
 def figure_2() -> Sheet:
@@ -81,8 +93,7 @@ def figure_2() -> Sheet:
     epsilons = [k / 20 for k in range(4, 61, 2)]
     series: list[Series] = []
     for reach in (4, 6, 8):
-        laws = [count_law(reach, Fraction(1, 2), exact(e)) for e in epsilons]
-        series.extend(_curves(laws, epsilons, f"D = {reach}"))
+        series.extend(_curves(f"D = {reach}", epsilons, partial(_counts, reach, 0.5)))
     return Sheet(
         "sadeghi-02",
         "δ by ε",
@@ -97,15 +108,13 @@ def figure_3() -> Sheet:
     """δ by η."""
     shares = [k / 40 for k in range(8, 39)]
     panels = []
-    for epsilon in ("1.1", "2.2"):
+    for epsilon in (1.1, 2.2):
         series: list[Series] = []
         for reach in (4, 6, 8):
-            laws = [count_law(reach, exact(eta), Fraction(epsilon)) for eta in shares]
-            series.extend(_curves(laws, shares, f"D = {reach}"))
+            counts = partial(_counts, reach, epsilon=epsilon)
+            series.extend(_curves(f"D = {reach}", shares, counts))
         panels.append(Panel(f"ε = {epsilon}", "η", "δ", tuple(series), log=True))
-    one, two = (
-        count_law(8, Fraction(eta), Fraction(e)) for eta, e in (("0.5", "1.1"), ("0.8", "2.2"))
-    )
+    even, likely = _counts(8, 0.5, 1.1), _counts(8, 0.8, 2.2)
     return Sheet(
         "sadeghi-03",
         "δ by η",
@@ -114,9 +123,9 @@ def figure_3() -> Sheet:
         tuple(panels),
         (
             LOOSE,
-            f"D = 8: (1.1, 10⁻³) at η = 0.5 is {float(one.bound_delta):.2e} by the bound and "
-            f"{float(one.delta):.2e} exactly; (2.2, 5·10⁻⁷) at η = 0.8 is "
-            f"{float(two.bound_delta):.2e} and {float(two.delta):.2e}.",
+            f"D = 8: (1.1, 10⁻³) at η = 0.5 is {float(even.bound_delta):.2e} by the bound and "
+            f"{float(even.delta):.2e} exactly; (2.2, 5·10⁻⁷) at η = 0.8 is "
+            f"{float(likely.bound_delta):.2e} and {float(likely.delta):.2e}.",
             "For small η the law is likelier to be off by one than right, and Theorem 3 does not "
             "look at that: (2D+1)δ̃ is then no bound of what the law keeps by that theorem. The "
             "exact δ looks both ways.",
@@ -124,31 +133,25 @@ def figure_3() -> Sheet:
     )
 
 
-def _delta(noise: IntegerPmf, epsilon: float) -> float:
-    return max(1e-16, float(noise_deltas(noise, epsilon).approximate))
-
-
 def figure_4() -> Sheet:
     """Beside the discrete Gaussian of the same variance."""
     epsilons = [k / 10 for k in range(8, 31, 2)]
-    laws = [count_law(6, Fraction(1, 2), exact(e)) for e in epsilons]
-    variances = [_variance(law.noise) for law in laws]
-    by_parameter = [discrete_gaussian(variance) for variance in variances]
-    by_variance = [_gaussian_like(round(float(variance), 6)) for variance in variances]
+    counts = partial(_counts, 6, 0.5)
+
+    def by_parameter(epsilon: float) -> float:
+        gaussian = discrete_gaussian(_variance(counts(epsilon).noise))
+        return _shown(noise_deltas(gaussian, epsilon).approximate)
+
+    def by_variance(epsilon: float) -> float:
+        variance = float(_variance(counts(epsilon).noise))
+        return _shown(noise_deltas(_gaussian_like(round(variance, 6)), epsilon).approximate)
+
     series = (
-        *_curves(laws, epsilons, "count law"),
-        *(
-            Series.of(
-                label,
-                epsilons,
-                [_delta(noise, e) for noise, e in zip(noises, epsilons, strict=True)],
-                marked=True,
-            )
-            for label, noises in (
-                ("discrete Gaussian, parameter = variance", by_parameter),
-                ("discrete Gaussian, variance equal", by_variance),
-            )
+        *_curves("count law", epsilons, counts),
+        Series.of_function(
+            "discrete Gaussian, parameter = variance", epsilons, by_parameter, marked=True
         ),
+        Series.of_function("discrete Gaussian, variance equal", epsilons, by_variance, marked=True),
     )
     return Sheet(
         "sadeghi-04",
