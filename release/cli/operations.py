@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what is due; release nothing.")]
 Store = Annotated[str, typer.Option("--to", help="The store: a folder, s3://…, …")]
 Source = Annotated[str, typer.Option("--from", help="The store that releases were delivered to.")]
-OwnKey = Annotated[
-    str | None, typer.Option("--trust", help="Your public key, where OUT has no ledger.")
-]
+OwnKey = Annotated[str | None, typer.Option(help="Your public key, if OUT has no ledger.")]
 Cron = Annotated[str, typer.Option(help="When to look for due periods, such as '15 3 * * *'.")]
 Timezone = Annotated[str, typer.Option(help="Of --cron, and of the days on which periods end.")]
 Notify = Annotated[

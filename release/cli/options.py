@@ -34,14 +34,10 @@ To = Annotated[
 SparkMaster = Annotated[
     str | None,
     typer.Option(
-        "--spark",
-        envvar="DP_RELEASE_SPARK",
-        help="Read the tables on the Spark cluster of this master, such as local[2].",
+        envvar="DP_RELEASE_SPARK", help="The Spark master to read the tables on, such as local[2]."
     ),
 ]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", min=1, help="Processes of this machine to work in.")
-]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes of this machine to work in.")]
 MemoryLimit = Annotated[
     str | None, typer.Option(help="The most memory that the engine may use, such as 2GB.")
 ]
@@ -51,24 +47,17 @@ AcceptGap = Annotated[
 PeriodOption = Annotated[
     str | None, typer.Option(help="The period of a spec template, such as 2024-01-05 or 2024-01.")
 ]
-Since = Annotated[
-    str, typer.Option("--since", help="The first period: 2024-01-05, 2024-w01, 2024-01, …")
-]
+Since = Annotated[str, typer.Option(help="The first period: 2024-01-05, 2024-w01, 2024-01, …")]
 DelayDays = Annotated[
     int, typer.Option(min=0, max=3660, help="Full days to wait after the end of a period.")
 ]
-Attempts = Annotated[
-    int, typer.Option("--attempts", min=1, help="Charges for one period before it is left out.")
-]
+Attempts = Annotated[int, typer.Option(min=1, help="Charges for a period before it is left out.")]
 Html = Annotated[Path | None, typer.Option(help="The file of a page with pictures to write.")]
 LedgerPath = Annotated[Path | None, typer.Option(help="The folder of the ledger that pays.")]
 OlderCheckpoint = Annotated[
-    Path | None,
-    typer.Option("--since", help="An older checkpoint that the ledger has to agree with."),
+    Path | None, typer.Option("--since", help="An older checkpoint that the ledger must contain.")
 ]
-Require = Annotated[
-    Required, typer.Option("--require", help="What has to be signed: the release, or nothing.")
-]
+Require = Annotated[Required, typer.Option(help="What has to be signed: the release, or nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 

@@ -1,4 +1,4 @@
-"""Plans as text and as plain data: what ``dp-release plan`` prints.
+"""What ``dp-release plan`` and ``compare`` print and write: plans as text and as plain data.
 
 The text has errors in the unit of the answer (:mod:`release.spec.answer_units`), JSON in codes.
 """
@@ -6,15 +6,18 @@ The text has errors in the unit of the answer (:mod:`release.spec.answer_units`)
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from release.cli.console import print_table
+from release.errors import StorageError
 from release.exact.numbers import format_exact, format_up
 from release.spec.answer_units import answer_unit
 
 if TYPE_CHECKING:
+    from release.noise.families import Solvers
     from release.planning.plan import Candidate, Least, Plan, QueryPlan, Share
     from release.spec.load import SpecFile
 
@@ -27,6 +30,24 @@ _COLUMNS = [
 ]
 
 
+def cached_solvers() -> Solvers:
+    """The solvers of plans, with the cache of mechanisms."""
+    from release.noise.cache import default_cache
+    from release.noise.design import GAP
+    from release.noise.stage import solvers_of
+
+    # Nothing in a plan depends on a table, so every mechanism may go into the cache.
+    return solvers_of(default_cache(), GAP)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write the page of ``--html``; a StorageError says why it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"--html: cannot be written: {error.strerror}") from error
+
+
 def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> None:
     """Print a plan as a table, the sum of its charges, and why a run would be refused."""
     rows = []
@@ -36,9 +57,8 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         mechanism = _figures(planned, planned.chosen)
         rows.append([planned.query.name, size, _sensitivity(planned), *mechanism, *charge])
         # Below it what the other mechanisms would lose; they would cost the same.
-        rows += [
-            ["", "", "", *_figures(planned, candidate), "", ""] for candidate in planned.others
-        ]
+        for candidate in planned.others:
+            rows.append(["", "", "", *_figures(planned, candidate), "", ""])
     print_table(_COLUMNS, rows)
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
@@ -146,6 +166,7 @@ def _plain_query(planned: QueryPlan) -> dict[str, Any]:
 
 
 def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
+    # Floats are for reading only; the exact loss stands in the mechanism file of a release.
     at_lowest, at_highest = candidate.ends or (None, None)
     return {
         "mechanism": candidate.mechanism,
