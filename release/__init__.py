@@ -1,11 +1,11 @@
-"""dp-release: differentially private tables with provably least noise, and a log to check them by.
+"""dp-release: differentially private tables with provably least noise, and files to check them.
 
-The verbs are plain functions of this module; a path may be text::
+The verbs are functions of this module; a path may be text::
 
     import release
 
     release.run("data/persons.yaml", "out")                       # load, answer, draw, publish
-    release.verify("out/public/census-2024", require="none")      # proved, tested and asserted
+    release.verify("out/public/census-2024", require="none")      # proved, tested, asserted
     release.open("out/public/census-2024")["minors_by_tract"].to_pandas()
     release.design(24, "cyclic", sensitivity=[1], epsilon=1, loss="squared").gap
 
@@ -82,20 +82,20 @@ def run(
     period: str | None = None,
     accept_gap: Number = "0.000001",
 ) -> Published:
-    """Run a release: load, answer, design the noise, charge, draw, publish, verify.
+    """Run a release: load, answer, solve for the noise, charge, draw, publish, verify.
 
     ``tables`` maps names of tables to frames, which replace the files in the spec. A column of a
-    frame has to have the declared type, as in a Parquet file: nothing is converted but whole floats
-    to integers. ``key`` is the file of the signing key for the ledger in ``out``. ``period`` fills
-    in a spec template. ``accept_gap`` is the largest share of its loss that a better mechanism may
-    save.
+    frame must have the declared type; only whole floats are converted, to integers. ``key`` is the
+    file of the signing key for the ledger in ``out``. ``period`` fills in a spec template.
+    ``accept_gap`` is the largest share of its loss that a better mechanism may save.
 
     Raises:
-        ReleaseError: refused; nothing was published and nothing is left behind.
+        ReleaseError: the run was refused; nothing was published and nothing is left behind.
     """
     from release.noise.cache import default_cache
     from release.pipeline import Options, run_release
 
+    # Only the type is named: the repr of a frame shows confidential rows.
     if not isinstance(tables, Mapping | None):
         raise SpecError("tables", f"found {type(tables).__name__}; give a dict of frames by name")
     options = Options(
@@ -117,7 +117,7 @@ def verify(
     since: PathLike | None = None,
     require: Literal["signature", "none"] = "signature",
 ) -> Verdict:
-    """Check a release without the confidential data, and list what is proved, tested, asserted.
+    """Check a release without the confidential data: list what is proved, tested, asserted.
 
     ``auditor`` is the folder of this release in the auditor bundle. ``trust`` lists public keys of
     the curator, or files with them. ``since`` is an older checkpoint of the ledger.
@@ -132,19 +132,19 @@ def verify(
     from release.verification.verifier import verify as check
 
     if since is not None and ledger is None:
-        raise SpecError("since", "an older checkpoint is held against a ledger; give ledger too")
+        raise SpecError("since", "an older checkpoint is compared with a ledger; give ledger too")
+    # A single key is text too, and its letters would be read as keys.
     if isinstance(trust, str) or not isinstance(trust, Iterable):
-        raise SpecError(
-            "trust", f"found {_shown(trust)}; write a list of keys, or of files with them"
-        )
+        value = _shown(trust)
+        raise SpecError("trust", f"found {value}; write a list of keys, or of files with them")
     evidence = Trust(
         None if ledger is None else _path("ledger", ledger),
         tuple(read_public_key(str(key)) for key in trust),
         None if since is None else _path("since", since),
         _choice("require", require, Required),
     )
-    folder = None if auditor is None else _path("auditor", auditor)
-    return check(_path("public", public), folder, evidence)
+    bundle = None if auditor is None else _path("auditor", auditor)
+    return check(_path("public", public), bundle, evidence)
 
 
 def plan(spec: PathLike, period: str | None = None) -> Plan:
@@ -159,11 +159,12 @@ def plan(spec: PathLike, period: str | None = None) -> Plan:
     from release.noise.stage import solvers_of
     from release.planning.plan import make_plan
 
+    # A plan depends on no table, so every mechanism of it may go into the cache.
     return make_plan(read_spec(spec, period), solvers_of(default_cache(), GAP))
 
 
 def read_spec(path: PathLike, period: str | None = None) -> SpecFile:
-    """Read and check a spec, and the public files that it names.
+    """Read and check a spec and the public files that it names.
 
     Raises:
         SpecError: the spec is wrong; the message names the field and the remedy.
@@ -186,8 +187,8 @@ def design(  # noqa: PLR0913 - the parameters of a mechanism
 ) -> AnyDesign:
     """The mechanism of least loss for ``answers`` possible answers, proved.
 
-    ``sensitivity`` lists the differences that one unit can make to an answer code; each counts with
-    both signs. Without a ``definition`` it is pure if ``delta`` is 0, and approximate otherwise.
+    ``sensitivity`` lists the differences that one unit can make in an answer's code; each counts
+    with both signs. The default ``definition`` is pure if ``delta`` is 0, else approximate.
 
     Raises:
         SpecError: an argument is wrong, such as a difference that no two answers have.
@@ -214,8 +215,7 @@ def design(  # noqa: PLR0913 - the parameters of a mechanism
         raise SpecError("mechanism", str(error)) from None
     most = exact("delta", delta)
     kind = _choice("definition", definition or ("approximate" if most else "pure"), Definition)
-    domain = AnswerDomain(shape, tuple(range(size)))
-    shifts = [(step,) for step in steps]
+    domain, shifts = AnswerDomain(shape, tuple(range(size))), [(step,) for step in steps]
     try:
         check_shifts(domain.parts, shifts)
     except ValueError as error:
@@ -224,19 +224,20 @@ def design(  # noqa: PLR0913 - the parameters of a mechanism
         guarantee = Guarantee(kind, exact("epsilon", epsilon), most)
     except ValueError as error:
         raise SpecError("design", str(error)) from None
+    # On a line no answer has neighbors beyond its ends; everywhere else shifts wrap round.
     is_line = shape is Topology.ORDERED
     moves = Sensitivity.on_line(size, steps) if is_line else Sensitivity.of(domain.group, shifts)
     return choose(Asked(domain, moves, guarantee, named_loss(name, shape, size), name), family)
 
 
 def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
-    """Estimates of the true answers of a query, cell by cell, from what was published.
+    """Estimates of the true answers of a query, cell by cell, from its published answers.
 
     ``level`` is the mass of the credible intervals, above 0 and below 1.
 
     Raises:
-        SpecError: no such query, its noise is not public, or a wrong level.
-        DesignError: the domain has more answers than estimates are made for.
+        SpecError: there is no such query, its mechanism is not public, or the level is wrong.
+        DesignError: the domain is too large for estimates.
     """
     from release.analysis.estimation import estimate_release
 
@@ -244,7 +245,7 @@ def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
 
 
 def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here opens a file
-    """The published tables of a release, by the names of their queries.
+    """The published tables of a release by the names of their queries.
 
     Raises:
         VerificationError: the folder is no release.
@@ -275,13 +276,14 @@ def _choice(name: str, value: object, kind: type[E]) -> E:
     try:
         return kind(value)
     except ValueError:
-        *others, last = (str(member.value) for member in kind)
-        allowed = f"{', '.join(others)} or {last}"
+        *first, last = (str(member.value) for member in kind)
+        allowed = f"{', '.join(first)} or {last}"
         raise SpecError(name, f"found {_shown(value)}; write {allowed}") from None
 
 
 def _integer(value: Any) -> int | None:
     """The integer, of Python or NumPy; None for any other value, and for True and False."""
+    # operator.index refuses floats, also whole ones: int() would round them.
     try:
         return None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -291,6 +293,7 @@ def _integer(value: Any) -> int | None:
 def _integers(name: str, values: Any) -> list[int]:
     """The integers of a list or an array."""
     integers = []
+    # A value that cannot be iterated is refused as one that holds no integer.
     for value in values if isinstance(values, Iterable) else [None]:
         number = _integer(value)
         if number is None:

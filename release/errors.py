@@ -3,16 +3,16 @@
 ::
 
     ReleaseError                 the root: one line for a person, and an exit status
-    ├── SpecError           (2)  the spec or the call is wrong: a field, what was found, the remedy
+    ├── SpecError           (2)  the spec or the call is wrong: the field, its value, the remedy
     ├── DataError           (1)  a table does not fit its declaration; never shows a value
     ├── BudgetError         (1)  the charges would exceed the cap
     ├── LedgerError         (1)  the ledger is not intact, or an entry cannot come next
-    ├── DesignError         (1)  no law could be proved to keep the promise
+    ├── DesignError         (1)  no mechanism is proved to satisfy the guarantee
     ├── StorageError        (1)  the release could not be written; nothing was left behind
     └── VerificationError   (1)  a published file fails a check
 
 Foreign exceptions (DuckDB, PuLP, Arrow, the file system) are translated where the reason is known,
-because their messages may carry confidential values; ours never do.
+because their messages may hold confidential values; ours never do.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ class SpecError(ReleaseError):
     exit_status = 2
 
     def __init__(self, field: str, problem: str) -> None:
+        # The field comes first, so that an editor or a script can point to it.
         super().__init__(f"{field}: {problem}" if field else problem)
         self.field = field
         self.problem = problem
 
 
 class DataError(ReleaseError):
-    """A confidential table does not fit its declaration; the message shows places, never values."""
+    """A confidential table does not fit its declaration; the message names places, never values."""
 
 
 class BudgetError(ReleaseError):
     """The charges of the release exceed its cap.
 
-    ``scope_ended`` is whether that is the lifetime cap of its scope in the ledger: no later run can
-    pay for it either, until the cap is raised.
+    ``scope_ended`` is whether it is the lifetime cap of the scope in the ledger. No later run can
+    pay then, until the cap is raised.
     """
 
     def __init__(self, message: str, *, scope_ended: bool = False) -> None:
@@ -62,32 +63,35 @@ class LedgerError(ReleaseError):
 
 
 class DesignError(ReleaseError):
-    """No noise law could be proved to keep the promised guarantee."""
+    """No mechanism could be proved to satisfy the claimed guarantee."""
 
 
 class StorageError(ReleaseError):
-    """The release could not be written; what had been written was taken away again."""
+    """The release could not be written; its staged files were removed."""
 
 
 class VerificationError(ReleaseError):
-    """A published file fails a check: which file, which check, what was found and expected."""
+    """A published file fails a check: the file, the check, the actual and the expected value."""
 
-    def __init__(self, file: str, check: str, found: str, expected: str) -> None:
-        super().__init__(f"{file}: {check}: found {found}, expected {expected}")
+    def __init__(self, file: str, check: str, actual: str, expected: str) -> None:
+        # Both come from bundles that the caller has, so they may be shown.
+        super().__init__(f"{file}: {check}: found {actual}, expected {expected}")
         self.file = file
         self.check = check
-        self.found = found
+        self.actual = actual
         self.expected = expected
 
 
 def listed(names: Iterable[str]) -> str:
-    """Some of the names, sorted, for a message."""
+    """Up to twelve of the names, sorted, for a message."""
     ordered = sorted(names)
+    # A table may have thousands of columns, and a message is one line.
     return ", ".join(ordered[:12]) + (", …" if len(ordered) > 12 else "")
 
 
-def unknown_name(name: object, known: Collection[str]) -> str:
-    """What to say of a name that is not there: a likely one, and which there are."""
-    near = difflib.get_close_matches(str(name), list(known), 1)
+def unknown_name(name: object, names: Collection[str]) -> str:
+    """The message for a name that does not exist: a similar one, and those that do exist."""
+    # ``name`` is any value of a spec: a number in YAML is a wrong name too.
+    near = difflib.get_close_matches(str(name), list(names), 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{name!r} is not there; {hint}known are {listed(known)}"
+    return f"{name!r} is not there; {hint}known are {listed(names)}"

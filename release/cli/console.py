@@ -1,10 +1,11 @@
-"""What the commands show: progress, verdicts, and every error as one line and an exit status."""
+"""What the commands show: progress, tables, verdicts, and every error as one line and a status."""
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,21 +23,36 @@ T = TypeVar("T")
 
 STAGES = {
     "spec": "reading the spec",
-    "check": "looking at the output folder",
+    "check": "checking the output folder",
     "load": "loading the confidential tables",
     "answer": "answering the queries",
-    "sensitivity": "finding how far one unit can move each answer",
-    "design": "solving for the noise laws and proving them",
+    "sensitivity": "computing the sensitivity of the queries",
+    "design": "solving for the mechanisms and proving their guarantees",
     "charge": "charging the budget",
     "draw": "drawing the noise",
     "publish": "publishing",
-    "verify": "verifying what was published",
+    "verify": "verifying the published files",
 }
-"""What each stage does, for people."""
+"""The stages of a run, in words."""
+
+
+def print_json(plain: object) -> None:
+    """Print plain data as one line of JSON."""
+    typer.echo(json.dumps(plain, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns side by side, each as wide as its longest text."""
+    lines = [columns, *rows]
+    # The width of the terminal is not asked for: the output of a pipe has to be the same.
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = map(str.ljust, line, widths)
+        typer.echo("  ".join(cells).rstrip())
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """The verdict for people, on standard output."""
+    """Print a verdict for people, on standard output."""
     for title, items in (
         ("Proved in exact arithmetic", verdict.proved),
         ("Tested", verdict.tested),
@@ -53,7 +69,7 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 class Shown:
-    """Shows which stage is at work and on which query: live on a terminal, else line by line."""
+    """Shows the stage at work and its query: live on a terminal, else line by line."""
 
     def __init__(self, console: Console, progress: Progress) -> None:
         self._console, self._progress = console, progress
@@ -70,42 +86,55 @@ class Shown:
         self._progress.update(self._task, total=1, completed=1, description=self._stage)
         return result
 
-    def figure(self, done: int, total: int, name: str) -> None:
-        """Show that figure ``name`` is being drawn."""
-        if self._task is None:
-            self._stage = "drawing"
-            self._task = self._progress.add_task(self._stage, total=total)
-        self.watch(done, total, name)
-
-    def watch(self, done: int, total: int, query: str) -> None:
+    def watch(self, index: int, total: int, query: str) -> None:
         """Show that the stage turns to the next query."""
+        line = f"{query} ({index + 1} of {total})"
         if self._task is not None:
-            told = f"{self._stage}: {query} ({done + 1} of {total})"
-            self._progress.update(self._task, total=total, completed=done, description=told)
-        if self._progress.disable and is_worth_a_line(done, total):
-            self._console.print(f"  {query} ({done + 1} of {total})")
+            description = f"{self._stage}: {line}"
+            self._progress.update(self._task, total=total, completed=index, description=description)
+        if self._progress.disable and is_worth_a_line(index, total):
+            self._console.print(f"  {line}")
 
 
-def is_worth_a_line(done: int, total: int, lines: int = 20) -> bool:
-    """Whether a log should tell of this query: of few every one, of many about ``lines``."""
-    return done * lines // total != (done - 1) * lines // total
+def is_worth_a_line(index: int, total: int, lines: int = 20) -> bool:
+    """Whether a log shows this query: each of a few, about ``lines`` of many."""
+    # The quotient takes ``lines`` values as ``index`` runs from 0 to ``total``; each is new once.
+    return index * lines // total != (index - 1) * lines // total
 
 
 @contextmanager
 def progress() -> Iterator[Shown]:
     """Progress on standard error while the block runs: live on a terminal, else line by line."""
-    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = _error_console()
     columns = (
         SpinnerColumn(finished_text="✓"),
         TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
-    ) as progress:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         yield Shown(console, progress)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on standard error what a command is busy with while the block runs."""
+    console = _error_console()
+    if console.is_terminal:
+        with console.status(f"{what} ..."):
+            yield
+    else:
+        console.print(f"{what} ...")
+        yield
+
+
+def _error_console() -> Console:
+    from rich.console import Console
+
+    # Standard output holds nothing but the result, so that it can be piped.
+    # Without markup: rich would take a name such as "[red]" for a style and leave it out.
+    return Console(stderr=True, highlight=False, markup=False)
 
 
 def one_line(error: BaseException) -> str:
@@ -115,11 +144,12 @@ def one_line(error: BaseException) -> str:
         return f"error: {text}"
     if isinstance(error, OSError) and error.strerror:
         # What the system says of a file names neither the file nor what is in it.
-        return f"error: {error.strerror.lower()}; look at the paths that were given"
-    # A foreign message may quote values, so only its type is told.
+        return f"error: {error.strerror.lower()}; check the paths of the command"
+    # A foreign message may quote values, so only its type is shown.
     return f"error: internal error ({type(error).__name__})"
 
 
+# No Exception, because a library that catches those would swallow the request to end.
 class Interrupted(BaseException):
     """The process was asked to end; raised so that folders are wiped on the way out."""
 
@@ -130,6 +160,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 def guarded(action: Callable[[], int]) -> int:
     """Run ``action``; every exception becomes one line on standard error and an exit status."""
+    # By default these signals end the process at once, and no ``finally`` would run.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:

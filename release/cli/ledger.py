@@ -1,13 +1,15 @@
-"""``dp-release ledger …``: making, reading and steering a ledger, and the keys that sign for it."""
+"""``dp-release ledger …``: creates, shows and changes a ledger and the keys that sign for it."""
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from release.cli import options as opt
+from release.cli.console import print_json
 from release.errors import SpecError
 from release.exact.numbers import format_exact, parse_exact
 
@@ -16,15 +18,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="ledger",
-    help="Make, read and steer the ledger that releases are charged to.",
+    help="Create, show and change the ledger that releases are charged to.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+keys = typer.Typer(
+    help="Signing keys: create one, add one to a ledger, retire one.", rich_markup_mode=None
+)
+app.add_typer(keys, name="key")
 
-Out = Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")]
-KeyFile = Annotated[
-    Path, typer.Option("--key", envvar="DP_RELEASE_KEY", help="The file of the signing key.")
-]
 Scopes = Annotated[
     list[str],
     typer.Option(
@@ -33,31 +35,27 @@ Scopes = Annotated[
         ":day|month|year:EPSILON:DELTA. Give it once for each scope.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
-
-OtherKey = Annotated[
+Origin = Annotated[
+    str, typer.Option(help="The ledger's name, such as example.org/releases; it never changes.")
+]
+AtDelta = Annotated[
+    str | None, typer.Option(help="For information: the ε at this δ by privacy-loss distributions.")
+]
+CuratorKey = Annotated[
+    str | None, typer.Option(help="The curator's public key, or the file that holds it.")
+]
+NewKeyFile = Annotated[Path, typer.Argument(help="The file to create; it must not exist yet.")]
+SubjectKey = Annotated[
     str, typer.Argument(metavar="KEY", help="The key: its private file, or the public key.")
 ]
+ReleaseId = Annotated[str, typer.Argument(help="The id of a public release.")]
 
 REFUNDED = "given up, refunded"
 
-keys = typer.Typer(
-    help="Signing keys: make one, add one to a ledger, retire one.", rich_markup_mode=None
-)
-app.add_typer(keys, name="key")
-
 
 @app.command()
-def init(
-    out: Out,
-    key: KeyFile,
-    scope: Scopes,
-    origin: Annotated[
-        str, typer.Option(help="The ledger's name, such as example.org/releases; it never changes.")
-    ],
-) -> None:
-    """Make a ledger in OUT/ledger with the caps of its scopes.
+def init(out: opt.Out, key: opt.SigningKey, scope: Scopes, origin: Origin) -> None:
+    """Create a ledger in OUT/ledger with the caps of its scopes.
 
     Example: dp-release ledger init --out out --key k --origin example.org/dp --scope lcl:4:0.01
     """
@@ -67,49 +65,32 @@ def init(
 
     signer = read_key(key)
     try:
+        # Any key serves: this checks the name alone, before a file is written.
         PublicKey(origin, bytes(32))
     except SignatureError as error:
         raise SpecError("--origin", "write a name without spaces and plus signs") from error
-    caps = tuple(parse_cap(text) for text in scope)
-    create_ledger(out / LEDGER, signer, origin, caps, _today())
-    typer.echo(f"made  {out / LEDGER}")
-    typer.echo(f"key   {signer.public(origin)}")
+    create_ledger(out / LEDGER, signer, origin, tuple(map(parse_cap, scope)), _today())
+    typer.echo(f"created  {out / LEDGER}")
+    typer.echo(f"key      {signer.public(origin)}")
     typer.echo("Give the key to your auditors: dp-release verify … --trust KEY")
 
 
 @app.command()
-def show(
-    out: Out,
-    as_json: AsJson = False,
-    at_delta: Annotated[
-        str | None,
-        typer.Option(
-            help="Show too, as information, the tighter ε at this δ by privacy-loss distributions."
-        ),
-    ] = None,
-) -> None:
-    """Show what each scope has spent and may spend, and what became of each release.
+def show(out: opt.Out, as_json: opt.AsJson = False, at_delta: AtDelta = None) -> None:
+    """Show what each scope has spent and may spend, and the state of each release.
 
     Example: dp-release ledger show --out out --at-delta 0.000001
     """
     ledger = _read(out)
-    state = ledger.state
-    releases = _releases(ledger)
-    tighter = {} if at_delta is None else _tighter(releases, sorted(state.caps), at_delta)
-    scopes = [
-        {
-            "scope": name,
-            "spent": {"epsilon": format_exact(spent.epsilon), "delta": format_exact(spent.delta)},
-            "cap": cap.model_dump(mode="json"),
-        }
-        | ({"tighter": tighter[name]} if name in tighter else {})
-        for name, cap in sorted(state.caps.items())
-        for spent in [state.spent(name)]
-    ]
+    state, releases = ledger.state, _releases(ledger)
+    tighter: dict[str, dict[str, str]] = {}
+    if at_delta is not None:
+        tighter = _tighter(releases, sorted(state.caps), at_delta)
     if as_json:
-        plain = {"origin": state.origin, "entries": state.size, "scopes": scopes}
+        plain = {"origin": state.origin, "entries": state.size}
+        plain |= {"scopes": _plain_scopes(ledger, tighter)}
         plain |= {"keys": list(map(str, state.keys)), "releases": releases}
-        typer.echo(json.dumps(plain, ensure_ascii=False))
+        print_json(plain)
         return
     typer.echo(f"{state.origin}: {state.size} entries")
     for name, cap in sorted(state.caps.items()):
@@ -120,27 +101,19 @@ def show(
         )
         if name in tighter:
             typer.echo(
-                f"    for information: at δ {at_delta} all its charges together keep "
+                f"    for information: at δ {at_delta} all its charges together satisfy "
                 f"ε {tighter[name]['epsilon']} (privacy-loss distributions; not what is enforced)"
             )
-    for one in releases:
+    for entry in releases:
         typer.echo(
-            f"  {one['date']}  {one['release_id']}  {one['scope']}  ε {one['epsilon']}, "
-            f"δ {one['delta']}  {one['state']}"
+            f"  {entry['date']}  {entry['release_id']}  {entry['scope']}  ε {entry['epsilon']}, "
+            f"δ {entry['delta']}  {entry['state']}"
         )
 
 
 @app.command()
-def check(
-    out: Out,
-    trust: Annotated[
-        str | None, typer.Option(help="The curator's public key, or the file that holds it.")
-    ] = None,
-    since: Annotated[
-        Path | None, typer.Option(help="An older checkpoint, to see that nothing was taken back.")
-    ] = None,
-) -> None:
-    """Check every entry, every cap, and that all of it is signed for.
+def check(out: opt.Out, trust: CuratorKey = None, since: opt.OlderCheckpoint = None) -> None:
+    """Check every entry, every cap and every signature of the ledger.
 
     Example: dp-release ledger check --out out --since kept/checkpoint
     """
@@ -148,8 +121,10 @@ def check(
     from release.bundle.publish import LEDGER
     from release.records.signing import SignatureError, open_note, read_public_key
 
+    # Reading replays the ledger: every entry and its signature are checked in it.
     ledger = _read(out)
     if trust is not None and (key := read_public_key(trust)) not in keys_at(ledger, 1):
+        # A key that was added later is trusted too, where it signs for the whole ledger.
         try:
             open_note(read_checkpoint(out / LEDGER / CHECKPOINT), (key,))
         except SignatureError as error:
@@ -160,79 +135,77 @@ def check(
 
 
 @app.command()
-def policy(out: Out, key: KeyFile, scope: Scopes) -> None:
-    """Set the caps of scopes, new ones or others for old ones.
+def policy(out: opt.Out, key: opt.SigningKey, scope: Scopes) -> None:
+    """Set the caps of scopes: add scopes, or change the caps of those that are there.
 
     Example: dp-release ledger policy --out out --key dp.key --scope lcl:8:0.01:year:4:0.01
     """
     from release.budget.ledger import policy as set_cap
 
+    # All texts are read before the first entry: a wrong one must not leave half the change.
+    caps = list(map(parse_cap, scope))
     ledger = _writable(out, key)
-    for cap in [parse_cap(text) for text in scope]:
+    for cap in caps:
         ledger.append(set_cap(cap, _today()))
         typer.echo(f"{cap.scope}: ε at most {cap.epsilon}, δ at most {cap.delta}{_period(cap)}")
 
 
 @keys.command("new")
-def new_key(
-    file: Annotated[Path, typer.Argument(help="The file to make; it must not be there yet.")],
-) -> None:
-    """Make a signing key: a file of mode 0600. Keep it apart from what you publish.
+def new_key(file: NewKeyFile) -> None:
+    """Create a signing key: a file of mode 0600. Store it apart from what you publish.
 
     Example: dp-release ledger key new ~/dp-release.key
     """
     from release.records.signing import create_key
 
     create_key(file)
-    typer.echo(f"made  {file}  (secret: whoever has it can sign in your name)")
+    typer.echo(f"created  {file}  (secret: whoever has it can sign in your name)")
 
 
 @keys.command("add")
-def add_key(out: Out, key: KeyFile, other: OtherKey) -> None:
-    """Let another key sign for the ledger too; signed by a key that does already.
+def add_key(out: opt.Out, key: opt.SigningKey, subject: SubjectKey) -> None:
+    """Add a key to those that sign for the ledger; signed by a key that already does.
 
     Example: dp-release ledger key add next.key --out out --key dp.key
     """
-    _change_key("add", out, key, other)
+    _change_key("add", out, key, subject)
 
 
 @keys.command("retire")
-def retire_key(out: Out, key: KeyFile, other: OtherKey) -> None:
-    """Let a key sign for the ledger no longer; signed by a key that stays.
+def retire_key(out: opt.Out, key: opt.SigningKey, subject: SubjectKey) -> None:
+    """Remove a key from those that sign for the ledger; signed by a key that stays.
 
     Example: dp-release ledger key retire old.key --out out --key dp.key
     """
-    _change_key("retire", out, key, other)
+    _change_key("retire", out, key, subject)
 
 
-def _change_key(action: Literal["add", "retire"], out: Path, key: Path, other: str) -> None:
+def _change_key(action: Literal["add", "retire"], out: Path, key: Path, subject: str) -> None:
     from release.budget.ledger import change_key
     from release.records.signing import read_key, read_public_key
 
     ledger = _writable(out, key)
+    # A public key carries the origin in its text, a private one only its own bytes.
     origin = _read(out).state.origin
     try:
-        is_private = b"PRIVATE" in Path(other).read_bytes()[:100]
+        is_private = b"PRIVATE" in Path(subject).read_bytes()[:100]
     except OSError:
+        # The text of a public key is no path, and may be too long for one.
         is_private = False
-    public = read_key(Path(other)).public(origin) if is_private else read_public_key(other)
+    public = read_key(Path(subject)).public(origin) if is_private else read_public_key(subject)
     ledger.append(change_key(action, public, ledger.signer, _today()))
     typer.echo(f"{'added' if action == 'add' else 'retired'}  {public}")
 
 
 @app.command()
-def withdraw(
-    release_id: Annotated[str, typer.Argument(help="The id of a public release.")],
-    out: Out,
-    key: KeyFile,
-) -> None:
-    """Say in the ledger that a release is taken back. It stays paid for, and its files stay.
+def withdraw(release_id: ReleaseId, out: opt.Out, key: opt.SigningKey) -> None:
+    """Record in the ledger that a release is withdrawn. Its charge and its files stay.
 
     Example: dp-release ledger withdraw ami-2013-01-05 --out out --key dp.key
     """
-    from release.budget.ledger import withdraw as take_back
+    from release.budget.ledger import withdraw as withdrawal
 
-    _writable(out, key).append(take_back(release_id, _today()))
+    _writable(out, key).append(withdrawal(release_id, _today()))
     typer.echo(f"{release_id}: withdrawn; verify refuses it from now on where the ledger is given")
 
 
@@ -250,18 +223,23 @@ def parse_cap(text: str) -> ScopeCap:
     try:
         if len(parts) not in (3, 6):
             raise ValueError("not three or six parts")
-        figures = [*parts[1:3], *parts[4:6]]
-        epsilons = [format_exact(parse_exact(figure)) for figure in figures]
         period = None
         if len(parts) == 6:
-            period = PeriodCap.model_validate(
-                {"every": parts[3], "epsilon": epsilons[2], "delta": epsilons[3]}
-            )
-        return ScopeCap(scope=parts[0], epsilon=epsilons[0], delta=epsilons[1], period=period)
+            period = PeriodCap.model_validate({"every": parts[3], **_amounts(*parts[4:])})
+        lifetime = _amounts(*parts[1:3])
+        return ScopeCap.model_validate({"scope": parts[0], **lifetime, "period": period})
     except (ValueError, ValidationError) as error:
         raise SpecError(
             "--scope", f"found {text!r}; write NAME:EPSILON:DELTA[:day|month|year:EPSILON:DELTA]"
         ) from error
+
+
+def _amounts(epsilon: str, delta: str) -> dict[str, str]:
+    # An entry has one text for each number: 0.50 and 1/2 become 0.5.
+    return {
+        "epsilon": format_exact(parse_exact(epsilon)),
+        "delta": format_exact(parse_exact(delta)),
+    }
 
 
 def _period(cap: ScopeCap) -> str:
@@ -270,10 +248,25 @@ def _period(cap: ScopeCap) -> str:
     return f"; each {cap.period.every} ε {cap.period.epsilon}, δ {cap.period.delta}"
 
 
+def _plain_scopes(ledger: Replayed, tighter: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+    scopes = []
+    for name, cap in sorted(ledger.state.caps.items()):
+        spent = ledger.state.spent(name)
+        plain: dict[str, Any] = {
+            "scope": name,
+            "spent": {"epsilon": format_exact(spent.epsilon), "delta": format_exact(spent.delta)},
+            "cap": cap.model_dump(mode="json"),
+        }
+        if name in tighter:
+            plain["tighter"] = tighter[name]
+        scopes.append(plain)
+    return scopes
+
+
 def _tighter(
     releases: list[dict[str, str]], scopes: list[str], at_delta: str
 ) -> dict[str, dict[str, str]]:
-    """The composition of what each scope has been charged, by privacy-loss distributions.
+    """The composition of the charges of each scope, by privacy-loss distributions.
 
     Raises:
         SpecError: ``at_delta`` is no exact number from 0 to below 1.
@@ -287,36 +280,39 @@ def _tighter(
         raise SpecError("--at-delta", str(error)) from error
     if not 0 <= delta < 1:
         raise SpecError("--at-delta", f"found {at_delta}; write a number from 0 to below 1")
-    found = {}
+    charges: defaultdict[str, list[Spent]] = defaultdict(list)
+    for entry in releases:
+        # A refunded release drew no noise, so nothing of it could be seen.
+        if entry["state"] != REFUNDED:
+            charge = Spent(parse_exact(entry["epsilon"]), parse_exact(entry["delta"]))
+            charges[entry["scope"]].append(charge)
+    tighter = {}
     for scope in scopes:
-        charges = [
-            Spent(parse_exact(one["epsilon"]), parse_exact(one["delta"]))
-            for one in releases
-            if one["scope"] == scope and one["state"] != REFUNDED
-        ]
-        found[scope] = {"delta": at_delta, "epsilon": f"{composed_epsilon(charges, delta):.6g}"}
-    return found
+        epsilon = f"{composed_epsilon(charges[scope], delta):.6g}"
+        tighter[scope] = {"delta": at_delta, "epsilon": epsilon}
+    return tighter
 
 
 def _releases(ledger: Replayed) -> list[dict[str, str]]:
-    """Every reserve, and what became of it."""
+    """Every reserved charge, oldest first, and the state of its release."""
     from release.budget.ledger import Abort, Commit, Reserve, Withdraw
 
-    found: list[dict[str, str]] = []
-    last: dict[str, dict[str, str]] = {}
+    releases: list[dict[str, str]] = []
+    latest: dict[str, dict[str, str]] = {}
     for entry in ledger.entries:
         if isinstance(entry, Reserve):
-            one = {name: str(getattr(entry, name)) for name in ("date", "release_id", "scope")}
-            one |= {"epsilon": entry.epsilon, "delta": entry.delta, "state": "at work"}
-            last[entry.release_id] = one
-            found.append(one)
+            release = {"date": entry.date, "release_id": entry.release_id, "scope": entry.scope}
+            release |= {"epsilon": entry.epsilon, "delta": entry.delta, "state": "at work"}
+            # An id can be reserved again after an abort: later entries mean the latest charge.
+            latest[entry.release_id] = release
+            releases.append(release)
         elif isinstance(entry, Commit):
-            last[entry.release_id]["state"] = "public"
+            latest[entry.release_id]["state"] = "public"
         elif isinstance(entry, Abort):
-            last[entry.release_id]["state"] = "given up, drawn" if entry.drawn else REFUNDED
+            latest[entry.release_id]["state"] = "given up, drawn" if entry.drawn else REFUNDED
         elif isinstance(entry, Withdraw):
-            last[entry.release_id]["state"] = "withdrawn"
-    return found
+            latest[entry.release_id]["state"] = "withdrawn"
+    return releases
 
 
 def _read(out: Path) -> Replayed:
@@ -337,4 +333,5 @@ def _writable(out: Path, key: Path) -> Ledger:
 def _today() -> str:
     from release.budget.ledger import today
 
+    # The day in UTC: the entries of a ledger come from machines in any time zone.
     return today().isoformat()

@@ -1,52 +1,52 @@
-"""``dp-release catch-up``, ``deliver``, ``restore``, ``recover``: the daily life of releases."""
+"""``dp-release catch-up``, ``deliver``, ``restore``, ``recover``, ``serve``, ``doctor``."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from release.cli.options import (
-    AsJson,
-    Attempts,
-    DelayDays,
-    Jobs,
-    KeyFile,
-    Out,
-    Since,
-    SparkMaster,
-    Specs,
-    To,
-    fan_out,
-    place_of,
-    today_in,
-)
+from release.cli import options as opt
+from release.cli.console import print_json
 from release.errors import ReleaseError, SpecError
 
 if TYPE_CHECKING:
     from release.operate.schedule import CaughtUp, OnePeriod, Schedule
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what is due; release nothing.")]
+Store = Annotated[str, typer.Option("--to", help="The store: a folder, s3://…, …")]
+Source = Annotated[str, typer.Option("--from", help="The store that releases were delivered to.")]
+OwnKey = Annotated[str | None, typer.Option(help="Your public key, if OUT has no ledger.")]
+Cron = Annotated[str, typer.Option(help="When to look for due periods, such as '15 3 * * *'.")]
+Timezone = Annotated[str, typer.Option(help="Of --cron, and of the days on which periods end.")]
+Notify = Annotated[
+    str | None, typer.Option(help="A Prefect notification block, such as slack-webhook/ops.")
+]
+ScheduledSpecs = Annotated[
+    list[Path] | None, typer.Option("--spec", help="A scheduled spec; with --since.")
+]
+FirstPeriod = Annotated[str | None, typer.Option(help="The first period of the schedule.")]
+PrefectServer = Annotated[
+    str | None, typer.Option(envvar="PREFECT_API_URL", help="A Prefect server to check as well.")
+]
+KeyDays = Annotated[int, typer.Option(min=1, help="Days after which a key should be rotated.")]
 
-def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
-    specs: Specs,
-    out: Out,
-    since: Since,
-    key: KeyFile = None,
-    to: To = None,
-    delay_days: DelayDays = 0,
-    attempts: Attempts = 3,
-    memory_limit: Annotated[
-        str | None, typer.Option(help="What the engine may hold in memory, such as 2GB.")
-    ] = None,
-    spark: SparkMaster = None,
-    jobs: Jobs = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what is due; release nothing.")
-    ] = False,
-    as_json: AsJson = False,
+
+def catch_up(  # noqa: PLR0913 - one parameter for each option
+    specs: opt.Specs,
+    out: opt.Out,
+    since: opt.Since,
+    key: opt.KeyFile = None,
+    to: opt.To = None,
+    delay_days: opt.DelayDays = 0,
+    attempts: opt.Attempts = 3,
+    memory_limit: opt.MemoryLimit = None,
+    spark: opt.SparkMaster = None,
+    jobs: opt.Jobs = None,
+    dry_run: DryRun = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Release every period that has ended and is not public yet, oldest first.
 
@@ -63,102 +63,113 @@ def catch_up(  # noqa: PLR0913 - one for each thing that a schedule has
     from release.spec.periods import parse_period
     from release.tables.duckdb import Engine
 
-    place, first = place_of(out, key, to), parse_period(since, "--since")
+    place, first = opt.place_of(out, key, to), parse_period(since, "--since")
     schedules = [Schedule(spec, first, delay_days, attempts) for spec in specs]
     if dry_run:
-        found = [one for schedule in schedules for one in periods_of(schedule, out, today())]
-        _show(as_json, [_plain(one) for one in found])
+        due: list[dict[str, str]] = []
+        for schedule in schedules:
+            due += map(_period_row, periods_of(schedule, out, today()))
+        _print_rows(as_json, due)
         return
-    named = [name for one in schedules if (name := _first_id(one)) is not None]
-    if len(set(named)) < len(named):
-        raise SpecError("SPECS", "two specs give their releases the same ids; rename one's")
-    refused: list[ReleaseError] = []
-    with fan_out(jobs) as elsewhere:
+    _check_distinct_ids(schedules)
+    errors: list[ReleaseError] = []
+    with opt.fan_out(jobs) as pool:
         engine = Engine(memory_limit, spark=spark)
-        options = Options(cache=default_cache(), engine=engine, fan_out=elsewhere)
+        options = Options(cache=default_cache(), engine=engine, fan_out=pool)
         run = Run(place, options, journal=default_journal())
         for schedule in schedules:
             try:
-                done = release_due(schedule, run, today())
+                result = release_due(schedule, run, today())
             except ReleaseError as error:
                 # One spec that cannot be read must not stop the others.
                 typer.echo(f"{schedule.spec.name}: {error}")
-                refused.append(error)
+                errors.append(error)
                 continue
-            _tell(schedule, done, as_json)
-            refused += [done.error] if done.error is not None else []
-    if refused:
-        raise refused[-1]
+            _print_result(schedule, result, as_json)
+            if result.error is not None:
+                errors.append(result.error)
+    # After the loop: the status is that of the last refusal, and every spec had its turn.
+    if errors:
+        raise errors[-1]
 
 
-def _first_id(schedule: Schedule) -> str | None:
-    """The id of a schedule's first release, or None where its spec cannot be read."""
-    try:
-        return schedule.release_ids()(schedule.since)
-    except ReleaseError:
-        return None
+def _check_distinct_ids(schedules: list[Schedule]) -> None:
+    # The second release of an id would count as published, and never be made.
+    names: set[str] = set()
+    for schedule in schedules:
+        try:
+            name = schedule.release_ids()(schedule.since)
+        except ReleaseError:
+            # A spec that cannot be read is refused at its turn, after the others were released.
+            continue
+        if name in names:
+            raise SpecError("SPECS", "two specs give their releases the same ids; change one")
+        names.add(name)
 
 
-def _tell(schedule: Schedule, done: CaughtUp, as_json: bool) -> None:
-    rows = [_plain(one) | {"became": "public"} for one in done.released]
-    rows += [_plain(one) | {"became": f"refused: {error}"} for one, error in done.refused]
-    rows += [_plain(one) for one in done.passed_over]
+def _print_result(schedule: Schedule, result: CaughtUp, as_json: bool) -> None:
+    rows = [{**_period_row(period), "became": "public"} for period in result.released]
+    for period, error in result.refused:
+        rows.append({**_period_row(period), "became": f"refused: {error}"})
+    rows += map(_period_row, result.passed_over)
     if as_json:
-        typer.echo(json.dumps({"spec": schedule.spec.name, "ended": done.ended, "periods": rows}))
+        print_json({"spec": schedule.spec.name, "ended": result.ended, "periods": rows})
         return
-    _show(False, rows)
-    typer.echo(f"{schedule.spec.name}: {done.ended}, {len(done.released)} released")
+    _print_rows(False, rows)
+    typer.echo(f"{schedule.spec.name}: {result.ended}, {len(result.released)} released")
 
 
-def _plain(one: OnePeriod) -> dict[str, str]:
-    return {"period": str(one.period), "release_id": one.release_id, "became": one.became.value}
+def _period_row(period: OnePeriod) -> dict[str, str]:
+    return {
+        "period": str(period.period),
+        "release_id": period.release_id,
+        "became": period.became.value,
+    }
 
 
-def _show(as_json: bool, rows: list[dict[str, str]]) -> None:
+def _print_rows(as_json: bool, rows: list[dict[str, str]]) -> None:
     if as_json:
-        typer.echo(json.dumps(rows))
+        print_json(rows)
         return
     for row in rows:
         typer.echo("  ".join(row.values()))
 
 
-def deliver(out: Out, to: str = typer.Option(help="The store: a folder, s3://…, …")) -> None:
+def deliver(out: opt.Out, to: Store) -> None:
     """Copy every release of OUT that is not in the store yet, and the ledger, to a store.
 
     Example: dp-release deliver --out out --to s3://office/releases
     """
     from release.operate.operations import deliver_all
 
-    done = deliver_all(place_of(out, None, to))
-    typer.echo("\n".join([*(f"delivered  {name}" for name in done), f"{len(done)} delivered"]))
+    names = deliver_all(opt.place_of(out, None, to))
+    for name in names:
+        typer.echo(f"delivered  {name}")
+    typer.echo(f"{len(names)} delivered")
 
 
-def restore(
-    out: Out,
-    source: Annotated[str, typer.Option("--from", help="The store that releases went to.")],
-    trust: Annotated[
-        str | None, typer.Option(help="Your public key, where OUT has no ledger at all.")
-    ] = None,
-) -> None:
-    """Bring back what OUT has lost, after a machine was put back in time or replaced.
+def restore(out: opt.Out, source: Source, trust: OwnKey = None) -> None:
+    """Restore what OUT has lost after a machine was replaced or set back to an older state.
 
-    The auditor bundles are in no store: bring them back from a backup of your own.
+    The auditor bundles are in no store: restore them from a backup of your own.
 
     Example: dp-release restore --out out --from s3://office/releases
     """
-    from release.operate.delivery import restore as bring_back
+    from release.operate.delivery import restore as restore_from
     from release.records.signing import read_public_key
     from release.tables.stores import open_store
 
+    # Without a ledger in OUT nothing but this key shows that the one in the store is yours.
     trusted = None if trust is None else read_public_key(trust)
-    found = bring_back(open_store(source, "--from"), out, trusted)
-    for name in found.releases:
+    restored = restore_from(open_store(source, "--from"), out, trusted)
+    for name in restored.releases:
         typer.echo(f"restored  {name}")
-    typer.echo(f"{found.entries} entries of the ledger, {len(found.releases)} releases restored")
+    count = len(restored.releases)
+    typer.echo(f"{restored.entries} entries of the ledger, {count} releases restored")
 
 
-def recover(out: Out, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """Finish what interrupted runs have staged, and give up the rest in the open; draws nothing.
+def recover(out: opt.Out, key: opt.KeyFile = None, as_json: opt.AsJson = False) -> None:
+    """Publish what interrupted runs have staged, and record the rest as given up; draws nothing.
 
     Example: dp-release recover --out out --key dp.key
     """
@@ -166,31 +177,25 @@ def recover(out: Out, key: KeyFile = None, as_json: AsJson = False) -> None:
 
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
-    found = recover_all(place_of(out, key, None))
-    rows: list[dict[str, Any]] = [{"release_id": name, "became": became} for name, became in found]
-    _show(as_json, rows)
-    if not as_json and not rows:
+    results = recover_all(opt.place_of(out, key, None))
+    _print_rows(as_json, [{"release_id": name, "became": became} for name, became in results])
+    if not as_json and not results:
         typer.echo("nothing was left behind")
-    if any(became not in RECOVERED for _, became in found):
+    if any(became not in RECOVERED for _, became in results):
         raise SpecError("--out", "some runs could not be recovered; see above")
 
 
-def serve(  # noqa: PLR0913 - one for each thing that a schedule has
-    specs: Specs,
-    out: Out,
-    since: Since,
-    cron: Annotated[str, typer.Option(help="When to look for due periods, such as '15 3 * * *'.")],
-    key: KeyFile = None,
-    to: To = None,
-    delay_days: DelayDays = 0,
-    attempts: Attempts = 3,
-    timezone: Annotated[
-        str, typer.Option(help="Of --cron, and of the days on which periods end.")
-    ] = "UTC",
-    notify: Annotated[
-        str | None,
-        typer.Option(help="A Prefect notification block, such as slack-webhook/ops."),
-    ] = None,
+def serve(  # noqa: PLR0913 - one parameter for each option
+    specs: opt.Specs,
+    out: opt.Out,
+    since: opt.Since,
+    cron: Cron,
+    key: opt.KeyFile = None,
+    to: opt.To = None,
+    delay_days: opt.DelayDays = 0,
+    attempts: opt.Attempts = 3,
+    timezone: Timezone = "UTC",
+    notify: Notify = None,
 ) -> None:
     """Release what is due on a schedule, by Prefect, until this process is ended.
 
@@ -201,9 +206,11 @@ def serve(  # noqa: PLR0913 - one for each thing that a schedule has
     """
     from release.spec.periods import parse_period
 
-    place_of(out, key, to)
-    today_in(timezone)
-    given = {
+    # Both are used at each run only: a wrong one is refused here, while somebody is watching.
+    opt.place_of(out, key, to)
+    opt.today_in(timezone)
+    # Absolute, because a run of Prefect may start in another working directory.
+    parameters = {
         "out": str(out.absolute()),
         "since": str(parse_period(since, "--since")),
         "key": None if key is None else str(key.absolute()),
@@ -212,52 +219,41 @@ def serve(  # noqa: PLR0913 - one for each thing that a schedule has
         "attempts": attempts,
         "notify": notify,
     }
-    _scheduler()([spec.absolute() for spec in specs], cron, given, timezone=timezone)
+    _scheduler()(list(map(Path.absolute, specs)), cron, parameters, timezone=timezone)
 
 
 def _scheduler() -> Callable[..., None]:
-    """What serves schedules: the plug-in that is installed, for the package knows none by itself.
+    """The function that serves schedules, from the plug-in that is installed.
 
     Raises:
         SpecError: there is none, or its library is missing.
     """
     from importlib.metadata import entry_points
 
-    for plug in entry_points(group="dp_release.scheduler"):
+    # By its entry point, because flows import this package, which must not import them.
+    for plug_in in entry_points(group="dp_release.scheduler"):
         try:
-            serve_all: Callable[..., None] = plug.load()
+            serve_all: Callable[..., None] = plug_in.load()
         except ImportError as error:
             raise SpecError("serve", "needs Prefect; pip install 'dp-release[flows]'") from error
         return serve_all
     raise SpecError("serve", "no scheduler is installed; pip install 'dp-release[flows]'")
 
 
-def doctor(  # noqa: PLR0913 - one for each thing to look at
-    out: Out,
-    key: KeyFile = None,
-    to: To = None,
-    specs: Annotated[
-        list[Path] | None, typer.Option("--spec", help="A scheduled spec; with --since.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="The first period of the schedule.")
-    ] = None,
-    delay_days: DelayDays = 0,
-    prefect: Annotated[
-        str | None,
-        typer.Option(
-            envvar="PREFECT_API_URL", help="A Prefect server: what it believes and is not so."
-        ),
-    ] = None,
-    key_days: Annotated[
-        int, typer.Option(min=1, help="Days after which a key should be rotated.")
-    ] = 365,
-    as_json: AsJson = False,
+def doctor(  # noqa: PLR0913 - one parameter for each option
+    out: opt.Out,
+    key: opt.KeyFile = None,
+    to: opt.To = None,
+    specs: ScheduledSpecs = None,
+    since: FirstPeriod = None,
+    delay_days: opt.DelayDays = 0,
+    prefect: PrefectServer = None,
+    key_days: KeyDays = 365,
+    as_json: opt.AsJson = False,
 ) -> None:
-    """Look whether all is well: versions, clock, permissions, ledger, releases, keys, budget.
+    """Check versions, clock, permissions, ledger, releases, keys and budget; changes nothing.
 
-    With a store, a schedule or a Prefect server these too. Nothing is changed. Exit status 1 where
-    there is a fault.
+    With a store, a schedule or a Prefect server these too. Exit status 1 where there is a fault.
 
     Example: dp-release doctor --out out --key dp.key --prefect http://127.0.0.1:4200/api
     """
@@ -267,21 +263,25 @@ def doctor(  # noqa: PLR0913 - one for each thing to look at
     from release.operate.schedule import Schedule
     from release.spec.periods import parse_period
 
-    if specs and since is None:
-        raise SpecError("--since", "a schedule has a first period; give it")
-    schedules = tuple(
-        Schedule(spec, parse_period(since or "", "--since"), delay_days) for spec in specs or ()
-    )
-    place = place_of(out, key, to)
-    found = [*examine(place, schedules, key_days)]
+    schedules: tuple[Schedule, ...] = ()
+    if specs:
+        if since is None:
+            raise SpecError("--since", "a schedule has a first period; give it")
+        first = parse_period(since, "--since")
+        schedules = tuple(Schedule(spec, first, delay_days) for spec in specs)
+    place = opt.place_of(out, key, to)
+    findings = [*examine(place, schedules, key_days)]
+    # A server that does not answer is a finding too: what was examined is still printed.
     if prefect:
-        found += findings_of(lambda: disagreements(place, prefect))
-        found += findings_of(orphans)
-    rows = [{"level": one.level.value, "what": one.what, "told": one.message} for one in found]
+        findings += findings_of(lambda: disagreements(place, prefect))
+        findings += findings_of(orphans)
+    rows = []
+    for finding in findings:
+        level, message = finding.level.value, finding.message
+        rows.append({"level": level, "what": finding.what, "told": message})
+        if not as_json:
+            typer.echo(f"{level:6}{finding.what:12}{message}")
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
-    else:
-        for row in rows:
-            typer.echo(f"{row['level']:6}{row['what']:12}{row['told']}")
-    if any(one.level is Level.FAULT for one in found):
+        print_json(rows)
+    if any(finding.level is Level.FAULT for finding in findings):
         raise ReleaseError("there are faults; see above")

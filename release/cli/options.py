@@ -1,4 +1,4 @@
-"""Options that several commands take, and what their texts mean."""
+"""Arguments and options of the commands, and what their texts mean."""
 
 from __future__ import annotations
 
@@ -13,53 +13,56 @@ import typer
 
 from release.errors import SpecError
 from release.exact.numbers import parse_exact
+from release.spec.periods import Period, parse_period
 from release.verification.required import Required
 
 if TYPE_CHECKING:
     from release.noise.processes import FanOut
     from release.operate.operations import Place
 
+# Typer reads these annotations when a command is registered: what they name is imported above.
+SpecPath = Annotated[Path, typer.Argument(help="The release spec, a YAML file.")]
+Specs = Annotated[list[Path], typer.Argument(help="Release specs that name {period}.")]
 Out = Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option("--key", envvar="DP_RELEASE_KEY", help="The file of the signing key."),
-]
+# The variable holds a path, never the key: other processes can read the environment.
+_KEY = typer.Option("--key", envvar="DP_RELEASE_KEY", help="The file of the signing key.")
+SigningKey = Annotated[Path, _KEY]
+KeyFile = Annotated[Path | None, _KEY]
 To = Annotated[
-    str | None,
-    typer.Option("--to", help="A store to deliver to: a folder, s3://…, or another URI."),
+    str | None, typer.Option(help="A store to deliver to: a folder, s3://…, or another URI.")
 ]
 SparkMaster = Annotated[
     str | None,
     typer.Option(
-        "--spark",
-        envvar="DP_RELEASE_SPARK",
-        help="Read the tables on the Spark cluster of this master, such as local[2].",
+        envvar="DP_RELEASE_SPARK", help="The Spark master to read the tables on, such as local[2]."
     ),
 ]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", min=1, help="Processes of this machine to work in.")
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes of this machine to work in.")]
+MemoryLimit = Annotated[
+    str | None, typer.Option(help="The most memory that the engine may use, such as 2GB.")
 ]
-Specs = Annotated[list[Path], typer.Argument(help="Release specs that name {period}.")]
-Since = Annotated[
-    str, typer.Option("--since", help="The first period: 2024-01-05, 2024-w01, 2024-01, …")
+AcceptGap = Annotated[
+    str, typer.Option(help="The largest share of its loss that a better mechanism may save.")
 ]
+PeriodOption = Annotated[
+    str | None, typer.Option(help="The period of a spec template, such as 2024-01-05 or 2024-01.")
+]
+Since = Annotated[str, typer.Option(help="The first period: 2024-01-05, 2024-w01, 2024-01, …")]
 DelayDays = Annotated[
-    int,
-    typer.Option(
-        "--delay-days", min=0, max=3660, help="Full days to wait after the end of a period."
-    ),
+    int, typer.Option(min=0, max=3660, help="Full days to wait after the end of a period.")
 ]
-Attempts = Annotated[
-    int, typer.Option("--attempts", min=1, help="Charges for one period before it is left out.")
+Attempts = Annotated[int, typer.Option(min=1, help="Charges for a period before it is left out.")]
+Html = Annotated[Path | None, typer.Option(help="The file of a page with pictures to write.")]
+LedgerPath = Annotated[Path | None, typer.Option(help="The folder of the ledger that pays.")]
+OlderCheckpoint = Annotated[
+    Path | None, typer.Option("--since", help="An older checkpoint that the ledger must contain.")
 ]
-Require = Annotated[
-    Required, typer.Option("--require", help="What has to be signed: the release, or nothing.")
-]
+Require = Annotated[Required, typer.Option(help="What has to be signed: the release, or nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def place_of(out: Path, key: Path | None, to: str | None) -> Place:
-    """Where releases go.
+    """The folder of the releases, with its signing key and its store.
 
     Raises:
         SpecError: the store cannot be opened.
@@ -72,18 +75,28 @@ def place_of(out: Path, key: Path | None, to: str | None) -> Place:
 
 @contextmanager
 def fan_out(jobs: int | None) -> Iterator[FanOut | None]:
-    """Who does independent work: so many processes, or nobody else."""
+    """The processes of ``--jobs``, or None where all work stays in this process."""
     from release.noise.processes import processes
 
-    if jobs is not None and jobs > 1:
-        with processes(jobs) as out:
-            yield out
-    else:
+    # One process beside this one would save no time and load the solvers twice.
+    if jobs is None or jobs == 1:
         yield None
+    else:
+        with processes(jobs) as pool:
+            yield pool
+
+
+def named_period(text: str | None) -> Period | None:
+    """The period of ``--period``.
+
+    Raises:
+        SpecError: the text is no period.
+    """
+    return None if text is None else parse_period(text)
 
 
 def today_in(zone: str) -> datetime.date:
-    """The day it is in a time zone.
+    """The date of today in a time zone.
 
     Raises:
         SpecError: there is no such zone.
@@ -93,14 +106,15 @@ def today_in(zone: str) -> datetime.date:
     try:
         return datetime.datetime.now(tz=ZoneInfo(zone)).date()
     except (ValueError, OSError, KeyError) as error:
-        raise SpecError("--timezone", f"{zone!r} is none; write Europe/Vienna") from error
+        # ZoneInfo reads a file of this name: a path is a ValueError, a folder an OSError.
+        raise SpecError("--timezone", f"{zone!r} is no time zone; write Europe/Vienna") from error
 
 
 def parse_gap(text: str) -> Fraction:
-    """The share that ``--accept-gap`` names.
+    """The share of ``--accept-gap``.
 
     Raises:
-        SpecError: it is no exact number.
+        SpecError: the text is no exact number.
     """
     try:
         return parse_exact(text)

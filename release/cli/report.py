@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from release.cli.plan import AsJson, print_table
+from release.cli import options as opt
+from release.cli.console import print_json, print_table
+
+PublicFolder = Annotated[Path, typer.Argument(help="The public folder of a release.")]
 
 
-def report(
-    public: Annotated[Path, typer.Argument(help="The public folder of a release.")],
-    as_json: AsJson = False,
-) -> None:
-    """Show what a release says: its promise, its queries, their charges and errors.
+def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
+    """Show what a release says: its guarantee, and the charge and error of each query.
 
-    It is read from the public folder and not checked: that is what verify is for. The same with
-    pictures is the report.html that lies there.
+    The public folder is read and not checked: use verify to check it. Its report.html says the
+    same with pictures.
 
     Example: dp-release report out/public/ami-2013-01-05
     """
     from release.bundle.report.summary import summarise
 
-    found = summarise(public)
+    summary = summarise(public)
     if as_json:
-        typer.echo(json.dumps(found.plain(), ensure_ascii=False))
+        print_json(summary.plain())
         return
-    record, promised = found.record, found.record.guarantee
-    typer.echo(_shown(f"{record.title} ({record.release_id}), {record.kind}"))
-    typer.echo(_shown(f"period {record.period}; published {record.published} by {record.curator}"))
+    record, guarantee = summary.record, summary.record.guarantee
+    typer.echo(_printable(f"{record.title} ({record.release_id}), {record.kind}"))
     typer.echo(
-        f"promise: {promised.definition}, ε = {promised.epsilon}, δ = {promised.delta}, "
-        f"{promised.kind}"
+        _printable(f"period {record.period}; published {record.published} by {record.curator}")
     )
-    typer.echo(_shown(record.privacy.adjacency_text))
-    rows = [
-        (
-            _shown(one.record.name),
-            str(one.record.cells),
-            one.promise,
-            one.charge,
-            one.record.mechanism,
-            one.exact,
-            one.error,
-        )
-        for one in found.queries
-    ]
-    print_table(("query", "cells", "promise", "charge", "mechanism", "exact", "error"), rows)
-    typer.echo(f"with pictures: {found.report}; checked by: dp-release verify {public}")
+    typer.echo(
+        f"guarantee: {guarantee.definition}, ε = {guarantee.epsilon}, δ = {guarantee.delta}, "
+        f"{guarantee.kind}"
+    )
+    typer.echo(_printable(record.privacy.adjacency_text))
+    rows = []
+    for query in summary.queries:
+        name, cells = _printable(query.record.name), str(query.record.cells)
+        family = query.record.mechanism
+        rows.append((name, cells, query.promise, query.charge, family, query.exact, query.error))
+    print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
+    typer.echo(f"with pictures: {summary.report}; checked by: dp-release verify {public}")
 
 
-def _shown(text: str) -> str:
-    """Text of a file that nobody has checked, without what a terminal would obey."""
-    return "".join(one if one.isprintable() else "?" for one in text)
+def _printable(text: str) -> str:
+    """Text of a file that nobody has checked, without control characters."""
+    # An escape sequence in a title could move the cursor and overwrite what was printed.
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -12,6 +12,7 @@ from release.exact.numbers import format_exact
 from release.noise.design import Asked
 from release.planning.compare import Curve, Losses, Side
 from release.planning.plan import Candidate, Plan, QueryPlan
+from release.spec.answer_units import AnswerUnit, answer_unit
 from release.spec.load import SpecFile
 from release.spec.query import Query
 
@@ -49,7 +50,7 @@ def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
     name = f"{place}-{planned.query.name}"
     candidates = (planned.chosen, *planned.others)
     losses = [(candidate.mechanism, candidate.objective) for candidate in candidates]
-    plain = len(asked.domain.parts) == 1
+    plain, unit = len(asked.domain.parts) == 1, answer_unit(planned.query)
     return {
         "name": planned.query.name,
         "kind": planned.query.kind,
@@ -62,9 +63,9 @@ def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
         "charge_epsilon": format_exact(planned.charge.epsilon),
         "charge_delta": format_exact(planned.charge.delta),
         "loss": asked.loss.name.replace("_", " "),
-        "candidates": [_row(candidate) for candidate in candidates],
+        "candidates": [_row(candidate, unit) for candidate in candidates],
         "failed": planned.failed,
-        "mechanism": mechanism_svg(name, mechanism, asked.sensitivity, asked.guarantee)
+        "mechanism": mechanism_svg(name, mechanism, asked.sensitivity, asked.guarantee, unit)
         if plain
         else None,
         "delta": delta_svg(name, mechanism, asked.sensitivity, asked.guarantee),
@@ -75,15 +76,14 @@ def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
     }
 
 
-def _row(candidate: Candidate) -> dict[str, Any]:
+def _row(candidate: Candidate, unit: AnswerUnit) -> dict[str, Any]:
+    mean, at_lowest, at_highest, within = candidate.errors_in(unit)
     return {
         "mechanism": candidate.mechanism,
         "exact": f"{float(candidate.accuracy.p_exact):.3f}",
-        "mean": f"{float(candidate.accuracy.mean_absolute):.4g}",
-        "ends": ["-", "-"]
-        if candidate.ends is None
-        else [f"{float(end):.4g}" for end in candidate.ends],
-        "within": "-" if candidate.within is None else f"±{candidate.within}",
+        "mean": mean,
+        "ends": [at_lowest, at_highest],
+        "within": within,
         "loss": f"{float(candidate.objective):.4g}",
     }
 
@@ -98,7 +98,7 @@ def compare_html(
     """The comparison as a page."""
     drawn = [(curve.mechanism, curve.epsilons, curve.deltas) for curve in curves if curve.deltas]
     with_curve = {curve.mechanism for curve in curves}
-    loss = asked.loss.name.replace("_", " ")
+    loss, unit = asked.loss.name.replace("_", " "), answer_unit(query)
     return render(
         "compare.html",
         query=query,
@@ -117,14 +117,19 @@ def compare_html(
         left_out=[family.mechanism for family in losses if family.mechanism not in with_curve],
         distributions=curves_svg(
             "mechanisms",
-            ("published minus true answer, in codes", "probability"),
-            [(side.mechanism, side.offsets, side.masses) for side in sides],
+            (unit.axis, "probability"),
+            [
+                (side.mechanism, [unit.scale * offset for offset in side.offsets], side.masses)
+                for side in sides
+            ],
         ),
-        sides=[
-            (side.mechanism, f"{max(side.masses):.4g}", "-" if side.radius is None else side.radius)
-            for side in sides
-        ],
+        sides=[_side_row(side, unit) for side in sides],
     )
+
+
+def _side_row(side: Side, unit: AnswerUnit) -> tuple[str, str, str]:
+    within = "-" if side.radius is None else f"±{unit.amount(side.radius)}"
+    return side.mechanism, f"{max(side.masses):.4g}", within
 
 
 def _drawn(family: Losses) -> tuple[str, list[float], list[float]]:

@@ -35,6 +35,7 @@ from release.noise.stage import asked_of, refusal
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
+from release.spec.answer_units import AnswerUnit
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
 from release.spec.unfinished import TODO, unfinished
@@ -74,6 +75,18 @@ class Candidate:
         """The expected loss."""
         objective: Fraction = self.design.objective
         return objective
+
+    def errors_in(self, unit: AnswerUnit) -> tuple[str, str, str, str]:
+        """Mean error, error at the lowest and the highest true answer, and ``within``, as text."""
+        mean = at_lowest = at_highest = within = "-"
+        # Categories are right or wrong: they have no distances, and the share of exact answers
+        # says it all.
+        if self.within is not None:
+            mean = unit.amount(Fraction(self.accuracy.mean_absolute))
+            within = f"±{unit.amount(self.within)}"
+        if self.ends is not None:
+            at_lowest, at_highest = map(unit.amount, self.ends)
+        return mean, at_lowest, at_highest, within
 
 
 @dataclass(frozen=True)

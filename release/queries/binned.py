@@ -133,6 +133,11 @@ class BinnedQuery(StatisticQuery):
         """From the least integer of each bin to the largest."""
         return bin_labels(self.answers)
 
+    @property
+    def step_word(self) -> str:
+        """Bins."""
+        return "bins"
+
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
         """From where the first bin begins to where the last one ends."""
         return bin_interval(self.answers, first, last)

@@ -44,6 +44,11 @@ class CountQuery(DomainQuery, SummedQuery):
         """Whether rows are counted, not units."""
         return self.of is None
 
+    @property
+    def step_word(self) -> str:
+        """Rows, or privacy units."""
+        return "rows" if self.of is None else "units"
+
     def sums(self) -> Count:
         """The way from the sums of a cell to its answer."""
         return Count(self)

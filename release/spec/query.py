@@ -152,6 +152,11 @@ class PlainQuery(Query):
         """Whether its true answers are numbers of rows, so that those of parts add up."""
         return False
 
+    @property
+    def step_word(self) -> str:
+        """What one code of the answer is, in the plural, where the spec names no unit."""
+        return "steps"
+
     def shown_labels(self) -> tuple[str, ...]:
         """What a reader sees of each answer, in code order."""
         return tuple(map(str, self.answers.labels))
@@ -183,6 +188,11 @@ class DomainQuery(PlainQuery):
     def domain_record(self) -> dict[str, Any]:
         """As it stands in the spec."""
         return self.domain.model_dump(mode="json")
+
+    @property
+    def step_word(self) -> str:
+        """Bins, or steps."""
+        return "bins" if isinstance(self.domain, Bins) else super().step_word
 
     def shown_labels(self) -> tuple[str, ...]:
         """Of bins their least and largest integer, else the labels."""

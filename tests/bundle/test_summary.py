@@ -82,11 +82,12 @@ def test_it_says_what_the_files_say(public: Path) -> None:
 def test_people_see_every_query_in_a_line(public: Path) -> None:
     text = shown(str(public))
     lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
-    assert "instance-specific" in lines["promise:"]
+    assert "instance-specific" in lines["guarantee:"]
     assert "in the auditor bundle" in lines["the_mode"]
     assert "channel" in lines["by_channel"]
     assert "pure, ε 1, δ 0" in lines["the_count"]
     assert "codes on average" in lines["jointly"]
+    assert lines["the_count"].endswith(" rows on average")
     assert lines["unordered"].endswith("answers without an order")
     assert "quagzil" not in text
 

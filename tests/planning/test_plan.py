@@ -136,11 +136,40 @@ def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None
     assert float(families["modular"]["mean_absolute"]) < 2
     assert families["modular"]["at_lowest"] > 200
     lines = run(capsys, "plan", path)[1].splitlines()
-    assert re.search(r"mean error  at lowest  at highest", lines[0])
+    assert re.search(r"mean error +at lowest +at highest", lines[0])
     (modular,) = (line for line in lines if line.lstrip().startswith("modular"))
-    assert modular.split()[3:5] == [
-        f"{families['modular'][end]:.4g}" for end in ("at_lowest", "at_highest")
-    ]
+    for end in ("at_lowest", "at_highest"):
+        assert f"  {families['modular'][end]:.4g} rows" in modular
+
+
+def test_people_read_errors_in_the_unit_of_the_answer(tmp_path: Path, capsys: Capture) -> None:
+    """In the text and on the pages; JSON stays in codes."""
+    bins = {"low": 0, "high": 300, "count": 6}
+    energy = query("binned", bins=bins, units="Wh", sensitivity={"declared": [1]}, loss="absolute")
+    places = {"nominal": ["a", "b", "c"]}
+    commonest = query("mode", of="place", domain=places, sensitivity="global", name="commonest")
+    path = Small([], [energy, commonest]).write(tmp_path)
+    status, printed, _ = run(capsys, "plan", path, "--json")
+    assert status == 0
+    plan = json.loads(printed)["queries"][0]["candidates"][0]
+    mean = f"{50 * float(plan['mean_absolute']):.4g} Wh"
+    within = f"±{50 * plan['within_95']} Wh"
+    page = tmp_path / "plan.html"
+    printed = run(capsys, "plan", path, "--html", page)[1]
+    rows = {line.split()[0]: line for line in printed.splitlines()}
+    assert f"  {mean}  " in rows["the_binned"]
+    assert f"  {within}  " in rows["the_binned"]
+    # Categories have no distances.
+    assert re.search(r"modular \* +0\.\d+  -  +-  +-  +-  ", rows["commonest"])
+    text = page.read_text("utf-8")
+    assert f">{mean}<" in text
+    assert f">{within}<" in text
+    assert "published minus true answer, in Wh" in text
+    assert "its neighbor, 50 away" in text
+    assert run(capsys, "compare", path, "the_binned", "--html", page)[0] == 0
+    text = page.read_text("utf-8")
+    assert "published minus true answer, in Wh" in text
+    assert re.search(r">±[1-9]\d*[05]0 Wh<|>±50 Wh<", text)
 
 
 def test_both_ends_of_what_will_be_seen_are_shown(tmp_path: Path) -> None:
@@ -367,7 +396,10 @@ def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:
             "twice",
         ),
         (["plan", "nowhere.yaml"], "nowhere.yaml"),
-        (["compare", "SPEC", "nobody"], "QUERY: 'nobody' is none; write one of the_count"),
+        (
+            ["compare", "SPEC", "nobody"],
+            "QUERY: 'nobody' is not in the spec; write one of the_count",
+        ),
         (["init", "SPEC"], "TABLE"),
         (["plan", "SPEC", "--html", "/nowhere/page.html"], "--html"),
     ],

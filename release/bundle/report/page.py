@@ -32,6 +32,7 @@ from release.exact.mechanism import Mechanism
 from release.exact.numbers import exp_bounds, format_exact
 from release.records.mechanisms import MechanismRecord
 from release.records.models import QueryRecord, ReleaseRecord
+from release.spec.answer_units import answer_unit
 from release.spec.query import Query
 
 MAX_ROWS = 200
@@ -171,7 +172,9 @@ def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     plain = len(domain.parts) == 1
     return {
         "example": _example(public, mechanism) if plain else None,
-        "mechanism_picture": mechanism_svg(*about) if plain and pictured else None,
+        "mechanism_picture": mechanism_svg(*about, answer_unit(public.query))
+        if plain and pictured
+        else None,
         "delta_picture": delta_svg(*about) if pictured else None,
         "losses": _losses(public) if pictured else None,
         "loss_list": ", ".join(f"{name} {float(loss):.4g}" for name, loss in public.compared),

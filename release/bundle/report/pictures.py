@@ -23,6 +23,7 @@ from release.exact.domain import AnswerDomain, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.spec.answer_units import CODES, AnswerUnit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,27 +124,31 @@ def heat_map_svg(
 
 
 def mechanism_svg(
-    name: str, mechanism: Mechanism, sensitivity: Sensitivity, guarantee: Guarantee
+    name: str,
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
+    guarantee: Guarantee,
+    unit: AnswerUnit = CODES,
 ) -> str:
     """The distribution for one true answer, for its neighbor, and the bound between them."""
     step = sensitivity.least_step
     offset = (mechanism.answers - step) // 2
     row, neighbor = mechanism.probabilities(offset), mechanism.probabilities(offset + step)
     first, last = max(0, offset - _SHOWN), min(row.size, offset + _SHOWN + 1)
-    x = np.arange(first, last) - offset
+    x, width = unit.scale * (np.arange(first, last) - offset), 0.4 * unit.scale
     with _figure(2.8) as (figure, axes, sink):
-        axes.bar(x - 0.2, row[first:last], width=0.4, color=BLUE, label="one answer")
+        axes.bar(x - width / 2, row[first:last], width=width, color=BLUE, label="one answer")
         axes.bar(
-            x + 0.2,
+            x + width / 2,
             neighbor[first:last],
-            width=0.4,
+            width=width,
             color="#9dbad5",
-            label=f"its neighbor, {step} away",
+            label=f"its neighbor, {step * unit.scale} away",
         )
         ceiling = math.exp(guarantee.epsilon) * neighbor[first:last]
         axes.step(x, ceiling, where="mid", color=RED, linestyle="--", label="e^ε × the neighbor")
         axes.set_ylim(0, 1.25 * max(float(row.max()), float(neighbor.max())))
-        axes.set_xlabel("published minus true answer, in codes")
+        axes.set_xlabel(unit.axis, parse_math=False)
         axes.set_ylabel("probability")
         axes.legend(frameon=False)
         _save(figure, sink)
@@ -239,7 +244,7 @@ def curves_svg(
             )
         if logarithmic:
             axes.set_yscale("log")
-        axes.set_xlabel(labels[0])
+        axes.set_xlabel(labels[0], parse_math=False)
         axes.set_ylabel(labels[1])
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         _save(figure, sink)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from release.bundle.read import read_mechanism, read_record
+from release.bundle.read import read_file, read_mechanism, read_record
+from release.errors import SpecError, VerificationError
+from release.queries.read import parse_spec
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
+from release.spec.answer_units import CODES, AnswerUnit, answer_unit
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Said of the error where the law was made for what was seen in the table."""
@@ -27,6 +31,7 @@ class QuerySummary:
 
     record: QueryRecord
     accuracy: Accuracy | None
+    unit: AnswerUnit
 
     @property
     def promise(self) -> str:
@@ -41,13 +46,13 @@ class QuerySummary:
 
     @property
     def error(self) -> str:
-        """The mean absolute error of an answer, in codes of its domain."""
+        """The mean absolute error of an answer, in its own unit."""
         if self.accuracy is None:
             return IN_AUDITOR_BUNDLE
         domain = self.record.domain
         if any("nominal" in part for part in domain.get("tuple", [domain])):
             return "answers without an order"
-        return f"{float(self.accuracy.mean_absolute):.4g} codes on average"
+        return f"{self.unit.amount(Fraction(self.accuracy.mean_absolute))} on average"
 
     @property
     def exact(self) -> str:
@@ -89,11 +94,18 @@ def summarise(public: Path) -> Summary:
         VerificationError: a file is missing, or is not of its declared shape.
     """
     record = read_record(ReleaseRecord, "release.json", public / "release.json")
-    return Summary(
-        record,
-        tuple(QuerySummary(one, _accuracy(public, one)) for one in record.queries),
-        public / "report.html",
-    )
+    units, queries = _units(public), []
+    for query in record.queries:
+        queries.append(QuerySummary(query, _accuracy(public, query), units.get(query.name, CODES)))
+    return Summary(record, tuple(queries), public / "report.html")
+
+
+def _units(public: Path) -> dict[str, AnswerUnit]:
+    try:
+        spec = parse_spec(read_file("spec.yaml", public / "spec.yaml"))
+    except SpecError as error:
+        raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
+    return {query.name: answer_unit(query) for query in spec.released}
 
 
 def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:

@@ -1,0 +1,97 @@
+"""``dp-release compare``: the loss of every mechanism for one query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from release.cli import options as opt
+from release.cli import plan_output as output
+from release.cli.console import print_json, print_table, working
+from release.errors import SpecError
+from release.exact.numbers import format_exact
+
+if TYPE_CHECKING:
+    from release.noise.design import Asked
+    from release.noise.families import Solvers
+    from release.planning.compare import Losses
+    from release.spec.query import Query
+
+QueryName = Annotated[str, typer.Argument(help="The name of a query of the spec.")]
+
+
+def compare(
+    spec: opt.SpecPath,
+    query: QueryName,
+    html: opt.Html = None,
+    period: opt.PeriodOption = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compare all mechanisms on one query: the loss of each at several ε; reads no data.
+
+    Example: dp-release compare data/persons.yaml minors_by_tract --html compare.html
+    """
+    from release.planning.compare import losses_by_epsilon
+    from release.planning.plan import possible
+    from release.queries.read import read_spec
+
+    spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
+    queries = {released.name: released for released in spec_file.spec.released}
+    if query not in queries:
+        names = ", ".join(queries)
+        raise SpecError("QUERY", f"{query!r} is not in the spec; write one of {names}")
+    # For an empirical sensitivity the last is the most that the declaration allows.
+    *_, (_, request) = possible(spec_file, queries[query])
+    with working("comparing"):
+        families = sorted(losses_by_epsilon(request, solvers), key=_least_loss)
+    if html is not None:
+        output.write_page(html, _comparison_page(queries[query], request, families, solvers))
+    if as_json:
+        plain = list(map(_plain_losses, families))
+        print_json({"query": query, "loss": request.loss.name, "mechanisms": plain})
+        return
+    loss, guarantee = request.loss.name.replace("_", " "), request.guarantee
+    condition = f"{guarantee.definition.value} δ = {format_exact(guarantee.delta)}"
+    typer.echo(f"{query}: {loss} loss by ε, with {condition}")
+    columns = [f"ε = {format_exact(epsilon)}" for epsilon in families[0].epsilons]
+    print_table(["mechanism", *columns], list(map(_losses_row, families)))
+    if html is not None:
+        typer.echo(f"page  {html}")
+
+
+def _least_loss(family: Losses) -> float:
+    """The least loss of a family; infinite, so that it is listed last, where it fails at each ε."""
+    return min((float(loss) for loss in family.losses if loss is not None), default=float("inf"))
+
+
+def _losses_row(family: Losses) -> list[str]:
+    figures = ["-" if loss is None else output.figure(loss) for loss in family.losses]
+    return [family.mechanism, *figures]
+
+
+def _plain_losses(family: Losses) -> dict[str, Any]:
+    losses = {}
+    for epsilon, loss in zip(family.epsilons, family.losses, strict=True):
+        # Keys are exact text: as a float, 1/3 would name another ε than the one compared.
+        losses[format_exact(epsilon)] = None if loss is None else float(loss)
+    return {"mechanism": family.mechanism, "losses": losses}
+
+
+def _comparison_page(
+    query: Query, request: Asked, families: Sequence[Losses], solvers: Solvers
+) -> str:
+    from release.noise.select import compare as compare_families
+    from release.planning.compare import curves_at_equal_loss, side_by_side
+    from release.planning.page import compare_html
+
+    with working("drawing"):
+        at_claimed, _ = compare_families(request, solvers)
+        designs = {}
+        # In the order of the table, so that the colors of the pictures follow it too.
+        for family in families:
+            if family.mechanism in at_claimed:
+                designs[family.mechanism] = at_claimed[family.mechanism]
+        curves = tuple(curves_at_equal_loss(request, designs, solvers))
+        return compare_html(query, request, families, curves, side_by_side(request, designs))

@@ -1,0 +1,179 @@
+"""What ``dp-release plan`` and ``compare`` print and write: plans as text and as plain data.
+
+The text has errors in the unit of the answer (:mod:`release.spec.answer_units`), JSON in codes.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import typer
+
+from release.cli.console import print_table
+from release.errors import StorageError
+from release.exact.numbers import format_exact, format_up
+from release.spec.answer_units import answer_unit
+
+if TYPE_CHECKING:
+    from release.noise.families import Solvers
+    from release.planning.plan import Candidate, Least, Plan, QueryPlan, Share
+    from release.spec.load import SpecFile
+
+Remaining: TypeAlias = tuple[Fraction, Fraction]
+"""What is left of a scope, in ε and δ."""
+
+_COLUMNS = [
+    *("query", "answers", "sensitivity", "mechanism", "exact", "mean error", "at lowest"),
+    *("at highest", "95 in 100", "loss", "charge ε", "charge δ"),
+]
+
+
+def cached_solvers() -> Solvers:
+    """The solvers of plans, with the cache of mechanisms."""
+    from release.noise.cache import default_cache
+    from release.noise.design import GAP
+    from release.noise.stage import solvers_of
+
+    # Nothing in a plan depends on a table, so every mechanism may go into the cache.
+    return solvers_of(default_cache(), GAP)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write the page of ``--html``; a StorageError says why it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"--html: cannot be written: {error.strerror}") from error
+
+
+def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> None:
+    """Print a plan as a table, the sum of its charges, and why a run would be refused."""
+    rows = []
+    for planned in plan.queries:
+        size = f"{planned.cells} × {planned.asked.domain.size}"
+        charge = format_exact(planned.charge.epsilon), format_exact(planned.charge.delta)
+        mechanism = _figures(planned, planned.chosen)
+        rows.append([planned.query.name, size, _sensitivity(planned), *mechanism, *charge])
+        # Below it what the other mechanisms would lose; they would cost the same.
+        for candidate in planned.others:
+            rows.append(["", "", "", *_figures(planned, candidate), "", ""])
+    print_table(_COLUMNS, rows)
+    epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
+    caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
+    typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}")
+    if plan.is_over:
+        typer.echo("a run would be refused: over the budget of the spec")
+    for reason in plan.refusals:
+        typer.echo(f"a run would be refused: {reason}")
+    if remaining is not None:
+        scope, (epsilon_left, delta_left) = spec_file.spec.budget.scope, remaining
+        typer.echo(
+            f"left in {scope}: ε = {_signed(epsilon_left)}, δ = {_signed(delta_left)}; after "
+            f"this ε = {_signed(epsilon_left - plan.epsilon)}, "
+            f"δ = {_signed(delta_left - plan.delta)}"
+        )
+    if any(planned.assumed for planned in plan.queries):
+        typer.echo(
+            "empirical sensitivity is not known before the table is read: one step and the most "
+            "that is allowed are shown"
+        )
+
+
+def _figures(planned: QueryPlan, candidate: Candidate) -> list[str]:
+    return [
+        f"{candidate.mechanism} *" if candidate is planned.chosen else candidate.mechanism,
+        f"{float(candidate.accuracy.p_exact):.3f}",
+        *candidate.errors_in(answer_unit(planned.query)),
+        figure(candidate.objective),
+    ]
+
+
+def _signed(amount: Fraction) -> str:
+    text = format_exact(amount)
+    return f"{text} (too little)" if amount < 0 else text
+
+
+def _sensitivity(planned: QueryPlan) -> str:
+    """The sensitivity in short, and where it comes from or what is assumed of it."""
+    sensitivity = planned.asked.sensitivity
+    text, most = str(len(sensitivity.shifts)), sensitivity.apart
+    if most is not None and most == tuple(range(1, len(most) + 1)):
+        text = f"±1..±{len(most)}" if len(most) > 1 else "±1"
+    return f"{text}, {planned.assumed or planned.query.source}"
+
+
+def figure(value: Fraction) -> str:
+    """A number to four digits, for tables that people read."""
+    return f"{float(value):.4g}"
+
+
+def plain_least(least: Least) -> dict[str, str]:
+    """The least guarantee for a target, as plain data."""
+    return {
+        "query": least.query.name,
+        "assumed": least.assumed or "",
+        "definition": least.guarantee.definition.value,
+        "epsilon": format_exact(least.guarantee.epsilon),
+        "delta": format_exact(least.guarantee.delta),
+        # Rounded up: a target that is not quite met must not look as if it were.
+        "loss": format_up(least.objective, 6),
+        "charge": format_exact(least.charge.epsilon),
+    }
+
+
+def plain_share(share: Share) -> dict[str, str]:
+    """The share of a query in a split of the budget, as plain data."""
+    return {
+        "query": share.query.name,
+        "weight": format_exact(share.weight),
+        "epsilon": format_exact(share.epsilon),
+        "charge": format_exact(share.charge),
+        "loss": figure(share.objective),
+        "loss_as_written": figure(share.now),
+    }
+
+
+def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> dict[str, Any]:
+    """A plan as plain data: ε and δ as exact text, losses and errors in codes as floats."""
+    return {
+        "release_id": spec_file.spec.release.id,
+        **_epsilon_delta(plan.epsilon, plan.delta),
+        "cap": _epsilon_delta(plan.cap_epsilon, plan.cap_delta),
+        "over_budget": plan.is_over,
+        "refusals": list(plan.refusals),
+        "left": None if remaining is None else _epsilon_delta(*remaining),
+        "queries": list(map(_plain_query, plan.queries)),
+    }
+
+
+def _epsilon_delta(epsilon: Fraction, delta: Fraction) -> dict[str, str]:
+    return {"epsilon": format_exact(epsilon), "delta": format_exact(delta)}
+
+
+def _plain_query(planned: QueryPlan) -> dict[str, Any]:
+    return {
+        "name": planned.query.name,
+        "assumed": planned.assumed,
+        "cells": planned.cells,
+        "answers": planned.asked.domain.size,
+        "sensitivity": len(planned.asked.sensitivity.shifts),
+        "charge": _epsilon_delta(planned.charge.epsilon, planned.charge.delta),
+        "mechanism": planned.chosen.mechanism,
+        "candidates": list(map(_plain_candidate, (planned.chosen, *planned.others))),
+    }
+
+
+def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
+    # Floats are for reading only; the exact loss stands in the mechanism file of a release.
+    at_lowest, at_highest = candidate.ends or (None, None)
+    return {
+        "mechanism": candidate.mechanism,
+        "loss": float(candidate.objective),
+        "p_exact": candidate.accuracy.p_exact,
+        "mean_absolute": candidate.accuracy.mean_absolute,
+        "at_lowest": None if at_lowest is None else float(at_lowest),
+        "at_highest": None if at_highest is None else float(at_highest),
+        "within_95": candidate.within,
+    }

@@ -1,0 +1,119 @@
+"""``dp-release verify``: the verdict on one release, or a line for each of several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from release.cli import options as opt
+from release.cli.console import print_json, print_verdict
+from release.errors import ReleaseError, SpecError
+from release.verification.required import Required
+
+if TYPE_CHECKING:
+    from release.verification.provenance import Trust
+    from release.verification.verifier import Verdict
+
+Folders = Annotated[
+    list[Path],
+    typer.Argument(metavar="FOLDER…", help="Public folders of releases, or whole output folders."),
+]
+AuditorFolder = Annotated[
+    Path | None, typer.Option(help="The auditor bundle of this release, or of all releases.")
+]
+CuratorKeys = Annotated[
+    list[str] | None, typer.Option(help="A public key of the curator, or the file that holds it.")
+]
+
+
+def verify(  # noqa: PLR0913 - one parameter for each option
+    folders: Folders,
+    auditor: AuditorFolder = None,
+    ledger: opt.LedgerPath = None,
+    trust: CuratorKeys = None,
+    since: opt.OlderCheckpoint = None,
+    require: opt.Require = Required.SIGNATURE,
+    jobs: opt.Jobs = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Check releases without the confidential data: what is proved, tested, only asserted.
+
+    Several releases, or an output folder, get one line each. With an output folder its ledger and
+    its auditor bundles are read too. A ledger that comes with the folder does not show who signed:
+    give --trust, or name a ledger. Exit status 3 where a mechanism could not be opened, or a
+    required signature could not be checked.
+
+    Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
+    """
+    from release.records.signing import read_public_key
+    from release.verification.provenance import Trust
+
+    if since is not None and ledger is None:
+        raise SpecError("--since", "an older checkpoint is compared with a ledger; give --ledger")
+    # Without a key or a ledger nothing shows who signed: the verdict is then in part only.
+    keys = tuple(map(read_public_key, trust or ()))
+    evidence = Trust(ledger, keys, since, require)
+    # An output folder may hold one release only; its verdict is a line all the same.
+    if len(folders) > 1 or (folders[0] / "public").is_dir():
+        _verify_each(folders, auditor, evidence, jobs, as_json)
+        return
+    verdict = _verdict(folders[0], auditor, evidence)
+    if as_json:
+        print_json(_plain(verdict))
+    else:
+        print_verdict(verdict)
+    raise typer.Exit(0 if verdict.complete else 3)
+
+
+def _verdict(public: Path, auditor: Path | None, evidence: Trust) -> Verdict:
+    from release.verification.verifier import verify as verify_release
+
+    # The folder is the bundle of this release, or holds the bundles of all releases by id.
+    if auditor is not None and not (auditor / "openings.json").exists():
+        auditor = auditor / public.resolve().name
+    return verify_release(public, auditor, evidence)
+
+
+def _verify_each(
+    folders: list[Path], auditor: Path | None, evidence: Trust, jobs: int | None, as_json: bool
+) -> None:
+    """Print a line for each release; the worst of them decides the exit status."""
+    from release.operate.operations import IN_PART, lacks_root, verify_each
+    from release.verification.provenance import LACKS_ROOT
+
+    verdicts: list[tuple[str, str]] = []
+    with opt.fan_out(jobs) as pool:
+        for folder in folders:
+            if (folder / "public").is_dir():
+                verdicts += verify_each(folder, pool, evidence)
+                continue
+            try:
+                is_complete = _verdict(folder, auditor, evidence).complete
+                verdicts.append((folder.name, "verified" if is_complete else IN_PART))
+            except ReleaseError as error:
+                # A refusal is a verdict: the releases after this one are verified too.
+                verdicts.append((folder.name, f"refused: {error}"))
+    if as_json:
+        print_json([{"release_id": name, "verdict": verdict} for name, verdict in verdicts])
+    else:
+        for name, verdict in verdicts:
+            typer.echo(f"{name}  {verdict}")
+    if any(lacks_root(folder, evidence) for folder in folders):
+        typer.echo(f"not seen: {LACKS_ROOT}", err=True)
+    if any(verdict.startswith("refused") for _, verdict in verdicts):
+        raise ReleaseError("some releases do not verify; see above")
+    raise typer.Exit(3 if any(verdict == IN_PART for _, verdict in verdicts) else 0)
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "release_id": verdict.release_id,
+        "verified": "complete" if verdict.complete else "as far as the given bundles allow",
+        "proved": verdict.proved,
+        "tested": verdict.tested,
+        "asserted": verdict.asserted,
+        "withheld": verdict.withheld,
+        "unopened": verdict.unopened,
+    }
