@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NoReturn, TypeAlias
 
 import pytest
@@ -29,10 +29,14 @@ from tests.mutants.live import caches, forget_properties, import_anew, put_in_pl
 OUTCOMES = PROJECT / "out" / "mutants.jsonl"
 LONGEST = 3.0
 """Seconds: no test that takes longer is run against mutants."""
+LONG_ENOUGH = 15.0
+"""Seconds: a mutant that tests of so long together pass survives."""
 PATIENCE = 8.0
 """A test hangs that takes so many times its usual time, and so many seconds more."""
 MEMORY = 16 * 2**30
 """Address space of a child, in bytes: a mutant may build a very long list."""
+ENOUGH = 20_000
+"""Lines of a function to trace in a test: a long loop executes no others."""
 SURVIVED = {"survived", "unreached"}
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:xdist")
 
@@ -122,12 +126,18 @@ class Runner:
     def _learn(self, number: int) -> None:
         """Run a test under a trace: which lines of the modules it executes."""
         lines: set[tuple[str, int]] = set()
+        events: Counter[CodeType] = Counter()
 
         def trace(frame: FrameType, event: str, _: object) -> Any:
-            file = self._files.get(frame.f_code.co_filename)
-            if file is not None and event == "line":
+            code = frame.f_code
+            file = self._files.get(code.co_filename)
+            if file is None or events[code] > ENOUGH:
+                frame.f_trace_lines = False
+                return None
+            if event == "line":
+                events[code] += 1
                 lines.add((file, frame.f_lineno))
-            return trace if file is not None else None
+            return trace
 
         self._forget()
         threading.settrace(trace)
@@ -163,7 +173,7 @@ class Runner:
                 numbers |= tests
         if outside and not numbers:
             numbers = set(self._seconds)
-        order = sorted(numbers & set(self._seconds), key=partial(self._rank, module.file))
+        order = self._order(module, numbers & set(self._seconds))
         if not order:
             return {"outcome": "unreached"}
         limits = [PATIENCE * (1 + self._seconds[number]) for number in order]
@@ -179,8 +189,21 @@ class Runner:
         outcome = "hung or crashed" if results[-1][1] else "killed"
         return {"outcome": outcome, "by": self._items[by].nodeid}
 
-    def _rank(self, file: str, number: int) -> float:
-        return (self._seconds[number] + 0.01) / (1 + self._kills[file, number])
+    def _order(self, module: Module, numbers: set[int]) -> list[int]:
+        """The tests of ``LONG_ENOUGH`` seconds: quick ones, those of the room, those that killed."""
+        room = f"tests/{Path(module.file).parent.name}/"
+
+        def rank(number: int) -> float:
+            own = 4 if self._items[number].nodeid.startswith(room) else 1
+            return (self._seconds[number] + 0.01) / own / (1 + self._kills[module.file, number])
+
+        order, total = [], 0.0
+        for number in sorted(numbers, key=rank):
+            total += self._seconds[number]
+            if total > LONG_ENOUGH and order:
+                break
+            order.append(number)
+        return order
 
     def _judge_anew(self, module: Module, mutant: Mutant, order: list[int]) -> dict[str, Any]:
         limit = PATIENCE * (8 + sum(self._seconds[number] for number in order))
