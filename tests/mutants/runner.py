@@ -190,14 +190,15 @@ class Runner:
         return {"outcome": outcome, "by": self._items[by].nodeid}
 
     def _order(self, module: Module, numbers: set[int]) -> list[int]:
-        """The tests of ``LONG_ENOUGH`` seconds: quick ones, those of the room, those that killed."""
+        """Tests of ``LONG_ENOUGH`` seconds: quick ones, those of the room, those that killed."""
         room = f"tests/{Path(module.file).parent.name}/"
 
         def rank(number: int) -> float:
             own = 4 if self._items[number].nodeid.startswith(room) else 1
             return (self._seconds[number] + 0.01) / own / (1 + self._kills[module.file, number])
 
-        order, total = [], 0.0
+        order: list[int] = []
+        total = 0.0
         for number in sorted(numbers, key=rank):
             total += self._seconds[number]
             if total > LONG_ENOUGH and order:
