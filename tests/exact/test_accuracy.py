@@ -96,6 +96,16 @@ def test_the_usual_share_is_95_of_100(missing: int, radius: int) -> None:
     assert radius_of(Channel(rows, total), domain(LINE, 5)) == radius
 
 
+@pytest.mark.parametrize("sizes", [(2, 7), (7, 2)])
+def test_the_radius_of_joint_answers_reaches_over_the_largest_part(sizes: tuple[int, int]) -> None:
+    """All noise moves both parts from one end to the other."""
+    weights = [0] * (sizes[0] * sizes[1])
+    weights[-1] = 4
+    noise = Law.of(Group(sizes), weights)
+    answers = JointDomain(tuple(domain(LINE, size) for size in sizes))
+    assert radius_of(noise, answers, Fraction(1)) == 6
+
+
 @given(noises((LINE,)))
 def test_errors_at_the_ends_are_those_of_the_lowest_and_highest_answer(
     case: tuple[Law | Channel, AnswerDomain],

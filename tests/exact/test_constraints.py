@@ -48,6 +48,7 @@ def test_zero_mean_of_one_factor_leaves_the_other_free() -> None:
         weights[group.element(moves)] = 2
         law = Law(group, weights, 2)
         assert zero_mean(group, factor).is_kept(law) == (moves[factor] == 0)
+        assert zero_mean(group).is_kept(law) == (moves[0] == 0)
 
 
 @given(st.integers(2, 6), st.lists(st.integers(0, 11), min_size=2, max_size=4), st.data())

@@ -174,6 +174,11 @@ def test_what_is_no_law_is_refused() -> None:
     for wrong in (
         lambda: Tail(0, HALF),
         lambda: Tail(1, Fraction(1)),
+        lambda: Tail(1, Fraction(0)),
+        lambda: Tail(1, Fraction(-1, 2)),
+        # Its period would reach beyond the window, where the same sum of 1 is of nothing.
+        lambda: LineLaw(0, (HALF,), Tail(2, HALF)),
+        lambda: LineLaw(0, (HALF,), None, Tail(2, HALF)),
         lambda: LineLaw(0, (Fraction(1, 3),)),
         lambda: LineLaw(0, (Fraction(-1), Fraction(2))),
         lambda: LineLaw(0, (Fraction(1),), Tail(2, HALF)),

@@ -111,6 +111,13 @@ def test_a_table_of_costs_is_taken_exactly() -> None:
             table_loss((Fraction(0), wrong))
 
 
+def test_costs_of_the_worst_case_are_over_their_denominator() -> None:
+    loss = WorstCaseLoss("worst-case", np.array([[0, 3], [0, 4]]), 2)
+    assert loss.typical().tolist() == [0, 1.75]
+    assert loss.of(Law.of(Group((2,)), [1, 3])) == Fraction(3, 2)
+    assert (loss.least, loss.largest) == (Fraction(3, 2), Fraction(2))
+
+
 @pytest.mark.parametrize(
     ("costs", "expected"),
     [
@@ -165,7 +172,8 @@ domains = st.builds(domain, topologies, st.integers(2, 4))
 @given(names, st.lists(domains, min_size=1, max_size=3))
 def test_joint_losses_add_up_over_the_parts(name: LossName, parts: list[AnswerDomain]) -> None:
     loss = joint_loss(name, tuple(parts))
-    noises = itertools.product(*(range(part.size) for part in parts))
+    noises = list(itertools.product(*(range(part.size) for part in parts)))
+    assert loss.numerators.shape == (len(noises),)
     for element, noise in enumerate(noises):
         if name is LossName.ERROR_RATE:
             assert loss.cost(element) == int(any(noise))
@@ -179,12 +187,14 @@ def test_joint_losses_add_up_over_the_parts(name: LossName, parts: list[AnswerDo
 
 
 def test_joint_costs_beyond_64_bits_are_refused() -> None:
-    """Circles cost no denominator; the largest squared cost of one is (size // 2)²."""
-    circle = domain(Topology.CYCLIC, 4)
+    """Absolute costs on a line of N answers are over N: primes have no smaller denominator."""
     lines = tuple(domain(Topology.ORDERED, size) for size in (2039, 2053, 2063, 2069, 2081))
     with pytest.raises(ValueError, match="fewer or smaller parts"):
         joint_loss(LossName.ABSOLUTE, lines)
+    circle = domain(Topology.CYCLIC, 4)
     assert joint_loss(LossName.SQUARED, (circle, circle)).largest == 8
+    small = tuple(domain(Topology.ORDERED, size) for size in (5, 7))
+    assert joint_loss(LossName.ABSOLUTE, small).largest == Fraction(12, 5) + Fraction(24, 7)
 
 
 @given(st.lists(domains, min_size=1, max_size=2), st.integers(0, 4), st.data())
