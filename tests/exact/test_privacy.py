@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from release.exact.domain import Group
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, deltas, deltas_at_ratio, keeps
+from release.exact.privacy import MAX_WORK, Definition, Guarantee, deltas, deltas_at_ratio, keeps
 from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.closed_form import pure_law
 
@@ -163,6 +163,10 @@ def test_a_law_is_not_checked_against_the_differences_of_another_group() -> None
     law = Law.of(Group((4,)), [1, 1, 1, 1])
     with pytest.raises(ValueError, match="different groups"):
         deltas_at_ratio(law, Sensitivity.of(Group((2, 2)), [(1, 0)]), Fraction(2))
+
+
+def test_the_work_of_a_verifier_is_bounded_as_the_format_says() -> None:
+    assert MAX_WORK == 1_000_000_000
 
 
 def test_a_strict_excess_violates_and_equality_does_not() -> None:
