@@ -287,7 +287,13 @@ def test_a_folder_without_every_entry_is_no_ledger(tmp_path: Path) -> None:
     ledger.append(RESERVE)
     (folder / "notes.txt").write_text("x")
     assert len(replay(folder).entries) == 2
-    (folder / "00000001.json").rename(folder / "00000002.json")
+    # An entry that cannot be read ends nothing: the rest would be another ledger.
+    (folder / "00000001.json").rename(folder / "kept")
+    (folder / "00000001.json").mkdir()
+    with pytest.raises(LedgerError):
+        replay(folder)
+    (folder / "00000001.json").rmdir()
+    (folder / "kept").rename(folder / "00000002.json")
     with pytest.raises(LedgerError):
         replay(folder)
     for nothing in (tmp_path, tmp_path / "elsewhere", folder / "notes.txt"):

@@ -70,7 +70,15 @@ def test_a_new_ledger_is_a_genesis_and_its_checkpoint(ledger: Ledger) -> None:
     read = read_ledger(ledger.folder)
     assert (read.state.size, read.state.origin, read.state.caps) == (1, NAME, {"s": CAP})
     assert read.state.keys == [ONE.public(NAME)]
-    assert stat.S_IMODE(ledger.folder.stat().st_mode) & 0o700 == 0o700
+
+
+def test_a_ledger_can_be_read_by_all_and_written_by_its_owner(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        ledger = create_ledger(tmp_path / "ledger", ONE, NAME, (CAP,), DAY)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(ledger.folder.stat().st_mode) == 0o755
 
 
 def test_appending_gives_the_entry_and_the_ledger_that_is_there_now(ledger: Ledger) -> None:
@@ -99,6 +107,25 @@ def test_what_may_not_come_next_is_not_written(ledger: Ledger) -> None:
             ledger.append(wrong)
     assert names(ledger) == before
     read_ledger(ledger.folder)
+
+
+def test_the_first_field_that_an_entry_cannot_hold_is_named(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="^scope: "):
+        ledger.append(reserve("", "", Spent(), DAY))
+
+
+def test_another_entry_of_the_same_number_stays_and_nothing_is_left(ledger: Ledger) -> None:
+    """Another writes while the lock is held, as where a file system ignores locks."""
+    taken = ledger.folder / "00000001.json"
+
+    def make(state: State) -> Entry:
+        taken.write_bytes(b"another's")
+        return RESERVE(state)
+
+    with pytest.raises(LedgerError):
+        ledger.append(make)
+    assert taken.read_bytes() == b"another's"
+    assert not list(ledger.folder.glob(".new-*"))
 
 
 def test_two_crashes_are_not_mended_at_once(ledger: Ledger) -> None:
