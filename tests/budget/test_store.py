@@ -110,7 +110,7 @@ def test_what_may_not_come_next_is_not_written(ledger: Ledger) -> None:
 
 
 def test_the_first_field_that_an_entry_cannot_hold_is_named(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError, match="^scope: "):
+    with pytest.raises(LedgerError, match=r"^scope: "):
         ledger.append(reserve("", "", Spent(), DAY))
 
 

@@ -24,8 +24,12 @@ MAY_SURVIVE = 0.05
 
 def read_reasons() -> dict[Key, str]:
     """The equivalent mutants that are listed, each with its reason."""
-    listed = tomllib.loads(REASONS.read_text("utf-8")).get("equivalent", [])
-    return {(one["file"], one["in"], one["line"], one["change"]): one["reason"] for one in listed}
+    listed = tomllib.loads(REASONS.read_text("utf-8"))["equivalent"]
+    return {
+        (each["file"], each["in"], each["line"], change): each["reason"]
+        for each in listed
+        for change in each["changes"]
+    }
 
 
 def report(chosen: list[tuple[Module, Mutant]], outcomes: Outcomes, reasons: dict[Key, str]) -> int:
