@@ -69,6 +69,11 @@ def main() -> int:
         # No secret hangs on which mutants these are.
         pairs = random.Random(arguments.seed).sample(pairs, arguments.sample)  # noqa: S311
     outcomes, reasons = Outcomes(), read_reasons()
+    files = {module.file for module, _ in pairs}
+    present = {mutant.key for module in modules(files) for mutant in module.mutants}
+    for key in reasons:
+        if key[0] in files and key not in present:
+            say(f"listed as equivalent, and no longer a mutant: {key}")
     chosen = [p for p in pairs if p[1].key not in reasons and outcomes.of(*p) is None]
     say(f"{len(pairs)} mutants, {len(chosen)} of them to run")
     if chosen:

@@ -171,8 +171,10 @@ class Runner:
         for (file, line), tests in self._runs.items():
             if file == module.file and (outside or line in within):
                 numbers |= tests
-        if outside and not numbers:
-            numbers = set(self._seconds)
+        if outside:
+            # What is executed on import shows in whatever uses it: in any test of the room.
+            room = f"tests/{Path(module.file).parent.name}/"
+            numbers |= {n for n, item in enumerate(self._items) if item.nodeid.startswith(room)}
         order = self._order(module, numbers & set(self._seconds))
         if not order:
             return {"outcome": "unreached"}
@@ -190,12 +192,13 @@ class Runner:
         return {"outcome": outcome, "by": self._items[by].nodeid}
 
     def _order(self, module: Module, numbers: set[int]) -> list[int]:
-        """Tests of ``LONG_ENOUGH`` seconds: quick ones, those of the room, those that killed."""
-        room = f"tests/{Path(module.file).parent.name}/"
+        """Tests of ``LONG_ENOUGH`` seconds: quick ones, the module's own, those that killed."""
+        own = Path(module.file)
+        own_tests = f"tests/{own.parent.name}/test_{own.name}"
 
         def rank(number: int) -> float:
-            own = 4 if self._items[number].nodeid.startswith(room) else 1
-            return (self._seconds[number] + 0.01) / own / (1 + self._kills[module.file, number])
+            likely = 10 if self._items[number].nodeid.startswith(own_tests) else 1
+            return (self._seconds[number] + 0.01) / likely / (1 + self._kills[module.file, number])
 
         order: list[int] = []
         total = 0.0
