@@ -14,9 +14,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo test test-slow lint types check check-all bench year site clean
 
 demo: .venv/ready
-	@rm -rf $(OUT)/demo
+	@rm -rf $(OUT)/demo $(OUT)/demo.key && mkdir -p $(OUT)
 	@echo "A utility publishes the peak load of 12 circuits, 1,416 homes, without giving one home away."
-	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo
+	@$(BIN)/dp-release ledger key new $(OUT)/demo.key
+	@$(BIN)/dp-release ledger init --out $(OUT)/demo --key $(OUT)/demo.key --origin example.org/demo \
+		--scope lcl-2013:4:0.001 | sed -n 's/^key *//p' > $(OUT)/demo.pub
+	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo --key $(OUT)/demo.key
+	@echo "Anybody who has the curator's key checks it again:"
+	@$(BIN)/dp-release verify $(OUT)/demo --trust $(OUT)/demo.pub
 
 # Hundreds of processes import this package; without byte code each would compile it anew.
 test test-slow: export PYTHONDONTWRITEBYTECODE :=

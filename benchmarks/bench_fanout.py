@@ -18,10 +18,10 @@ from release.exact.domain import AnswerDomain, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.noise.design import GAP, Asked
+from release.noise.families import AnyDesign
 from release.noise.processes import FanOut, InTurn, Refused, processes, threads
-from release.noise.select import Asked, Chosen
-from release.noise.solve import GAP
-from release.noise.stage import Problem, solved
+from release.noise.stage import Problem, solution_of
 
 
 def problems(count: int, delta: Fraction) -> list[Problem]:
@@ -40,11 +40,11 @@ def problems(count: int, delta: Fraction) -> list[Problem]:
             loss,
         )
         mechanism = "channel" if number % 4 > 1 and not delta else "modular"
-        found.append(Problem(asked, mechanism, seen=False))
+        found.append(Problem(asked, mechanism, is_empirical=False))
     return found
 
 
-def losses(found: Iterator[Chosen | Refused]) -> list[Fraction]:
+def losses(found: Iterator[AnyDesign | Refused]) -> list[Fraction]:
     """What each law loses; none may be refused."""
     return [Fraction(-1) if isinstance(one, Refused) else one.objective for one in found]
 
@@ -60,7 +60,7 @@ def main() -> None:
         "threads": lambda: threads(given.workers),
         "processes": lambda: processes(given.workers),
     }
-    solve = partial(solved, cache=None, gap=GAP)
+    solve = partial(solution_of, cache=None, gap=GAP)
     for count in given.designs:
         asked = problems(count, Fraction(given.delta))
         start = time.perf_counter()

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from release.exact.channel import Channel
-    from release.exact.pmf import Law
+    from release.exact.pmf import Pmf
 
 Codes: TypeAlias = NDArray[np.int64]
 Run: TypeAlias = Callable[[], Codes]
@@ -71,7 +71,8 @@ def best(size: int, loss_name: str = "squared") -> Channel:
     from release.exact.losses import LossName, named_loss
     from release.exact.privacy import Definition, Guarantee
     from release.exact.sensitivity import Sensitivity
-    from release.noise.select import Asked, ChosenChannel, choose
+    from release.noise.design import Asked
+    from release.noise.select import choose
 
     name = LossName(loss_name)
     made = choose(
@@ -83,17 +84,15 @@ def best(size: int, loss_name: str = "squared") -> Channel:
             name,
         )
     )
-    if not isinstance(made, ChosenChannel):
+    if not isinstance(made.mechanism, Channel):
         raise TypeError(f"the best for {loss_name} is {made.method}, not a channel")
-    return made.channel
+    return made.mechanism
 
 
 def ours(size: int) -> dict[str, Prepare]:
     """Draws from the best channel."""
-    from release.exact.sampling import draw_answers
-
     channel = best(size)
-    return {"best for squared loss": lambda true: lambda: draw_answers(true, channel)}
+    return {"best for squared loss": lambda true: lambda: channel.draw(true)}
 
 
 def exact_rows(size: int) -> list[Row]:
@@ -170,7 +169,7 @@ def our_selection(lead: int | None) -> dict[str, Callable[[int], Codes]]:
     from release.exact.domain import Group, Topology
     from release.exact.losses import LossName, named_loss
     from release.exact.privacy import Definition, Guarantee
-    from release.exact.sampling import draw_answers, draw_noise
+    from release.exact.sampling import draw_noise
     from release.exact.sensitivity import Sensitivity
     from release.noise.solve import design
 
@@ -179,7 +178,7 @@ def our_selection(lead: int | None) -> dict[str, Callable[[int], Codes]]:
     sensitivity = Sensitivity.of(group, [(1,)]) if lead is None else anywhere
     promised = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     loss = named_loss(LossName.ERROR_RATE, Topology.CYCLIC, HOURS)
-    law: Law = design(sensitivity, promised, loss).law
+    law: Pmf = design(sensitivity, promised, loss).mechanism.pmf
     found: dict[str, Callable[[int], Codes]] = {
         "best for error rate": lambda count: draw_noise(law, count)
     }
@@ -187,7 +186,7 @@ def our_selection(lead: int | None) -> dict[str, Callable[[int], Codes]]:
         channel, counts = best(201), np.tile(category_counts(lead), SELECTIONS)
 
         def largest(count: int) -> Codes:
-            drawn = draw_answers(counts[: count * HOURS], channel).reshape(count, HOURS)
+            drawn = channel.draw(counts[: count * HOURS]).reshape(count, HOURS)
             ties = np.random.default_rng().random(drawn.shape)
             return np.asarray(np.argmax(drawn + ties, axis=1), dtype=np.int64)
 

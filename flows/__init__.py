@@ -1,6 +1,6 @@
 """Prefect flows over the stages of :mod:`release`.
 
-Importing the package gives Prefect its settings, which it reads when it is imported itself.
+Importing the package sets Prefect's environment, which Prefect reads when it is imported.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import os
 import tempfile
 from pathlib import Path
 
-# Its telemetry would leave the machine, and its start-up collides with its own database; its log
-# may not hold tracebacks, whose messages quote values.
+# Telemetry would leave the machine, and at its start it collides with the server's own database.
+# The log may hold no tracebacks, whose messages quote values.
 SETTINGS = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -20,11 +20,12 @@ SETTINGS = {
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
     "PREFECT_CLI_PROMPT": "false",
 }
-os.environ.update({name: os.environ.get(name, value) for name, value in SETTINGS.items()})
+for name, value in SETTINGS.items():
+    os.environ.setdefault(name, value)
 
 
-def _have_home() -> None:
-    """Give Prefect a folder that can be written: its own, or a passing one where there is none."""
+def _ensure_home() -> None:
+    """Give Prefect a folder that can be written: its own, or else a temporary one."""
     home = Path(os.environ.get("PREFECT_HOME") or Path("~/.prefect").expanduser())
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -33,4 +34,4 @@ def _have_home() -> None:
     os.environ["PREFECT_HOME"] = str(home)
 
 
-_have_home()
+_ensure_home()

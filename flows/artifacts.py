@@ -1,4 +1,4 @@
-"""Prefect artifacts of a release: made from its public folder, so that they hold nothing else."""
+"""Prefect artifacts of a release, built from its public folder alone: nothing else can get in."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from release.verification.verifier import Verdict, verify
 
 
 def show_quietly(public: Path, out: Path) -> None:
-    """Make the artifacts of a release; one that cannot be made holds nothing up."""
+    """Create the artifacts of a release; a failure is ignored."""
+    # The release is public and paid for, so its run must not end as failed.
     with suppress(Exception):
         show(public, out)
 
 
 def show(public: Path, out: Path) -> None:
-    """Artifacts of a release: its queries and their errors, its verdict, its report."""
-    found = summarise(public)
-    record = found.record
+    """Create the artifacts of a release: its queries and their errors, its verdict, its report."""
+    summary = summarise(public)
+    record = summary.record
+    # Prefect allows no other characters in a key.
     key = re.sub(r"[^a-z0-9]+", "-", record.release_id).strip("-")
-    rows = [query_row(query) for query in found.queries]
+    rows = list(map(query_row, summary.queries))
     create_table_artifact(rows, key=f"queries-{key}", description=record.title)
     ledger = out / LEDGER
     verdict = verify(public, None, Trust(ledger if ledger.is_dir() else None))
     create_markdown_artifact(verdict_text(verdict), key=f"verdict-{key}")
-    report = found.report.absolute().as_uri()
+    report = summary.report.absolute().as_uri()
     create_link_artifact(report, link_text=record.title, key=f"report-{key}")
 
 
 def query_row(query: QuerySummary) -> dict[str, str | int]:
-    """What is public of a query: its promise, its charge, and its error where that is public."""
+    """The public facts of a query: its claimed guarantee, its charge, and its error if public."""
     return {
         "query": query.record.name,
         "cells": query.record.cells,
@@ -46,7 +48,7 @@ def query_row(query: QuerySummary) -> dict[str, str | int]:
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """The verdict of somebody who has the public bundle and the ledger."""
+    """The verdict of a reader who has the public bundle and the ledger, as Markdown."""
     word = "verified" if verdict.complete else "verified as far as the public bundle allows"
     parts = [f"# {verdict.release_id}: {word}"]
     for title, items in (

@@ -1,9 +1,8 @@
 """A release as a Prefect flow: ``python -m flows.release SPEC --out OUT``.
 
-One task a stage, the same functions as ``dp-release run``. What Prefect may know is treated as
-public: parameters are two paths, results are not persisted, nothing is cached, nothing is printed
-into its logs, arguments pass it by and results travel sealed, so that it cannot look into them. No
-task is retried: a retry around the draw would draw twice.
+One task a stage, running the functions of ``dp-release run``. Everything that Prefect sees counts
+as public: parameters are paths, nothing is persisted, cached or printed into its logs, arguments
+bypass it, and results travel sealed, so that it cannot look into them.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ T = TypeVar("T")
 
 
 class Sealed:
-    """Carries values past the orchestrator: it sees an opaque object without a telling name."""
+    """Carries a value past the orchestrator, which sees an opaque object."""
 
+    # Without a __dict__ to visit, and with a representation that may be logged.
     __slots__ = ("content",)
 
     def __init__(self, content: object) -> None:
@@ -40,25 +40,25 @@ class Sealed:
 
 
 def as_task(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """Run one stage as a Prefect task, and say so.
+    """Run one stage as a Prefect task, after a line of progress.
 
     Raises:
         ReleaseError: as :func:`run_sealed`.
     """
-    # A progress line rather than Prefect's log: the flow is run by people too.
+    # Printed, because people run the flow too, and Prefect's log is silenced.
     print(f"  {STAGES[name]}", flush=True)  # noqa: T201 - as said
     return run_sealed(name, function, *arguments)
 
 
 def run_sealed(name: str, function: Callable[..., T], *arguments: Any) -> T:
-    """Run a function as a Prefect task that is not retried and sees neither arguments nor result.
+    """Run a function as a Prefect task that sees neither its arguments nor its result.
 
     Raises:
-        ReleaseError: the function refused, or failed; a foreign exception is told by type only.
+        ReleaseError: the function refused, or failed; a foreign exception is named by type only.
     """
 
     def stage() -> Sealed:
-        # Arguments come by closure. Those of a task Prefect looks at, and follows by their address.
+        # Arguments come by closure: Prefect inspects those of a task, and tracks them by address.
         try:
             return Sealed(function(*arguments))
         except ReleaseError:
@@ -69,6 +69,7 @@ def run_sealed(name: str, function: Callable[..., T], *arguments: Any) -> T:
 
     run = task(
         name=name,
+        # A retry around the draw would draw twice on one charge.
         retries=0,
         cache_policy=NO_CACHE,
         persist_result=False,
@@ -77,17 +78,17 @@ def run_sealed(name: str, function: Callable[..., T], *arguments: Any) -> T:
     return cast("T", run().content)
 
 
-def watch(done: int, total: int, query: str) -> None:
-    """A progress line for each query, or for some of very many."""
-    if is_worth_a_line(done, total):
-        print(f"    {query} ({done + 1} of {total})", flush=True)  # noqa: T201 - as above
+def watch(index: int, total: int, query: str) -> None:
+    """Print a line of progress for each query, or for a sample of very many."""
+    if is_worth_a_line(index, total):
+        print(f"    {query} ({index + 1} of {total})", flush=True)  # noqa: T201 - as above
 
 
 @flow(name="dp-release", persist_result=False, retries=0, log_prints=False)
 def release_flow(
     spec: str, out: str, accept_gap: str = "0.000001", key: str | None = None
 ) -> Sealed:
-    """Run the release that ``spec`` describes into the folder ``out``; ``key`` is a file's name."""
+    """Run the release of ``spec`` into the folder ``out``; ``key`` is a file too."""
     signing = None if key is None else Path(key)
     options = Options(parse_gap(accept_gap), default_cache(), watch=watch, key=signing)
     return Sealed(run_release(Path(spec), Path(out), as_task, options=options))
@@ -100,12 +101,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", required=True, help="the folder that holds the releases")
     parser.add_argument("--accept-gap", default="0.000001", help="as of dp-release run")
     parser.add_argument("--key", default=os.environ.get("DP_RELEASE_KEY"), help="as above")
-    given = parser.parse_args(arguments)
+    words = parser.parse_args(arguments)
 
     def action() -> int:
-        print(f"Running {given.spec} as a Prefect flow, one task a stage:")  # noqa: T201 - for people
-        done = release_flow(given.spec, given.out, given.accept_gap, given.key)
-        published = cast("Published", done.content)
+        print(f"Running {words.spec} as a Prefect flow, one task a stage:")  # noqa: T201 - for people
+        sealed = release_flow(words.spec, words.out, words.accept_gap, words.key)
+        published = cast("Published", sealed.content)
         if published.verdict is not None:
             print_verdict(published.verdict)
         print(f"report: {published.public / 'report.html'}")  # noqa: T201 - for people

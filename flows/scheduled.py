@@ -1,9 +1,9 @@
 """Scheduled releases with Prefect: one flow run a night, and in it one for each due period.
 
-Prefect says when, and shows what was; the ledger and the folders say what is true
-(:mod:`release.operate.doctor` compares the two). Parameters are paths, a period, addresses: never a
-value. Artifacts are made from the public folder alone. What ends badly ends as a state with our own
-one line: an exception would bring its traceback, which may quote values, into Prefect's log.
+Prefect decides when to run and shows the runs; the ledger and the folders are authoritative
+(:mod:`release.operate.prefect_drift` compares the two). Parameters are paths, a period and
+addresses, never a value. A refusal ends a run as a state with our own line: an exception would
+bring its traceback, which may quote values, into Prefect's log.
 """
 
 from __future__ import annotations
@@ -38,27 +38,29 @@ from release.spec.periods import PERIOD_PATTERN, filled, parse_period
 
 PeriodName = Annotated[str, StringConstraints(pattern=PERIOD_PATTERN)]
 BUDGET_SPENT = "BudgetSpent"
-"""The name of the state in which a schedule ends because its scope can pay for no more."""
+"""The name of the final state of a run whose scope cannot pay for another release."""
 
 _QUIET: dict[str, Any] = {"persist_result": False, "retries": 0, "log_prints": False}
 
 
 def scope_of(spec: Path, since: str) -> str:
-    """The ledger scope that a spec template is charged to.
+    """The ledger scope that pays for the releases of a spec template.
 
     Raises:
-        SpecError: it is no spec.
+        SpecError: the template is no spec.
     """
     return parse_spec(filled(read_text(spec), parse_period(since, "since"))).budget.scope
 
 
 def limit_of(scope: str) -> str:
-    """What the concurrency limit of a ledger scope is called."""
+    """The name of the concurrency limit of a ledger scope."""
     return f"dp-release.{scope}"
 
 
 class _Outcome:
-    """What a period's flow run ended in, past Prefect, which keeps what it is given."""
+    """The error of the last period's flow run."""
+
+    # It bypasses Prefect, which would keep an exception and its traceback.
 
     def __init__(self) -> None:
         self.error: ReleaseError | None = None
@@ -76,7 +78,7 @@ def period_flow(
     to: str | None = None,
     release_id: str | None = None,
 ) -> State[None]:
-    """Release one period of a spec template and deliver it; ``release_id`` is for the records."""
+    """Release one period of a spec template and deliver it; ``release_id`` is only recorded."""
     _last.error = None
     options = Options(cache=default_cache(), watch=watch)
     try:
@@ -93,19 +95,20 @@ def period_flow(
 
 
 def roll_back(flow: Any, flow_run: Any, state: Any) -> None:
-    """Whatever a run left: finish what is staged, give the rest up in the ledger.
+    """Recover what a run left: publish what is staged, abort the rest in the ledger.
 
-    It is called by whoever watches the run, so also when the run itself was killed.
+    The process that watches the run calls this, so it also happens after a kill of the run.
     """
-    given = flow_run.parameters
+    parameters = flow_run.parameters
+    # No traceback may reach Prefect's log; what fails here is recovered by the next run.
     with suppress(Exception):
-        key = given.get("key") or os.environ.get("DP_RELEASE_KEY")
-        place = Place(Path(given["out"]), None if key is None else Path(key))
+        key = parameters.get("key") or os.environ.get("DP_RELEASE_KEY")
+        place = Place(Path(parameters["out"]), None if key is None else Path(key))
         recover_and_tell(place, default_journal())
 
 
 def tell_people(flow: Any, flow_run: Any, state: Any) -> None:
-    """Notify by the block that the parameters name: which run, in what state, and our one line."""
+    """Send the spec's name, the state and its message through the block in the parameters."""
     block = flow_run.parameters.get("notify")
     if block is None:
         return
@@ -142,30 +145,31 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
         scope = scope_of(spec, since)
         run = Run(place_of(out, key, to), journal=default_journal())
         ensure_limits({scope})
-        # The slot of a run that was killed comes free when its lease ends.
+        # The slot of a killed run becomes free when its lease ends.
         with concurrency(limit_of(scope), occupy=1, lease_duration=60):
 
-            def release_one(one: OnePeriod) -> None:
-                named = {"period": str(one.period), "release_id": one.release_id}
-                period_flow(spec, out, key=key, to=to, **named, return_state=True)
+            def release_one(due: OnePeriod) -> None:
+                names = {"period": str(due.period), "release_id": due.release_id}
+                # As a state, because a failed run would otherwise raise an exception of Prefect's.
+                period_flow(spec, out, key=key, to=to, **names, return_state=True)
                 if _last.error is not None:
                     raise _last.error
 
-            done = release_due(schedule, run, today_in(timezone), release_one)
+            result = release_due(schedule, run, today_in(timezone), release_one)
     except Exception as error:
         return Failed(message=one_line(error))
-    told = f"{len(done.released)} released, {len(done.refused)} refused"
-    why = "" if done.error is None else one_line(done.error)
-    if done.ended is Ended.BUDGET_SPENT:
-        stopped = "; its schedule is paused" if _pause() else ""
-        return Cancelled(name=BUDGET_SPENT, message=f"{told}{stopped}: {why}")
-    if done.error is not None:
-        return Failed(message=f"{told}: {why}")
-    return Completed(message=told)
+    summary = f"{len(result.released)} released, {len(result.refused)} refused"
+    reason = "" if result.error is None else one_line(result.error)
+    if result.ended is Ended.BUDGET_SPENT:
+        pause = "; its schedule is paused" if _pause() else ""
+        return Cancelled(name=BUDGET_SPENT, message=f"{summary}{pause}: {reason}")
+    if result.error is not None:
+        return Failed(message=f"{summary}: {reason}")
+    return Completed(message=summary)
 
 
 def _pause() -> bool:
-    """Stop the schedule of the deployment that this run is of, if it is of one."""
+    """Pause the schedule of this run's deployment; False if the run has no deployment."""
     if deployment.id is None:
         return False
     with get_client(sync_client=True) as client:
@@ -174,7 +178,8 @@ def _pause() -> bool:
 
 
 def serve_all(specs: list[Path], cron: str, parameters: dict[str, Any], *, timezone: str) -> None:
-    """Register a deployment for each spec and run them in this process until it is ended."""
+    """Register a deployment for each spec, and run them in this process until it ends."""
+    # Imported here: flows without a schedule do without these modules.
     from prefect import serve
     from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
     from prefect.schedules import Cron
@@ -185,7 +190,9 @@ def serve_all(specs: list[Path], cron: str, parameters: dict[str, Any], *, timez
     try:
         schedule = Cron(cron, timezone=timezone)
     except ValueError as error:
-        raise SpecError("--cron", f"{cron!r} is none; write one such as '15 3 * * *'") from error
+        raise SpecError(
+            "--cron", f"{cron!r} is no cron expression; write one such as '15 3 * * *'"
+        ) from error
     try:
         ensure_limits(scopes)
     except Exception as error:
@@ -193,17 +200,17 @@ def serve_all(specs: list[Path], cron: str, parameters: dict[str, Any], *, timez
         raise SpecError("PREFECT_API_URL", f"no Prefect server answers there ({kind})") from None
     _check_notifier(parameters.get("notify"))
     for spec in specs:
-        given = {**parameters, "spec": str(spec), "timezone": timezone}
+        own = {**parameters, "spec": str(spec), "timezone": timezone}
         deployments.append(
             scheduled_flow.to_deployment(
                 name=deployment_name(spec, parameters["out"]),
-                parameters=given,
+                parameters=own,
                 schedule=schedule,
                 concurrency_limit=ConcurrencyLimitConfig(
                     limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE
                 ),
                 tags=["dp-release"],
-                # By path the folder of this file would come first, and its release.py in the way.
+                # Loading by path would put this folder first, whose release.py hides the package.
                 entrypoint_type=EntrypointType.MODULE_PATH,
             )
         )
@@ -211,28 +218,28 @@ def serve_all(specs: list[Path], cron: str, parameters: dict[str, Any], *, timez
 
 
 def _check_notifier(block: str | None) -> None:
-    """See that there is somebody to notify, before the night when there is something to tell."""
+    """Check the notification block now, not in the night in which it is needed."""
     if block is None:
         return
     from prefect.blocks.core import Block
 
     try:
-        found: Any = Block.load(block)
+        notifier: Any = Block.load(block)
     except ValueError:
         raise SpecError(
             "--notify", f"the server has no block {block!r}; prefect block ls"
         ) from None
-    if not callable(getattr(found, "notify", None)):
+    if not callable(getattr(notifier, "notify", None)):
         raise SpecError("--notify", f"the block {block!r} cannot notify; name a notification block")
 
 
 def deployment_name(spec: Path, out: str) -> str:
-    """A name of its own for each spec and output folder, whatever the specs are called."""
+    """A name for each spec and output folder, distinct even where two specs share a name."""
     return f"{spec.stem}-{sha256(repr((str(spec), out)).encode())[:8]}"
 
 
 def ensure_limits(scopes: set[str]) -> None:
-    """One run at a time in each ledger scope, whatever the deployments."""
+    """Limit each ledger scope to one run at a time, across all deployments."""
     with get_client(sync_client=True) as client:
         for scope in sorted(scopes):
             client.upsert_global_concurrency_limit_by_name(limit_of(scope), 1)

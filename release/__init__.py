@@ -1,23 +1,25 @@
-"""dp-release: differentially private tables with provably least noise and a log that re-proves it.
+"""dp-release: differentially private tables with provably least noise, and a log to check them by.
 
 The verbs are plain functions of this module; a path may be text::
 
     import release
 
     release.run("data/persons.yaml", "out")                       # load, answer, draw, publish
-    release.verify("out/public/census-2024", require="none")      # proved, tested, asserted
+    release.verify("out/public/census-2024", require="none")      # proved, tested and asserted
     release.open("out/public/census-2024")["minors_by_tract"].to_pandas()
     release.design(24, "cyclic", sensitivity=[1], epsilon=1, loss="squared").gap
 
-Importing the package loads none of the libraries beneath; each loads where it is used.
+Importing the package loads no solver and no engine; each is loaded where it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from release.errors import (
     BudgetError,
@@ -37,10 +39,11 @@ if TYPE_CHECKING:
 
     from release.analysis.estimation import Estimates
     from release.analysis.opened import Opened
-    from release.noise.select import Chosen
+    from release.noise.families import AnyDesign
     from release.pipeline import Published
     from release.planning.plan import Plan
     from release.spec.load import SpecFile
+    from release.spec.periods import Period
     from release.verification.verifier import Verdict
 
 __version__ = VERSION
@@ -65,6 +68,7 @@ __all__ = [
 ]
 
 PathLike: TypeAlias = str | Path
+E = TypeVar("E", bound=Enum)
 Number: TypeAlias = int | str | Fraction
 """An exact number: an integer, a fraction, or text such as ``"0.1"``. A float is refused."""
 
@@ -80,25 +84,28 @@ def run(
 ) -> Published:
     """Run a release: load, answer, design the noise, charge, draw, publish, verify.
 
-    ``tables`` gives frames for tables of the spec, by name, in place of the files that it names.
-    ``key`` is the file of the key that signs for the ledger in ``out``; ``period`` fills in a spec
-    template; ``accept_gap`` is the share of its loss that a better mechanism might save.
+    ``tables`` maps names of tables to frames, which replace the files in the spec. A column of a
+    frame has to have the declared type, as in a Parquet file: nothing is converted but whole floats
+    to integers. ``key`` is the file of the signing key for the ledger in ``out``. ``period`` fills
+    in a spec template. ``accept_gap`` is the largest share of its loss that a better mechanism may
+    save.
 
     Raises:
         ReleaseError: refused; nothing was published and nothing is left behind.
     """
     from release.noise.cache import default_cache
     from release.pipeline import Options, run_release
-    from release.spec.periods import parse_period
 
+    if not isinstance(tables, Mapping | None):
+        raise SpecError("tables", f"found {type(tables).__name__}; give a dict of frames by name")
     options = Options(
         accept_gap=exact("accept_gap", accept_gap),
         cache=default_cache(),
-        key=None if key is None else Path(key),
-        period=None if period is None else parse_period(period),
+        key=None if key is None else _path("key", key),
+        period=_period(period),
         frames=dict(tables or {}),
     )
-    return run_release(Path(spec), Path(out), options=options)
+    return run_release(_path("spec", spec), _path("out", out), options=options)
 
 
 def verify(
@@ -106,18 +113,18 @@ def verify(
     auditor: PathLike | None = None,
     *,
     ledger: PathLike | None = None,
-    trust: Sequence[str] = (),
+    trust: Sequence[PathLike] = (),
     since: PathLike | None = None,
     require: Literal["signature", "none"] = "signature",
 ) -> Verdict:
-    """Check a release without the confidential data; what is proved, tested and only asserted.
+    """Check a release without the confidential data, and list what is proved, tested, asserted.
 
-    ``auditor`` is the folder of this release in the auditor bundle; ``trust`` holds public keys of
-    the curator, or the paths of files with them; ``since`` is an older checkpoint of the ledger.
+    ``auditor`` is the folder of this release in the auditor bundle. ``trust`` lists public keys of
+    the curator, or files with them. ``since`` is an older checkpoint of the ledger.
 
     Raises:
-        SpecError: an argument that cannot be meant.
-        VerificationError: a check failed; which file, what was found and what was expected.
+        SpecError: an argument is wrong.
+        VerificationError: a check failed; the message names the file and both values.
     """
     from release.records.signing import read_public_key
     from release.verification.provenance import Trust
@@ -126,25 +133,29 @@ def verify(
 
     if since is not None and ledger is None:
         raise SpecError("since", "an older checkpoint is held against a ledger; give ledger too")
-    if require not in list(Required):
-        raise SpecError("require", f"found {require!r}; write 'signature' or 'none'")
-    brought = Trust(
-        None if ledger is None else Path(ledger),
-        tuple(read_public_key(text) for text in trust),
-        None if since is None else Path(since),
-        Required(require),
+    if isinstance(trust, str) or not isinstance(trust, Iterable):
+        raise SpecError(
+            "trust", f"found {_shown(trust)}; write a list of keys, or of files with them"
+        )
+    evidence = Trust(
+        None if ledger is None else _path("ledger", ledger),
+        tuple(read_public_key(str(key)) for key in trust),
+        None if since is None else _path("since", since),
+        _choice("require", require, Required),
     )
-    return check(Path(public), None if auditor is None else Path(auditor), brought)
+    folder = None if auditor is None else _path("auditor", auditor)
+    return check(_path("public", public), folder, evidence)
 
 
 def plan(spec: PathLike, period: str | None = None) -> Plan:
     """The accuracy and the charge of a spec, before any table is read.
 
     Raises:
-        SpecError, DesignError: the spec cannot be meant, or nothing satisfies its guarantees.
+        SpecError: the spec is wrong.
+        DesignError: no mechanism satisfies a guarantee of the spec.
     """
     from release.noise.cache import default_cache
-    from release.noise.solve import GAP
+    from release.noise.design import GAP
     from release.noise.stage import solvers_of
     from release.planning.plan import make_plan
 
@@ -155,15 +166,14 @@ def read_spec(path: PathLike, period: str | None = None) -> SpecFile:
     """Read and check a spec, and the public files that it names.
 
     Raises:
-        SpecError: anything that cannot be meant; the message names the field and the remedy.
+        SpecError: the spec is wrong; the message names the field and the remedy.
     """
     from release.queries.read import read_spec as read
-    from release.spec.periods import parse_period
 
-    return read(Path(path), None if period is None else parse_period(period))
+    return read(_path("path", path), _period(period))
 
 
-def design(  # noqa: PLR0913 - what a mechanism is chosen for
+def design(  # noqa: PLR0913 - the parameters of a mechanism
     answers: int,
     topology: Literal["nominal", "ordered", "cyclic"] = "nominal",
     *,
@@ -173,49 +183,64 @@ def design(  # noqa: PLR0913 - what a mechanism is chosen for
     definition: Literal["pure", "probabilistic", "approximate"] | None = None,
     loss: str = "error_rate",
     mechanism: str = "best",
-) -> Chosen:
+) -> AnyDesign:
     """The mechanism of least loss for ``answers`` possible answers, proved.
 
-    ``sensitivity`` lists by how much one unit can move an answer; it is closed under negation. The
-    definition is pure where ``delta`` is 0, else approximate, unless it is named.
+    ``sensitivity`` lists the differences that one unit can make to an answer code; each counts with
+    both signs. Without a ``definition`` it is pure if ``delta`` is 0, and approximate otherwise.
 
     Raises:
-        SpecError: an argument that cannot be meant.
+        SpecError: an argument is wrong, such as a difference that no two answers have.
         DesignError: no mechanism of the family satisfies the guarantee.
     """
     from release.exact.domain import AnswerDomain, Topology
     from release.exact.losses import LossName, named_loss
     from release.exact.privacy import Definition, Guarantee
-    from release.exact.sensitivity import Sensitivity
-    from release.noise.select import Asked, choose
+    from release.exact.sensitivity import Sensitivity, check_shifts
+    from release.noise.design import Asked
+    from release.noise.select import choose
+    from release.spec.domains import MAX_ANSWERS
+    from release.spec.mechanisms import check_name
 
+    size, steps = _integer(answers), _integers("sensitivity", sensitivity)
+    if size is None or not 2 <= size <= MAX_ANSWERS:
+        allowed = f"an integer from 2 to {MAX_ANSWERS}"
+        raise SpecError("answers", f"found {_shown(answers)}; write {allowed}")
+    shape = _choice("topology", topology, Topology)
+    name = _choice("loss", loss, LossName)
     try:
-        domain = AnswerDomain(Topology(topology), tuple(range(answers)))
-        name, shape = LossName(loss), Topology(topology)
-        found = (
-            Sensitivity.on_line(answers, sensitivity)
-            if shape is Topology.ORDERED
-            else Sensitivity.of(domain.group, [(step,) for step in sensitivity])
-        )
-        allowed = exact("delta", delta)
-        kind = Definition(definition or ("approximate" if allowed else "pure"))
-        guarantee = Guarantee(kind, exact("epsilon", epsilon), allowed)
-        asked = Asked(domain, found, guarantee, named_loss(name, shape, answers), name)
+        family = check_name(mechanism)
     except ValueError as error:
-        raise SpecError("design", str(error)) from error
-    return choose(asked, mechanism)
+        raise SpecError("mechanism", str(error)) from None
+    most = exact("delta", delta)
+    kind = _choice("definition", definition or ("approximate" if most else "pure"), Definition)
+    domain = AnswerDomain(shape, tuple(range(size)))
+    shifts = [(step,) for step in steps]
+    try:
+        check_shifts(domain.parts, shifts)
+    except ValueError as error:
+        raise SpecError("sensitivity", str(error)) from None
+    try:
+        guarantee = Guarantee(kind, exact("epsilon", epsilon), most)
+    except ValueError as error:
+        raise SpecError("design", str(error)) from None
+    is_line = shape is Topology.ORDERED
+    moves = Sensitivity.on_line(size, steps) if is_line else Sensitivity.of(domain.group, shifts)
+    return choose(Asked(domain, moves, guarantee, named_loss(name, shape, size), name), family)
 
 
 def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
-    """What the published answers of a query say of the true ones, cell by cell.
+    """Estimates of the true answers of a query, cell by cell, from what was published.
+
+    ``level`` is the mass of the credible intervals, above 0 and below 1.
 
     Raises:
-        SpecError: no such query, or its noise is not public.
-        DesignError: the domain has more answers than an estimate is made for.
+        SpecError: no such query, its noise is not public, or a wrong level.
+        DesignError: the domain has more answers than estimates are made for.
     """
     from release.analysis.estimation import estimate_release
 
-    return estimate_release(Path(public), query, level=level)
+    return estimate_release(_path("public", public), query, level=level)
 
 
 def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here opens a file
@@ -226,4 +251,55 @@ def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here ope
     """
     from release.analysis.opened import open_release
 
-    return open_release(Path(folder))
+    return open_release(_path("folder", folder))
+
+
+def _path(name: str, value: PathLike) -> Path:
+    try:
+        return Path(value)
+    except TypeError:
+        raise SpecError(name, f"found {type(value).__name__}; write a path") from None
+
+
+def _period(period: str | None) -> Period | None:
+    from release.spec.periods import parse_period
+
+    if period is None:
+        return None
+    if not isinstance(period, str):
+        raise SpecError("period", f"found {_shown(period)}; write text such as '2024-01'")
+    return parse_period(period, "period")
+
+
+def _choice(name: str, value: object, kind: type[E]) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        *others, last = (str(member.value) for member in kind)
+        allowed = f"{', '.join(others)} or {last}"
+        raise SpecError(name, f"found {_shown(value)}; write {allowed}") from None
+
+
+def _integer(value: Any) -> int | None:
+    """The integer, of Python or NumPy; None for any other value, and for True and False."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
+def _integers(name: str, values: Any) -> list[int]:
+    """The integers of a list or an array."""
+    integers = []
+    for value in values if isinstance(values, Iterable) else [None]:
+        number = _integer(value)
+        if number is None:
+            raise SpecError(name, f"found {_shown(values)}; write a list of integers")
+        integers.append(number)
+    return integers
+
+
+def _shown(value: object) -> str:
+    """An argument in a message: a frame or an array is named only, for it may be confidential."""
+    is_plain = value is None or isinstance(value, str | int | float | list | tuple)
+    return repr(value) if is_plain else type(value).__name__

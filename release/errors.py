@@ -86,8 +86,8 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(ordered[:12]) + (", …" if len(ordered) > 12 else "")
 
 
-def unknown_name(name: str, known: Collection[str]) -> str:
+def unknown_name(name: object, known: Collection[str]) -> str:
     """What to say of a name that is not there: a likely one, and which there are."""
-    near = difflib.get_close_matches(name, list(known), 1)
+    near = difflib.get_close_matches(str(name), list(known), 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{name!r} is not there; {hint}known are {listed(known)}"

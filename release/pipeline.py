@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -22,12 +23,12 @@ from release.budget.ledger import Spent, today
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
-from release.exact.sampling import RandomBytes, add_noise, draw_answers
+from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
+from release.noise.design import GAP
+from release.noise.families import AnyDesign
 from release.noise.processes import FanOut
-from release.noise.select import Chosen, ChosenChannel
-from release.noise.solve import GAP
 from release.noise.stage import design_all
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data
@@ -148,8 +149,9 @@ def run_release(
         if public is None:
             # Refused before any confidential value is read, and charged before any is drawn upon.
             charges(spec_file)
+            frames_folder = partial(publication.scratch, "frames")
             with (
-                with_frames(spec_file, chosen.frames) as declared,
+                with_frames(spec_file, chosen.frames, frames_folder) as declared,
                 step("load", load, declared, chosen.engine, publication) as tables,
             ):
                 answered = step("answer", answer, tables, spec_file, chosen.watch)
@@ -227,7 +229,7 @@ def load(
     """Open the confidential tables; to be closed by the caller."""
     from release.queries.engines.base import HereTables
 
-    scratch = None if publication is None else publication.scratch()
+    scratch = None if publication is None else publication.scratch("engine")
     declared = spec_file.spec.engine
     master = None if engine is None else engine.spark
     if master is not None or (declared is not None and declared.backend == "spark"):
@@ -275,7 +277,7 @@ def find_sensitivity(
 
 def design(
     sensitivity: tuple[Sensitivity, ...], spec_file: SpecFile, options: Options
-) -> tuple[Chosen, ...]:
+) -> tuple[AnyDesign, ...]:
     """A proved law for each query.
 
     Raises:
@@ -306,29 +308,22 @@ def charge(publication: Publication, spec_file: SpecFile) -> Charges:
 def draw(
     publication: Publication,
     answered: tuple[Answered, ...],
-    designs: tuple[Chosen, ...],
+    designs: tuple[AnyDesign, ...],
     source: RandomBytes,
 ) -> Noisy:
     """One noisy code for each cell of each query; the only place where noise is drawn."""
 
     def once() -> Noisy:
         pairs = zip(answered, designs, strict=True)
-        return Noisy(tuple(noisy_codes(one.codes, made, source) for one, made in pairs))
+        return Noisy(tuple(design.mechanism.draw(one.codes, source) for one, design in pairs))
 
     return publication.draw(once)
-
-
-def noisy_codes(codes: Codes, made: Chosen, source: RandomBytes) -> Codes:
-    """One published code for each true code, as the mechanism has it."""
-    if isinstance(made, ChosenChannel):
-        return draw_answers(codes, made.channel, source)
-    return add_noise(codes, made.law, source)
 
 
 def publish(
     publication: Publication,
     spec_file: SpecFile,
-    designs: tuple[Chosen, ...],
+    designs: tuple[AnyDesign, ...],
     charged: Charges,
     noisy: Noisy,
     about: About,

@@ -16,7 +16,8 @@ with atheris.instrument_imports(include=["release"]):
     from release.budget.state import read_entry
     from release.errors import ReleaseError
     from release.queries.read import parse_spec
-    from release.records.models import LawRecord, ReleaseRecord, parse
+    from release.records.mechanisms import ChannelRecord, ModularRecord
+    from release.records.models import ReleaseRecord, parse
     from release.records.signing import PublicKey, SignatureError, open_note, read_attestation
 
 KEY = PublicKey("example.org/dp", bytes(32))
@@ -38,7 +39,7 @@ def one_input(data: bytes) -> None:
             parser(data)
         except (ReleaseError, SignatureError):
             continue
-    for model in (ReleaseRecord, LawRecord):
+    for model in (ReleaseRecord, ModularRecord, ChannelRecord):
         try:
             parse(model, data)
         except (ValueError, RecursionError):

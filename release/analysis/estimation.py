@@ -29,16 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, TypeAdapter
 
+from release.bundle.read import parse_mechanism
 from release.errors import DesignError, SpecError, VerificationError, unknown_name
-from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Codes, Topology
-from release.exact.pmf import Law
+from release.exact.mechanism import Mechanism
 from release.records.hashes import sha256
 from release.records.models import (
-    ChannelRecord,
-    LawFile,
-    LawFileRecord,
-    LawRecord,
+    MechanismFile,
     QueryRecord,
     ReleaseRecord,
     parse,
@@ -143,40 +140,32 @@ class Correction:
     variance: Floats
 
 
-def likelihood(law: LawRecord | ChannelRecord | Law | Channel) -> Floats:
+def likelihood(mechanism: Mechanism) -> Floats:
     """The table log P(published | true), shape (true answers, published), -inf where impossible.
 
-    Of modular noise P(o|q) = f(o - q), in the law's group; joint answers are in row-major order.
-    Natural logarithms, rounded.
+    Joint answers are numbered row-major. Natural logarithms, rounded.
 
     Raises:
         DesignError: more than 2000 answers.
-        ValueError: the weights of a record are no law.
     """
-    if isinstance(law, LawRecord | ChannelRecord):
-        made = law.to_law() if isinstance(law, LawRecord) else law.to_channel()
-        return likelihood(made)
-    _check_size(law.group.size if isinstance(law, Law) else law.answers)
-    if isinstance(law, Channel):
-        return _logarithms(law.rows, law.total)
-    element = np.arange(law.group.size, dtype=np.int64)
-    noise = law.group.minus(element[None, :], element[:, None])
-    table: Floats = _logarithms(law.weights, law.total)[noise]
+    _check_size(mechanism.answers)
+    whole = math.log(mechanism.total)
+    logs: dict[int, float] = {0: -math.inf}
+    table = np.empty((mechanism.answers, mechanism.answers))
+    for code in range(mechanism.answers):
+        weights = mechanism.row(code).tolist()
+        for weight in set(weights) - logs.keys():
+            # Python's logarithm, for weights that no float holds.
+            logs[weight] = math.log(weight) - whole
+        table[code] = [logs[weight] for weight in weights]
     return table
 
 
 def _check_size(answers: int) -> None:
     if not answers <= MOST_ANSWERS:
         raise DesignError(
-            f"the noise law has {answers} answers; estimates are made for {MOST_ANSWERS} at most"
+            f"the mechanism has {answers} answers; estimates are made for {MOST_ANSWERS} at most"
         )
-
-
-def _logarithms(weights: NDArray[Any], total: int) -> Floats:
-    # Python's logarithm, for weights that no float holds.
-    whole = math.log(total)
-    logs = [math.log(w) - whole if w else -math.inf for w in weights.reshape(-1).tolist()]
-    return np.array(logs).reshape(weights.shape)
 
 
 def correction(table: Floats, values: Sequence[int]) -> Correction:
@@ -201,7 +190,7 @@ def correction(table: Floats, values: Sequence[int]) -> Correction:
     bias = np.abs(masses @ solved - wanted).max(axis=0) / np.abs(wanted).max(axis=0)
     if not (bias <= _BIAS).all():
         raise DesignError(
-            "no unbiased estimator exists: the noise law tells fewer answers apart than there are "
+            "no unbiased estimator exists: the mechanism tells fewer answers apart than there are "
             "(its table is singular); use the posterior mean and the credible interval"
         )
     return Correction(middle + solved[:, 0], solved[:, 0] ** 2 - solved[:, 1])
@@ -227,8 +216,7 @@ def estimate(
         SpecError: a level not between 0 and 1, or a code, table, prior or label that does not fit.
     """
     domain = values if isinstance(values, AnswerDomain) else _ordered(values)
-    if not 0 < level < 1:
-        raise SpecError("level", f"found {level}; write a number above 0 and below 1")
+    check_level(level)
     _check_table(table, domain.size)
     published, cell = _distinct(codes, domain.size)
     posterior = _posterior(table[:, published], prior)
@@ -277,7 +265,7 @@ def _posterior(columns: Floats, prior: Sequence[float] | Floats | None) -> Float
         joint = columns + np.log(masses)[:, None]
     heaviest = joint.max(axis=0, initial=-np.inf)
     if not np.isfinite(heaviest).all():
-        raise SpecError("codes", "a published answer never occurs under this noise law and prior")
+        raise SpecError("codes", "a published answer never occurs under this mechanism and prior")
     # Taken off before exp, so that the heaviest mass is 1 and none of them all vanish.
     posterior = np.exp(joint - heaviest)
     shares: Floats = posterior / posterior.sum(axis=0)
@@ -369,6 +357,16 @@ def sum_of(estimates: Estimates) -> tuple[float, float]:
 _DOMAIN: TypeAdapter[Domain] = TypeAdapter(Domain)
 
 
+def check_level(level: Any) -> None:
+    """Refuse a level that no credible interval can have.
+
+    Raises:
+        SpecError: it is no number above 0 and below 1.
+    """
+    if not (isinstance(level, int | float) and 0 < level < 1):
+        raise SpecError("level", f"found {level!r}; write a number above 0 and below 1")
+
+
 def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estimates:
     """The estimates of a released query, from the files of the folder ``public`` alone.
 
@@ -379,26 +377,27 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         DesignError: more than 2000 answers.
         VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
     """
+    check_level(level)
     release = _parsed(ReleaseRecord, "release.json", _bytes(public, "release.json"))
     records = {record.name: record for record in release.queries}
-    if query not in records:
+    if not isinstance(query, str) or query not in records:
         raise SpecError("query", unknown_name(query, records))
     record = records[query]
-    if not isinstance(record.law, LawFile):
+    if not isinstance(record.mechanism_file, MechanismFile):
         raise SpecError(
             "query",
-            f"the noise law of {query!r} is instance-specific and not public; choose a query with "
+            f"the mechanism of {query!r} is instance-specific and not public; choose a query with "
             "a worst-case guarantee",
         )
     domain = _declared(record)
     file = f"mechanisms/{query}.json"
-    law = _parsed(LawFileRecord, file, _bytes(public, file, record.law.sha256)).root
-    if law.group != [domain.size]:
-        raise VerificationError(file, "group", str(law.group), str([domain.size]))
+    stated = parse_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
+    if stated.group != [domain.size]:
+        raise VerificationError(file, "group", str(stated.group), str([domain.size]))
     try:
-        table = likelihood(law)
-    except ValueError as error:
-        raise VerificationError(file, "weights", str(error), "a law") from error
+        table = likelihood(stated.to_mechanism())
+    except (ValueError, OverflowError) as error:
+        raise VerificationError(file, "weights", str(error), "a mechanism") from error
     keys, codes = _released(public, record)
     found = estimate(codes, table, domain, level=level)
     return replace(found, by=tuple(record.by), keys=keys)
@@ -408,8 +407,8 @@ def _declared(record: QueryRecord) -> AnswerDomain:
     if "tuple" in record.domain:
         raise SpecError(
             "query",
-            f"{record.name!r} has joint answers, which have no order; use likelihood with its law, "
-            "whose answers are the column answer_code",
+            f"{record.name!r} has joint answers, which have no order; use likelihood with its "
+            "mechanism, whose answers are the column answer_code",
         )
     try:
         if "grid" in record.domain:

@@ -1,7 +1,7 @@
-"""A published release, opened: its tables as pandas frames, with intervals where noise is public.
+"""The tables of a published release as pandas frames, with intervals where the noise is public.
 
-Nothing is checked here beyond what reading needs; whether the files are genuine is for
-:func:`release.verification.verifier.verify` to say.
+Reading checks the SHA-256 of the tables and nothing more; whether the files are genuine is what
+:func:`release.verification.verifier.verify` finds out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LEVEL = 0.95
-"""Of the intervals ``low`` to ``high``: credible, under a uniform prior over the true answers."""
+"""The credible level of the intervals, under a uniform prior over the true answers."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Table:
     record: QueryRecord
 
     def to_arrow(self) -> pa.Table:
-        """The table as it was published.
+        """The published table.
 
         Raises:
-            VerificationError: it is not the file that ``release.json`` names.
+            VerificationError: the file does not have the SHA-256 in ``release.json``.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -52,9 +52,9 @@ class Table:
             raise VerificationError(file, "format", "nothing readable", "a Parquet file") from error
 
     def estimates(self) -> Estimates | None:
-        """What each answer says of the true one; None where the noise is not public.
+        """The estimates of the true answers; None where the noise is not public.
 
-        None too for joint answers, and for domains too large for an estimate.
+        Joint answers, and domains that are too large for an estimate, have none either.
         """
         try:
             return estimate_release(self.public, self.record.name, level=LEVEL)
@@ -62,27 +62,27 @@ class Table:
             return None
 
     def to_pandas(self) -> pd.DataFrame:
-        """Keys and answer; where the noise is public ``low``, ``high`` and ``standard_error`` too.
+        """A row for each cell: keys and answer, and an interval where the noise is public.
 
-        ``low`` and ``high`` bound the credible interval, both included, in the answer's labels;
-        ``standard_error`` is that of the unbiased estimate, and missing where there is none.
-        ``attrs`` has the title, the unit, and what the columns mean.
+        ``low`` and ``high`` bound the credible interval, both included, in the answer's labels.
+        ``standard_error`` is that of the unbiased estimate, and missing where none exists.
+        ``attrs`` has the query, its title and unit, and the meaning of the interval.
         """
         table = self.to_arrow()
         frame: pd.DataFrame = table.drop_columns(["answer_code"]).to_pandas()
         fields = [table.schema.field(name) for name in table.column_names]
-        told = [field.metadata or {} for field in fields if field.name.startswith("answer")]
+        answers = [field.metadata or {} for field in fields if field.name.startswith("answer")]
         frame.attrs = {
             "release": self.release_id,
             "query": self.record.name,
             "kind": self.record.kind,
             "by": list(self.record.by),
-            **_facts(told[0]),
+            **_facts(answers[0]),
         }
-        found = self.estimates()
-        if found is None:
+        estimates = self.estimates()
+        if estimates is None:
             return frame
-        cells = found.cells
+        cells = estimates.cells
         if any(cell.low is not None for cell in cells):
             frame["low"] = [cell.low for cell in cells]
             frame["high"] = [cell.high for cell in cells]
@@ -94,8 +94,14 @@ class Table:
 
 def _facts(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     names = ("title", "unit", "scale")
-    found = {name: metadata.get(name.encode()) for name in names}
-    return {name: value.decode() for name, value in found.items() if value is not None}
+    return {name: metadata[name.encode()].decode() for name in names if name.encode() in metadata}
+
+
+class _UnknownQueryError(SpecError, KeyError):
+    """A query that is not published; a KeyError, which is what ``in`` and ``get`` answer by."""
+
+    # A KeyError would show its message in quotes.
+    __str__ = Exception.__str__
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class Opened(Mapping[str, Table]):
     def __getitem__(self, query: str) -> Table:
         records = {record.name: record for record in self.record.queries}
         if query not in records:
-            raise SpecError("query", unknown_name(query, records))
+            raise _UnknownQueryError("query", unknown_name(query, records))
         return Table(self.public, self.record.release_id, records[query])
 
     def __iter__(self) -> Iterator[str]:

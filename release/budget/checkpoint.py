@@ -1,4 +1,4 @@
-"""Signed for: the checkpoint of a ledger, and the proof that an entry is in it."""
+"""The signed checkpoint of a ledger, and the proof that an entry is in the ledger."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ def checkpoint_text(origin: str, leaves: list[bytes]) -> str:
 
 
 def check_checkpoint(note: str, ledger: Replayed) -> int:
-    """Hold a signed checkpoint against a ledger: the same one, or an older one of it; its size.
+    """Check a signed checkpoint against a ledger; returns the number of entries it signs for.
+
+    The checkpoint may be older than the ledger.
 
     Raises:
-        LedgerError: it is not signed by a key that was valid then, speaks of another ledger, or of
-            entries that are not, or no longer, the ledger's.
+        LedgerError: no key that was valid then has signed it, or it signs for another ledger or
+            for entries that this ledger does not have.
     """
     size = _size_of(note)
     if size > ledger.state.size:
         raise LedgerError(
-            f"checkpoint: it speaks of {size} entries, the ledger has {ledger.state.size}: "
-            "entries were taken away"
+            f"checkpoint: it signs for {size} entries, the ledger has {ledger.state.size}: "
+            "entries were removed"
         )
     try:
+        # The keys of that size: a key that was retired since has signed older checkpoints.
         text = open_note(note, keys_at(ledger, size))
     except SignatureError as error:
         raise LedgerError(f"checkpoint: {error}") from error
@@ -45,19 +48,20 @@ def check_checkpoint(note: str, ledger: Replayed) -> int:
 
 
 def read_checkpoint(path: Path) -> str:
-    """The signed checkpoint in a file, as it stands there.
+    """The signed checkpoint in a file, unchanged and not yet verified.
 
     Raises:
-        LedgerError: there is none.
+        LedgerError: the file is missing or not UTF-8.
     """
     try:
-        # Bytes first: reading as text would take one end of a line for another.
+        # Not read_text: it translates line ends, and the signature covers them.
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise LedgerError(f"{path}: no checkpoint can be read there") from error
+        raise LedgerError(f"{path}: no checkpoint can be read") from error
 
 
 def _size_of(note: str) -> int:
+    # Read before the signature is checked: which keys were valid depends on the size.
     lines = note.split("\n")
     if len(lines) < 4 or lines[3] or not re.fullmatch(r"[1-9][0-9]{0,8}", lines[1], re.ASCII):
         raise LedgerError("checkpoint: not the three lines of a checkpoint")
@@ -65,27 +69,29 @@ def _size_of(note: str) -> int:
 
 
 def ledger_proof(ledger: Replayed, release_id: str, folder: Path) -> bytes:
-    """``ledger.proof``: that the commit of a release is in the ledger (C2SP tlog-proof).
+    """The bytes of ``ledger.proof``: the commit of a release is in the ledger (C2SP tlog-proof).
 
     The entry itself is the extra data. ``folder`` holds the checkpoint that signs for ``ledger``.
 
     Raises:
-        LedgerError: the release is not committed, or the checkpoint is that of other entries.
+        LedgerError: the release is not committed, or the checkpoint does not cover all entries.
     """
-    done = ledger.state.committed.get(release_id)
+    entry = ledger.state.committed.get(release_id)
     note = read_checkpoint(folder / CHECKPOINT)
-    if done is None:
+    if entry is None:
         raise LedgerError(f"{release_id!r} is not committed")
     if check_checkpoint(note, ledger) != ledger.state.size:
-        raise LedgerError("checkpoint: not that of all entries")
-    path = "".join(f"{encoded(one)}\n" for one in inclusion_proof(ledger.leaves, done.seq))
-    extra = encoded(ledger.files[done.seq])
-    return f"{_PROOF}\nextra {extra}\nindex {done.seq}\n{path}\n{note}".encode()
+        raise LedgerError("checkpoint: it does not cover all entries")
+    extra = encoded(ledger.files[entry.seq])
+    lines = [_PROOF, f"extra {extra}", f"index {entry.seq}"]
+    lines += map(encoded, inclusion_proof(ledger.leaves, entry.seq))
+    # An empty line separates the proof from the note.
+    return "\n".join([*lines, "", note]).encode()
 
 
 @dataclass(frozen=True)
 class Proved:
-    """What a ``ledger.proof`` says once it was checked: the entry, and the signed checkpoint."""
+    """The content of a checked ``ledger.proof``: the entry, and the signed checkpoint."""
 
     entry: Commit
     checkpoint: str
@@ -95,8 +101,9 @@ def open_proof(data: bytes, keys: tuple[PublicKey, ...]) -> Proved:
     """Check a ``ledger.proof``: the entry is in the tree whose checkpoint one of the keys signed.
 
     Raises:
-        LedgerError: it is not, or the file is not of that form.
+        LedgerError: it is not, or the file is malformed.
     """
+    # At most 63 hashes: no deeper tree fits the sizes that a checkpoint can state.
     pattern = (
         rf"{re.escape(_PROOF)}\nextra (?P<extra>[A-Za-z0-9+/=]+)\nindex (?P<index>0|[1-9][0-9]*)\n"
         r"(?P<path>(?:[A-Za-z0-9+/=]{44}\n){0,63})\n(?P<note>.*)"
@@ -104,16 +111,16 @@ def open_proof(data: bytes, keys: tuple[PublicKey, ...]) -> Proved:
     try:
         match = re.fullmatch(pattern, data.decode("utf-8"), re.ASCII | re.DOTALL)
         if match is None:
-            raise LedgerError("ledger.proof: not of the form of a tlog-proof")
+            raise LedgerError("ledger.proof: not a tlog-proof")
         entry = read_entry(int(match["index"]), extra := decoded(match["extra"]))
         path = [decoded(line) for line in match["path"].split()]
         text = open_note(match["note"], keys)
         origin, size, digest = text.splitlines()
-        found = root_from_inclusion(leaf_hash(extra), entry.seq, int(size), path)
+        computed = root_from_inclusion(leaf_hash(extra), entry.seq, int(size), path)
     except (ValueError, SignatureError) as error:
         raise LedgerError(f"ledger.proof: {error}") from error
     if not isinstance(entry, Commit) or entry.seq != int(match["index"]):
-        raise LedgerError("ledger.proof: the entry is no commit at its index")
-    if encoded(found) != digest or origin not in {key.name for key in keys}:
-        raise LedgerError("ledger.proof: the entry is not in the tree that was signed")
+        raise LedgerError("ledger.proof: the entry is not a commit at its index")
+    if encoded(computed) != digest or origin not in {key.name for key in keys}:
+        raise LedgerError("ledger.proof: the entry is not in the signed tree")
     return Proved(entry, match["note"])

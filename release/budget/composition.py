@@ -1,8 +1,8 @@
 """The tighter figure: what the charges of a scope amount to by privacy-loss distributions.
 
 Information only. The ledger enforces basic composition in exact rationals; this is a float of
-another library (dp-accounting, extra ``accounting``). It takes each charge for the worst mechanism
-that keeps it, and it holds for charges fixed in advance, not for ones chosen by what was published.
+another library (dp-accounting, extra ``accounting``). It takes for each charge the worst mechanism
+that satisfies it. It holds for charges fixed in advance, not for ones chosen by earlier results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from release.budget.entries import Spent
 from release.errors import ReleaseError
 
 STEP = 1e-4
-"""Of privacy loss: each charge is rounded up to the next multiple, never down."""
+"""The grid of privacy losses: each is rounded up to the next multiple, never down."""
 
 
 def composed_epsilon(charges: Sequence[Spent], delta: Fraction) -> float:
@@ -26,8 +26,9 @@ def composed_epsilon(charges: Sequence[Spent], delta: Fraction) -> float:
         delta: the δ at which to read the composition, 0 ≤ delta < 1.
 
     Returns:
-        An upper bound up to rounding of floats, never above the sum of the ε where that bound
-        holds too; infinity where ``delta`` is below what the charges' own δ add up to in any case.
+        An upper bound up to rounding of floats. It never exceeds the sum of the ε where basic
+        composition applies, and is infinite where ``delta`` is below the δ that the charges have
+        in any case.
 
     Raises:
         ReleaseError: ``dp-accounting`` is not installed.
@@ -42,14 +43,19 @@ def composed_epsilon(charges: Sequence[Spent], delta: Fraction) -> float:
         raise ReleaseError(
             "the tighter figure needs dp-accounting; pip install 'dp-release[accounting]'"
         ) from error
-    total = privacy_loss_distribution.identity(value_discretization_interval=STEP)
-    for charge, times in sorted(Counter((one.epsilon, one.delta) for one in charges).items()):
-        parameters = common.DifferentialPrivacyParameters(*map(float, charge))
-        one = privacy_loss_distribution.from_privacy_parameters(
+    composition = privacy_loss_distribution.identity(value_discretization_interval=STEP)
+    basic = Spent()
+    repetitions: Counter[tuple[Fraction, Fraction]] = Counter()
+    for charge in charges:
+        basic += charge
+        repetitions[charge.epsilon, charge.delta] += 1
+    # Composing one distribution with itself is much cheaper than composing copies one by one.
+    for pair, times in sorted(repetitions.items()):
+        parameters = common.DifferentialPrivacyParameters(*map(float, pair))
+        distribution = privacy_loss_distribution.from_privacy_parameters(
             parameters, value_discretization_interval=STEP
         )
-        total = total.compose(one.self_compose(times))
-    tighter = float(total.get_epsilon_for_delta(float(delta)))
-    added = sum((one.epsilon for one in charges), Fraction(0))
-    basic_holds = sum((one.delta for one in charges), Fraction(0)) <= delta
-    return min(tighter, float(added)) if basic_holds else tighter
+        composition = composition.compose(distribution.self_compose(times))
+    tighter = float(composition.get_epsilon_for_delta(float(delta)))
+    # With few charges, rounding up to the grid can exceed the plain sum.
+    return min(tighter, float(basic.epsilon)) if basic.delta <= delta else tighter

@@ -8,105 +8,110 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, TypeAdapter
 
-from release.records.models import Exact, Record
+from release.records.models import Date, Delta, Epsilon, Record
 
 NOTHING = "sha256:" + "0" * 64
-"""What the first entry has before it."""
+"""The ``prev`` of the first entry, which has no predecessor."""
 
+# Lengths are bounded, because a ledger may come from somebody else.
 
 Hash: TypeAlias = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Date: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 ScopeName: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)
 ]
-ReleaseId: TypeAlias = ScopeName
 Base64: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=100)
 ]
 KeyText: TypeAlias = Annotated[str, StringConstraints(max_length=400)]
+Origin: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[!-*,-~]{1,200}$")]
+Scope: TypeAlias = Annotated[ScopeName, Field(description="the account that pays")]
+Release: TypeAlias = Annotated[ScopeName, Field(description="the name of the release")]
+KIND = "the kind of entry"
 
 
 class PeriodCap(Record):
-    """What may be spent in one calendar day, month or year."""
+    """The cap of a scope for each calendar day, month or year."""
 
-    every: Literal["day", "month", "year"]
-    epsilon: Exact
-    delta: Exact
+    every: Literal["day", "month", "year"] = Field(description="the length of a period")
+    epsilon: Epsilon
+    delta: Delta
 
 
 class ScopeCap(Record):
-    """What may be spent in a scope: over its lifetime, and in each period."""
+    """The caps of a scope: for its lifetime, and perhaps for each period."""
 
-    scope: ScopeName
-    epsilon: Exact
-    delta: Exact
-    period: PeriodCap | None = None
+    scope: Scope
+    epsilon: Epsilon
+    delta: Delta
+    period: PeriodCap | None = Field(default=None, description="the cap of each calendar period")
 
 
 class EntryBase(Record):
-    """What every entry has: its number, the hash of the entry before, the day."""
+    """The fields of every entry: its number, the hash of the previous entry, its date."""
 
-    seq: Annotated[int, Field(ge=0, lt=10**8)]
-    prev: Hash
-    date: Date
+    # Eight digits name the file, so that the order of names is the order of numbers.
+    seq: int = Field(ge=0, lt=10**8, description="the number of the entry")
+    prev: Hash = Field(description="the SHA-256 of the entry before")
+    date: Date = Field(description="the day on which the entry was written")
 
 
 class Genesis(EntryBase):
     """The first entry: the ledger's name, the caps and the first key."""
 
-    kind: Literal["genesis"]
-    origin: Annotated[str, StringConstraints(pattern=r"^[!-*,-~]{1,200}$")]
-    scopes: list[ScopeCap]
-    keys: Annotated[list[KeyText], Field(min_length=1, max_length=1)]
+    kind: Literal["genesis"] = Field(description=KIND)
+    origin: Origin = Field(description="the name of the ledger")
+    scopes: list[ScopeCap] = Field(description="the caps of each scope")
+    keys: list[KeyText] = Field(min_length=1, max_length=1, description="the first public key")
 
 
 class Reserve(EntryBase):
-    """A release is about to draw noise for this charge."""
+    """The charge of a release, reserved before any noise is drawn."""
 
-    kind: Literal["reserve"]
-    scope: ScopeName
-    release_id: ReleaseId
-    epsilon: Exact
-    delta: Exact
+    kind: Literal["reserve"] = Field(description=KIND)
+    scope: Scope
+    release_id: Release
+    epsilon: Epsilon
+    delta: Delta
 
 
 class Commit(EntryBase):
-    """The release is drawn and signed; it becomes public."""
+    """The release has been drawn and signed; it becomes public."""
 
-    kind: Literal["commit"]
-    release_id: ReleaseId
-    attestation: Hash
+    kind: Literal["commit"] = Field(description=KIND)
+    release_id: Release
+    attestation: Hash = Field(description="the SHA-256 of the attestation")
 
 
 class Abort(EntryBase):
-    """The release does not become public. What was drawn is not refunded."""
+    """The release does not become public."""
 
-    kind: Literal["abort"]
-    release_id: ReleaseId
-    drawn: bool
+    kind: Literal["abort"] = Field(description=KIND)
+    release_id: Release
+    # The charge is refunded only where this is false: drawn noise may have been seen.
+    drawn: bool = Field(description="whether noise may have been drawn, so that the charge stays")
 
 
 class Withdraw(EntryBase):
-    """A public release is taken back; it stays paid for."""
+    """A public release is withdrawn; its charge stays."""
 
-    kind: Literal["withdraw"]
-    release_id: ReleaseId
+    kind: Literal["withdraw"] = Field(description=KIND)
+    release_id: Release
 
 
 class Policy(EntryBase):
-    """A new scope, or other caps for one."""
+    """A new scope, or new caps of a scope."""
 
-    kind: Literal["policy"]
-    cap: ScopeCap
+    kind: Literal["policy"] = Field(description=KIND)
+    cap: ScopeCap = Field(description="the caps from now on")
 
 
 class Key(EntryBase):
-    """A signing key is added or retired, signed by a key that is valid until then."""
+    """A signing key is added or retired, signed by a key that is valid before this entry."""
 
-    kind: Literal["key"]
-    action: Literal["add", "retire"]
-    key: KeyText
-    signature: Base64
+    kind: Literal["key"] = Field(description=KIND)
+    action: Literal["add", "retire"] = Field(description="what happens to the key")
+    key: KeyText = Field(description="the public key")
+    signature: Base64 = Field(description="the signature by a key that stays valid")
 
 
 Entry: TypeAlias = Genesis | Reserve | Commit | Abort | Withdraw | Policy | Key
@@ -114,7 +119,8 @@ ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="ki
 
 
 def amount(text: str) -> Fraction:
-    """An exact number as entries hold it; sums of charges may be long."""
+    """The exact value of an ε or δ as entries hold it."""
+    # The parser of specs bounds the length of a number; a sum of charges may exceed that bound.
     return Fraction(text)
 
 
@@ -125,8 +131,8 @@ class Spent:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.epsilon + other.epsilon, self.delta + other.delta)
+    def __add__(self, charge: Spent) -> Spent:
+        return Spent(self.epsilon + charge.epsilon, self.delta + charge.delta)
 
     def __neg__(self) -> Spent:
         return Spent(-self.epsilon, -self.delta)

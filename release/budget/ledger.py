@@ -1,14 +1,14 @@
-"""The ledger: who has spent how much, in numbered entries that nobody can change unseen.
+"""The ledger: what each scope has spent, in numbered entries whose change cannot go unnoticed.
 
-Each entry is one canonical JSON file that holds the SHA-256 of the one before; a signed checkpoint
-holds the root of a Merkle tree over all of them (docs/design/format.md). What an entry may say
-follows from those before it, and :class:`State` says what that is: writing an entry and replaying a
-ledger go through the same rules, so they cannot drift apart.
+Each entry is one canonical JSON file that holds the SHA-256 of the previous one; a signed
+checkpoint holds the root of a Merkle tree over all entries (docs/design/format.md). The previous
+entries decide which entries may come next: :class:`State` holds these rules, both for writing and
+for replaying.
 
 A release first *reserves* its charge, durably, before any noise is drawn. It ends in a *commit*, or
-in an *abort*, which gives the charge back only if nothing was drawn. A *withdrawn* release has been
-public, so its charge stays. A *policy* sets the cap of a scope, a *key* adds or retires a signing
-key and is signed by one that is valid then.
+in an *abort*, which refunds the charge only if nothing was drawn. A *withdrawn* release has been
+public, so its charge stays. A *policy* sets the cap of a scope. A *key* adds or retires a signing
+key and is signed by a key that is valid before it.
 
 Charges add up (basic composition), in exact rationals. A scope has a cap for its lifetime, and may
 have one for each calendar day, month or year of the entries' dates.
@@ -51,41 +51,10 @@ from release.budget.store import (
     withdraw,
 )
 
-__all__ = [
-    "CHECKPOINT",
-    "ENTRY",
-    "Abort",
-    "Commit",
-    "Entry",
-    "Genesis",
-    "Key",
-    "Ledger",
-    "Make",
-    "PeriodCap",
-    "Policy",
-    "Proved",
-    "Replayed",
-    "Reserve",
-    "ScopeCap",
-    "Spending",
-    "Spent",
-    "State",
-    "Withdraw",
-    "abort",
-    "change_key",
-    "check_checkpoint",
-    "commit",
-    "create_ledger",
-    "keys_at",
-    "keys_ever",
-    "ledger_proof",
-    "open_proof",
-    "policy",
-    "read_checkpoint",
-    "read_ledger",
-    "replay",
-    "reserve",
-    "spending",
-    "today",
-    "withdraw",
-]
+__all__ = ["CHECKPOINT", "Proved", "check_checkpoint", "ledger_proof", "open_proof"]
+__all__ += ["read_checkpoint"]
+__all__ += ["ENTRY", "Abort", "Commit", "Entry", "Genesis", "Key", "PeriodCap", "Policy"]
+__all__ += ["Reserve", "ScopeCap", "Spent", "Withdraw"]
+__all__ += ["Replayed", "Spending", "State", "keys_at", "keys_ever", "replay", "spending"]
+__all__ += ["Ledger", "Make", "abort", "change_key", "commit", "create_ledger", "policy"]
+__all__ += ["read_ledger", "reserve", "today", "withdraw"]

@@ -1,10 +1,11 @@
-"""What follows from the entries of a ledger: :class:`State`, and replaying.
+"""The state of a ledger that follows from its entries: :class:`State`, and replaying.
 
 Writing an entry and replaying a ledger go through the same rules, so they cannot drift apart.
 """
 
 from __future__ import annotations
 
+import datetime
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -37,12 +38,12 @@ from release.records.signing import PublicKey, SignatureError
 
 _NUMBER = re.compile(r"[0-9]{8}\.json", re.ASCII)
 _PERIODS = {"year": 4, "month": 7, "day": 10}
-"""How many characters of a date name its period."""
+"""The number of leading characters of a date that name its period."""
 
 
 @dataclass
 class State:
-    """What follows from the entries so far. :meth:`follow` is the only way on.
+    """The state after some entries. Only :meth:`follow` changes it.
 
     ``running`` maps a release to its open reserve, ``committed`` to its commit.
     """
@@ -59,34 +60,43 @@ class State:
     last_date: str = ""
 
     def spent(self, scope: str, period: str = "") -> Spent:
-        """What is charged to a scope: in all, or in a year, month or day by its date."""
+        """The charges to a scope: over its lifetime, or in a period named by the date's prefix."""
         return self.charged.get((scope, period), Spent())
 
     def _charge(self, entry: Reserve, charge: Spent) -> None:
-        for period in ("", *(entry.date[:length] for length in _PERIODS.values())):
-            at = (entry.scope, period)
-            self.charged[at] = self.charged.get(at, Spent()) + charge
+        # All periods count, because a policy may cap one later. The empty one is the lifetime.
+        for length in (0, *_PERIODS.values()):
+            account = (entry.scope, entry.date[:length])
+            self.charged[account] = self.charged.get(account, Spent()) + charge
 
     def check(self, entry: Entry) -> None:
-        """Whether ``entry`` may come next.
+        """Check that ``entry`` may come next.
 
         Raises:
             BudgetError: it would spend more than a cap allows.
-            LedgerError: it does not follow from the entries before.
+            LedgerError: it does not follow from the previous entries.
         """
         _expect(entry, "seq", entry.seq, self.size)
         _expect(entry, "prev", entry.prev, self.head)
         if (entry.kind == "genesis") != (self.size == 0):
-            raise LedgerError(f"entry {entry.seq}: the first entry, and only it, is the genesis")
+            raise LedgerError(
+                f"entry {entry.seq}: the first entry must be the genesis, and no later one"
+            )
+        try:
+            datetime.date.fromisoformat(entry.date)
+        except ValueError as error:
+            raise LedgerError(f"entry {entry.seq}: its date is no day of the calendar") from error
         if entry.date < self.last_date:
-            raise LedgerError(f"entry {entry.seq}: its date is before that of the entry before")
+            raise LedgerError(
+                f"entry {entry.seq}: its date is earlier than that of the previous entry"
+            )
         if isinstance(entry, Genesis):
             self._check_genesis(entry)
         elif isinstance(entry, Reserve):
             self._check_reserve(entry)
         elif isinstance(entry, Commit | Abort):
             if entry.release_id not in self.running:
-                raise LedgerError(f"entry {entry.seq}: {entry.release_id!r} has reserved nothing")
+                raise LedgerError(f"entry {entry.seq}: {entry.release_id!r} has no open reserve")
         elif isinstance(entry, Withdraw):
             if entry.release_id not in self.committed or entry.release_id in self.withdrawn:
                 raise LedgerError(f"entry {entry.seq}: {entry.release_id!r} is not public")
@@ -94,63 +104,71 @@ class State:
             self._check_key(entry)
 
     def _check_genesis(self, entry: Genesis) -> None:
+        # The name of a key is the origin of its ledger, so that a key signs for one ledger only.
         if _key(entry, entry.keys[0]).name != entry.origin:
-            raise LedgerError("entry 0: the key is that of another ledger")
+            raise LedgerError("entry 0: the key belongs to another ledger")
         if len({cap.scope for cap in entry.scopes}) != len(entry.scopes):
-            raise LedgerError("entry 0: a scope stands twice")
+            raise LedgerError("entry 0: a scope is listed twice")
 
     def _check_reserve(self, entry: Reserve) -> None:
         name = entry.release_id
         if name in self.running:
-            raise LedgerError(f"entry {entry.seq}: {name!r} has reserved already")
+            raise LedgerError(f"entry {entry.seq}: {name!r} already has an open reserve")
         if name in self.committed:
-            raise LedgerError(f"entry {entry.seq}: {name!r} is published already")
+            raise LedgerError(f"entry {entry.seq}: {name!r} is already published")
         cap = self.caps.get(entry.scope)
         if cap is None:
-            known = ", ".join(sorted(self.caps)) or "none"
+            scopes = ", ".join(sorted(self.caps)) or "none"
             raise LedgerError(
-                f"budget.scope: the ledger has no scope {entry.scope!r} (there are: {known}); "
+                f"budget.scope: the ledger has no scope {entry.scope!r} (its scopes: {scopes}); "
                 "add it: dp-release ledger policy"
             )
-        asked = _charge_of(entry)
-        self._check_cap(entry, asked, cap, "", "")
+        # The lifetime comes first: a period's cap is free again later, the lifetime's never.
+        self._check_cap(entry, cap, "", "")
         if cap.period is not None:
             prefix = entry.date[: _PERIODS[cap.period.every]]
-            self._check_cap(entry, asked, cap.period, prefix, f" of {cap.period.every} {prefix}")
+            self._check_cap(entry, cap.period, prefix, f" of {cap.period.every} {prefix}")
 
     def _check_cap(
-        self, entry: Reserve, asked: Spent, cap: ScopeCap | PeriodCap, prefix: str, of: str
+        self, entry: Reserve, cap: ScopeCap | PeriodCap, prefix: str, where: str
     ) -> None:
-        spent = self.spent(entry.scope, prefix)
+        spent, charge = self.spent(entry.scope, prefix), _charge_of(entry)
         for name in ("epsilon", "delta"):
-            had, more = getattr(spent, name), getattr(asked, name)
-            most = amount(getattr(cap, name))
-            if had + more > most:
+            before, more = getattr(spent, name), getattr(charge, name)
+            bound = amount(getattr(cap, name))
+            if before + more > bound:
                 raise BudgetError(
-                    f"budget.{name}: scope {entry.scope!r} has spent {format_exact(had)}{of}, "
-                    f"asked is {format_exact(more)}, the cap is {format_exact(most)}; "
-                    "lower guarantees, or have the cap raised: dp-release ledger policy",
+                    f"budget.{name}: scope {entry.scope!r} has spent {format_exact(before)}"
+                    f"{where}, the release costs {format_exact(more)}, "
+                    f"the cap is {format_exact(bound)}; lower guarantees, "
+                    "or have the cap raised: dp-release ledger policy",
                     scope_ended=not prefix,
                 )
 
     def _check_key(self, entry: Key) -> None:
         key = _key(entry, entry.key)
-        known = key in self.keys
-        if key.name != self.origin or known != (entry.action == "retire"):
-            done = {"add": "added", "retire": "retired"}[entry.action]
-            raise LedgerError(f"entry {entry.seq}: this key cannot be {done}")
+        is_valid = key in self.keys
+        if key.name != self.origin or is_valid != (entry.action == "retire"):
+            change = {"add": "added", "retire": "retired"}[entry.action]
+            raise LedgerError(f"entry {entry.seq}: this key cannot be {change}")
+        # A ledger without a key could never be written again.
         if entry.action == "retire" and len(self.keys) == 1:
             raise LedgerError(f"entry {entry.seq}: the last key cannot be retired")
+        # The entry does not say which key has signed it, so each valid one is tried.
         for signer in self.keys:
+            # A signature by a key that ends here says nothing of those who hold the keys that stay.
+            if entry.action == "retire" and signer == key:
+                continue
             try:
                 signer.verify(decoded(entry.signature), to_sign(entry))
             except (SignatureError, ValueError):
                 continue
             return
-        raise LedgerError(f"entry {entry.seq}: no valid key has signed the change of keys")
+        hint = "; a key cannot retire itself" if entry.action == "retire" else ""
+        raise LedgerError(f"entry {entry.seq}: no valid key has signed the change of keys{hint}")
 
     def follow(self, entry: Entry, data: bytes) -> None:
-        """Go on by ``entry``, whose file is ``data``.
+        """Check ``entry``, whose file is ``data``, and apply it.
 
         Raises:
             BudgetError, LedgerError: as :meth:`check`.
@@ -160,7 +178,6 @@ class State:
         if isinstance(entry, Genesis):
             self.origin = entry.origin
             self.caps = {cap.scope: cap for cap in entry.scopes}
-            self.keys = [_key(entry, text) for text in entry.keys]
         elif isinstance(entry, Reserve):
             self._charge(entry, _charge_of(entry))
             self.running[entry.release_id] = entry
@@ -169,25 +186,33 @@ class State:
             self.committed[entry.release_id] = entry
         elif isinstance(entry, Abort):
             reserve = self.running.pop(entry.release_id)
+            # Noise that was drawn may have been seen: its charge stays.
             if not entry.drawn:
                 self._charge(reserve, -_charge_of(reserve))
         elif isinstance(entry, Withdraw):
             self.withdrawn.add(entry.release_id)
         elif isinstance(entry, Policy):
             self.caps[entry.cap.scope] = entry.cap
-        elif entry.action == "add":
-            self.keys.append(_key(entry, entry.key))
-        else:
-            self.keys.remove(_key(entry, entry.key))
+        _change_keys(self.keys, entry)
+
+
+def _change_keys(keys: list[PublicKey], entry: Entry) -> None:
+    """Apply an entry to the valid keys."""
+    if isinstance(entry, Genesis):
+        keys.append(_key(entry, entry.keys[0]))
+    elif isinstance(entry, Key) and entry.action == "add":
+        keys.append(_key(entry, entry.key))
+    elif isinstance(entry, Key):
+        keys.remove(_key(entry, entry.key))
 
 
 def _charge_of(entry: Reserve) -> Spent:
     return Spent(amount(entry.epsilon), amount(entry.delta))
 
 
-def _expect(entry: Entry, name: str, found: object, expected: object) -> None:
-    if found != expected:
-        raise LedgerError(f"entry {entry.seq}: {name} is {found}, expected {expected}")
+def _expect(entry: Entry, name: str, value: object, expected: object) -> None:
+    if value != expected:
+        raise LedgerError(f"entry {entry.seq}: {name} is {value}, expected {expected}")
 
 
 def _key(entry: Entry, text: str) -> PublicKey:
@@ -198,13 +223,13 @@ def _key(entry: Entry, text: str) -> PublicKey:
 
 
 def to_sign(entry: Key) -> bytes:
-    """What a change of keys is signed over: the entry without its signature."""
+    """The bytes that a change of keys is signed over: the entry without its signature."""
     return canonical(entry.model_copy(update={"signature": ""}))
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A ledger that has been read: its state, its entries, and their bytes in order."""
+    """The content of a ledger: its state, its entries, and their bytes in order."""
 
     state: State
     entries: tuple[Entry, ...]
@@ -213,18 +238,19 @@ class Replayed:
     @property
     def leaves(self) -> list[bytes]:
         """The leaf hashes of the Merkle tree."""
-        return [leaf_hash(data) for data in self.files]
+        return list(map(leaf_hash, self.files))
 
 
 def replay(folder: Path) -> Replayed:
-    """Read the entries of a ledger and follow them; the checkpoint is not looked at.
+    """Read the entries of a ledger and follow them, without looking at the checkpoint.
 
     Raises:
-        LedgerError: an entry is missing, malformed or does not follow from those before.
+        LedgerError: an entry is missing, malformed or does not follow from the previous ones.
         BudgetError: a reserve exceeds its cap.
     """
     state, entries, files = State(), [], []
     try:
+        # The checkpoint, and what a crash left of a write, have other names.
         names = sorted(path.name for path in folder.iterdir() if is_entry(path.name))
         for number, name in enumerate(names):
             if name != entry_file(number):
@@ -237,11 +263,11 @@ def replay(folder: Path) -> Replayed:
     except OSError as error:
         raise LedgerError(f"{folder}: the ledger cannot be read") from error
     if not entries:
-        raise LedgerError(f"{folder}: no ledger there; make one: dp-release ledger init")
+        raise LedgerError(f"{folder}: no ledger there; create it: dp-release ledger init")
     return Replayed(state, tuple(entries), tuple(files))
 
 
-# A run replays its ledger some ten times, and an entry never changes.
+# A run replays its ledger some ten times. The bytes are the key, so a changed file is read anew.
 @lru_cache(maxsize=2**14)
 def read_entry(number: int, data: bytes) -> Entry:
     """The entry in a file.
@@ -267,8 +293,13 @@ def entry_file(number: int) -> str:
 
 def keys_ever(ledger: Replayed) -> tuple[PublicKey, ...]:
     """All keys that were valid at some time."""
-    texts = [text for one in ledger.entries if isinstance(one, Genesis) for text in one.keys]
-    texts += [one.key for one in ledger.entries if isinstance(one, Key)]
+    texts: list[str] = []
+    for entry in ledger.entries:
+        if isinstance(entry, Genesis):
+            texts += entry.keys
+        elif isinstance(entry, Key):
+            texts.append(entry.key)
+    # A dict keeps the order; a key that was retired may have been added again.
     return tuple(map(PublicKey.of, dict.fromkeys(texts)))
 
 
@@ -276,18 +307,13 @@ def keys_at(ledger: Replayed, size: int) -> tuple[PublicKey, ...]:
     """The keys that were valid after the first ``size`` entries."""
     keys: list[PublicKey] = []
     for entry in ledger.entries[:size]:
-        if isinstance(entry, Genesis):
-            keys = [_key(entry, text) for text in entry.keys]
-        elif isinstance(entry, Key) and entry.action == "add":
-            keys.append(_key(entry, entry.key))
-        elif isinstance(entry, Key):
-            keys.remove(_key(entry, entry.key))
+        _change_keys(keys, entry)
     return tuple(keys)
 
 
 @dataclass(frozen=True)
 class Spending:
-    """What a scope has spent over time: the day of each charge that stands, and ε after it."""
+    """The spending of a scope over time: the day of each charge that stands, and the ε after it."""
 
     scope: str
     days: tuple[str, ...]
@@ -297,18 +323,16 @@ class Spending:
 
 def spending(ledger: Replayed, scope: str) -> Spending:
     """The charges to a scope, in the order of the ledger."""
-    refunded: set[int] = set()
+    charges: dict[int, Reserve] = {}
+    # By number, not by name: an aborted release may reserve again under its name.
     running: dict[str, int] = {}
     for entry in ledger.entries:
         if isinstance(entry, Reserve):
             running[entry.release_id] = entry.seq
+            if entry.scope == scope:
+                charges[entry.seq] = entry
         elif isinstance(entry, Abort) and not entry.drawn:
-            refunded.add(running[entry.release_id])
-    charges = [
-        entry
-        for entry in ledger.entries
-        if isinstance(entry, Reserve) and entry.scope == scope and entry.seq not in refunded
-    ]
-    totals = accumulate(amount(entry.epsilon) for entry in charges)
+            charges.pop(running[entry.release_id], None)
+    totals = accumulate(amount(entry.epsilon) for entry in charges.values())
     cap = amount(ledger.state.caps[scope].epsilon)
-    return Spending(scope, tuple(entry.date for entry in charges), tuple(totals), cap)
+    return Spending(scope, tuple(entry.date for entry in charges.values()), tuple(totals), cap)

@@ -1,4 +1,10 @@
-"""Writing a ledger: one entry at a time, durable, never over another, signed for."""
+"""Writing a ledger: one entry at a time, durable, never over another, and signed.
+
+The order of writes is the argument. The checkpoint that covers the next entry is written aside
+before the entry appears under its name, and replaces the old checkpoint after. A crash in between
+leaves an entry beside its checkpoint in waiting, which :meth:`Ledger.recover` puts in place; an
+entry beyond both was written without the key.
+"""
 
 from __future__ import annotations
 
@@ -44,21 +50,21 @@ from release.records.signing import PublicKey, Signer, sign_note
 _NEXT = f"{CHECKPOINT}.next"
 
 Make: TypeAlias = Callable[[State], Entry]
-"""Makes the next entry from the state it has to follow."""
+"""Builds the next entry from the state that it has to follow."""
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """A ledger that can be written: its folder, and the key that signs its checkpoints."""
+    """A ledger open for writing: its folder, and the key that signs its checkpoints."""
 
     folder: Path
     signer: Signer
 
     def append(self, make: Make) -> tuple[Entry, Replayed]:
-        """Add the entry that ``make`` makes; when this returns it is durable and signed for.
+        """Append the entry that ``make`` builds; on return it is durable and signed.
 
-        Writers take turns by a lock on the folder; were that ignored, the entry's file could still
-        be linked once only. Cost: one replay.
+        Writers take turns by a lock on the folder. Where a file system ignores the lock, the
+        entry's file can still be linked only once. Cost: one replay.
 
         Raises:
             BudgetError, LedgerError: the entry may not come next; nothing was written.
@@ -70,54 +76,57 @@ class Ledger:
                 entry = make(ledger.state)
             except ValidationError as error:
                 field = error.errors()[0]["loc"][-1]
-                raise LedgerError(f"{field}: not what an entry can hold") from error
+                raise LedgerError(f"{field}: not a value that an entry can hold") from error
             data = canonical(entry)
             ledger.state.check(entry)
+            # The checkpoint over an entry is signed by a key that is valid after it.
             own = str(self.signer.public(ledger.state.origin))
             if isinstance(entry, Key) and (entry.action, entry.key) == ("retire", own):
-                raise LedgerError("--key: a key cannot retire itself; give the one that stays")
+                raise LedgerError("--key: a key cannot retire itself; pass a key that stays valid")
             ledger.state.follow(entry, data)
             grown = Replayed(ledger.state, (*ledger.entries, entry), (*ledger.files, data))
-            # Signed before it is linked: an entry that nobody has signed for is somebody else's.
+            # Signed before it is linked: an unsigned entry counts as written without the key.
             _replace(self.folder / _NEXT, self._note(grown))
             _store(self.folder, data, entry_file(entry.seq))
             _put_in_place(self.folder)
         return entry, grown
 
     def recover(self) -> Replayed:
-        """The ledger, with its last entry signed for: after a crash it may have been about to be.
+        """The ledger, after completing the checkpoint of an entry that a crash interrupted.
 
         Raises:
-            LedgerError: the ledger is not intact, or the key is not its own.
+            LedgerError: the ledger is not intact, or the key is not one of its keys.
             StorageError: the checkpoint could not be written.
         """
         with _alone(self.folder):
             return self._read()
 
     def _read(self) -> Replayed:
-        """The ledger, if this key may write it and nobody has changed what was signed."""
+        """The ledger, checked: this key may write it, and what was signed is unchanged."""
         ledger = replay(self.folder)
         if self.signer.public(ledger.state.origin) not in ledger.state.keys:
             raise LedgerError(
-                "--key: the ledger does not know this key; use the one it was made by"
+                "--key: the ledger does not know this key; use one of its signing keys"
             )
+        # One day of grace, because the clocks of two machines may differ.
         tomorrow = today() + datetime.timedelta(days=1)
         if ledger.state.last_date > tomorrow.isoformat():
             raise LedgerError(
-                f"the last entry is of {ledger.state.last_date}, which is yet to come; "
-                "set the clock right"
+                f"the last entry has the date {ledger.state.last_date}, which is in the future; "
+                "correct the clock"
             )
+        # A crash while the ledger was created can leave the genesis without a checkpoint.
         if ledger.state.size == 1 and not (self.folder / CHECKPOINT).exists():
             _replace(self.folder / CHECKPOINT, self._note(ledger))
         signed = check_checkpoint(read_checkpoint(self.folder / CHECKPOINT), ledger)
-        coming = self.folder / _NEXT
-        if signed + 1 == ledger.state.size and coming.is_file():
-            signed = check_checkpoint(read_checkpoint(coming), ledger)
+        waiting = self.folder / _NEXT
+        if signed + 1 == ledger.state.size and waiting.is_file():
+            signed = check_checkpoint(read_checkpoint(waiting), ledger)
             _put_in_place(self.folder)
         if signed < ledger.state.size:
             raise LedgerError(
-                f"{ledger.state.size - signed} entries at the end are not signed for; somebody "
-                "without the key has written them: take them away"
+                f"{ledger.state.size - signed} entries at the end are not signed; somebody "
+                "without the key has written them: remove them"
             )
         return ledger
 
@@ -129,10 +138,10 @@ class Ledger:
 def create_ledger(
     folder: Path, signer: Signer, origin: str, scopes: tuple[ScopeCap, ...], date: str
 ) -> Ledger:
-    """Make a ledger in a new folder.
+    """Create a ledger in a new folder.
 
     Raises:
-        LedgerError: there is one already, or the caps cannot be meant.
+        LedgerError: the folder has a ledger already, or a scope is listed twice.
         StorageError: it could not be written.
     """
     entry = Genesis(
@@ -150,32 +159,31 @@ def create_ledger(
     ledger = Ledger(folder, signer)
     with _alone(folder):
         if any(is_entry(path.name) for path in folder.iterdir()):
-            raise LedgerError(f"{folder}: there is a ledger already")
+            raise LedgerError(f"{folder}: the folder has a ledger already")
         _store(folder, canonical(entry), entry_file(0))
         ledger._read()
     return ledger
 
 
 def read_ledger(folder: Path) -> Replayed:
-    """Read a ledger and hold its checkpoint against it: every entry has to be signed for.
-
-    Writers are kept out meanwhile, for an entry stands there before its checkpoint does.
+    """Read a ledger and check that its checkpoint signs for every entry.
 
     Raises:
         LedgerError, BudgetError: it is not intact.
     """
+    # Shared lock: a writer puts the entry in place before its checkpoint.
     with _alone(folder, fcntl.LOCK_SH):
         ledger = replay(folder)
         size = check_checkpoint(read_checkpoint(folder / CHECKPOINT), ledger)
     if size != ledger.state.size:
         raise LedgerError(
-            f"checkpoint: {ledger.state.size - size} entries at the end are not signed for"
+            f"checkpoint: {ledger.state.size - size} entries at the end are not signed"
         )
     return ledger
 
 
 def reserve(scope: str, release_id: str, charge: Spent, date: str) -> Make:
-    """Reserve a charge."""
+    """An entry that reserves a charge."""
     return lambda state: Reserve(
         **_next(state, date),
         kind="reserve",
@@ -187,7 +195,7 @@ def reserve(scope: str, release_id: str, charge: Spent, date: str) -> Make:
 
 
 def commit(release_id: str, attestation: bytes, date: str) -> Make:
-    """Commit a release by its attestation."""
+    """An entry that commits a release by its attestation."""
     return lambda state: Commit(
         **_next(state, date),
         kind="commit",
@@ -197,26 +205,27 @@ def commit(release_id: str, attestation: bytes, date: str) -> Make:
 
 
 def abort(release_id: str, date: str, *, drawn: bool) -> Make:
-    """Give a release up."""
+    """An entry that gives a release up."""
     return lambda state: Abort(
         **_next(state, date), kind="abort", release_id=release_id, drawn=drawn
     )
 
 
 def withdraw(release_id: str, date: str) -> Make:
-    """Take a public release back."""
+    """An entry that withdraws a public release."""
     return lambda state: Withdraw(**_next(state, date), kind="withdraw", release_id=release_id)
 
 
 def policy(cap: ScopeCap, date: str) -> Make:
-    """Set the cap of a scope."""
+    """An entry that sets the cap of a scope."""
     return lambda state: Policy(**_next(state, date), kind="policy", cap=cap)
 
 
 def change_key(action: Literal["add", "retire"], key: PublicKey, signer: Signer, date: str) -> Make:
-    """Add or retire a key, signed by a valid one."""
+    """An entry that adds or retires a key, signed by a valid one."""
 
     def make(state: State) -> Entry:
+        # The signature covers the entry with its signature empty.
         entry = Key(**_next(state, date), kind="key", action=action, key=str(key), signature="")
         return entry.model_copy(update={"signature": encoded(signer.sign(to_sign(entry)))})
 
@@ -232,19 +241,22 @@ class _Next(TypedDict):
 
 
 def _next(state: State, date: str) -> _Next:
-    # A clock that went back must not stop a ledger; dates only ever go on.
+    # A clock that went back must not stop a ledger, and dates may not decrease.
     return {"seq": state.size, "prev": state.head, "date": max(date, state.last_date)}
 
 
 @contextmanager
 def _alone(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the ledger's lock, which goes with the process and leaves no file."""
+    """Hold the ledger's lock; it ends with the process and leaves no file."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise LedgerError(f"{folder}: no ledger there; make one: dp-release ledger init") from error
+        raise LedgerError(
+            f"{folder}: no ledger there; create it: dp-release ledger init"
+        ) from error
     try:
         fcntl.flock(descriptor, how)
+        # Left by a crash. Under a shared lock a reader may not touch them.
         for stray in folder.glob(".new-*") if how == fcntl.LOCK_EX else ():
             with suppress(OSError):
                 stray.unlink()
@@ -254,25 +266,26 @@ def _alone(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def _store(folder: Path, data: bytes, name: str) -> None:
-    """Write a new file, whole and durable, where none is."""
+    """Write a new file, whole and durable, and refuse an existing one."""
     with _aside(folder, data, "the ledger") as aside:
         try:
+            # A link fails where the name exists; a rename would replace the file silently.
             os.link(aside, folder / name)
         except FileExistsError as error:
-            raise LedgerError(f"{name}: written by somebody else at the same time") from error
+            raise LedgerError(f"{name}: another process wrote it at the same time") from error
         aside.unlink()
         sync(folder)
 
 
 def _put_in_place(folder: Path) -> None:
-    """Make the checkpoint of the entry that now stands there the ledger's."""
+    """Replace the checkpoint by the waiting one, whose entry is now in place."""
     with storage_errors(folder, "the checkpoint"):
         (folder / _NEXT).replace(folder / CHECKPOINT)
         sync(folder)
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put a file, whole and durable, in the place of another."""
+    """Write a file, whole and durable, in place of an older one."""
     with _aside(path.parent, data, "the checkpoint") as aside:
         aside.replace(path)
         sync(path.parent)
@@ -280,7 +293,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _aside(folder: Path, data: bytes, what: str) -> Iterator[Path]:
-    """A file written aside; it is gone afterwards, whatever happened."""
+    """Write a temporary file; unless the caller moves it, it is removed on exit."""
     aside = folder / f".new-{secrets.token_hex(8)}"
     try:
         with storage_errors(folder, what):
@@ -291,5 +304,5 @@ def _aside(folder: Path, data: bytes, what: str) -> Iterator[Path]:
 
 
 def today() -> datetime.date:
-    """The day by which charges count, in UTC."""
+    """The current date in UTC, by which charges are dated."""
     return datetime.datetime.now(tz=datetime.UTC).date()

@@ -212,13 +212,13 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
 
 
 def _mechanism(query: Query, entry: QueryRecord) -> str:
-    pinned = query.mechanism.value not in {"best", entry.mechanism}
-    return f"{query.name}: {entry.mechanism}{f' ({query.mechanism.value})' if pinned else ''}"
+    pinned = query.mechanism not in {"best", entry.mechanism}
+    return f"{query.name}: {entry.mechanism}{f' ({query.mechanism})' if pinned else ''}"
 
 
 def _justified(spec: Spec) -> str:
-    pinned = [query.name for query in spec.released if query.mechanism.value != "best"]
-    told = "least expected loss under the promise; see the laws and the report"
+    pinned = [query.name for query in spec.released if query.mechanism != "best"]
+    told = "least expected loss under the guarantee; see the mechanisms and the report"
     return told if not pinned else f"{told}; of {', '.join(pinned)} the spec names the mechanism"
 
 

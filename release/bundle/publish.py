@@ -25,7 +25,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from release.budget.ledger import (
     Entry,
@@ -161,16 +161,18 @@ class Publication:
         finally:
             self._leave()
 
-    def scratch(self) -> Path:
-        """A private folder for the engine, empty now; it goes with the working folder.
+    def scratch(self, name: Literal["engine", "frames"]) -> Path:
+        """A private folder of this name for confidential rows, empty now.
+
+        It goes with the working folder, and whoever recovers the release wipes it first.
 
         Raises:
             StorageError: it cannot be made.
         """
-        folder = self._work / _SCRATCH
+        folder = self._work / _SCRATCH / name
         with storage_errors(self.out, "the release"):
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(mode=0o700)
+            make_folder(folder, 0o700)
         return folder
 
     def reserve(self, scope: str, charge: Spent) -> int | None:

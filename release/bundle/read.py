@@ -8,7 +8,9 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from release.errors import VerificationError
-from release.records.models import parse
+from release.records.mechanisms import MechanismRecord
+from release.records.models import parse, parse_plain
+from release.spec.mechanisms import formats, record_model
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -35,6 +37,33 @@ def read_record(model: type[R], file: str, path: Path) -> R:
         VerificationError: it is missing, too large, or not canonical JSON of the declared shape.
     """
     return parse_record(model, file, read_file(file, path))
+
+
+def read_mechanism(file: str, path: Path) -> MechanismRecord:
+    """The file of a mechanism, by the model of its family.
+
+    Raises:
+        VerificationError: as :func:`read_record`, or the family is not known.
+    """
+    return parse_mechanism(file, read_file(file, path))
+
+
+def parse_mechanism(file: str, data: bytes) -> MechanismRecord:
+    """The record of a mechanism, by the model of the family that it names.
+
+    Raises:
+        VerificationError: not canonical JSON of the declared shape, or an unknown family.
+    """
+    try:
+        plain = parse_plain(data)
+        family = plain["mechanism"] if isinstance(plain, dict) else None
+    except (ValueError, KeyError, RecursionError) as error:
+        raise VerificationError(
+            file, "schema", _first_problem(error), "canonical JSON of the declared shape"
+        ) from error
+    if not isinstance(family, str) or family not in formats():
+        raise VerificationError(file, "mechanism", repr(family)[:80], f"one of {[*formats()]}")
+    return parse_record(record_model(family), file, data)
 
 
 def parse_record(model: type[R], file: str, data: bytes) -> R:

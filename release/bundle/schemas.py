@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, RootModel, TypeAdapter
 
 from release.budget.ledger import ENTRY
 from release.records.models import FILES
 from release.records.signing import Envelope, Statement
+from release.spec.contract import Contract
+from release.spec.mechanisms import formats, record_model
 from release.spec.model import Spec
 
 FOLDER = Path(__file__).parent.parent.parent / "schemas"
+
+
+def _any_mechanism() -> type[BaseModel]:
+    """A mechanism of any family that has a file format."""
+    models = tuple(record_model(family) for family in formats())
+    union: Any = Union[models]  # noqa: UP007 - the members are known at run time only
+    return RootModel[union]
 
 
 def schema_texts() -> dict[str, str]:
     """The text of each schema by its file name."""
     models: dict[str, type[BaseModel]] = {
         "spec": Spec,
+        "mechanism": _any_mechanism(),
+        "contract": Contract,
         **FILES,
         "attestation": Envelope,
         "statement": Statement,

@@ -11,15 +11,13 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
-import numpy as np
-
-from release.exact.channel import COST_POWERS, Channel, answer_costs
-from release.exact.domain import AnswerDomain
-from release.exact.losses import LossName, joint_loss, probability_within
+from release.exact.domain import AnswerDomain, JointDomain
+from release.exact.losses import LossName, joint_loss
+from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_down, format_up
-from release.exact.pmf import Law
 from release.records.models import Accuracy
-from release.spec.model import Privacy, Query, Relation, Spec, plain_parts
+from release.spec.declarations import Privacy, Relation
+from release.spec.model import Query, Spec, plain_parts
 
 SUMS, ATTESTATION, PROOF = "SHA256SUMS", "attestation.dsse.json", "ledger.proof"
 
@@ -62,67 +60,31 @@ def limits(*, instance: bool) -> list[str]:
     return [*([INSTANCE_LIMITS] if instance else []), *LIMITS]
 
 
-def accuracy_of(law: Law, parts: tuple[AnswerDomain, ...]) -> Accuracy:
+def accuracy_of(mechanism: Mechanism, domain: AnswerDomain | JointDomain) -> Accuracy:
     """What a reader can expect of one answer under the uniform prior.
 
     Of a joint answer the absolute errors of its parts add up, and all have to be exact or near.
     """
-    absolute = joint_loss(LossName.ABSOLUTE, parts).of(law)
+    absolute = joint_loss(LossName.ABSOLUTE, domain.parts)
     return Accuracy(
-        p_exact=_rounded(law.mass(0)),
-        mean_absolute=_rounded(absolute),
-        p_within_1=_rounded(probability_within(law, parts, 1)),
+        p_exact=_rounded(mechanism.chance_within(domain, 0)),
+        mean_absolute=_rounded(mechanism.expected_loss(absolute, domain)),
+        p_within_1=_rounded(mechanism.chance_within(domain, 1)),
     )
-
-
-def channel_accuracy(channel: Channel) -> Accuracy:
-    """As :func:`accuracy_of`, of a channel of answers in order."""
-    size = channel.answers
-    apart = answer_costs(1, size)
-    wrong, far = np.asarray(apart > 0, np.int64), np.asarray(apart > 1, np.int64)
-    return Accuracy(
-        p_exact=_rounded(1 - channel.mean_loss(wrong)),
-        mean_absolute=_rounded(channel.mean_loss(apart)),
-        p_within_1=_rounded(1 - channel.mean_loss(far)),
-    )
-
-
-def channel_loss(channel: Channel, query: Query) -> Fraction:
-    """The expected loss of a channel under the uniform prior, as the spec counts it.
-
-    Raises:
-        ValueError: the spec's loss is none of published answers in order.
-    """
-    if not isinstance(query.loss, LossName) or query.loss not in COST_POWERS:
-        raise ValueError("a channel needs the loss error_rate, absolute or squared")
-    return channel.mean_loss(answer_costs(COST_POWERS[query.loss], channel.answers))
 
 
 def _rounded(value: Fraction) -> str:
     return format_down(value + Fraction(1, 2 * 10**12), 12)
 
 
-def epsilon_everywhere(law: Law) -> str:
-    """The least ε of the law over all differences, rounded up; ``inf`` if there is none."""
-    return _epsilon_between(int(law.weights.min()), int(law.weights.max()))
-
-
-def channel_epsilon(channel: Channel) -> str:
-    """The least ε of a channel over all pairs of answers, rounded up; ``inf`` if there is none."""
-    pairs = zip(channel.rows.min(axis=0).tolist(), channel.rows.max(axis=0).tolist(), strict=True)
-    # What is never published tells nothing.
-    told = [(least, most) for least, most in pairs if most]
-    if not all(least for least, _ in told):
-        return "inf"
-    return _epsilon_between(*max(told, key=lambda pair: Fraction(pair[1], pair[0])))
-
-
-def _epsilon_between(least: int, largest: int) -> str:
-    if least == 0:
+def epsilon_everywhere(mechanism: Mechanism) -> str:
+    """The least ε for which any answer may turn into any other, rounded up; or ``inf``."""
+    ratio = mechanism.ratio_everywhere()
+    if ratio is None:
         return "inf"
     context = Context(prec=40)
-    logarithm = context.divide(Decimal(largest), Decimal(least)).ln(context)
-    return format_up(Fraction(logarithm), 12)
+    quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    return format_up(Fraction(quotient.ln(context)), 12)
 
 
 def rests_on(spec: Spec, query: Query) -> str | None:

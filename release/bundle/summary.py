@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from release.bundle.read import read_record
-from release.records.models import Accuracy, LawFile, LawFileRecord, QueryRecord, ReleaseRecord
+from release.bundle.read import read_mechanism, read_record
+from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Said of the error where the law was made for what was seen in the table."""
@@ -98,7 +98,7 @@ def summarise(public: Path) -> Summary:
 
 def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
     # A name that leads elsewhere is none that a spec can have; verify refuses it.
-    if not isinstance(query.law, LawFile) or Path(query.name).name != query.name:
+    if not isinstance(query.mechanism_file, MechanismFile) or Path(query.name).name != query.name:
         return None
     file = f"mechanisms/{query.name}.json"
-    return read_record(LawFileRecord, file, public / file).root.accuracy
+    return read_mechanism(file, public / file).accuracy

@@ -25,32 +25,27 @@ from release.bundle.statements import (
     ENFORCED_BY,
     accuracy_of,
     adjacency_text,
-    channel_accuracy,
-    channel_epsilon,
     epsilon_everywhere,
     guarantee_kind,
     limits,
     rests_on,
     withheld,
 )
-from release.exact.channel import channel_deltas
 from release.exact.domain import Codes
-from release.exact.numbers import exp_bounds, format_down, format_exact, format_up
-from release.exact.privacy import Deltas, Guarantee, deltas
-from release.exact.sensitivity import Sensitivity
-from release.noise.select import Chosen, ChosenChannel
+from release.exact.numbers import format_down, format_exact, format_up
+from release.exact.privacy import Deltas, Guarantee
+from release.noise.families import AnyDesign
 from release.records.files import write
 from release.records.hashes import commit, sha256
+from release.records.mechanisms import MechanismRecord
 from release.records.models import (
-    ChannelRecord,
     ChargeRecord,
     Composition,
     DesignRecord,
     GuaranteeRecord,
-    LawCommitment,
-    LawFile,
-    LawRecord,
     LedgerRecord,
+    MechanismCommitment,
+    MechanismFile,
     Opening,
     OpeningsRecord,
     OutputFile,
@@ -66,6 +61,7 @@ from release.records.models import (
     definition_name,
 )
 from release.spec.load import SpecFile
+from release.spec.mechanisms import record_model
 from release.spec.model import Query, answer_domain, plain_domain
 from release.version import VERSION
 
@@ -76,7 +72,7 @@ class Result:
 
     query: Query
     keys: tuple[tuple[str, ...], ...]
-    design: Chosen
+    design: AnyDesign
     charge: Charge
     noisy: Codes
 
@@ -94,46 +90,28 @@ class About:
 _NEVER = "some published values never occur: ε over all differences is infinite"
 
 
-def law_record(query: Query, design: Chosen) -> LawRecord | ChannelRecord:
-    """The law file of one query; every figure in it is recomputed from the integers."""
-    if isinstance(design, ChosenChannel):
-        return _channel_record(query, design)
-    law = design.law
-    found = deltas(law, design.sensitivity, design.guarantee.epsilon)
-    everywhere = epsilon_everywhere(law)
-    return LawRecord(
-        schema="dp-release/mechanism/v1",
-        query=query.name,
-        mechanism="modular",
-        group=list(law.group.moduli),
-        weights=[str(weight) for weight in law.weights.tolist()],
-        total=str(law.total),
-        sensitivity=[list(shift) for shift in design.sensitivity.shifts],
-        directed=design.sensitivity.directed,
-        guarantee=_guarantee_record(design.guarantee),
-        recomputed=_recomputed(found, everywhere),
-        design=_design_record(design, everywhere),
-        accuracy=accuracy_of(law, answer_domain(query).parts),
-    )
-
-
-def _channel_record(query: Query, design: ChosenChannel) -> ChannelRecord:
-    channel, pairs = design.channel, design.pairs
-    found = channel_deltas(channel, pairs, exp_bounds(design.guarantee.epsilon)[0])
-    everywhere = channel_epsilon(channel)
-    return ChannelRecord(
-        schema="dp-release/mechanism/v1",
-        query=query.name,
-        mechanism="channel",
-        group=[channel.answers],
-        rows=[[str(weight) for weight in row] for row in channel.rows.tolist()],
-        total=str(channel.total),
-        pairs=[list(pair) for pair in pairs],
-        directed=False,
-        guarantee=_guarantee_record(design.guarantee),
-        recomputed=_recomputed(found, everywhere),
-        design=_design_record(design, everywhere),
-        accuracy=channel_accuracy(channel),
+def mechanism_record(query: Query, design: AnyDesign) -> MechanismRecord:
+    """The file of a query's mechanism; every figure in it is recomputed from the integers."""
+    mechanism, sensitivity = design.mechanism, design.sensitivity
+    domain = answer_domain(query)
+    everywhere = epsilon_everywhere(mechanism)
+    model = record_model(mechanism.family)
+    return model.model_validate(
+        {
+            "schema": "dp-release/mechanism/v1",
+            "query": query.name,
+            "mechanism": mechanism.family,
+            "group": list(domain.group.moduli),
+            "total": str(mechanism.total),
+            "directed": False,
+            "guarantee": _guarantee_record(design.guarantee),
+            "recomputed": _recomputed(
+                mechanism.deltas(sensitivity, design.guarantee.epsilon), everywhere
+            ),
+            "design": _design_record(design, everywhere),
+            "accuracy": accuracy_of(mechanism, domain),
+            **model.own_fields(mechanism, sensitivity),
+        }
     )
 
 
@@ -153,7 +131,7 @@ def _recomputed(found: Deltas, everywhere: str) -> Recomputed:
     )
 
 
-def _design_record(design: Chosen, everywhere: str) -> DesignRecord:
+def _design_record(design: AnyDesign, everywhere: str) -> DesignRecord:
     return DesignRecord(
         method=design.method,
         loss=design.loss.name,
@@ -192,56 +170,60 @@ class _Writer:
         self._public = public
         self._auditor = auditor
         self._openings: dict[str, Opening] = {}
-        self._seen: list[PublicQuery] = []
+        self._queries: list[PublicQuery] = []
 
     def add(self, result: Result) -> None:
         query, spec = result.query, self._spec_file.spec
-        law_json = law_record(query, result.design)
-        law_bytes = canonical(law_json)
-        law_path, data_path = f"mechanisms/{query.name}.json", f"data/{query.name}.parquet"
-        instance = query.is_empirical
-        law: LawFile | LawCommitment
-        if instance:
-            key = secrets.token_bytes(32)
-            commitment = commit(key, law_bytes)
-            law = LawCommitment(commitment=commitment)
-            self._openings[law_path] = Opening(key=key.hex(), commitment=commitment)
-            write(self._auditor / law_path, law_bytes, 0o600)
-            shifts = [list(shift) for shift in _sensitivity(result.design).shifts]
-            sensitivity = SensitivityRecord(
-                schema="dp-release/sensitivity/v1",
-                query=query.name,
-                source=query.source,
-                neighbors=spec.privacy.neighbors.value,
-                group=list(result.design.sensitivity.group.moduli),
-                sensitivity=shifts,
-                apart=_apart(result.design),
-            )
-            path = self._auditor / "sensitivity" / f"{query.name}.json"
-            write(path, canonical(sensitivity), 0o600)
-        else:
-            law = LawFile(path=law_path, sha256=sha256(law_bytes))
-            write(self._public / law_path, law_bytes)
+        mechanism = mechanism_record(query, result.design)
+        file: MechanismFile | MechanismCommitment = (
+            self._commit(query, mechanism)
+            if query.is_empirical
+            else self._publish(query, mechanism)
+        )
+        path = f"data/{query.name}.parquet"
         data = released_bytes(spec.release.id, query, result.keys, result.noisy)
-        write(self._public / data_path, data)
-        output = OutputFile(path=data_path, sha256=sha256(data), rows=len(result.keys))
-        record = query_record(result, law, output)
-        codes = tuple(result.noisy.tolist())
-        self._seen.append(
+        write(self._public / path, data)
+        output = OutputFile(path=path, sha256=sha256(data), rows=len(result.keys))
+        self._queries.append(
             PublicQuery(
                 query,
-                record,
+                query_record(result, file, output),
                 result.keys,
-                codes,
-                None if instance else law_json,
-                () if instance else result.design.compared,
+                tuple(result.noisy.tolist()),
+                None if query.is_empirical else mechanism,
+                () if query.is_empirical else result.design.compared,
                 rests_on(spec, query),
             )
         )
 
+    def _publish(self, query: Query, mechanism: MechanismRecord) -> MechanismFile:
+        path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
+        write(self._public / path, data)
+        return MechanismFile(path=path, sha256=sha256(data))
+
+    def _commit(self, query: Query, mechanism: MechanismRecord) -> MechanismCommitment:
+        """A mechanism that shows what was seen in the table stays in the auditor bundle."""
+        path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
+        key = secrets.token_bytes(32)
+        commitment = commit(key, data)
+        self._openings[path] = Opening(key=key.hex(), commitment=commitment)
+        write(self._auditor / path, data, 0o600)
+        proved = mechanism.to_sensitivity()
+        sensitivity = SensitivityRecord(
+            schema="dp-release/sensitivity/v1",
+            query=query.name,
+            source=query.source,
+            neighbors=self._spec_file.spec.privacy.neighbors.value,
+            group=mechanism.group,
+            sensitivity=[list(shift) for shift in proved.shifts],
+            apart=None if proved.apart is None else list(proved.apart),
+        )
+        write(self._auditor / "sensitivity" / f"{query.name}.json", canonical(sensitivity), 0o600)
+        return MechanismCommitment(commitment=commitment)
+
     @property
     def records(self) -> list[QueryRecord]:
-        return [public.record for public in self._seen]
+        return [public.record for public in self._queries]
 
     def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)
@@ -253,7 +235,9 @@ class _Writer:
         spec = self._spec_file.spec
         write(self._public / DATAPACKAGE, datapackage(spec, record, sizes))
         write(self._public / REGISTRY, registry(spec, record))
-        write(self._public / "report.html", report_html(record, tuple(self._seen), spent).encode())
+        write(
+            self._public / "report.html", report_html(record, tuple(self._queries), spent).encode()
+        )
         if self._openings:
             openings = OpeningsRecord(
                 schema="dp-release/openings/v1",
@@ -263,19 +247,9 @@ class _Writer:
             write(self._auditor / "openings.json", canonical(openings), 0o600)
 
 
-def _sensitivity(design: Chosen) -> Sensitivity:
-    """Those of the law; of a channel those of its pairs."""
-    found = design.sensitivity
-    if isinstance(design, ChosenChannel):
-        return Sensitivity.on_line(design.channel.answers, found.apart or ())
-    return found
-
-
-def _apart(design: Chosen) -> list[int] | None:
-    return list(design.sensitivity.apart or ()) if isinstance(design, ChosenChannel) else None
-
-
-def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFile) -> QueryRecord:
+def query_record(
+    result: Result, file: MechanismFile | MechanismCommitment, output: OutputFile
+) -> QueryRecord:
     """What ``release.json`` says of one query."""
     query = result.query
     return QueryRecord(
@@ -293,8 +267,8 @@ def query_record(result: Result, law: LawFile | LawCommitment, output: OutputFil
         ),
         guarantee_kind=guarantee_kind((query,)),
         sensitivity_source=query.source,
-        mechanism="channel" if isinstance(result.design, ChosenChannel) else "modular",
-        law=law,
+        mechanism=result.design.mechanism.family,
+        mechanism_file=file,
         output=output,
     )
 

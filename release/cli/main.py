@@ -56,15 +56,15 @@ app.command()(operations_cli.serve)
 app.command()(operations_cli.doctor)
 app.add_typer(ledger_cli.app)
 
-# Typer's own root of all complaints about the call; it is exported by its children only.
+# The root of Typer's usage errors, which it exports only by its children.
 _USAGE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
 
 _INTERRUPTED = 130
-"""The status Typer makes of Ctrl-C."""
+"""The status that Typer returns after Ctrl-C."""
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"dp-release {VERSION}")
         raise typer.Exit
 
@@ -79,11 +79,11 @@ def _root(
 
 
 @app.command()
-def run(  # noqa: PLR0913 - one for each thing that a run can be told
+def run(  # noqa: PLR0913 - one parameter for each option
     spec: Annotated[Path, typer.Argument(help="The release spec, a YAML file.")],
     out: Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")],
     accept_gap: Annotated[
-        str, typer.Option(help="How much of its loss a better law might save: a share.")
+        str, typer.Option(help="How much of its loss a better mechanism might save: a share.")
     ] = "0.000001",
     memory_limit: Annotated[
         str | None, typer.Option(help="What the engine may hold in memory, such as 2GB.")
@@ -100,7 +100,7 @@ def run(  # noqa: PLR0913 - one for each thing that a run can be told
     jobs: Jobs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Run a release: load, answer, design the noise, draw, publish, verify.
+    """Run a release: load, answer, solve for the noise, draw, publish, verify.
 
     Example: dp-release run data/ami.yaml --out out
     """
@@ -151,29 +151,29 @@ def check(
 
     spec_file = read_spec(spec, named_period(period))
     with Tables(spec_file) as tables:
-        found = [tables.quality(name) for name in spec_file.spec.tables]
+        qualities = [tables.quality(name) for name in spec_file.spec.tables]
     if as_json:
         plain = [
             {
-                "table": one.table,
-                "rows": one.rows,
-                "units": one.units,
-                "repeated": one.repeated,
+                "table": quality.table,
+                "rows": quality.rows,
+                "units": quality.units,
+                "repeated": quality.repeated,
                 "faults": [
                     {"column": column, "rule": rule, "rows": count}
-                    for (rule, column), count in one.faults.items()
+                    for (rule, column), count in quality.faults.items()
                 ],
             }
-            for one in found
+            for quality in qualities
         ]
         typer.echo(json.dumps({"confidential": True, "tables": plain}, ensure_ascii=False))
         return
     typer.echo("confidential: for the curator only")
-    for one in found:
-        typer.echo(f"{one.table}: {one.rows:,} rows of {one.units:,} units")
-        if one.repeated:
-            typer.echo(f"  {one.repeated:,} rows repeat another")
-        for (rule, column), count in one.faults.items():
+    for quality in qualities:
+        typer.echo(f"{quality.table}: {quality.rows:,} rows of {quality.units:,} units")
+        if quality.repeated:
+            typer.echo(f"  {quality.repeated:,} rows repeat another")
+        for (rule, column), count in quality.faults.items():
             typer.echo(f"  {column}: {count:,} rows {_FAULTS.get(rule, 'break ' + rule)}")
 
 
@@ -181,7 +181,7 @@ _FAULTS = {"missing": "have no value", "nullable": "have no value and need one"}
 
 
 @app.command()
-def verify(  # noqa: PLR0913 - one for each thing that an auditor brings along
+def verify(  # noqa: PLR0913 - one parameter for each option
     folders: Annotated[
         list[Path],
         typer.Argument(
@@ -211,8 +211,9 @@ def verify(  # noqa: PLR0913 - one for each thing that an auditor brings along
     """Check releases without the confidential data: what is proved, tested, only asserted.
 
     Of several releases, or of an output folder, a line each; with an output folder come its ledger
-    and the auditor bundles that are there. Exit status 3 where a law could not be opened, or no
-    signature could be checked.
+    and the auditor bundles that are there. A ledger that comes with the folder shows nothing of who
+    signed: give --trust, or name a ledger. Exit status 3 where a noise distribution could not be
+    opened, or a required signature could not be checked.
 
     Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
     """
@@ -222,11 +223,11 @@ def verify(  # noqa: PLR0913 - one for each thing that an auditor brings along
     if since is not None and ledger is None:
         raise SpecError("--since", "an older checkpoint is held against a ledger; give --ledger")
     keys = tuple(read_public_key(text) for text in trust or ())
-    asked = Trust(ledger, keys, since, require)
+    trusted = Trust(ledger, keys, since, require)
     if len(folders) > 1 or (folders[0] / "public").is_dir():
-        _verify_each(folders, auditor, asked, jobs, as_json)
+        _verify_each(folders, auditor, trusted, jobs, as_json)
         return
-    verdict = _verdict(folders[0], auditor, asked)
+    verdict = _verdict(folders[0], auditor, trusted)
     if as_json:
         typer.echo(json.dumps(_plain(verdict), ensure_ascii=False))
     else:
@@ -246,28 +247,31 @@ def _verify_each(
     folders: list[Path], auditor: Path | None, trust: Trust, jobs: int | None, as_json: bool
 ) -> None:
     """A line for each release; the worst of them decides the exit status."""
-    from release.operate.operations import IN_PART, verify_each
+    from release.operate.operations import IN_PART, lacks_root, verify_each
+    from release.verification.provenance import LACKS_ROOT
 
-    found: list[tuple[str, str]] = []
+    verdicts: list[tuple[str, str]] = []
     with fan_out(jobs) as elsewhere:
         for folder in folders:
             if (folder / "public").is_dir():
-                found += verify_each(folder, elsewhere, trust)
+                verdicts += verify_each(folder, elsewhere, trust)
                 continue
             try:
                 complete = _verdict(folder, auditor, trust).complete
-                found.append((folder.name, "verified" if complete else IN_PART))
+                verdicts.append((folder.name, "verified" if complete else IN_PART))
             except ReleaseError as error:
-                found.append((folder.name, f"refused: {error}"))
-    rows = [{"release_id": name, "verdict": told} for name, told in found]
+                verdicts.append((folder.name, f"refused: {error}"))
     if as_json:
+        rows = [{"release_id": name, "verdict": verdict} for name, verdict in verdicts]
         typer.echo(json.dumps(rows, ensure_ascii=False))
     else:
-        for name, told in found:
-            typer.echo(f"{name}  {told}")
-    if any(told.startswith("refused") for _, told in found):
+        for name, verdict in verdicts:
+            typer.echo(f"{name}  {verdict}")
+    if any(lacks_root(folder, trust) for folder in folders):
+        typer.echo(f"not seen: {LACKS_ROOT}", err=True)
+    if any(verdict.startswith("refused") for _, verdict in verdicts):
         raise ReleaseError("some releases do not verify; see above")
-    raise typer.Exit(3 if any(told == IN_PART for _, told in found) else 0)
+    raise typer.Exit(3 if any(verdict == IN_PART for _, verdict in verdicts) else 0)
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:
@@ -288,10 +292,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run_app(arguments: list[str] | None) -> int:
-    # Without arguments: the help, and not a complaint.
-    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    # Without arguments people want the help, not an error.
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        status = app(given, prog_name="dp-release", standalone_mode=False)
+        status = app(words, prog_name="dp-release", standalone_mode=False)
     except _USAGE_ERROR as error:
         message = error.format_message()  # type: ignore[attr-defined]  # all of its children do
         typer.echo(f"error: {' '.join(message.split())}; see dp-release --help", err=True)

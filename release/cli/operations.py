@@ -261,8 +261,9 @@ def doctor(  # noqa: PLR0913 - one for each thing to look at
 
     Example: dp-release doctor --out out --key dp.key --prefect http://127.0.0.1:4200/api
     """
-    from release.operate.doctor import Level, asked, examine
-    from release.operate.prefect_drift import orphans, wrong_beliefs
+    from release.operate.doctor import examine
+    from release.operate.findings import Level, findings_of
+    from release.operate.prefect_drift import disagreements, orphans
     from release.operate.schedule import Schedule
     from release.spec.periods import parse_period
 
@@ -274,9 +275,9 @@ def doctor(  # noqa: PLR0913 - one for each thing to look at
     place = place_of(out, key, to)
     found = [*examine(place, schedules, key_days)]
     if prefect:
-        found += asked(lambda: wrong_beliefs(place, prefect))
-        found += asked(orphans)
-    rows = [{"level": one.level.value, "what": one.what, "told": one.told} for one in found]
+        found += findings_of(lambda: disagreements(place, prefect))
+        found += findings_of(orphans)
+    rows = [{"level": one.level.value, "what": one.what, "told": one.message} for one in found]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
     else:

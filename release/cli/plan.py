@@ -17,7 +17,8 @@ from release.spec.periods import Period, parse_period
 
 if TYPE_CHECKING:
     from release.budget.ledger import Replayed
-    from release.noise.select import Asked, Solvers
+    from release.noise.design import Asked
+    from release.noise.families import Solvers
     from release.planning.plan import Candidate, Least, Plan, QueryPlan, Share
     from release.spec.load import SpecFile
 
@@ -112,7 +113,7 @@ def compare(
     Example: dp-release compare data/persons.yaml minors_by_tract --html compare.html
     """
     from release.noise.select import compare as compare_families
-    from release.planning.compare import kept_at_equal_loss, losses_by_epsilon, side_by_side
+    from release.planning.compare import curves_at_equal_loss, losses_by_epsilon, side_by_side
     from release.planning.plan import possible
     from release.queries.read import read_spec
 
@@ -131,7 +132,7 @@ def compare(
         with _working("drawing"):
             there, _ = compare_families(asked, solvers)
             there = {one.mechanism: there[one.mechanism] for one in order if one.mechanism in there}
-            kept = tuple(kept_at_equal_loss(asked, there, solvers))
+            kept = tuple(curves_at_equal_loss(asked, there, solvers))
             page = compare_html(named[query], asked, order, kept, side_by_side(asked, there))
         _write(html, page)
     if as_json:
@@ -201,7 +202,7 @@ def _last_loss(losses: Sequence[Fraction | None]) -> float:
 
 def _solvers() -> Solvers:
     from release.noise.cache import default_cache
-    from release.noise.solve import GAP
+    from release.noise.design import GAP
     from release.noise.stage import solvers_of
 
     # A plan is made of public things only, so all its laws may be kept.

@@ -12,25 +12,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain
-from release.exact.losses import LossName
-from release.exact.pmf import DEFAULT_BITS, Law
+from release.exact.losses import Loss, LossName
+from release.exact.mechanism import Mechanism
+from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition, Deltas, Guarantee, largest_kept
+from release.exact.sensitivity import Pair
 
 _HALF = 31
 """Bits of the lower half of a weight; the upper halves of a row add up to 2^31 at most."""
 
-Pair: TypeAlias = tuple[int, int]
-"""Two true answers that neighbors can have."""
-
 
 @dataclass(frozen=True, eq=False)
-class Channel:
+class Channel(Mechanism):
     """Row q holds the weights of the published answers when the true answer is q.
 
     ``rows`` has shape (true answers, published answers); each row adds up to ``total``.
@@ -38,6 +37,8 @@ class Channel:
     Raises:
         ValueError: a negative weight, a total that is no power of two or not that of some row.
     """
+
+    family = "channel"
 
     rows: NDArray[Any]
     total: int
@@ -106,16 +107,46 @@ class Channel:
         return cls(wide.astype(np.int64) if 0 < total <= 2**62 else wide, total)
 
     @classmethod
-    def of_law(cls, law: Law) -> Channel:
-        """Modular noise as a channel: row q is the law moved on by q."""
-        group = law.group
-        moves = [group.moved(group.negative(group.shift(q))) for q in range(group.size)]
-        return cls(np.stack([law.weights[move] for move in moves]), law.total)
+    def of_mechanism(cls, mechanism: Mechanism) -> Channel:
+        """The rows of any mechanism, written out."""
+        rows = np.stack([mechanism.row(code) for code in range(mechanism.answers)])
+        return cls(rows, mechanism.total)
 
     @property
     def answers(self) -> int:
         """The number of true answers."""
         return int(self.rows.shape[0])
+
+    def row(self, code: int) -> NDArray[Any]:
+        """As :meth:`Mechanism.row`."""
+        return np.asarray(self.rows[code])
+
+    def deltas_of_pairs(self, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
+        """As :meth:`Mechanism.deltas_of_pairs`; the largest weights allowed are computed once."""
+        rows, ceilings = self.rows, largest_kept(self.rows, self.total, ratio)
+        probabilistic = approximate = Fraction(0)
+        # A row below the least ceiling of every column is below those of all its neighbors.
+        suspects = (rows > ceilings.min(axis=0)).any(axis=1).tolist()
+        for true, neighbor in pairs:
+            if not suspects[true]:
+                continue
+            violated = rows[true] > ceilings[neighbor]
+            if violated.any():
+                heavy = int(rows[true][violated].sum())
+                light = int(rows[neighbor][violated].sum())
+                probabilistic = max(probabilistic, Fraction(heavy, self.total))
+                approximate = max(approximate, (heavy - ratio * light) / self.total)
+        return Deltas(probabilistic, approximate)
+
+    def expected_loss(self, loss: Loss, domain: AnswerDomain | JointDomain) -> Fraction:
+        """As :meth:`Mechanism.expected_loss`, for answers in order."""
+        if not channel_fits(domain, loss):
+            raise ValueError("a channel needs the loss error_rate, absolute or squared")
+        return self.mean_loss(answer_costs(COST_POWERS[LossName(loss.name)], self.answers))
+
+    def likelihood_of(self, code: int) -> NDArray[np.float64]:
+        """As :meth:`Mechanism.likelihood_of`: a column."""
+        return np.asarray(self.rows[:, code] / float(self.total), dtype=np.float64)
 
     def to_floats(self) -> NDArray[np.float64]:
         """The probabilities rounded to nearest: for pictures and solvers, never for proofs."""
@@ -165,12 +196,9 @@ COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2
 
 def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
     """Whether a channel can answer: few enough answers in order, a loss of published answers."""
-    return domain.is_line and domain.size <= MOST_ROWS and loss in list(COST_POWERS)
-
-
-def has_order(domain: AnswerDomain | JointDomain) -> bool:
-    """Whether some part of an answer has a least and a largest value."""
-    return any(part.is_line for part in domain.parts)
+    name = loss.name if isinstance(loss, Loss) else getattr(loss, "value", None)
+    in_reach = domain.is_line and domain.size <= MOST_ROWS
+    return in_reach and name in {power.value for power in COST_POWERS}
 
 
 def channel_unseen(domain: AnswerDomain | JointDomain, loss: object, guarantee: Guarantee) -> bool:
@@ -194,26 +222,3 @@ def answer_costs(power: int, answers: int) -> Codes:
     if int(error.max()) ** power >= 2**62:
         raise ValueError("the costs are too large for 64-bit integers; use a lower power")
     return np.asarray(error > 0, dtype=np.int64) if power == 0 else error**power
-
-
-def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
-    """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
-    apart = {abs(step) for step in steps if step}
-    forward = [(a, a + step) for step in apart for a in range(answers - step)]
-    return tuple(sorted([*forward, *((b, a) for a, b in forward)]))
-
-
-def channel_deltas(channel: Channel, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
-    """The exact δ of a channel over ``pairs`` of true answers, with ``ratio`` for e^ε.
-
-    A ratio below e^ε gives a δ that is too large, never too small.
-    """
-    rows, ceilings = channel.rows, largest_kept(channel.rows, channel.total, ratio)
-    probabilistic = approximate = Fraction(0)
-    for a, b in pairs:
-        violated = rows[a] > ceilings[b]
-        if violated.any():
-            heavy, light = int(rows[a][violated].sum()), int(rows[b][violated].sum())
-            probabilistic = max(probabilistic, Fraction(heavy, channel.total))
-            approximate = max(approximate, (heavy - ratio * light) / channel.total)
-    return Deltas(probabilistic, approximate)

@@ -16,7 +16,7 @@ import numpy as np
 
 from release.exact.domain import Codes, Group, Shift
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import Guarantee, keeps
 from release.exact.sensitivity import Sensitivity
 
@@ -33,7 +33,7 @@ class Constraint:
     limit: Fraction
     equal: bool
 
-    def is_kept(self, law: Law) -> bool:
+    def is_kept(self, law: Pmf) -> bool:
         """Whether ``law`` keeps the demand up to the tolerance, in exact arithmetic."""
         weighted = sum(map(mul, self.coefficients.tolist(), law.weights.tolist()))
         over = Fraction(weighted, law.total) - self.limit
@@ -42,7 +42,7 @@ class Constraint:
 
 
 def keeps_all(
-    law: Law, sensitivity: Sensitivity, guarantee: Guarantee, constraints: Sequence[Constraint]
+    law: Pmf, sensitivity: Sensitivity, guarantee: Guarantee, constraints: Sequence[Constraint]
 ) -> bool:
     """Whether ``law`` keeps the guarantee with every verifier's e^ε, and the demands."""
     ratio = exp_below_any_verifier(guarantee.epsilon)

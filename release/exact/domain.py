@@ -194,6 +194,11 @@ class AnswerDomain:
         """Whether the answers have an order, and wrapping round costs."""
         return self.topology is Topology.ORDERED
 
+    @property
+    def has_order(self) -> bool:
+        """Whether the answers have a least and a largest value."""
+        return self.is_line
+
 
 @dataclass(frozen=True)
 class JointDomain:
@@ -205,6 +210,11 @@ class JointDomain:
     def is_line(self) -> bool:
         """Joint answers lie on no line."""
         return False
+
+    @property
+    def has_order(self) -> bool:
+        """Whether some part has a least and a largest value."""
+        return any(part.is_line for part in self.parts)
 
     @property
     def size(self) -> int:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from release.exact.domain import Group
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import Deltas
 
 
@@ -44,7 +44,7 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class LineLaw:
+class IntegerPmf:
     """An exact probability mass function over all integers.
 
     ``masses[i]`` is that of ``low + i``; beyond the window the masses are 0, or follow a tail that
@@ -75,7 +75,7 @@ class LineLaw:
         masses: Sequence[Fraction],
         left: Tail | None = None,
         right: Tail | None = None,
-    ) -> LineLaw:
+    ) -> IntegerPmf:
         """The law with masses in these proportions, scaled to 1 exactly."""
         total = _total(masses, left, right)
         return cls(low, tuple(mass / total for mass in masses), left, right)
@@ -131,10 +131,10 @@ class LineLaw:
         return self._mirrored.above(-noise)
 
     @cached_property
-    def _mirrored(self) -> LineLaw:
-        return LineLaw(-self.high, self.masses[::-1], self.right, self.left)
+    def _mirrored(self) -> IntegerPmf:
+        return IntegerPmf(-self.high, self.masses[::-1], self.right, self.left)
 
-    def to_law(self) -> Law:
+    def to_law(self) -> Pmf:
         """The window as a law on Z_size, element 0 standing for ``low``: integers to be drawn from.
 
         Raises:
@@ -146,7 +146,7 @@ class LineLaw:
         weights = [int(mass * total) for mass in self.masses]
         if len(weights) == 1:
             weights.append(0)  # a group has two elements or more
-        return Law.of(Group((len(weights),)), weights)
+        return Pmf.of(Group((len(weights),)), weights)
 
     def _window(self, shift: int) -> Iterator[tuple[int, Fraction]]:
         """Every integer once up to repetition, and how many times as much its repetitions have.
@@ -205,7 +205,7 @@ def _count(index: int, length: int, left: Tail | None, right: Tail | None) -> Fr
     return count
 
 
-def theorem_1(law: LineLaw, most: int) -> Fraction | None:
+def theorem_1(law: IntegerPmf, most: int) -> Fraction | None:
     """c_b = sup p(k - m₀)/p(k) over all k and |m₀| ≤ ``most``; None where there is none.
 
     The noise is ε-differentially private exactly if c_b exists, and then with ε = log c_b.
@@ -226,7 +226,7 @@ class Theorem2:
     delta: Fraction
 
 
-def theorem_2(law: LineLaw, most: int, kept: range) -> Theorem2 | None:
+def theorem_2(law: IntegerPmf, most: int, kept: range) -> Theorem2 | None:
     """c_b over the noise in ``kept`` (the set Θ₁), and the mass outside it as δ.
 
     The noise that is kept is that of x, in the numerator: p(θ) ≤ c_b·p(θ + m₀) for θ in Θ₁. That is
@@ -241,7 +241,7 @@ def theorem_2(law: LineLaw, most: int, kept: range) -> Theorem2 | None:
     return Theorem2(bound, 1 - sum((law.mass(noise) for noise in kept), Fraction(0)))
 
 
-def _largest_ratio(law: LineLaw, most: int, kept: range | None) -> Fraction | None:
+def _largest_ratio(law: IntegerPmf, most: int, kept: range | None) -> Fraction | None:
     _check_most(most)
     largest = Fraction(1)
     for shift in range(-most, most + 1):

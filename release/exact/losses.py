@@ -19,8 +19,8 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from release.exact.domain import AnswerDomain, Codes, Topology
-from release.exact.pmf import Law
+from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
+from release.exact.pmf import Pmf
 
 
 class LossName(Enum):
@@ -64,16 +64,61 @@ class Loss(_Costs):
 
     def typical(self) -> NDArray[np.float64]:
         """ρ in floats, for solvers."""
-        return self.numerators / float(self.denominator)
+        return np.array(self.numerators / float(self.denominator), dtype=np.float64)
 
-    def of(self, law: Law) -> Fraction:
+    def of(self, law: Pmf) -> Fraction:
         """The expected loss of ``law``, exactly."""
         weighted = sum(map(mul, self.numerators.tolist(), law.weights.tolist()))
         return Fraction(weighted, self.denominator * law.total)
 
+    @property
+    def is_named(self) -> bool:
+        """Whether the loss is one that a spec can name, and no table of costs."""
+        return self.name in {name.value for name in LossName}
+
+    @property
+    def denominator_at_answers(self) -> int:
+        """What the costs of :func:`costs_at` are divided by."""
+        return 1 if self.is_named else self.denominator
+
     def cost(self, element: int) -> Fraction:
         """ρ of one noise value."""
         return Fraction(int(self.numerators[element]), self.denominator)
+
+
+def distance(part: AnswerDomain, published: Codes, true: int) -> Codes:
+    """How far each of ``published`` is from ``true``, in codes, by the topology of the answers."""
+    off = np.abs(published - true)
+    if part.topology is Topology.CYCLIC:
+        return np.asarray(np.minimum(off, part.size - off), dtype=np.int64)
+    return np.minimum(off, 1) if part.topology is Topology.NOMINAL else off
+
+
+def costs_at(loss: Loss, domain: AnswerDomain | JointDomain, true: int) -> Codes:
+    """What each published answer costs where ``true`` is true; shape (answers,), integers.
+
+    In units of 1 / :attr:`Loss.denominator_at_answers`. The costs of a joint answer's parts add up.
+    """
+    group = domain.group
+    published = np.arange(domain.size, dtype=np.int64)
+    if not loss.is_named:
+        return np.asarray(
+            loss.numerators[group.minus(published, np.array(true, dtype=np.int64))], dtype=np.int64
+        )
+    name = LossName(loss.name)
+    if name is LossName.ERROR_RATE:
+        return np.asarray(published != true, dtype=np.int64)
+    costs = np.zeros(domain.size, dtype=np.int64)
+    coordinates = zip(
+        domain.parts, group.coordinates(published), group.coordinates(true), strict=True
+    )
+    for part, here, there in coordinates:
+        if name is LossName.NOISE_SQUARED:
+            costs += ((here - there) % part.size) ** 2
+        else:
+            off = distance(part, here, int(there))
+            costs += off if name is LossName.ABSOLUTE else off * off
+    return costs
 
 
 def named_loss(name: LossName, topology: Topology, size: int) -> Loss:
@@ -112,7 +157,7 @@ class WorstCaseLoss(_Costs):
         mean: NDArray[np.float64] = self.numerators.mean(axis=0) / self.denominator
         return mean
 
-    def of(self, law: Law) -> Fraction:
+    def of(self, law: Pmf) -> Fraction:
         """The expected loss of ``law`` at its worst true answer, exactly."""
         sums = self.numerators.astype(object) @ law.weights.astype(object)
         return Fraction(max(sums.tolist()), self.denominator * law.total)
@@ -203,7 +248,7 @@ def _joint_size(parts: tuple[AnswerDomain, ...]) -> int:
     return prod(part.size for part in parts)
 
 
-def probability_within(law: Law, parts: tuple[AnswerDomain, ...], radius: int) -> Fraction:
+def probability_within(law: Pmf, parts: tuple[AnswerDomain, ...], radius: int) -> Fraction:
     """The chance that each part of the published answer is at most ``radius`` off.
 
     Under the uniform prior.

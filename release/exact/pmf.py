@@ -26,7 +26,7 @@ DEFAULT_BITS = 62
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class Pmf:
     """An exact probability mass function on a group.
 
     ``weights[η]`` is non-negative, elements in row-major order; ``total`` is their sum and a power
@@ -53,7 +53,7 @@ class Law:
         self.weights.setflags(write=False)
 
     @classmethod
-    def of(cls, group: Group, weights: Iterable[int]) -> Law:
+    def of(cls, group: Group, weights: Iterable[int]) -> Pmf:
         """Build a law from integers; their sum becomes the total."""
         values = list(weights)
         total = sum(values)
@@ -62,7 +62,7 @@ class Law:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Law)
+            isinstance(other, Pmf)
             and self.group == other.group
             and self.total == other.total
             and bool(np.array_equal(self.weights, other.weights))

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from release.exact.numbers import exp_bounds, format_exact
-from release.exact.pmf import Law, Weights
+from release.exact.pmf import Pmf, Weights
 from release.exact.sensitivity import Sensitivity
 
 MAX_WORK = 10**9
@@ -92,13 +92,13 @@ class Deltas:
         return self.probabilistic
 
 
-def deltas(law: Law, sensitivity: Sensitivity, epsilon: Fraction) -> Deltas:
+def deltas(law: Pmf, sensitivity: Sensitivity, epsilon: Fraction) -> Deltas:
     """The exact δ of ``law`` at ``epsilon``, under both definitions, in integer arithmetic."""
     low, _ = exp_bounds(epsilon)
     return deltas_at_ratio(law, sensitivity, low)
 
 
-def deltas_at_ratio(law: Law, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
+def deltas_at_ratio(law: Pmf, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
     """As :func:`deltas`, with ``ratio`` in place of e^ε; exact for that ratio.
 
     Raises:
@@ -132,7 +132,7 @@ def largest_kept(weights: Weights, total: int, ratio: Fraction) -> Weights:
     return np.array(values, dtype=weights.dtype)[places].reshape(weights.shape)
 
 
-def keeps(law: Law, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
+def keeps(law: Pmf, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
     """Whether ``law`` keeps ``guarantee`` when e^ε is replaced by ``ratio``."""
     found = deltas_at_ratio(law, sensitivity, ratio).under(guarantee.definition)
     return found <= guarantee.delta

@@ -11,25 +11,25 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from release.exact.channel import Channel
 from release.exact.domain import Codes
-from release.exact.integer_pmf import LineLaw
-from release.exact.pmf import Law
+from release.exact.integer_pmf import IntegerPmf
+from release.exact.pmf import Pmf
 
 RandomBytes: TypeAlias = Callable[[int], bytes]
-"""A source of uniform bytes, by number of bytes; ``os.urandom`` for every release."""
+"""A source of uniform bytes, by number of bytes."""
+
+SYSTEM: RandomBytes = os.urandom
+"""The operating system's generator: the source of every release."""
 
 _WORD_BITS = 64
 
 
-def random_below_power(
-    bits: int, count: int, source: RandomBytes = os.urandom
-) -> NDArray[np.uint64]:
+def random_below_power(bits: int, count: int, source: RandomBytes = SYSTEM) -> NDArray[np.uint64]:
     """``count`` uniform integers in [0, 2^bits), for 1 ≤ ``bits`` ≤ 64."""
     if not 1 <= bits <= _WORD_BITS:
         raise ValueError("bits must be between 1 and 64")
@@ -37,7 +37,7 @@ def random_below_power(
     return words >> np.uint64(_WORD_BITS - bits)
 
 
-def draw_noise(law: Law, count: int, source: RandomBytes = os.urandom) -> Codes:
+def draw_noise(law: Pmf, count: int, source: RandomBytes = SYSTEM) -> Codes:
     """``count`` independent elements of the law's group, each with exactly its probability."""
     if law.bits <= _WORD_BITS - 2:
         cumulative = np.cumsum(law.weights.astype(np.uint64))
@@ -46,7 +46,7 @@ def draw_noise(law: Law, count: int, source: RandomBytes = os.urandom) -> Codes:
     return _draw_wide(law, count, source)
 
 
-def _draw_wide(law: Law, count: int, source: RandomBytes) -> Codes:
+def _draw_wide(law: Pmf, count: int, source: RandomBytes) -> Codes:
     """As :func:`draw_noise`, for laws of more than 62 bits: the rest decides ties of the first."""
     first = _WORD_BITS - 2
     rest = law.bits - first
@@ -63,7 +63,7 @@ def _draw_wide(law: Law, count: int, source: RandomBytes) -> Codes:
     return found
 
 
-def draw_on_line(noise: LineLaw, count: int, source: RandomBytes = os.urandom) -> Codes:
+def draw_on_line(noise: IntegerPmf, count: int, source: RandomBytes = SYSTEM) -> Codes:
     """``count`` independent integers of a law that ends, each with exactly its probability.
 
     Raises:
@@ -72,38 +72,23 @@ def draw_on_line(noise: LineLaw, count: int, source: RandomBytes = os.urandom) -
     return noise.low + draw_noise(noise.to_law(), count, source)
 
 
-def draw_answers(answers: Codes, channel: Channel, source: RandomBytes = os.urandom) -> Codes:
-    """One published code for each true code: a draw from the channel's row of that answer.
+def draw_codes(
+    answers: Codes, row: Callable[[int], NDArray[Any]], total: int, source: RandomBytes = SYSTEM
+) -> Codes:
+    """One code for each true code: a draw from the row of weights of that code, of sum ``total``.
 
     Each cell takes as many bits of the source as any other, in the order of the cells.
 
     Raises:
-        ValueError: a code is outside the domain, or a total above 2^62.
+        ValueError: a total above 2^62.
     """
-    size = channel.answers
-    if not ((answers >= 0) & (answers < size)).all():
-        raise ValueError("an answer code is outside the domain")
-    bits = channel.total.bit_length() - 1
+    bits = total.bit_length() - 1
     if bits > _WORD_BITS - 2:
-        raise ValueError("a channel is drawn from with totals of at most 2^62")
+        raise ValueError("rows are drawn from with totals of at most 2^62")
     uniform = random_below_power(bits, answers.size, source)
     drawn = np.empty(answers.size, dtype=np.int64)
     for code in np.unique(answers).tolist():
         here = answers == code
-        cumulative = np.cumsum(channel.rows[code].astype(np.uint64))
+        cumulative = np.cumsum(row(code).astype(np.uint64))
         drawn[here] = np.searchsorted(cumulative, uniform[here], side="right")
     return drawn
-
-
-def add_noise(answers: Codes, law: Law, source: RandomBytes = os.urandom) -> Codes:
-    """One noisy code for each true code: answer + noise in the law's group.
-
-    Kadam et al. 2024, (4); joint answers add up by coordinates.
-
-    Raises:
-        ValueError: a code is outside the group.
-    """
-    size = law.group.size
-    if not ((answers >= 0) & (answers < size)).all():
-        raise ValueError("an answer code is outside the domain")
-    return law.group.plus(answers, draw_noise(law, answers.size, source))

@@ -25,10 +25,12 @@ from typing import Any
 from release.exact.channel import Channel
 from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
-from release.exact.pmf import Law
+from release.exact.modular import Modular
+from release.exact.pmf import Pmf
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.solve import GAP, TIME_LIMIT, Design, design
+from release.noise.design import GAP, Design
+from release.noise.solve import TIME_LIMIT, design
 from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
 from release.version import VERSION
@@ -54,7 +56,7 @@ class DesignCache:
         *,
         time_limit: float = TIME_LIMIT,
         gap: Fraction = GAP,
-    ) -> Design:
+    ) -> Design[Modular]:
         """As :func:`release.noise.solve.design`, from the folder where it was solved before.
 
         Only designs proved to be within ``gap`` are kept. A file that cannot be read, or does not
@@ -176,10 +178,10 @@ def _read_channel(path: Path, problem: ChannelProblem) -> ChannelDesign | None:
     return ChannelDesign(problem, channel, loss, bound, LINEAR_PROGRAM, solver=solver)
 
 
-def _record(made: Design) -> dict[str, Any]:
+def _record(made: Design[Modular]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
-        "weights": [str(weight) for weight in made.law.weights.tolist()],
+        "weights": [str(weight) for weight in made.mechanism.pmf.weights.tolist()],
         "method": made.method,
         "lower_bound": str(made.lower_bound),
         "bound_proved": made.bound_proved,
@@ -194,12 +196,12 @@ def _read(
     guarantee: Guarantee,
     loss: Loss | WorstCaseLoss,
     constraints: Sequence[Constraint],
-) -> Design | None:
+) -> Design[Modular] | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        law = Law.of(sensitivity.group, (int(weight) for weight in record["weights"]))
+        law = Pmf.of(sensitivity.group, (int(weight) for weight in record["weights"]))
         found = Design(
-            law=law,
+            mechanism=Modular(law),
             sensitivity=sensitivity,
             guarantee=guarantee,
             loss=loss,
@@ -209,6 +211,7 @@ def _read(
             bound_proved=bool(record["bound_proved"]),
             solver=str(record["solver"]),
             notes=tuple(map(str, record["notes"])),
+            name=Modular.family,
         )
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         return None

@@ -12,9 +12,11 @@ from typing import Protocol, TypeVar
 
 from release.errors import DesignError
 from release.exact.losses import Loss
+from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.solve import Design, design
+from release.noise.design import Design
+from release.noise.solve import design
 
 
 def least_epsilon(
@@ -24,7 +26,7 @@ def least_epsilon(
     loss: Loss,
     cap: Fraction,
     resolution: Fraction = Fraction(1, 1000),
-) -> Design:
+) -> Design[Modular]:
     """The design with the least ε, a multiple of ``resolution``, whose loss is at most ``cap``.
 
     Raises:
@@ -45,14 +47,14 @@ def least_delta(
     loss: Loss,
     cap: Fraction,
     resolution: Fraction = Fraction(1, 10_000),
-) -> Design:
+) -> Design[Modular]:
     """The design with the least δ, a multiple of ``resolution``, whose loss is at most ``cap``.
 
     Raises:
         DesignError: not even δ near 1 loses so little.
     """
 
-    def at(steps: int) -> Design:
+    def at(steps: int) -> Design[Modular]:
         delta = steps * resolution
         kind = definition if delta else Definition.PURE
         return design(sensitivity, Guarantee(kind, epsilon, delta), loss)

@@ -16,16 +16,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from release.errors import DesignError
 from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
+from release.exact.modular import Modular
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.pmf import DEFAULT_BITS, Law
+from release.exact.pmf import DEFAULT_BITS, Pmf
 from release.exact.privacy import KEPT_FREE, Definition, Guarantee, keeps
 from release.exact.sensitivity import Sensitivity
+from release.noise.design import GAP, Design
 from release.noise.solvers.closed_form import (
     delta_buys_nothing,
     highest_mode,
@@ -51,48 +53,8 @@ _TIME_LIMIT = "the time limit ended the search; the gap is what is left open"
 
 _TOLERANCE = "the search ended within the solver's tolerance; the gap is what is left open"
 
-GAP = Fraction(1, 10**6)
-"""The relative gap at which a law counts as optimal, unless a caller asks for less."""
-
 _SMALL = 20_000
 """Up to this many answers the safe law is made beside another, to see which loses less."""
-
-
-@dataclass(frozen=True)
-class Design:
-    """A proved law with what is known about its optimality.
-
-    ``lower_bound`` is a bound of the loss of every law with this guarantee; ``bound_proved`` tells
-    whether it was proved exactly or is the solver's word. Losses are in the units of the loss.
-    """
-
-    law: Law
-    sensitivity: Sensitivity
-    guarantee: Guarantee
-    loss: Loss | WorstCaseLoss
-    method: str
-    objective: Fraction
-    lower_bound: Fraction
-    bound_proved: bool
-    solver: str
-    notes: tuple[str, ...] = ()
-    is_named: bool = False
-    """Whether it is a baseline that the spec names, of which nothing is claimed."""
-    compared: tuple[tuple[str, Fraction], ...] = ()
-    """What each family that was looked at loses, where several were."""
-
-    @property
-    def gap(self) -> Fraction:
-        """How much better any law could be at most."""
-        return max(Fraction(0), self.objective - self.lower_bound)
-
-    def is_within(self, gap: Fraction = GAP) -> bool:
-        """Whether no law can lose less by more than the share ``gap``.
-
-        A difference of a billionth of the cheapest error counts as none, whatever the loss is. Of a
-        baseline that the spec names nothing is claimed, so nothing is asked.
-        """
-        return self.is_named or self.gap <= max(gap * self.objective, self.loss.least / 10**9)
 
 
 def design(
@@ -103,7 +65,7 @@ def design(
     *,
     time_limit: float = TIME_LIMIT,
     gap: Fraction = GAP,
-) -> Design:
+) -> Design[Modular]:
     """The law of least expected ``loss`` that keeps ``guarantee`` under ``differences``.
 
     ``constraints`` are further linear demands on the law (:mod:`release.exact.constraints`).
@@ -124,7 +86,7 @@ def design(
     problem = Problem.of(sensitivity, _in_effect(guarantee), loss, tuple(constraints))
     found = _closed_form(problem) or _by_solver(problem, time_limit, gap)
     found = replace(found, guarantee=guarantee)
-    if not keeps_all(found.law, sensitivity, guarantee, constraints):
+    if not keeps_all(found.mechanism.pmf, sensitivity, guarantee, constraints):
         raise DesignError(f"the law found does not keep the {guarantee}")
     return found
 
@@ -141,16 +103,16 @@ def _in_effect(guarantee: Guarantee) -> Guarantee:
 
 def _finish(
     problem: Problem,
-    law: Law,
+    law: Pmf,
     method: str,
     bound: Fraction,
     *,
     proved: bool = True,
     solver: str = "none",
-) -> Design:
+) -> Design[Modular]:
     objective = problem.loss.of(law)
     return Design(
-        law=law,
+        mechanism=Modular(law),
         sensitivity=problem.sensitivity,
         guarantee=problem.guarantee,
         loss=problem.loss,
@@ -159,16 +121,17 @@ def _finish(
         lower_bound=min(bound, objective) if not proved else bound,
         bound_proved=proved,
         solver=solver,
+        name=Modular.family,
     )
 
 
-def _safe_law(problem: Problem, bits: int = DEFAULT_BITS) -> Law:
+def _safe_law(problem: Problem, bits: int = DEFAULT_BITS) -> Pmf:
     """The closed form for pure guarantees: feasible under every definition, whatever the loss."""
     ratio = exp_below_any_verifier(problem.guarantee.epsilon)
     return pure_law(problem.group, problem.steps, ratio, bits)
 
 
-def _closed_form(problem: Problem) -> Design | None:
+def _closed_form(problem: Problem) -> Design[Modular] | None:
     loss = problem.loss
     if problem.constraints or isinstance(loss, WorstCaseLoss):
         return None
@@ -177,7 +140,7 @@ def _closed_form(problem: Problem) -> Design | None:
         cheapest = int(loss.numerators.argmin())
         weights = [0] * problem.size
         weights[cheapest] = 1 << DEFAULT_BITS
-        law = Law.of(problem.group, weights)
+        law = Pmf.of(problem.group, weights)
         return _finish(problem, law, "closed-form", loss.cost(cheapest))
     if loss.is_error_rate:
         return _error_rate_law(problem, loss.cost(1))
@@ -191,7 +154,7 @@ def _closed_form(problem: Problem) -> Design | None:
     return _finish(problem, law, "closed-form", steps.lower_bound)
 
 
-def _error_rate_law(problem: Problem, cost: Fraction) -> Design | None:
+def _error_rate_law(problem: Problem, cost: Fraction) -> Design[Modular] | None:
     epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta
     definition = problem.guarantee.definition
     if definition is Definition.PROBABILISTIC:
@@ -208,7 +171,7 @@ def _error_rate_law(problem: Problem, cost: Fraction) -> Design | None:
     return _finish(problem, law, "closed-form", max(Fraction(0), bound))
 
 
-def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
     definition = problem.guarantee.definition
     if definition is Definition.PROBABILISTIC:
         if problem.loss.is_error_rate and not problem.constraints and levels_available():
@@ -223,7 +186,7 @@ def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     return _by_linear(problem, time_limit)
 
 
-def _best_of(one: Design, other: Design) -> Design:
+def _best_of(one: Design[Modular], other: Design[Modular]) -> Design[Modular]:
     """The better law of two ways, with the higher bound that it does not refute."""
     better = min(one, other, key=lambda made: made.objective)
     standing = [made for made in (one, other) if made.lower_bound <= better.objective]
@@ -236,7 +199,7 @@ def _best_of(one: Design, other: Design) -> Design:
     )
 
 
-def _by_linear(problem: Problem, time_limit: float) -> Design:
+def _by_linear(problem: Problem, time_limit: float) -> Design[Modular]:
     """The linear program in a window that grows until law and bound meet."""
     deadline, late = time.monotonic() + time_limit, False
     soft = problem.guarantee.definition is Definition.APPROXIMATE
@@ -276,11 +239,11 @@ def _by_linear(problem: Problem, time_limit: float) -> Design:
     return replace(result, notes=(*result.notes, _TIME_LIMIT)) if late else result
 
 
-def _pure_law(problem: Problem, time_limit: float) -> Law | None:
+def _pure_law(problem: Problem, time_limit: float) -> Pmf | None:
     """The best law with δ = 0; None where the constraints leave none."""
     pure = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))
     try:
-        return _by_linear(replace(problem, guarantee=pure), time_limit).law
+        return _by_linear(replace(problem, guarantee=pure), time_limit).mechanism.pmf
     except DesignError:
         return None
 
@@ -322,7 +285,7 @@ def _rounding(problem: Problem, elements: int) -> Fraction:
     return elements * (3 + exp_below_any_verifier(problem.guarantee.epsilon))
 
 
-def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> Law | None:
+def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> Pmf | None:
     """The exact law near a solution, or None where there is none that keeps everything."""
     if problem.guarantee.definition is not Definition.APPROXIMATE:
         return _raised(problem, found.masses, bits)
@@ -335,7 +298,7 @@ def _law_of(problem: Problem, window: Window, found: LinearLaw, bits: int) -> La
 
 def _raised(
     problem: Problem, masses: Precise, bits: int, pattern: Pattern | None = None
-) -> Law | None:
+) -> Pmf | None:
     """The exact law just above ``masses`` that gives up the constraints of ``pattern``."""
     ratio = exp_below_any_verifier(problem.guarantee.epsilon)
     try:
@@ -345,12 +308,12 @@ def _raised(
     return _if_kept(problem, law)
 
 
-def _if_kept(problem: Problem, law: Law) -> Law | None:
+def _if_kept(problem: Problem, law: Pmf) -> Pmf | None:
     kept = keeps_all(law, problem.sensitivity, problem.guarantee, problem.constraints)
     return law if kept else None
 
 
-def _mixed_until_kept(problem: Problem, law: Law) -> Law:
+def _mixed_until_kept(problem: Problem, law: Pmf) -> Pmf:
     """The law, mixed with as little of the safe law as the exact proof asks for."""
     ratio, safe = exp_below_any_verifier(problem.guarantee.epsilon), _safe_law(problem, law.bits)
     for give in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 0, -1))):
@@ -371,7 +334,7 @@ def _bits_for(problem: Problem) -> int:
     return DEFAULT_BITS if bits <= DEFAULT_BITS else -(-bits // 32) * 32
 
 
-def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
     found = solve_levels(problem, time_limit, gap)
     bound = max(Fraction(0), problem.loss.largest * (1 - found.highest_mode))
     result = _finish(problem, found.law, "levels", bound, proved=False, solver="CP-SAT")
@@ -379,7 +342,7 @@ def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design:
     return replace(result, notes=notes)
 
 
-def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design:
+def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
     start = time.monotonic()
     found = find_law(problem, time_limit, float(gap))
     law = None

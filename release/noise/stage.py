@@ -1,8 +1,8 @@
 """The design stage: a proved mechanism for each query, equal problems solved once.
 
 Problems are independent, so they can be handed out (:mod:`release.noise.processes`). Differences
-that were seen in a table are confidential, and so is a law that shows them: such problems are kept
-out of the cache.
+that were seen in a table are confidential, and so is a mechanism that shows them: such problems are
+kept out of the cache.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from release.exact.numbers import format_up
 from release.exact.privacy import MAX_WORK, Definition
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
+from release.noise.design import GAP, Asked
+from release.noise.families import AnyDesign, Solvers
 from release.noise.processes import FanOut, InTurn, Refused
-from release.noise.select import Asked, Chosen, Solvers, choose, family_of
-from release.noise.solve import GAP
+from release.noise.select import choose, family_of
 from release.noise.solvers.remapped import REMAPPED
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of
@@ -33,7 +34,7 @@ class Problem:
 
     asked: Asked
     mechanism: str
-    seen: bool
+    is_empirical: bool
 
     @property
     def key(self) -> object:
@@ -41,24 +42,25 @@ class Problem:
         asked = self.asked
         topologies = tuple(part.topology for part in asked.domain.parts)
         loss = (asked.loss_name, asked.loss.name, asked.loss.numerators.tobytes())
-        return (asked.sensitivity, asked.guarantee, topologies, loss, self.mechanism, self.seen)
+        own = (topologies, loss, self.mechanism, self.is_empirical)
+        return (asked.sensitivity, asked.guarantee, *own)
 
 
-def problem_of(query: Query, found: Sensitivity) -> Problem:
+def problem_of(query: Query, sensitivity: Sensitivity) -> Problem:
     """The problem of a query, as the spec has it.
 
     Raises:
         DesignError: its proof is more than a verifier does.
     """
-    seen = query.is_empirical
-    if found.group.size * len(found.shifts) > MAX_WORK:
-        told = "the seen" if seen else str(len(found.shifts))
+    answers, differences = sensitivity.group.size, len(sensitivity.shifts)
+    if answers * differences > MAX_WORK:
+        # How many differences were seen in a table is confidential.
+        number = "the seen" if query.is_empirical else str(differences)
         raise DesignError(
-            f"query {query.name}: {found.group.size} answers and {told} "
-            f"differences are more than a verifier checks ({MAX_WORK} pairs); declare a "
-            "smaller domain"
+            f"query {query.name}: {answers} answers and {number} differences are more than a "
+            f"verifier checks ({MAX_WORK} pairs); declare a smaller domain"
         )
-    return Problem(asked_of(query, found), query.mechanism.value, seen)
+    return Problem(asked_of(query, sensitivity), query.mechanism, query.is_empirical)
 
 
 def asked_of(query: Query, sensitivity: Sensitivity) -> Asked:
@@ -73,14 +75,16 @@ def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
     return Solvers(gap=gap) if cache is None else Solvers(cache.design, cache.channel, gap)
 
 
-def solved(problem: Problem, cache: DesignCache | None, gap: Fraction) -> Chosen:
+def solution_of(problem: Problem, cache: DesignCache | None, gap: Fraction) -> AnyDesign:
     """The mechanism of a problem.
 
     Raises:
-        DesignError: none can be proved to keep the promise.
+        DesignError: no mechanism can be proved to satisfy the guarantee.
     """
-    family = family_of(problem.asked, problem.mechanism, seen=problem.seen)
-    return choose(problem.asked, family, solvers_of(None if problem.seen else cache, gap))
+    name = family_of(problem.asked, problem.mechanism, is_empirical=problem.is_empirical)
+    # A cached mechanism outlives the run: one of confidential differences must not.
+    allowed = None if problem.is_empirical else cache
+    return choose(problem.asked, name, solvers_of(allowed, gap))
 
 
 def design_all(
@@ -90,58 +94,67 @@ def design_all(
     cache: DesignCache | None,
     gap: Fraction,
     fan_out: FanOut | None = None,
-) -> tuple[Chosen, ...]:
-    """A proved law for each query; equal problems are solved once.
+) -> tuple[AnyDesign, ...]:
+    """A proved mechanism for each query; equal problems are solved once.
 
     ``watched`` gives the released queries, telling whoever watches of each.
 
     Raises:
-        DesignError: a law could not be proved, or not to be within the ``gap`` that is accepted.
+        DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
     """
-    problems = [
-        problem_of(query, found)
-        for query, found in zip(spec_file.spec.released, sensitivity, strict=True)
-    ]
-    out = fan_out or InTurn()
-    # In the order in which the queries come to them.
+    queries = spec_file.spec.released
+    problems = [problem_of(*pair) for pair in zip(queries, sensitivity, strict=True)]
+    # A dictionary keeps the order in which the queries come to their problems.
     distinct = list({problem.key: problem for problem in problems}.values())
-    solve = partial(solved, cache=cache, gap=gap)
-    solved_in_order = out.map(solve, distinct)
-    made: dict[object, Chosen] = {}
+    results = (fan_out or InTurn()).map(partial(solution_of, cache=cache, gap=gap), distinct)
+    solutions: dict[object, AnyDesign] = {}
     designs = []
     for query, problem in zip(watched(), problems, strict=True):
-        key = problem.key
-        if key not in made:
-            result = next(solved_in_order)
+        if problem.key not in solutions:
+            result = next(results)
             if isinstance(result, Refused):
                 raise result.error()
-            made[key] = result
-        _check_near_enough(query, made[key], gap)
-        designs.append(made[key])
+            solutions[problem.key] = result
+        design = solutions[problem.key]
+        reason = refusal(query, design, gap)
+        if reason is not None:
+            raise DesignError(reason)
+        designs.append(design)
     return tuple(designs)
 
 
-def refusal(query: Query, made: Chosen, gap: Fraction = GAP) -> str | None:
-    """Why a run does not publish this mechanism: another might lose less by more than ``gap``."""
-    if made.is_within(gap):
+def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
+    """Why a run does not publish this mechanism; None where it does.
+
+    Either the answers would say nothing, or another mechanism might lose less by more than ``gap``.
+    Of differences that were seen in a table nothing may show in the reason.
+    """
+    if query.is_empirical:
+        if design.is_within(gap):
+            return None
+        return (
+            f"query {query.name}: another mechanism might save too much of the expected loss; "
+            "choose another domain or loss, or accept that with --accept-gap"
+        )
+    if design.mechanism.is_constant():
+        return (
+            f"query {query.name}: the best mechanism publishes the same whatever the true answer "
+            "is, so its charge would buy nothing; raise epsilon"
+        )
+    if design.is_within(gap):
         return None
-    # Of differences that were seen nothing may show, a number least of all.
-    share = format_up(made.gap / made.objective, 3)
-    might = "too much" if query.is_empirical else f"up to {share}"
-    accept = "--accept-gap" if query.is_empirical else f"--accept-gap {share}"
-    # Where neighbors are one step apart the remapped geometric is the best of all pure channels.
-    pure = made.method == REMAPPED and made.sensitivity.apart == (1,)
-    weaker = pure and query.promised.definition is not Definition.PURE
-    other = "choose another domain or loss"
-    if weaker:
-        other = "write definition: pure, which it satisfies"
+    share = format_up(design.gap / design.objective, 3)
     return (
-        f"query {query.name}: another mechanism might save {might} of the loss of the one found "
-        f"({made.method}); {other}, or accept that with {accept}"
+        f"query {query.name}: another mechanism might save up to {share} of the expected loss of "
+        f"this one ({design.method}); {_remedy(query, design)}, or accept that with "
+        f"--accept-gap {share}"
     )
 
 
-def _check_near_enough(query: Query, made: Chosen, gap: Fraction) -> None:
-    told = refusal(query, made, gap)
-    if told is not None:
-        raise DesignError(told)
+def _remedy(query: Query, design: AnyDesign) -> str:
+    """What a curator can change so that nothing is left to save."""
+    # Where neighbors are one step apart the remapped geometric is the best of all pure channels.
+    is_best_pure = design.method == REMAPPED and design.sensitivity.apart == (1,)
+    if is_best_pure and query.promised.definition is not Definition.PURE:
+        return "write definition: pure without delta, which this mechanism satisfies"
+    return "choose another domain or loss"

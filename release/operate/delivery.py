@@ -1,7 +1,7 @@
-"""Delivery: releases and their ledger copied to a store, and brought back from there.
+"""Delivery: copying releases and their ledger to a store, and restoring them from there.
 
-The ledger and the releases of ``OUT`` are the original. What is in a store is a copy and a witness:
-a machine that was put back in time finds entries there that its own ledger does not have.
+The ledger and the releases of ``OUT`` are the original. A store holds a copy, and is a witness: a
+machine that was put back to an older state finds entries there that its own ledger does not have.
 """
 
 from __future__ import annotations
@@ -34,38 +34,47 @@ _LEDGER, _PUBLIC = "ledger", "public"
 
 
 def deliver(public: Path, store: Store) -> bool:
-    """Copy a published release to a store; False where it was there already.
+    """Copy a published release to a store; False where the store had it already.
 
     Cost: each file is written once and read back once.
 
     Raises:
-        StorageError: another release has its name there, or the store fails; run it again.
+        StorageError: the store has another release of this name, or fails; run it again.
     """
     name = f"{_PUBLIC}/{public.name}"
     sums = _local(public / SUMS)
-    there = store.read(f"{name}/{SUMS}")
-    if there == sums:
+    stored = store.read(f"{name}/{SUMS}")
+    if stored == sums:
         return False
-    if there is not None:
-        raise StorageError(f"{store.told}: another {public.name!r} is there already")
-    files = [line[66:] for line in sums.decode().splitlines()]
+    if stored is not None:
+        raise StorageError(f"{store.label}: another {public.name!r} is there already")
+    # The sums come last: a release counts as delivered once they are there.
+    files = [*digests_of(sums), SUMS]
     if store.renames:
         if Path(store.path(name)).exists():
-            raise StorageError(f"{store.told}: {name} is there without {SUMS}; take it away")
-        _deliver_by_rename(public, store, [*files, SUMS])
+            raise StorageError(f"{store.label}: {name} is there without {SUMS}; remove it")
+        _deliver_by_rename(public, store, files)
         return True
     for file in files:
         store.put(f"{name}/{file}", _local(public / file))
-    store.put(f"{name}/{SUMS}", sums)
     return True
 
 
+def digests_of(sums: bytes) -> dict[str, str]:
+    """The SHA-256 of each file that ``SHA256SUMS`` lists; nothing is checked."""
+    digests = {}
+    for line in sums.decode("utf-8", "replace").splitlines():
+        # 64 hexadecimal digits, two spaces, the name.
+        digests[line[66:]] = line[:64]
+    return digests
+
+
 def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> None:
-    """Copy the files beside what readers look at, and rename the folder into its place."""
+    """Copy the files into a hidden folder, and rename it into its place."""
     target = Path(store.path(f"{_PUBLIC}/{public.name}"))
     with storage_errors(target, "the release"):
         make_folder(target.parent, 0o755)
-        # A name of its own: two deliveries at once must not write into one folder.
+        # A fresh name, because two deliveries at once must not write into one folder.
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=store.root))
         try:
             for file in files:
@@ -82,48 +91,51 @@ def deliver_ledger(folder: Path, store: Store) -> None:
     """Copy the entries of a ledger to a store, and then the checkpoint that signs for them.
 
     Raises:
-        LedgerError: the store knows of entries that this ledger does not have, or has others.
+        LedgerError: the store has entries that this ledger does not have, or different ones.
         StorageError: the store fails; run it again.
     """
     check_witness(folder, store)
     ledger = read_ledger(folder)
     note = _local(folder / CHECKPOINT)
-    there = store.sizes(_LEDGER)
+    stored = store.sizes(_LEDGER)
     for number, data in enumerate(ledger.files):
         name = entry_file(number)
-        if name not in there:
+        # The witness check has already compared the entries that are there.
+        if name not in stored:
             store.put(f"{_LEDGER}/{name}", data)
     store.replace(f"{_LEDGER}/{CHECKPOINT}", note)
 
 
 def check_witness(folder: Path, store: Store) -> None:
-    """See by what is in a store that this machine was not put back in time.
+    """Check against a store that this ledger was not put back to an older state.
 
-    The signed checkpoint there has to be of this ledger, and so has every entry beyond it: a
-    delivery may have been cut off before its checkpoint.
+    The signed checkpoint in the store has to be one of this ledger, and so has every entry beyond
+    the checkpoint: a delivery may have been interrupted before it wrote its checkpoint.
 
     Raises:
-        LedgerError: the store has entries that this ledger has not, or has otherwise.
+        LedgerError: the store has entries that this ledger does not have, or different ones.
         StorageError: the store does not answer.
     """
-    there = {name: size for name, size in store.sizes(_LEDGER).items() if is_entry(name)}
+    sizes = store.sizes(_LEDGER)
+    entries = sorted(filter(is_entry, sizes))
     note = store.read(f"{_LEDGER}/{CHECKPOINT}")
-    if note is None and not there:
+    if note is None and not entries:
         return
     try:
         ledger = replay(folder)
         signed = 0 if note is None else check_checkpoint(_text(note), ledger)
-        for name, size in sorted(there.items()):
+        for name in entries:
             number = int(name.removesuffix(".json"))
             own = ledger.files[number] if number < len(ledger.files) else None
-            if own is None or len(own) != size:
+            if own is None or len(own) != sizes[name]:
                 raise LedgerError(f"{name} is not an entry of this ledger")
+            # Below that the checkpoint vouches; comparing bytes would cost a call for each entry.
             if number >= signed and store.read(f"{_LEDGER}/{name}") != own:
-                raise LedgerError(f"{name} is another entry than this ledger's")
+                raise LedgerError(f"{name} differs from this ledger's entry")
     except LedgerError as error:
         raise LedgerError(
-            f"{store.told} holds what this ledger does not agree with ({error}); if this machine "
-            "was put back in time: dp-release restore"
+            f"{store.label} does not agree with this ledger ({error}); if this machine was put "
+            "back to an older state: dp-release restore"
         ) from error
 
 
@@ -131,67 +143,62 @@ def _text(note: bytes) -> str:
     try:
         return note.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise LedgerError("checkpoint: not text") from error
+        raise LedgerError("checkpoint: not UTF-8 text") from error
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What came back from a store: entries of the ledger, and releases by name."""
+    """The result of a restore: how many entries of the ledger came back, and which releases."""
 
     entries: int
     releases: tuple[str, ...]
 
 
 def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restored:
-    """Bring back from a store what ``out`` has lost: entries of its ledger, and public folders.
+    """Restore from a store what ``out`` has lost: entries of its ledger, and public folders.
 
-    What ``out`` has stays as it is, and has to be the beginning of what the store has. Where it has
-    no ledger at all, ``trusted`` has to have signed the one in the store. The auditor bundles are
-    confidential and in no store; restore them from a backup.
+    The files in ``out`` stay as they are. Its ledger has to be the beginning of the ledger in the
+    store; where it has none, ``trusted`` has to have signed the ledger in the store. The auditor
+    bundles are confidential and in no store; restore them from a backup.
 
     Raises:
-        LedgerError: there is nothing in ``out`` to go on from, or the two do not agree.
-        StorageError: a copy is not whole.
+        LedgerError: ``out`` has neither a ledger nor a trusted key, or the two ledgers disagree.
+        StorageError: a copy is incomplete.
     """
-    folder = out / _LEDGER
-    aside = out / ".restored"
+    folder, aside = out / _LEDGER, out / ".restored"
     try:
         if trusted is None and not folder.exists():
             raise LedgerError(f"no ledger in {out} to go on from; say whose to trust: --trust KEY")
         own = replay(folder).files if folder.exists() else ()
         with storage_errors(out, "what is restored"):
             shutil.rmtree(aside, ignore_errors=True)
-            names = sorted(filter(is_entry, store.sizes(_LEDGER)))
-            for name in [*names, CHECKPOINT]:
-                data = store.read(f"{_LEDGER}/{name}")
-                if data is None:
-                    raise LedgerError(f"{store.told}: no ledger was delivered there")
-                write(aside / _LEDGER / name, data)
-        # Entries may have been delivered for which nobody has signed there yet.
-        kept = _signed_for(aside / _LEDGER)
+            _copy_ledger(store, aside / _LEDGER)
+        size = _remove_unsigned(aside / _LEDGER)
         copied = read_ledger(aside / _LEDGER)
-        if trusted and trusted not in keys_at(copied, kept):
-            raise LedgerError(f"{store.told}: the key that is trusted does not sign for its ledger")
-        both = min(len(own), len(copied.files))
-        if copied.files[:both] != own[:both]:
-            raise LedgerError(f"{store.told} has not the ledger that this one is the beginning of")
+        if trusted and trusted not in keys_at(copied, size):
+            raise LedgerError(f"{store.label}: the trusted key does not sign for its ledger")
+        common = min(len(own), len(copied.files))
+        if copied.files[:common] != own[:common]:
+            raise LedgerError(f"{store.label}: this ledger is not the beginning of the one there")
         with storage_errors(out, "what is restored"):
-            make_folder(folder, 0o755)
-            for number in range(len(own), kept):
-                (aside / _LEDGER / entry_file(number)).rename(folder / entry_file(number))
-            if kept > len(own):
-                (aside / _LEDGER / CHECKPOINT).replace(folder / CHECKPOINT)
-                sync(folder)
-            state = replay(folder).state
-            wanted = tuple(name for name in state.committed if name not in state.withdrawn)
-            releases = tuple(_fetched(store, out, aside, wanted))
+            _add_entries(aside / _LEDGER, folder, len(own), size)
+            releases = tuple(_restored_releases(store, out, aside))
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return Restored(max(0, kept - len(own)), releases)
+    return Restored(max(0, size - len(own)), releases)
 
 
-def _signed_for(folder: Path) -> int:
-    """Take away the entries at the end that the checkpoint does not speak of; how many are left."""
+def _copy_ledger(store: Store, folder: Path) -> None:
+    for name in [*filter(is_entry, store.sizes(_LEDGER)), CHECKPOINT]:
+        data = store.read(f"{_LEDGER}/{name}")
+        if data is None:
+            raise LedgerError(f"{store.label}: no ledger was delivered there")
+        write(folder / name, data)
+
+
+def _remove_unsigned(folder: Path) -> int:
+    """Remove the entries beyond the checkpoint; returns how many it signs for."""
+    # An interrupted delivery can leave entries in the store before their checkpoint.
     size = check_checkpoint(read_checkpoint(folder / CHECKPOINT), replay(folder))
     for path in folder.glob("*.json"):
         if int(path.stem) >= size:
@@ -199,13 +206,27 @@ def _signed_for(folder: Path) -> int:
     return size
 
 
-def _fetched(store: Store, out: Path, aside: Path, names: tuple[str, ...]) -> Iterator[str]:
-    for name in names:
+def _add_entries(source: Path, folder: Path, start: int, size: int) -> None:
+    """Move the entries from ``start`` on, and then their checkpoint, into a ledger."""
+    make_folder(folder, 0o755)
+    for number in range(start, size):
+        (source / entry_file(number)).rename(folder / entry_file(number))
+    # The store may be older than this ledger; then its checkpoint must not replace ours.
+    if size > start:
+        (source / CHECKPOINT).replace(folder / CHECKPOINT)
+        sync(folder)
+
+
+def _restored_releases(store: Store, out: Path, aside: Path) -> Iterator[str]:
+    state = replay(out / _LEDGER).state
+    for name in state.committed:
         final = out / _PUBLIC / name
-        if final.exists() or store.read(f"{_PUBLIC}/{name}/{SUMS}") is None:
+        if name in state.withdrawn or final.exists():
+            continue
+        if store.read(f"{_PUBLIC}/{name}/{SUMS}") is None:
             continue
         fetch(store, name, aside / name)
-        # Its sums are the store's; that it is the release of the ledger its signatures say.
+        # The sums come from the store; only the signatures prove that the ledger paid for this one.
         verify(aside / name, None, Trust(out / _LEDGER))
         make_folder(final.parent, 0o755)
         (aside / name).rename(final)
@@ -217,11 +238,11 @@ def fetch(store: Store, name: str, folder: Path) -> None:
     """Copy a delivered release into a new folder, and check its sums.
 
     Raises:
-        StorageError: it is not there, or not whole.
+        StorageError: the release is missing or incomplete.
     """
     sums = store.read(f"{_PUBLIC}/{name}/{SUMS}")
     if sums is None:
-        raise StorageError(f"{store.told}: {name!r} is not there, or its delivery has not ended")
+        raise StorageError(f"{store.label}: {name!r} is not there, or its delivery has not ended")
     try:
         _fetch(store, name, sums, folder)
     except BaseException:
@@ -233,12 +254,13 @@ def _fetch(store: Store, name: str, sums: bytes, folder: Path) -> None:
     with storage_errors(folder, "the release"):
         for line in sums.decode("utf-8", "replace").splitlines():
             digest, file = line[:64], line[66:]
+            # The store is not trusted: a name must not lead out of the folder.
             inside = file and not PurePosixPath(file).is_absolute() and "\0" not in file
             if not inside or ".." in PurePosixPath(file).parts:
-                raise StorageError(f"{store.told}: {name}/{SUMS} is not a list of its files")
+                raise StorageError(f"{store.label}: {name}/{SUMS} is not a list of its files")
             data = store.read(f"{_PUBLIC}/{name}/{file}")
             if data is None or sha256(data) != digest:
-                raise StorageError(f"{store.told}: {name}/{file} is not what its sum says")
+                raise StorageError(f"{store.label}: {name}/{file} does not match its sum")
             write(folder / file, data)
         write(folder / SUMS, sums)
 

@@ -1,8 +1,8 @@
-"""Structured log lines: one JSON object a line, of codes and identifiers, and nothing else.
+"""Structured log lines: one JSON object a line, with codes and identifiers only.
 
-What may stand in a line is decided here and not where it is written: a field is one of
-:data:`FIELDS`, and its text one word of a fixed alphabet, so that no message, number of rows or
-duration can get into a log by mistake. The time of a line is that of the clock, to the second.
+This module, not its callers, decides what a line may hold: a field is one of :data:`FIELDS`, and
+its text one word of a fixed alphabet, so that no message, number of rows or duration can get into a
+log by mistake. The time of a line is that of the clock, to the second.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ T = TypeVar("T")
 
 VARIABLE = "DP_RELEASE_LOG"
 FIELDS = ("release_id", "period", "stage", "scope", "entry", "error", "ended")
-"""Of a line, beside its time and its code."""
+"""The fields of a line, beside its time and its code."""
 
+# Short, and without spaces: a message or a value of a table does not pass.
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
 class Code(StrEnum):
-    """What a line tells of."""
+    """The event that a line records."""
 
     STARTED = "started"
     STAGE = "stage"
@@ -44,12 +45,12 @@ class Code(StrEnum):
 
 @dataclass(frozen=True)
 class Journal:
-    """Where lines go: a file that is added to, ``-`` for standard error, or nowhere."""
+    """The target of log lines: a file to append to, ``-`` for standard error, or None."""
 
     target: str | None = None
 
     def tell(self, code: Code, **identifiers: str | int | None) -> None:
-        """Write a line; a log that cannot be written holds nothing up.
+        """Write a line; a log that cannot be written stops nothing.
 
         Raises:
             ValueError: a field is not one of :data:`FIELDS`.
@@ -59,7 +60,7 @@ class Journal:
         line = {"time": _now(), "code": code.value}
         for name, value in identifiers.items():
             if name not in FIELDS:
-                raise ValueError(f"{name} may not stand in a log")
+                raise ValueError(f"{name} is not a field of a log line")
             if value is not None:
                 line[name] = str(value) if _WORD.fullmatch(str(value)) else "?"
         text = json.dumps(line) + "\n"
@@ -75,32 +76,32 @@ class Journal:
                 os.close(descriptor)
 
     def watching(self, step: Callable[..., Any]) -> Any:
-        """The ``step`` of a pipeline, telling of each stage before it begins."""
+        """Wrap the ``step`` of a pipeline, so that each stage is logged before it begins."""
 
-        def told(name: str, function: Callable[..., T], *arguments: Any) -> T:
+        def logged(name: str, function: Callable[..., T], *arguments: Any) -> T:
             self.tell(Code.STAGE, stage=name)
             return step(name, function, *arguments)  # type: ignore[no-any-return]  # as T
 
-        return told
+        return logged
 
     def refused(self, error: BaseException, **identifiers: str | int | None) -> None:
-        """Tell of an error by its kind; its text is for people and may quote the spec."""
+        """Log an error by its type alone: its text may quote the spec."""
         kind = type(error).__name__ if isinstance(error, ReleaseError) else "internal"
         self.tell(Code.REFUSED, error=kind, **identifiers)
 
 
 def default_journal() -> Journal:
-    """``$DP_RELEASE_LOG``: a file, ``-``, or nothing."""
+    """The journal that ``$DP_RELEASE_LOG`` names: a file, ``-``, or none."""
     return Journal(os.environ.get(VARIABLE) or None)
 
 
 def read_journal(path: Path) -> list[dict[str, str]]:
-    """The lines of a log, the last perhaps cut off by a crash and left out."""
-    found = []
-    for line in path.read_text("utf-8").splitlines():
+    """The lines of a log, without those that a crash left incomplete."""
+    lines = []
+    for text in path.read_text("utf-8").splitlines():
         with suppress(ValueError):
-            found.append(json.loads(line))
-    return found
+            lines.append(json.loads(text))
+    return lines
 
 
 def _now() -> str:

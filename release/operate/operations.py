@@ -1,8 +1,9 @@
-"""A scheduled release from end to end: witness, run, deliver; and what an earlier run left.
+"""Scheduled releases from end to end: check the witness, run, deliver; and recovering runs.
 
-The order is that of trust. Before a run the checkpoint in the store is held against the ledger, so
-that a machine which was put back in time does not draw twice on the same budget. After it the
-release goes to the store, then the ledger: whoever reads there finds every release paid for.
+The order is a matter of trust. Before a run the checkpoint in the store is compared with the
+ledger, so that a machine which was put back to an older state does not spend the same budget twice.
+After the run the release is delivered, and then the ledger, so that the store has every public
+release that the ledger there commits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from release.budget.ledger import read_ledger, replay
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.statements import SUMS
 from release.errors import LedgerError, ReleaseError, SpecError
-from release.noise.processes import FanOut, InTurn, Refused
+from release.noise.processes import FanOut, InTurn
 from release.operate.delivery import check_witness, deliver, deliver_ledger
 from release.operate.journal import Code, Journal
 from release.operate.schedule import CaughtUp, OnePeriod, Schedule, catch_up
@@ -38,7 +39,7 @@ _RELEASE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True)
 class Place:
-    """Where releases go: the folder ``out``, the key that signs there, and a store or none."""
+    """The output folder of releases, the key that signs there, and perhaps a store."""
 
     out: Path
     key: Path | None = None
@@ -47,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Run:
-    """How each release of a schedule is run."""
+    """The settings with which each release of a schedule is run."""
 
     place: Place
     options: Options = field(default_factory=Options)
@@ -59,20 +60,21 @@ def release_period(spec: Path, period: Period | None, run: Run) -> Published:
     """Run the release of one period and deliver it.
 
     Raises:
-        ReleaseError: refused, or published here and not delivered; run again.
+        ReleaseError: it was refused, or published here and not delivered; run it again.
     """
     place, journal = run.place, run.journal
-    named = None if period is None else str(period)
-    journal.tell(Code.STARTED, period=named)
+    name = None if period is None else str(period)
+    journal.tell(Code.STARTED, period=name)
     options = replace(run.options, period=period, key=place.key)
     try:
         witnessed(place)
         published = run_release(spec, place.out, journal.watching(run.step), options=options)
-        journal.tell(Code.PUBLISHED, period=named, release_id=published.public.name)
-        for name in deliver_all(place):
-            journal.tell(Code.DELIVERED, release_id=name)
+        journal.tell(Code.PUBLISHED, period=name, release_id=published.public.name)
+        for release_id in deliver_all(place):
+            journal.tell(Code.DELIVERED, release_id=release_id)
     except BaseException as error:
-        journal.refused(error, period=named)
+        # An interruption is logged too: the next run has to recover this one.
+        journal.refused(error, period=name)
         raise
     return published
 
@@ -83,30 +85,31 @@ def release_due(
     today: datetime.date,
     release_one: Callable[[OnePeriod], object] | None = None,
 ) -> CaughtUp:
-    """Recover what was cut off, then release every due period of a schedule, oldest first.
+    """Recover interrupted runs, then release every due period of a schedule, oldest first.
 
-    ``release_one`` is :func:`release_period` unless given.
+    ``release_one`` releases one period; by default it is :func:`release_period`.
 
     Raises:
         ReleaseError: as :func:`release.operate.schedule.catch_up`.
     """
     place = run.place
     witnessed(place)
+    # First, because the charges of interrupted runs count towards the attempts of a period.
     recover_and_tell(place, run.journal)
 
-    def release_it(one: OnePeriod) -> object:
-        return release_period(schedule.spec, one.period, run)
+    def release_here(due: OnePeriod) -> object:
+        return release_period(schedule.spec, due.period, run)
 
-    done = catch_up(schedule, place.out, release_one or release_it, today=today)
-    run.journal.tell(Code.CAUGHT_UP, ended=done.ended.value.replace(" ", "-"))
-    return done
+    result = catch_up(schedule, place.out, release_one or release_here, today=today)
+    run.journal.tell(Code.CAUGHT_UP, ended=result.ended.value.replace(" ", "-"))
+    return result
 
 
 def witnessed(place: Place) -> None:
-    """See that the ledger is not older than what its store has seen.
+    """Check that the ledger is not older than its copy in the store.
 
     Raises:
-        LedgerError: it is.
+        LedgerError: the copy has entries that the ledger does not have, or different ones.
         StorageError: the store does not answer.
     """
     if place.store is None:
@@ -115,13 +118,13 @@ def witnessed(place: Place) -> None:
         check_witness(place.out / LEDGER, place.store)
     elif place.store.sizes(LEDGER):
         raise LedgerError(
-            f"{place.store.told} has a ledger, and {place.out} has none: nothing would pay for a "
+            f"{place.store.label} has a ledger, and {place.out} has none: nothing would pay for a "
             "release; dp-release restore"
         )
 
 
 def deliver_all(place: Place) -> tuple[str, ...]:
-    """Deliver every release that is public here and not in the store yet, and the ledger.
+    """Deliver every public release that the store does not have yet, and then the ledger.
 
     Raises:
         StorageError: the store fails; run it again.
@@ -132,33 +135,38 @@ def deliver_all(place: Place) -> tuple[str, ...]:
     if not place.out.is_dir():
         raise SpecError("--out", f"no folder {place.out}")
     witnessed(place)
-    folder = place.out / "public"
-    whole = [name for name in public_names(place.out) if (folder / name / SUMS).is_file()]
-    done = [name for name in whole if deliver(folder / name, place.store)]
+    delivered: list[str] = []
+    for name in public_names(place.out):
+        public = place.out / "public" / name
+        # A folder without sums is no release.
+        if (public / SUMS).is_file() and deliver(public, place.store):
+            delivered.append(name)
     if (place.out / LEDGER).is_dir():
         deliver_ledger(place.out / LEDGER, place.store)
-    return tuple(done)
+    return tuple(delivered)
 
 
 def public_names(out: Path) -> list[str]:
-    """The releases of an output folder; other names that lie there are nobody's."""
+    """The releases of an output folder, sorted; names that are no release id are ignored."""
     folder = out / "public"
-    found = (path.name for path in folder.iterdir()) if folder.is_dir() else ()
-    return sorted(name for name in found if _RELEASE_ID.fullmatch(name))
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if _RELEASE_ID.fullmatch(path.name))
 
 
 def left_behind(out: Path) -> tuple[str, ...]:
-    """The releases of which a run was cut off: by working folders, and open reserves."""
+    """The releases whose run has not ended: those with a working folder or an open reserve."""
     names = {path.name.removeprefix(".work-") for path in out.glob(".work-*")}
+    # A run reserves before it stages anything.
     if (out / LEDGER).is_dir():
         names |= replay(out / LEDGER).state.running.keys()
     return tuple(sorted(names))
 
 
 def recover(place: Place, release_id: str) -> str:
-    """Finish what an interrupted run has staged, or give it up in the open; what was done.
+    """Publish what an interrupted run has staged, or abort it in the ledger; returns which.
 
-    Nothing is drawn. A charge comes back only if it is certain that no noise was drawn.
+    No noise is drawn. A charge is refunded only if it is certain that no noise was drawn.
 
     Raises:
         ReleaseError: another run is at work on it, or the ledger cannot be written.
@@ -169,65 +177,74 @@ def recover(place: Place, release_id: str) -> str:
         with Publication(place.out, release_id, ledger) as publication:
             return "given up" if publication.recovered is None else "published"
     except SpecError:
-        # It had been public, and what was left of its run has just been tidied up.
+        # The release was public already, and opening it has removed the leftovers of its run.
         if (place.out / "public" / release_id).is_dir():
             return "public"
         raise
 
 
 RECOVERED = ("public", "published", "given up")
-"""What :func:`recover` may say of a run that needs nothing more."""
+"""The results of :func:`recover` after which a run needs nothing more."""
 
 
 def recover_all(place: Place) -> tuple[tuple[str, str], ...]:
-    """:func:`recover` for everything that is left behind; what could not be recovered says why."""
-    found = []
+    """Recover every interrupted run; pairs of a release and its result, or the refusal."""
+    results: list[tuple[str, str]] = []
     for name in left_behind(place.out):
         try:
-            found.append((name, recover(place, name)))
+            result = recover(place, name)
         except ReleaseError as error:
-            found.append((name, str(error)))
+            result = str(error)
         except OSError as error:
-            found.append((name, f"its working folder is damaged ({error.strerror}); take it away"))
-    return tuple(found)
+            result = f"its working folder is damaged ({error.strerror}); remove it"
+        results.append((name, result))
+    return tuple(results)
 
 
 def recover_and_tell(place: Place, journal: Journal) -> None:
-    """:func:`recover_all`, and a line in the journal for each."""
-    for name, became in recover_all(place):
-        journal.tell(Code.RECOVERED if became in RECOVERED else Code.REFUSED, release_id=name)
+    """Recover every interrupted run, and write a line in the journal for each."""
+    for name, result in recover_all(place):
+        journal.tell(Code.RECOVERED if result in RECOVERED else Code.REFUSED, release_id=name)
 
 
 IN_PART = "verified as far as the given bundles allow"
-"""What is said of a release of which not everything could be seen."""
+"""The verdict on a release of which some bundle or the ledger was absent."""
 
 
 def verify_each(
     out: Path, elsewhere: FanOut | None = None, trust: Trust | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """Verify every release of an output folder; by name ``verified``, ``as far as …`` or why not.
+    """Verify every release of an output folder; pairs of a release and its verdict.
+
+    A verdict is ``verified``, :data:`IN_PART`, ``withdrawn``, or ``refused: `` and the reason.
+
+    Where ``trust`` names no ledger, the folder's own is replayed and proves nobody's identity.
 
     Raises:
         LedgerError: the ledger is not intact.
     """
-    ledger = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
-    withdrawn = set() if ledger is None else read_ledger(ledger).state.withdrawn
     fan = elsewhere or InTurn()
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
+    beside = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
+    asked = replace(trust or Trust(), beside=beside)
+    withdrawn = set() if asked.replayed is None else read_ledger(asked.replayed).state.withdrawn
     names = public_names(out)
-    asked = trust or Trust()
-    verify_one = partial(_verdict, out.resolve(), replace(asked, ledger=asked.ledger or ledger))
+    # A partial of a module's function, so that it can be sent to another process.
+    verify_one = partial(_verdict, out.resolve(), asked)
     standing = [name for name in names if name not in withdrawn]
-    found = dict(zip(standing, fan.map(verify_one, standing), strict=True))
-    told = {name: found.get(name, "withdrawn") for name in names}
-    return tuple(
-        (name, f"refused: {one.line}" if isinstance(one, Refused) else one)
-        for name, one in told.items()
-    )
+    verdicts = dict.fromkeys(names, "withdrawn")
+    for name, verdict in zip(standing, fan.map(verify_one, standing), strict=True):
+        verdicts[name] = verdict if isinstance(verdict, str) else f"refused: {verdict.line}"
+    return tuple(verdicts.items())
+
+
+def lacks_root(out: Path, trust: Trust) -> bool:
+    """Whether of who signed the releases of ``out`` only its own ledger would speak."""
+    return (out / LEDGER).is_dir() and replace(trust, beside=out / LEDGER).lacks_root
 
 
 def _verdict(out: Path, trust: Trust, name: str) -> str:
     public = out / "public" / name
-    half = auditor_bundle(public)
-    return "verified" if verify(public, half, trust).complete else IN_PART
+    verdict = verify(public, auditor_bundle(public), trust)
+    return "verified" if verdict.complete else IN_PART

@@ -1,10 +1,10 @@
-"""Scheduled releases: which periods of a spec template are due, and running those.
+"""Schedules: which periods of a spec template are due, and releasing them.
 
-What has happened to a period is read from the ledger and the folders, never from a scheduler's own
-records. A period is due once it has ended and ``delay_days`` more have passed, unless its release
-is public. A run that was cut off after noise may have been drawn keeps its charge, so a period is
-given up for good after ``attempts`` such charges: a machine that dies every night must not spend
-the budget on one day. Interrupted runs are recovered before periods are looked at
+The state of a period is read from the ledger and the folders, never from a scheduler's records. A
+period is due once it has ended and ``delay_days`` more have passed, unless its release is public. A
+run that was interrupted after noise may have been drawn keeps its charge, so a period is given up
+for good after ``attempts`` such charges: a machine that dies every night must not spend the budget
+on one day. Interrupted runs are recovered before periods are examined
 (:func:`release.operate.operations.recover_all`), so that their charges are counted.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import yaml
 
-from release.budget.ledger import Abort, Replayed, replay
+from release.budget.ledger import Abort, Replayed, State, replay
 from release.bundle.publish import LEDGER
 from release.errors import BudgetError, LedgerError, ReleaseError, SpecError, StorageError
 from release.queries.read import parse_spec
@@ -31,21 +31,22 @@ ATTEMPTS = 3
 
 
 class Became(StrEnum):
-    """What became of the release of a period."""
+    """The state of the release of a period."""
 
     DUE = "due"
-    CUT_OFF = "cut off"  # a run of it did not end; the next one goes on from there
+    CUT_OFF = "cut off"  # its run was interrupted; the next one goes on from there
     PUBLIC = "public"
-    LEFT_OUT = "left out"  # too many runs of it were cut off after drawing
+    LEFT_OUT = "left out"  # too many runs of it were interrupted after drawing
     WITHDRAWN = "withdrawn"
     LOST = "lost"  # committed, and its folder is gone: restore it
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A spec template, the first of its periods, and when a period is due.
+    """A spec template, its first period, and when a period is due.
 
     ``delay_days`` are the full days between the end of a period and the day on which it is due.
+    ``attempts`` is how many charges without a publication a period may cost.
     """
 
     spec: Path
@@ -54,7 +55,7 @@ class Schedule:
     attempts: int = ATTEMPTS
 
     def release_ids(self) -> Callable[[Period], str]:
-        """How the releases of its periods are called.
+        """Return the function from a period to the id of its release.
 
         Raises:
             SpecError: the template is no spec, or its release id does not name the period once.
@@ -62,15 +63,16 @@ class Schedule:
         text = read_text(self.spec)
         first = parse_spec(filled(text, self.since)).release.id
         template = id_of_template(text)
-        before, named, after = template.partition("{period}")
-        if not named or "{" in before + after or first != f"{before}{self.since}{after}":
+        before, placeholder, after = template.partition("{period}")
+        # Two periods must never share an id: the second would count as published.
+        if not placeholder or "{" in before + after or first != f"{before}{self.since}{after}":
             raise SpecError("release.id", "a template's id names its period once: write {period}")
         return lambda period: f"{before}{period}{after}"
 
 
 @dataclass(frozen=True)
 class OnePeriod:
-    """A period of a schedule, its release, and what became of it."""
+    """A period of a schedule, the id of its release, and the state of that release."""
 
     period: Period
     release_id: str
@@ -78,13 +80,13 @@ class OnePeriod:
 
 
 def id_of_template(text: bytes) -> str:
-    """The release id of a spec template, with its placeholders as they stand there.
+    """The release id of a spec template, with its placeholders unfilled.
 
     Raises:
         SpecError: the template is no YAML with a release id.
     """
     try:
-        # Quoted where they stand alone, for to YAML a brace begins a mapping.
+        # In YAML a brace begins a mapping, so the placeholders are read as plain words.
         plain = yaml.safe_load(as_words(text))
         return str(plain["release"]["id"]).replace(OPEN, "{").replace(CLOSE, "}")
     except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
@@ -92,7 +94,7 @@ def id_of_template(text: bytes) -> str:
 
 
 def periods_of(schedule: Schedule, out: Path, today: datetime.date) -> tuple[OnePeriod, ...]:
-    """All periods that have been due by ``today``, in order.
+    """All periods that were due by ``today``, oldest first, with the state of each.
 
     Raises:
         SpecError: the spec is no template for these periods.
@@ -100,49 +102,53 @@ def periods_of(schedule: Schedule, out: Path, today: datetime.date) -> tuple[One
     """
     release_id, folder = schedule.release_ids(), out / LEDGER
     ledger = replay(folder) if folder.is_dir() else None
-    lost = Counter(_drawn_for_nothing(ledger))
-    by = today - datetime.timedelta(days=schedule.delay_days)
-    found = []
-    for period in periods_ended(schedule.since, by):
+    failures = Counter(_drawn_in_vain(ledger))
+    end = today - datetime.timedelta(days=schedule.delay_days)
+    # Without a ledger no release was reserved, committed or withdrawn.
+    state = State() if ledger is None else ledger.state
+    periods = []
+    for period in periods_ended(schedule.since, end):
         name = release_id(period)
-        state = None if ledger is None else ledger.state
-        working = (out / f".work-{name}").exists()
-        if state is not None and name in state.withdrawn:
-            became = Became.WITHDRAWN
-        elif os.path.lexists(out / "public" / name):
-            became = Became.PUBLIC
-        elif state is not None and name in state.committed and not working:
-            became = Became.LOST
-        elif working or (state is not None and name in state.running):
-            became = Became.CUT_OFF
-        elif lost[name] >= schedule.attempts:
+        became = _became(out, name, state)
+        if became is Became.DUE and failures[name] >= schedule.attempts:
             became = Became.LEFT_OUT
-        else:
-            became = Became.DUE
-        found.append(OnePeriod(period, name, became))
-    return tuple(found)
+        periods.append(OnePeriod(period, name, became))
+    return tuple(periods)
 
 
-def _drawn_for_nothing(ledger: Replayed | None) -> Iterator[str]:
-    """The release of each charge that stands without anything public."""
+def _became(out: Path, name: str, state: State) -> Became:
+    """The state of a release, by the ledger and the folders."""
+    is_staged = (out / f".work-{name}").exists()
+    # Checked first: the folder of a withdrawn release may still be there.
+    if name in state.withdrawn:
+        return Became.WITHDRAWN
+    if os.path.lexists(out / "public" / name):
+        return Became.PUBLIC
+    if is_staged or name in state.running:
+        return Became.CUT_OFF
+    return Became.LOST if name in state.committed else Became.DUE
+
+
+def _drawn_in_vain(ledger: Replayed | None) -> Iterator[str]:
+    """The release of each charge that stands although nothing was published."""
     for entry in () if ledger is None else ledger.entries:
         if isinstance(entry, Abort) and entry.drawn:
             yield entry.release_id
 
 
 class Ended(StrEnum):
-    """Why catching up ended."""
+    """The reason why catching up ended."""
 
     CAUGHT_UP = "caught up"
     FAILED = "failed"  # some period could not be released; a later run tries it again
-    CAP_REACHED = "cap reached"  # that of a day, month or year; a later run goes on
+    CAP_REACHED = "cap reached"  # the cap of a day, month or year; a later run goes on
     NEEDS_SOMEBODY = "needs somebody"  # periods that no later run will release
     BUDGET_SPENT = "budget spent"  # for good, until the cap of the scope is raised
 
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """What a run over all due periods did: released, and refused with one line each."""
+    """The result of a run over all due periods; each refused one has its error."""
 
     ended: Ended
     released: tuple[OnePeriod, ...]
@@ -151,11 +157,11 @@ class CaughtUp:
 
     @property
     def error(self) -> ReleaseError | None:
-        """The refusal to tell of, where there is one: the last, or what is passed over."""
+        """The error to report: the last refusal, else the periods passed over, else None."""
         if self.refused:
             return self.refused[-1][1]
         if self.passed_over:
-            names = ", ".join(f"{one.release_id} ({one.became})" for one in self.passed_over[:5])
+            names = ", ".join(f"{due.release_id} ({due.became})" for due in self.passed_over[:5])
             return LedgerError(f"passed over for good: {names}; see dp-release doctor")
         return None
 
@@ -170,31 +176,29 @@ def catch_up(
 ) -> CaughtUp:
     """Release the due periods of a schedule, oldest first, at most ``most`` of them.
 
-    A table that is not there yet must not hold up later periods, so a refusal is kept and the next
-    period tried; the end of the budget, a ledger that is not intact, or a full disk ends the run.
+    A refused period does not stop later ones, because its table may only be late. The end of the
+    budget, a ledger that is not intact, or a full disk ends the run.
 
     Raises:
         ReleaseError: the schedule itself cannot be read.
     """
     released: list[OnePeriod] = []
     refused: list[tuple[OnePeriod, ReleaseError]] = []
-    found = periods_of(schedule, out, today)
-    waiting = [one for one in found if one.became in (Became.DUE, Became.CUT_OFF)]
-    passed_over = tuple(one for one in found if one.became in (Became.LEFT_OUT, Became.LOST))
-    for one in waiting[:most]:
+    periods = periods_of(schedule, out, today)
+    waiting = [due for due in periods if due.became in (Became.DUE, Became.CUT_OFF)]
+    passed_over = tuple(due for due in periods if due.became in (Became.LEFT_OUT, Became.LOST))
+    ended = Ended.NEEDS_SOMEBODY if passed_over else Ended.CAUGHT_UP
+    for due in waiting[:most]:
         try:
-            release_one(one)
-        except BudgetError as error:
-            refused.append((one, error))
-            ended = Ended.BUDGET_SPENT if error.scope_ended else Ended.CAP_REACHED
-            return CaughtUp(ended, tuple(released), tuple(refused), passed_over)
-        except (LedgerError, StorageError) as error:
-            refused.append((one, error))
-            break
+            release_one(due)
         except ReleaseError as error:
-            refused.append((one, error))
+            refused.append((due, error))
+            ended = Ended.FAILED
+            if isinstance(error, BudgetError):
+                ended = Ended.BUDGET_SPENT if error.scope_ended else Ended.CAP_REACHED
+            # These would refuse every later period too.
+            if isinstance(error, BudgetError | LedgerError | StorageError):
+                break
         else:
-            released.append(one)
-    calm = Ended.NEEDS_SOMEBODY if passed_over else Ended.CAUGHT_UP
-    ended = Ended.FAILED if refused else calm
+            released.append(due)
     return CaughtUp(ended, tuple(released), tuple(refused), passed_over)

@@ -1,4 +1,4 @@
-"""One query, all mechanisms: what each loses at every ε, and what it keeps at equal loss."""
+"""Compares all mechanisms on one query: the loss of each by ε, and δ by ε at equal loss."""
 
 from __future__ import annotations
 
@@ -10,42 +10,52 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from release.exact.accuracy import radius_of
-from release.exact.channel import Channel, channel_deltas
-from release.exact.numbers import MAX_EPSILON, exp_bounds
-from release.exact.privacy import LEAST_EPSILON, deltas
-from release.noise.select import Asked, Chosen, ChosenChannel, Solvers, compare, families, noise_of
+from release.exact.numbers import MAX_EPSILON
+from release.exact.privacy import LEAST_EPSILON
+from release.noise.design import Asked
+from release.noise.families import AnyDesign, Solvers
+from release.noise.select import compare, fitting
 
 if TYPE_CHECKING:
     import pandas as pd
 
 EPSILONS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
-"""Where losses are compared: these parts of the ε that the spec promises."""
+"""Losses are compared at these multiples of the ε that the spec claims."""
 
 _HALVINGS = 12
+
+_MOST_COMPARED = 10**7
+"""Probabilities that δ at one ε compares; a curve takes it at 25, after some 15 solutions."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What one family loses at each of several ε, with the δ of the spec; None where it cannot."""
+    """The loss of one family at each of several ε, with the δ of the spec; None where it fails."""
 
     mechanism: str
     epsilons: tuple[Fraction, ...]
     losses: tuple[Fraction | None, ...]
 
 
-def losses_to_pandas(found: Sequence[Losses]) -> pd.DataFrame:
+def losses_to_pandas(families_losses: Sequence[Losses]) -> pd.DataFrame:
     """A row for each mechanism, a column for each ε; missing where a mechanism does not exist."""
     import pandas as pd
 
-    columns = [float(epsilon) for epsilon in found[0].epsilons]
-    rows = [[None if loss is None else float(loss) for loss in one.losses] for one in found]
-    index = pd.Index([one.mechanism for one in found], name="mechanism")
+    columns = [float(epsilon) for epsilon in families_losses[0].epsilons]
+    rows = [
+        [None if loss is None else float(loss) for loss in family.losses]
+        for family in families_losses
+    ]
+    index = pd.Index([family.mechanism for family in families_losses], name="mechanism")
     return pd.DataFrame(rows, index=index, columns=pd.Index(columns, name="epsilon"))
 
 
 @dataclass(frozen=True)
-class Kept:
-    """δ at several ε of one family, made to lose what the best loses at the promise."""
+class Curve:
+    """Approximate δ at several ε of one family, at about the loss of the best family.
+
+    Both are empty where the family has too many pairs of neighboring answers to look at.
+    """
 
     mechanism: str
     epsilons: tuple[float, ...]
@@ -53,75 +63,79 @@ class Kept:
 
 
 def losses_by_epsilon(asked: Asked, solvers: Solvers) -> tuple[Losses, ...]:
-    """The loss of every family at multiples of the promised ε."""
-    promised = asked.guarantee.epsilon
-    parts = EPSILONS if promised else (Fraction(1),)
-    grid = [promised * part for part in parts if not 0 < promised * part < LEAST_EPSILON]
+    """The loss of every family at multiples of the claimed ε."""
+    claimed = asked.guarantee.epsilon
+    parts = EPSILONS if claimed else (Fraction(1),)
+    grid = [claimed * part for part in parts if not 0 < claimed * part < LEAST_EPSILON]
     grid = [epsilon for epsilon in grid if epsilon <= 100]
-    found: dict[str, list[Fraction | None]] = {name: [] for name in families(asked)}
+    by_family: dict[str, list[Fraction | None]] = {name: [] for name in fitting(asked)}
     for epsilon in grid:
-        there, _ = compare(_at(asked, epsilon), solvers)
-        for name, losses in found.items():
-            losses.append(there[name].objective if name in there else None)
-    return tuple(Losses(name, tuple(grid), tuple(losses)) for name, losses in found.items())
+        solved, _ = compare(_at(asked, epsilon), solvers)
+        for name, losses in by_family.items():
+            losses.append(solved[name].objective if name in solved else None)
+    return tuple(Losses(name, tuple(grid), tuple(losses)) for name, losses in by_family.items())
 
 
 def _at(asked: Asked, epsilon: Fraction) -> Asked:
     return replace(asked, guarantee=replace(asked.guarantee, epsilon=epsilon))
 
 
-def kept_at_equal_loss(asked: Asked, found: dict[str, Chosen], solvers: Solvers) -> Iterator[Kept]:
-    """For each family of ``found`` δ by ε, at an ε of its own: where it loses what the best loses.
+def curves_at_equal_loss(
+    asked: Asked, solved: dict[str, AnyDesign], solvers: Solvers
+) -> Iterator[Curve]:
+    """The curve of each family in ``solved``, at the ε where its loss is that of the best.
 
-    Approximate δ. A family that never loses so little is left out.
+    A family whose loss is always higher is left out.
     """
     if not asked.guarantee.epsilon:
         return
-    target = min(made.objective for made in found.values())
+    target = min(mechanism.objective for mechanism in solved.values())
     top = min(float(asked.guarantee.epsilon) * 2, float(MAX_EPSILON))
-    grid = np.linspace(0, top, 25)
-    for name in found:
-        made = _losing(asked, name, target, solvers)
-        if made is not None:
-            curve = tuple(_delta(made, Fraction(float(e)).limit_denominator(10**9)) for e in grid)
-            yield Kept(name, tuple(grid.tolist()), curve)
+    grid = np.linspace(0, top, 25).tolist()
+    for name, as_claimed in solved.items():
+        if as_claimed.mechanism.comparisons(asked.sensitivity) > _MOST_COMPARED:
+            yield Curve(name, (), ())
+            continue
+        mechanism = _at_loss(asked, name, target, solvers)
+        if mechanism is None:
+            continue
+        exact = [Fraction(epsilon).limit_denominator(10**9) for epsilon in grid]
+        yield Curve(name, tuple(grid), tuple(_delta(mechanism, epsilon) for epsilon in exact))
 
 
-def _losing(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> Chosen | None:
-    """The family at about the least ε where it loses at most ``target``; None where none does."""
+def _at_loss(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> AnyDesign | None:
+    """The family at about the least ε where its loss is at most ``target``; None if nowhere."""
+    enough = target * (1 + Fraction(1, 10**6))
 
-    def at(epsilon: Fraction) -> Chosen | None:
-        made, _ = compare(_at(asked, epsilon), solvers, (name,))
-        return made.get(name)
+    def at(epsilon: Fraction) -> AnyDesign | None:
+        solved, _ = compare(_at(asked, epsilon), solvers, (name,))
+        return solved.get(name)
 
     low, high = asked.guarantee.epsilon / 4, asked.guarantee.epsilon
     best = at(high)
-    while best is None or best.objective > target * (1 + Fraction(1, 10**6)):
+    while best is None or best.objective > enough:
         low, high = high, 2 * high
         if high > min(Fraction(100), 16 * asked.guarantee.epsilon):
             return None
         best = at(high)
     for _ in range(_HALVINGS):
         middle = Fraction((low + high) / 2).limit_denominator(10_000)
-        made = at(middle)
-        if made is not None and made.objective <= target * (1 + Fraction(1, 10**6)):
-            high, best = middle, made
+        mechanism = at(middle)
+        if mechanism is not None and mechanism.objective <= enough:
+            high, best = middle, mechanism
         else:
             low = middle
     return best
 
 
-def _delta(made: Chosen, epsilon: Fraction) -> float:
+def _delta(design: AnyDesign, epsilon: Fraction) -> float:
     """The approximate δ at ε."""
-    if isinstance(made, ChosenChannel):
-        ratio = exp_bounds(epsilon)[0]
-        return float(channel_deltas(made.channel, made.pairs, ratio).approximate)
-    return float(deltas(made.law, made.sensitivity, epsilon).approximate)
+    return float(design.mechanism.deltas(design.sensitivity, epsilon).approximate)
 
 
 @dataclass(frozen=True)
 class Side:
-    """A family's law beside the others: its chances around a true answer in the middle."""
+    """The noise distribution of one family around a true answer in the middle."""
 
     mechanism: str
     offsets: tuple[int, ...]
@@ -129,19 +143,15 @@ class Side:
     radius: int | None
 
 
-def side_by_side(asked: Asked, found: dict[str, Chosen], reach: int = 8) -> tuple[Side, ...]:
+def side_by_side(asked: Asked, solved: dict[str, AnyDesign], reach: int = 8) -> tuple[Side, ...]:
     """What each family publishes for a true answer in the middle, up to ``reach`` codes away."""
     size = asked.domain.size
     middle = size // 2
     offsets = range(-min(reach, middle), min(reach, size - 1 - middle) + 1)
     sides = []
-    for name, made in found.items():
-        noise = noise_of(made)
-        row = (
-            noise.to_floats()[middle]
-            if isinstance(noise, Channel)
-            else np.roll(noise.to_floats(), middle)
-        )
+    for name, design in solved.items():
+        row = design.mechanism.probabilities(middle)
         masses = tuple(float(row[middle + offset]) for offset in offsets)
-        sides.append(Side(name, tuple(offsets), masses, radius_of(noise, asked.domain)))
+        radius = radius_of(design.mechanism, asked.domain)
+        sides.append(Side(name, tuple(offsets), masses, radius))
     return tuple(sides)

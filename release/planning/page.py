@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from release.bundle.report.page import odds, render
-from release.bundle.report.pictures import curves_svg, delta_svg, law_svg, losses_svg
+from release.bundle.report.pictures import curves_svg, delta_svg, losses_svg, mechanism_svg
 from release.exact.numbers import format_exact
-from release.noise.select import Asked, ChosenChannel, noise_of
-from release.planning.compare import Kept, Losses, Side
+from release.noise.design import Asked
+from release.planning.compare import Curve, Losses, Side
 from release.planning.plan import Candidate, Plan, QueryPlan
 from release.spec.load import SpecFile
 from release.spec.model import Query
@@ -31,12 +31,12 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
             "odds": odds(plan.epsilon),
             "refusals": plan.refusals,
         },
-        left=None if left is None else [_signed(one) for one in left],
+        left=None if left is None else [_signed(amount) for amount in left],
         after=None
         if left is None
         else [_signed(left[0] - plan.epsilon), _signed(left[1] - plan.delta)],
         scope=spec_file.spec.budget.scope,
-        queries=[_planned(place, one) for place, one in enumerate(plan.queries)],
+        queries=[_planned(place, query) for place, query in enumerate(plan.queries)],
     )
 
 
@@ -44,28 +44,30 @@ def _signed(value: Fraction) -> str:
     return f"-{format_exact(-value)}" if value < 0 else format_exact(value)
 
 
-def _planned(place: int, one: QueryPlan) -> dict[str, Any]:
-    made, asked = one.chosen.made, one.asked
-    name = f"{place}-{one.query.name}"
-    losses = [(c.mechanism, c.objective) for c in (one.chosen, *one.others)]
-    noise = noise_of(made)
-    plain = isinstance(made, ChosenChannel) or len(asked.domain.parts) == 1
+def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
+    mechanism, asked = planned.chosen.design.mechanism, planned.asked
+    name = f"{place}-{planned.query.name}"
+    candidates = (planned.chosen, *planned.others)
+    losses = [(candidate.mechanism, candidate.objective) for candidate in candidates]
+    plain = len(asked.domain.parts) == 1
     return {
-        "name": one.query.name,
-        "kind": one.query.kind,
-        "assumed": one.assumed,
-        "source": one.query.source,
-        "cells": one.cells,
+        "name": planned.query.name,
+        "kind": planned.query.kind,
+        "assumed": planned.assumed,
+        "source": planned.query.source,
+        "cells": planned.cells,
         "answers": asked.domain.size,
         "sensitivity": len(asked.sensitivity.shifts),
         "guarantee": str(asked.guarantee),
-        "charge_epsilon": format_exact(one.charge.epsilon),
-        "charge_delta": format_exact(one.charge.delta),
+        "charge_epsilon": format_exact(planned.charge.epsilon),
+        "charge_delta": format_exact(planned.charge.delta),
         "loss": asked.loss.name.replace("_", " "),
-        "candidates": [_row(c) for c in (one.chosen, *one.others)],
-        "failed": one.failed,
-        "law": law_svg(name, noise, asked.sensitivity, asked.guarantee) if plain else None,
-        "delta": delta_svg(name, noise, asked.sensitivity, asked.guarantee),
+        "candidates": [_row(candidate) for candidate in candidates],
+        "failed": planned.failed,
+        "mechanism": mechanism_svg(name, mechanism, asked.sensitivity, asked.guarantee)
+        if plain
+        else None,
+        "delta": delta_svg(name, mechanism, asked.sensitivity, asked.guarantee),
         "losses": losses_svg(name, asked.loss.name, sorted(losses, key=lambda pair: pair[1]))
         if len(losses) > 1
         else None,
@@ -90,38 +92,32 @@ def compare_html(
     query: Query,
     asked: Asked,
     losses: Sequence[Losses],
-    kept: Sequence[Kept],
+    curves: Sequence[Curve],
     sides: Sequence[Side],
 ) -> str:
     """The comparison as a page."""
-    errors = [
-        (
-            one.mechanism,
-            [float(e) for e, loss in zip(one.epsilons, one.losses, strict=True) if loss],
-            [float(loss) for loss in one.losses if loss],
-        )
-        for one in losses
-    ]
+    drawn = [(curve.mechanism, curve.epsilons, curve.deltas) for curve in curves if curve.deltas]
+    with_curve = {curve.mechanism for curve in curves}
+    loss = asked.loss.name.replace("_", " ")
     return render(
         "compare.html",
         query=query,
-        promise=str(asked.guarantee),
-        loss=asked.loss.name.replace("_", " "),
-        epsilons=[format_exact(e) for e in losses[0].epsilons],
+        guarantee=str(asked.guarantee),
+        loss=loss,
+        epsilons=[format_exact(epsilon) for epsilon in losses[0].epsilons],
         rows=[
-            (one.mechanism, ["-" if v is None else f"{float(v):.4g}" for v in one.losses])
-            for one in losses
+            (family.mechanism, ["-" if v is None else f"{float(v):.4g}" for v in family.losses])
+            for family in losses
         ],
         errors=curves_svg(
-            "errors", ("ε", f"{asked.loss.name.replace('_', ' ')} loss"), errors, logarithmic=True
+            "errors", ("ε", f"{loss} loss"), list(map(_drawn, losses)), logarithmic=True
         ),
-        kept=curves_svg(
-            "kept", ("ε", "δ (approximate)"), [(k.mechanism, k.epsilons, k.deltas) for k in kept]
-        ),
-        left_out=[one.mechanism for one in losses if one.mechanism not in _names(kept)],
-        laws=curves_svg(
+        curves=curves_svg("curves", ("ε", "δ (approximate)"), drawn) if drawn else None,
+        too_large=[curve.mechanism for curve in curves if not curve.deltas],
+        left_out=[family.mechanism for family in losses if family.mechanism not in with_curve],
+        distributions=curves_svg(
             "mechanisms",
-            ("published minus true answer, in codes", "chance"),
+            ("published minus true answer, in codes", "probability"),
             [(side.mechanism, side.offsets, side.masses) for side in sides],
         ),
         sides=[
@@ -131,5 +127,7 @@ def compare_html(
     )
 
 
-def _names(kept: Sequence[Kept]) -> set[str]:
-    return {one.mechanism for one in kept}
+def _drawn(family: Losses) -> tuple[str, list[float], list[float]]:
+    """The losses of a family that a logarithmic scale can show."""
+    points = [(e, loss) for e, loss in zip(family.epsilons, family.losses, strict=True) if loss]
+    return family.mechanism, [float(e) for e, _ in points], [float(loss) for _, loss in points]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from release.budget.cost import Charge, charge_of, touched_cells
-from release.bundle.statements import accuracy_of, channel_accuracy
+from release.bundle.statements import accuracy_of
 from release.errors import DesignError, SpecError
 from release.exact.accuracy import error_at_ends, radius_of
 from release.exact.domain import AnswerDomain, JointDomain
@@ -27,26 +27,16 @@ from release.exact.losses import LossName
 from release.exact.numbers import parse_exact
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.noise.design import Asked
+from release.noise.families import AnyDesign, Solvers
 from release.noise.search import least
-from release.noise.select import (
-    BEST,
-    OURS,
-    Asked,
-    Chosen,
-    ChosenChannel,
-    Solvers,
-    best_of,
-    candidates,
-    choose,
-    compare,
-    family_of,
-    noise_of,
-)
+from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.stage import asked_of, refusal
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
-from release.spec.model import Mechanism, Query, SqlQuery, answer_domain
+from release.spec.mechanisms import BEST, MECHANISMS
+from release.spec.model import Query, SqlQuery, answer_domain
 from release.spec.unfinished import TODO, unfinished
 
 if TYPE_CHECKING:
@@ -74,7 +64,7 @@ class Candidate:
     """
 
     mechanism: str
-    made: Chosen
+    design: AnyDesign
     accuracy: Accuracy
     within: int | None
     ends: tuple[Fraction, Fraction] | None
@@ -82,7 +72,8 @@ class Candidate:
     @property
     def objective(self) -> Fraction:
         """The expected loss."""
-        return self.made.objective
+        objective: Fraction = self.design.objective
+        return objective
 
 
 @dataclass(frozen=True)
@@ -122,7 +113,7 @@ class Plan:
         Of differences that are still to be seen in a table nothing is known, so nothing is said.
         """
         known = (one for one in self.queries if one.assumed is None)
-        told = (refusal(one.query, one.chosen.made) for one in known)
+        told = (refusal(one.query, one.chosen.design) for one in known)
         return (
             *(f"{field}: says {TODO}; write what is meant" for field in self.unfinished),
             *(one for one in told if one is not None),
@@ -212,52 +203,45 @@ def _planned(
     asked: Asked,
     solvers: Solvers,
 ) -> QueryPlan:
-    found, failed = compare(asked, solvers)
-    chosen = mechanism_of(query, asked, solvers, found)
-    name = name_of(chosen)
-    others = {n: made for n, made in found.items() if n != name}
+    designs, failed = compare(asked, solvers)
+    chosen = mechanism_of(query, asked, solvers, designs)
+    others = [design for name, design in designs.items() if name != chosen.name]
     return QueryPlan(
         query=query,
         asked=asked,
         assumed=assumed,
         cells=prod(len(spec_file.keys[column]) for column in query.by),
         charge=charge,
-        chosen=candidate(name, chosen, asked.domain),
+        chosen=candidate(chosen, asked.domain),
         others=tuple(
-            candidate(other, made, asked.domain)
-            for other, made in sorted(others.items(), key=lambda pair: pair[1].objective)
+            candidate(other, asked.domain)
+            for other in sorted(others, key=lambda design: design.objective)
         ),
         failed=tuple(failed),
     )
 
 
 def mechanism_of(
-    query: Query, asked: Asked, solvers: Solvers, found: dict[str, Chosen] | None = None
-) -> Chosen:
-    """What the release will take, of what was ``found`` where that is known already."""
-    made = found or {}
-    family = family_of(asked, query.mechanism.value, seen=query.is_empirical)
-    if made and family == BEST:
-        return best_of(asked, made)
-    return made.get(family) or choose(asked, family, solvers)
+    query: Query, asked: Asked, solvers: Solvers, designs: dict[str, AnyDesign] | None = None
+) -> AnyDesign:
+    """The mechanism that the release will take; ``designs`` are those that are known already."""
+    known = designs or {}
+    name = family_of(asked, query.mechanism, is_empirical=query.is_empirical)
+    if known and name == BEST:
+        return best_of(asked, known)
+    return known.get(name) or choose(asked, name, solvers)
 
 
-def name_of(made: Chosen) -> str:
-    """The family that a mechanism is of."""
-    if made.method.startswith("baseline "):
-        return made.method.removeprefix("baseline ")
-    return "channel" if isinstance(made, ChosenChannel) else "modular"
-
-
-def candidate(name: str, made: Chosen, domain: AnswerDomain | JointDomain) -> Candidate:
+def candidate(design: AnyDesign, domain: AnswerDomain | JointDomain) -> Candidate:
     """A mechanism with what a reader can expect of it."""
-    if isinstance(made, ChosenChannel):
-        accuracy = channel_accuracy(made.channel)
-    else:
-        accuracy = accuracy_of(made.law, domain.parts)
-    noise = noise_of(made)
-    ends = error_at_ends(noise, domain)
-    return Candidate(name, made, accuracy, radius_of(noise, domain), ends)
+    mechanism = design.mechanism
+    return Candidate(
+        design.name,
+        design,
+        accuracy_of(mechanism, domain),
+        radius_of(mechanism, domain),
+        error_at_ends(mechanism, domain),
+    )
 
 
 @dataclass(frozen=True)
@@ -356,7 +340,7 @@ class _Retargeted:
     def least(self, at: Callable[[int], Guarantee], most: int, name: str) -> Least:
         """Bisection over guarantees that lose less and less."""
 
-        def made(steps: int) -> Chosen | _Never:
+        def made(steps: int) -> AnyDesign | _Never:
             try:
                 asked = replace(self.asked, guarantee=at(steps))
                 return ours(self.query, asked, self.solvers)
@@ -379,13 +363,13 @@ def _retargeted(
             yield _Retargeted(spec_file, other, assumed, asked, target.cap, solvers or Solvers())
 
 
-def ours(query: Query, asked: Asked, solvers: Solvers) -> Chosen:
+def ours(query: Query, asked: Asked, solvers: Solvers) -> AnyDesign:
     """What the release would take, without looking at the baselines, none of which is better."""
-    if query.mechanism is not Mechanism.BEST or query.is_empirical:
+    if query.mechanism != BEST or query.is_empirical:
         return mechanism_of(query, asked, solvers)
-    ours = [name for name in candidates(asked) if name in OURS]
-    found, failed = compare(asked, solvers, ours)
-    return best_of(asked, found, failed)
+    ours = [name for name in candidates(asked) if not MECHANISMS[name].is_baseline]
+    designs, failures = compare(asked, solvers, ours)
+    return best_of(asked, designs, failures)
 
 
 @dataclass(frozen=True)

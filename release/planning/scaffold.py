@@ -1,10 +1,10 @@
-"""A starting spec for a table, made from its schema: what ``dp-release init TABLE`` prints.
+"""Writes a starting spec for a table from its schema, for ``dp-release init TABLE``.
 
-Only names and types are looked at: of a Parquet file the schema in its footer, of a CSV file its
-first line. So two tables of one schema get the same text, and nothing in it can tell of a row. The
-text is a valid spec as it stands, with placeholders that are on the safe side; every choice that a
-person has to make is marked ``# CHOOSE:``. Refused are files that are neither, and tables without a
-column that could name the privacy unit.
+Only names and types are read: the schema in the footer of a Parquet file, the first line of a CSV
+file. So two tables of one schema get the same text, and the text reveals no row. It is a valid spec
+as it stands, with placeholders on the safe side; ``# CHOOSE:`` marks every choice that a person has
+to make. A file of another format is refused, and a table without a column that could name the
+privacy unit.
 """
 
 from __future__ import annotations
@@ -26,25 +26,29 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from release.errors import SpecError, unknown_name
-from release.queries.read import parse_spec
-from release.spec.model import Column, ColumnType
+from release.queries.read import ENGINE_NAMES, parse_spec
+from release.spec.declarations import Column, ColumnType
+from release.spec.periods import is_template
+from release.spec.unfinished import TODO
 
 _TAKEN = "give the path of one .parquet or .csv file"
 _MOST_COLUMNS = 10_000
 _LONGEST_LINE = 2**20
 _LONGEST_KEY = 1000
 """YAML takes keys of up to 1024 characters."""
+_SHOWN = 60
+"""Characters of a name or a type that a reason shows."""
 
 _COLUMN: TypeAdapter[str] = TypeAdapter(Column)
 _COUNTED = (ColumnType.STRING, ColumnType.INTEGER)
-"""The types of which a privacy unit, and the category of a mode, can be."""
+"""The types that a privacy unit, and the category of a mode, can have."""
 
-_AN_ID = re.compile(r"(?:^|[\W\d_])[iI][dD]$|[a-z]I[dD]$")
-_SOMEBODY = re.compile(r"household|person|meter")
+_ID = re.compile(r"(?:^|[\W\d_])[iI][dD]$|[a-z]I[dD]$")
+_PERSON = re.compile(r"household|person|meter")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Stored:
     """A column of the table; without a type it is left out, for the reason."""
 
     name: str
@@ -56,7 +60,7 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
     """The text of a commented spec for the table at ``path``; no value of the table is read.
 
     ``unit`` is the column that names the privacy unit; without it one is suggested by its name.
-    ``folder`` is where the spec will lie; beside the table, unless it is told.
+    ``folder`` is where the spec will lie; without it, beside the table.
 
     Raises:
         SpecError: the file cannot be read, is no table, or has no column that a spec can use;
@@ -68,17 +72,21 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise SpecError("TABLE", f"{path.name!r} is neither; {_TAKEN}")
-    found = _sorted_out(path, reader(path))
-    columns = {one.name: one.kind for one in found if one.kind is not None}
-    left_out = [one for one in found if one.kind is None]
     shown = path.name if folder is None else os.path.relpath(path, folder)
+    if TODO in shown:
+        raise SpecError(
+            "TABLE", f"its path holds {TODO}, which marks an unfinished spec; rename it"
+        )
+    usable = _usable(path, reader(path))
+    columns = {column.name: column.kind for column in usable if column.kind is not None}
+    left_out = [column for column in usable if column.kind is None]
     text = _text(path, shown, columns, left_out, _unit(path, columns, unit))
-    # What a curator is given has to be accepted; the rules of names stand there and only there.
+    # The text must be a valid spec; the rules of names stand in the reader of specs alone.
     parse_spec(text.encode())
     return text
 
 
-def _parquet(path: Path) -> list[_Found]:
+def _parquet(path: Path) -> list[_Stored]:
     try:
         schema = pq.read_schema(path)
         return [_stored(field.name, field.type) for field in schema]
@@ -89,7 +97,7 @@ def _parquet(path: Path) -> list[_Found]:
         raise SpecError("TABLE", f"{path.name!r} is not a Parquet file; {_TAKEN}") from error
 
 
-def _stored(name: str, stored: pa.DataType) -> _Found:
+def _stored(name: str, stored: pa.DataType) -> _Stored:
     plain = stored.value_type if pa.types.is_dictionary(stored) else stored
     fits = {
         ColumnType.STRING: pa.types.is_string(plain) or pa.types.is_large_string(plain),
@@ -99,17 +107,17 @@ def _stored(name: str, stored: pa.DataType) -> _Found:
         ColumnType.NUMBER: pa.types.is_floating(plain) or pa.types.is_decimal(plain),
         ColumnType.BOOLEAN: pa.types.is_boolean(plain),
     }
-    kind = next((kind for kind, is_it in fits.items() if is_it), None)
+    kind = next((kind for kind, matches in fits.items() if matches), None)
     if kind is not None:
-        return _Found(name, kind)
+        return _Stored(name, kind)
     if pa.types.is_timestamp(plain):
-        return _Found(name, None, "its times have a time zone; store them in one zone, without it")
-    shown = _scalar(str(stored)[:60])
-    return _Found(name, None, f"no type of a spec holds its {shown}; store it as one that does")
+        return _Stored(name, None, "its times have a time zone; store them in one zone, without it")
+    shown = _scalar(str(stored)[:_SHOWN])
+    return _Stored(name, None, f"no type of a spec holds its {shown}; store it as one that does")
 
 
-def _csv(path: Path) -> list[_Found]:
-    """The titles in the first line, of which not a byte more is decoded or parsed."""
+def _csv(path: Path) -> list[_Stored]:
+    """The titles in the first line; no byte after it is decoded or parsed."""
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST_LINE + 1)
@@ -126,37 +134,45 @@ def _csv(path: Path) -> list[_Found]:
         raise SpecError(
             "TABLE", f"line 1 of {path.name!r} cannot be read as UTF-8 CSV; write the names there"
         ) from error
-    return [_Found(title, ColumnType.STRING) for title in titles]
+    return [_Stored(title, ColumnType.STRING) for title in titles]
 
 
-def _sorted_out(path: Path, found: list[_Found]) -> list[_Found]:
-    """The columns, those without a type whose name no spec can hold."""
-    if len(found) > _MOST_COLUMNS:
+def _usable(path: Path, stored: list[_Stored]) -> list[_Stored]:
+    """The columns; one whose name no spec can hold loses its type and says why."""
+    if len(stored) > _MOST_COLUMNS:
         raise SpecError(
             "TABLE",
-            f"{path.name!r} has {len(found)} columns, at most {_MOST_COLUMNS} are read; "
+            f"{path.name!r} has {len(stored)} columns, at most {_MOST_COLUMNS} are read; "
             "keep those that are needed",
         )
-    alike = Counter(one.name.casefold() for one in found)
-    return [_named(one, alike[one.name.casefold()]) for one in found]
+    alike = Counter(column.name.casefold() for column in stored)
+    usable = []
+    for column in stored:
+        reason = _why_unusable(column.name, alike[column.name.casefold()])
+        usable.append(_Stored(column.name[:_SHOWN], None, reason) if reason else column)
+    return usable
 
 
-def _named(one: _Found, alike: int) -> _Found:
+def _why_unusable(name: str, alike: int) -> str:
+    """Why no spec can hold a column of this name; empty where one can."""
     if alike > 1:
-        return _Found(one.name, None, f"{alike} columns have this name but for case; rename one")
-    if len(_scalar(one.name)) > _LONGEST_KEY:
-        return _Found(one.name[:60], None, "a name of which this is the beginning is too long")
+        return f"{alike} columns have this name but for case; rename one"
+    if len(_scalar(name)) > _LONGEST_KEY:
+        return "a name of which this is the beginning is too long"
+    if name.casefold() in ENGINE_NAMES:
+        return "the engine that reads tables has a column of this name; rename it"
+    if TODO in name:
+        return "its name holds the mark of an unfinished spec; rename it"
     try:
-        _COLUMN.validate_python(one.name)
+        _COLUMN.validate_python(name)
     except ValidationError:
-        reason = "a name may not be empty, begin with '#' or hold control characters; rename it"
-        return _Found(one.name, None, reason)
-    return one
+        return "a name may not be empty, begin with '#' or hold control characters; rename it"
+    return ""
 
 
 def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
-    able = {_scalar(name): name for name, kind in columns.items() if kind in _COUNTED}
-    if not able:
+    units = {_scalar(name): name for name, kind in columns.items() if kind in _COUNTED}
+    if not units:
         raise SpecError(
             "TABLE",
             f"{path.name!r} has no column of a usable type to name the privacy unit; "
@@ -164,31 +180,34 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
         )
     if unit is None:
         # min keeps the order of the table among equals.
-        return min(able.values(), key=lambda name: _rank(name, columns[name]))
-    if unit in able.values():
+        return min(units.values(), key=lambda name: _rank(name, columns[name]))
+    if unit in units.values():
         return unit
     if unit in columns:
         raise SpecError(
             "--unit",
             f"{unit!r} is a {columns[unit].value} column; name a string or an integer one",
         )
-    raise SpecError("--unit", unknown_name(unit, able))
+    raise SpecError("--unit", unknown_name(unit, units))
 
 
 def _rank(name: str, kind: ColumnType) -> int:
-    """The smaller, the more a name looks like that of a person's or a home's identifier."""
-    is_id, is_somebody = bool(_AN_ID.search(name)), bool(_SOMEBODY.search(name.casefold()))
-    if is_id or is_somebody:
-        return 0 if is_id and is_somebody else 1
+    """A rank that is lower the more a name looks like the identifier of a person or a home."""
+    is_id, is_person = bool(_ID.search(name)), bool(_PERSON.search(name.casefold()))
+    if is_id or is_person:
+        return 0 if is_id and is_person else 1
     return 2 if kind is ColumnType.STRING else 3
 
 
 def _scalar(text: str) -> str:
     """The text as YAML on one line, quoted where it has to be, also between flow brackets."""
-    if _dumped([text], None)[1:-1] == text:
+    template = is_template(text.encode("utf-8", "surrogatepass"))
+    if not template and _dumped([text], None)[1:-1] == text:
         return text
     # Single quotes would keep line breaks such as U+2028 as they are.
-    return _dumped(text, '"')
+    quoted = _dumped(text, '"')
+    # The bytes of a placeholder would make the whole spec a template, in a quoted name too.
+    return quoted.replace("{period", r"\x7Bperiod") if template else quoted
 
 
 def _dumped(value: object, style: str | None) -> str:
@@ -215,7 +234,7 @@ def _ascii(text: str) -> str:
 
 
 def _text(
-    path: Path, shown: str, columns: dict[str, ColumnType], left_out: list[_Found], unit: str
+    path: Path, shown: str, columns: dict[str, ColumnType], left_out: list[_Stored], unit: str
 ) -> str:
     others = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
     key = others[0] if others else "column"
@@ -227,7 +246,7 @@ def _text(
         path=_scalar(glob.escape(shown)),
         untyped=_UNTYPED if path.suffix.lower() == ".csv" else "",
         columns="".join(f"      {_scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
-        left_out="".join(f"      # Left out: {_scalar(o.name)}: {o.reason}.\n" for o in left_out),
+        left_out="".join(f"      # Left out: {_scalar(c.name)}: {c.reason}.\n" for c in left_out),
         unit=_scalar(unit),
         key=_scalar(key),
     ) + _examples(_scalar(_table_name(path.stem)), columns, others)
@@ -265,8 +284,8 @@ tables:
     columns:
 ${untyped}${columns}${left_out}\
 privacy:
-  # CHOOSE: the unit is whom the promise protects, with all rows of theirs; safe is the column that
-  #   names the person or the home, never one that names a row, a visit or a device of theirs.
+  # CHOOSE: the unit is whom the guarantee protects, with all rows of theirs; safe is the column
+  #   of the person or the home, never one that names a row, a visit or a device of theirs.
   unit: $unit
   # CHOOSE: neighbors are the tables that nobody may tell apart; safe is add_remove, which hides
   #   even whether a unit is in the table, while replace_one takes the number of units as public.
@@ -274,7 +293,7 @@ privacy:
   # CHOOSE: rows of a unit beyond this bound are left out; safe is a bound that follows from how the
   #   table is made (24 for hourly readings of a day), never from counting its rows.
   max_rows_per_unit: 1
-  # CHOOSE: fixed columns are public facts of a unit that the promise does not hide; safe is none.
+  # CHOOSE: fixed columns are public facts of a unit that the guarantee does not hide; safe is none.
   fixed: []
 budget:
   # CHOOSE: the scope is the ledger's account that pays, one for all releases about the same units;
@@ -282,7 +301,7 @@ budget:
   scope: $id
   # CHOOSE: epsilon caps what all queries may cost a unit together; safe is small, and 1 is usual.
   epsilon: "1"
-  # CHOOSE: delta caps what all promises that are not pure may take of it together; safe is 0.
+  # CHOOSE: delta caps what all guarantees that are not pure take of it together; safe is 0.
   delta: "0"
 # CHOOSE: keys are the cells that get an answer, one for each key; safe is a list that was public
 #   before, such as {$key: [first, second]}, and never one that was taken from the table.
@@ -299,14 +318,14 @@ queries:
     # CHOOSE: the sensitivity is what one unit can change; safe is global, which holds for every
     #   table of this spec, while empirical is found in this table and holds for this one only.
     sensitivity: global
-    # CHOOSE: the definition says how a promise may fail; safe is pure, which never does, while
+    # CHOOSE: the definition says how a guarantee may fail; safe is pure, which never does, while
     #   probabilistic and approximate take a delta and pay with it for less noise.
     # CHOOSE: epsilon bounds what an answer tells of a unit; safe is small, and 1 is usual.
     guarantee: {definition: pure, epsilon: "1"}
     # CHOOSE: the loss says which errors the noise keeps small and is no matter of privacy; safe is
     #   absolute for numbers (squared shuns large errors), and error_rate for categories.
     loss: absolute
-    # CHOOSE: the mechanism makes the noise, and each keeps the promise; safe is best: least loss.
+    # CHOOSE: the mechanism draws the noise, and each satisfies the guarantee; safe is best.
     mechanism: best
 """)
 

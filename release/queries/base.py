@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from release.errors import DataError
 from release.exact.domain import Codes
-from release.spec.model import Relation
+from release.spec.declarations import Relation
 
 Profiles = NDArray[np.int64]
 """Shape (units, width): what each unit adds to the sums of a cell."""

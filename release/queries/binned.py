@@ -33,8 +33,9 @@ from release.queries.base import (
     reached_by_pairs,
     steps_between,
 )
+from release.spec.declarations import Relation
 from release.spec.expressions import identifier
-from release.spec.model import BinnedQuery, Relation, Statistic
+from release.spec.model import BinnedQuery, Statistic
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:

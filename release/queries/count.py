@@ -17,8 +17,9 @@ import numpy as np
 
 from release.exact.domain import Codes
 from release.queries.base import Prepared, Profiles, between, reached_by_order, steps_between
+from release.spec.declarations import Relation
 from release.spec.domains import Ordered
-from release.spec.model import CountQuery, Relation
+from release.spec.model import CountQuery
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 
 from release.exact.domain import Codes, Group
 from release.queries.base import Prepared, Profiles, RowKind, reached_by_pairs
-from release.spec.model import Relation
+from release.spec.declarations import Relation
 
 
 @dataclass(frozen=True)

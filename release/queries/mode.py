@@ -15,9 +15,10 @@ import numpy as np
 
 from release.exact.domain import Codes
 from release.queries.base import Prepared, Profiles, reached_by_pairs
+from release.spec.declarations import Relation
 from release.spec.domains import INTEGER_LIMIT, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal
-from release.spec.model import ModeQuery, PerUnitQuery, Relation
+from release.spec.model import ModeQuery, PerUnitQuery
 
 
 @dataclass(frozen=True)

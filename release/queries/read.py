@@ -14,28 +14,25 @@ from release.exact.channel import (
     MOST_UNSEEN,
     channel_fits,
     channel_unseen,
-    has_order,
 )
 from release.exact.losses import table_loss
 from release.exact.numbers import format_exact
+from release.exact.privacy import Definition
 from release.queries.registry import check_declared
+from release.spec.declarations import ColumnType
 from release.spec.domains import MAX_ANSWERS, Nominal
+from release.spec.guarantees import TableLoss
 from release.spec.load import SpecFile, open_named, parse_models, read_text
+from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.model import (
-    MODULAR_WITH_DELTA,
-    ON_LINE,
-    ON_LINE_WITH_DELTA,
     BinnedQuery,
-    ColumnType,
     CountQuery,
     GridQuery,
-    Mechanism,
     ModeQuery,
     PerUnitQuery,
     Query,
     Spec,
     SqlQuery,
-    TableLoss,
     answer_columns,
     answer_domain,
     answers_for_units,
@@ -44,7 +41,8 @@ from release.spec.model import (
 from release.spec.periods import Period, filled
 from release.spec.tuples import with_parts
 
-_ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
+ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
+"""Virtual columns that DuckDB adds to its tables and files, in any case."""
 
 
 def read_spec(path: Path, period: Period | None = None) -> SpecFile:
@@ -148,7 +146,7 @@ def _check_table(spec: Spec, name: str) -> None:
             raise SpecError(at, "is also declared; rename it")
         if other != column:
             raise SpecError(at, f"differs from {other!r} in case only; rename one")
-        if column.casefold() in _ENGINE_NAMES:
+        if column.casefold() in ENGINE_NAMES:
             raise SpecError(at, "is a name of the engine's own; rename the column")
 
 
@@ -182,31 +180,27 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             )
 
 
-_NEED_ORDER = frozenset(map(Mechanism, ("channel", *ON_LINE, *ON_LINE_WITH_DELTA)))
-_NEED_DELTA = frozenset(map(Mechanism, (*ON_LINE_WITH_DELTA, *MODULAR_WITH_DELTA)))
-
-
 def _check_mechanism(at: str, query: Query) -> None:
-    """See to it that the mechanism that is named fits the answers and the promise."""
-    named, domain = query.mechanism, answer_domain(query)
-    at = f"{at}.mechanism"
-    if named is Mechanism.MODULAR or query.guarantee is None:
+    """Refuse a mechanism that does not fit the answers, the loss or the guarantee."""
+    if query.guarantee is None:
         return
-    if named is Mechanism.BEST:
+    at, domain = f"{at}.mechanism", answer_domain(query)
+    if query.mechanism == BEST:
         _check_reach(at, query)
         return
-    if len(domain.parts) > 1:
-        raise SpecError(at, f"{named.value!r} answers one query; a tuple takes best or modular")
-    if named in _NEED_ORDER and not channel_fits(domain, query.loss):
+    entry = MECHANISMS[query.mechanism]
+    if (entry.needs_order or entry.is_baseline) and len(domain.parts) > 1:
+        raise SpecError(at, f"{entry.name!r} answers one query; a tuple takes best or modular")
+    if entry.needs_order and not channel_fits(domain, query.loss):
         raise SpecError(
             at,
-            f"{named.value!r} needs at most {MOST_ROWS} answers in order, and the loss "
+            f"{entry.name!r} needs at most {MOST_ROWS} answers in order, and the loss "
             "error_rate, absolute or squared; declare these, or write modular",
         )
-    if named in _NEED_DELTA and query.guarantee.delta == 0:
-        raise SpecError(at, f"{named.value!r} needs delta above 0; write best")
-    if query.guarantee.epsilon == 0 and named is not Mechanism.CHANNEL:
-        raise SpecError(at, f"{named.value!r} needs epsilon above 0; write best")
+    if entry.needs_delta and query.guarantee.delta == 0:
+        raise SpecError(at, f"{entry.name!r} needs delta above 0; write best")
+    if entry.needs_epsilon and query.guarantee.epsilon == 0:
+        raise SpecError(at, f"{entry.name!r} needs epsilon above 0; write best")
 
 
 def _check_reach(at: str, query: Query) -> None:
@@ -216,29 +210,47 @@ def _check_reach(at: str, query: Query) -> None:
     asked for by its name. Only public fields decide, so nothing confidential is read before.
     """
     domain = answer_domain(query)
-    if not has_order(domain):
+    reason = None
+    if not domain.has_order:
         return
-    accepted = "or write mechanism: modular, which can publish one end of the domain for the other"
     if len(domain.parts) > 1:
+        reason = "best has no noise for tuples with a part in order; publish each part by itself"
+    elif domain.size > MOST_ROWS:
+        reason = (
+            f"best reaches {MOST_ROWS:,} answers in order, and here are {domain.size:,}; declare a "
+            "smaller domain"
+        )
+    elif not channel_fits(domain, query.loss):
+        reason = "best needs the loss error_rate, absolute or squared for answers in order"
+    elif query.is_empirical:
+        reason = _unreached_unseen(query, domain.size)
+    if reason is not None:
         raise SpecError(
             at,
-            "best has no noise for tuples with a part in order; publish the parts each by itself, "
-            f"{accepted}",
+            f"{reason}, or write mechanism: modular, which can publish one end of the domain for "
+            "the other",
         )
-    if not channel_fits(domain, query.loss):
-        raise SpecError(
-            at,
-            f"best reaches {MOST_ROWS:,} answers in order with the loss error_rate, absolute or "
-            f"squared, and here are {domain.size:,}; declare a smaller domain or such a loss, "
-            f"{accepted}",
-        )
-    if query.is_empirical and not channel_unseen(domain, query.loss, query.promised.to_guarantee()):
-        raise SpecError(
-            at,
-            f"best reaches {MOST_UNSEEN} answers in order under sensitivity: empirical, for pure "
-            f"or approximate promises of epsilon {format_exact(LEAST_UNSEEN)} or more; write "
-            f"mechanism: channel, or sensitivity: global, {accepted}",
-        )
+
+
+def _unreached_unseen(query: Query, answers: int) -> str | None:
+    """Why ``best`` is refused under empirical sensitivity, which may not decide on it."""
+    claimed = query.promised
+    if channel_unseen(answer_domain(query), query.loss, claimed.to_guarantee()):
+        return None
+    under = "under sensitivity: empirical"
+    if answers > MOST_UNSEEN:
+        remedy = f"best reaches {MOST_UNSEEN} answers in order {under}, and here are {answers:,}"
+    elif claimed.definition is Definition.PROBABILISTIC and claimed.delta:
+        remedy = f"best has no probabilistic guarantee for answers in order {under}"
+        return f"{remedy}; write definition: approximate, or pure without delta"
+    else:
+        remedy = f"best needs epsilon of at least {format_exact(LEAST_UNSEEN)} {under}"
+    other = (
+        "mechanism: channel"
+        if query.kind == "sql"
+        else "mechanism: channel, or sensitivity: global"
+    )
+    return f"{remedy}; write {other}"
 
 
 def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:

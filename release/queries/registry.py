@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from release.errors import SpecError
-from release.exact.sensitivity import Sensitivity
+from release.exact.sensitivity import Sensitivity, check_shifts
 from release.queries.base import RowKind
 from release.queries.binned import Binned
 from release.queries.count import Count
@@ -13,9 +13,9 @@ from release.queries.grid import OnGrid
 from release.queries.joint import Joint
 from release.queries.mode import Mode
 from release.queries.per_unit import PerUnit
+from release.spec.guarantees import DeclaredSensitivity
 from release.spec.model import (
     CountQuery,
-    DeclaredSensitivity,
     GridQuery,
     ModeQuery,
     Part,
@@ -93,8 +93,8 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
     """See to it that declared differences can be enforced.
 
     Raises:
-        SpecError: one row of a unit can move the answer further than declared, or a difference has
-            not one coordinate for each part of the answer.
+        SpecError: one row of a unit can move the answer further than declared, a difference has
+            not one coordinate for each part of the answer, or no two answers differ by it.
     """
     declared = query.sensitivity
     if not isinstance(declared, DeclaredSensitivity):
@@ -102,10 +102,15 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
     at = f"{at}.sensitivity.declared"
     if isinstance(query, SqlQuery):
         raise SpecError(at, "nothing is known of a statement; write sensitivity: empirical")
-    parts = len(answer_domain(query).parts)
-    if any(len(shift) != parts for shift in declared.shifts):
-        wanted = "numbers" if parts == 1 else f"lists of {parts} numbers, one for each part"
+    parts = answer_domain(query).parts
+    count = len(parts)
+    if any(len(shift) != count for shift in declared.shifts):
+        wanted = "numbers" if count == 1 else f"lists of {count} numbers, one for each part"
         raise SpecError(at, f"write {wanted}")
+    try:
+        check_shifts(parts, declared.shifts)
+    except ValueError as error:
+        raise SpecError(at, str(error)) from None
     if rows_read(spec, query):
         return
     needed = [", ".join(map(str, shift)) for shift in global_sensitivity(spec, query, 1).shifts]

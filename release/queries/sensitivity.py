@@ -16,8 +16,9 @@ from release.exact.domain import AnswerDomain, Codes, JointDomain, Shift, Topolo
 from release.exact.sensitivity import Sensitivity
 from release.queries.contributions import Contributions
 from release.queries.registry import kind_of, rows_read
+from release.spec.declarations import Relation
 from release.spec.load import SpecFile
-from release.spec.model import Query, Relation, answer_domain
+from release.spec.model import Query, answer_domain
 
 
 def empirical_sensitivity(

@@ -24,10 +24,11 @@ import pyarrow as pa
 from release.errors import DataError, SpecError
 from release.exact.domain import Codes
 from release.queries.profiles import cells_of
+from release.spec.declarations import Relation
 from release.spec.domains import Bins, Ordered, plain_answers
 from release.spec.expressions import identifier, literal, parts_of
 from release.spec.load import SpecFile
-from release.spec.model import Relation, SqlQuery
+from release.spec.model import SqlQuery
 from release.tables.duckdb import Tables, wide_table
 
 MOST_UNITS = 150

@@ -1,4 +1,4 @@
-"""Writing files that last: with exactly their mode, whole, and synced."""
+"""Writing durable files: with an exact mode, complete, and synced to the disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PUBLIC_FILE = 0o644
 
 @contextmanager
 def storage_errors(path: Path, what: str) -> Iterator[None]:
-    """Tell an error of the file system as one of ours: where, and what could not be written.
+    """Translate errors of the file system: which path, and what could not be written.
 
     Raises:
         StorageError: in place of any OSError.
@@ -27,8 +27,8 @@ def storage_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def make_folder(folder: Path, mode: int) -> None:
-    """Make the folder and those above it with exactly this mode, whatever the umask."""
-    # One by one, because mkdir gives its mode to the last folder only.
+    """Create the missing folders of a path with exactly this mode, whatever the umask."""
+    # One by one, because mkdir applies its mode to the last folder only.
     for part in reversed((folder, *folder.parents)):
         if not part.exists():
             part.mkdir(exist_ok=True)
@@ -36,10 +36,11 @@ def make_folder(folder: Path, mode: int) -> None:
 
 
 def write(path: Path, data: bytes, mode: int = PUBLIC_FILE) -> None:
-    """Write a new file and sync it; its folder is made where it is missing."""
+    """Write a new file and sync it, creating its folder if missing; never replaces a file."""
     make_folder(path.parent, 0o755 if mode == PUBLIC_FILE else 0o700)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
+        # The umask may have removed bits of the mode.
         os.fchmod(descriptor, mode)
         file.write(data)
         file.flush()
@@ -47,7 +48,8 @@ def write(path: Path, data: bytes, mode: int = PUBLIC_FILE) -> None:
 
 
 def write_anew(path: Path, data: bytes) -> None:
-    """Write a public file in the place of an older one, if there is one; never half of it."""
+    """Write a public file, replacing an older one at once; a reader never sees a part of it."""
+    # A crash may have left one behind.
     aside = path.with_name(f".{path.name}.new")
     aside.unlink(missing_ok=True)
     write(aside, data)
@@ -59,13 +61,14 @@ def write_anew(path: Path, data: bytes) -> None:
 
 
 def sync_tree(root: Path) -> None:
-    """Sync a folder and those below it, so that the names in them last."""
-    for folder in (root, *(p for p in root.rglob("*") if p.is_dir())):
+    """Sync a folder and those below it, so that the names in them are durable."""
+    for folder in (root, *filter(Path.is_dir, root.rglob("*"))):
         sync(folder)
 
 
 def sync(folder: Path) -> None:
     """Sync a folder."""
+    # Syncing a file makes its bytes durable, but not its name in the folder.
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

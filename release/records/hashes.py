@@ -1,4 +1,4 @@
-"""Digests, commitments and base64: each in the one form in which files hold it."""
+"""Digests, commitments and base64: each in the only form that files may hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import hmac
 
 
 def sha256(data: bytes) -> str:
-    """SHA-256 in hexadecimal. Of public bytes only: confidential ones are committed with a key."""
+    """SHA-256 in hexadecimal, for public bytes only."""
+    # A hash of confidential bytes could be guessed by trying values; those get a commitment.
     return hashlib.sha256(data).hexdigest()
 
 
@@ -24,15 +25,16 @@ def encoded(data: bytes) -> str:
 
 
 def decoded(text: str) -> bytes:
-    """The bytes of base64 in its one form: no other text stands for the same bytes.
+    """The bytes of canonical base64, in which exactly one text stands for given bytes.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the text is not canonical base64.
     """
     try:
         data = base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise ValueError("not base64") from error
+    # The decoder ignores stray bits at the end; a signed text must have no second spelling.
     if encoded(data) != text:
-        raise ValueError("not base64 in its one form")
+        raise ValueError("not base64 in canonical form")
     return data

@@ -1,7 +1,7 @@
 """The Merkle tree of RFC 6962, over SHA-256: root, inclusion, consistency.
 
-Leaves and nodes are hashed with different first bytes, so that a node can never pass for a leaf
-(RFC 6962 §2.1). Proofs are lists of 32-byte hashes in the order of the RFC.
+Leaves and nodes are hashed with different first bytes, so that a node never passes for a leaf (RFC
+6962 §2.1). Proofs are lists of 32-byte hashes in the order of the RFC.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ def leaf_hash(data: bytes) -> bytes:
     return hashlib.sha256(b"\x00" + data).digest()
 
 
-def _node(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(b"\x01" + left + right).digest()
+def _node(first: bytes, second: bytes) -> bytes:
+    return hashlib.sha256(b"\x01" + first + second).digest()
 
 
 def _split(size: int) -> int:
@@ -28,7 +28,8 @@ def root(leaves: Sequence[bytes]) -> bytes:
     """The root over leaf hashes (RFC 6962 §2.1). Cost: one hash a leaf."""
     if not leaves:
         return hashlib.sha256(b"").digest()
-    # A stack of perfect subtrees, as a binary counter: each leaf is touched once.
+    # A stack of perfect subtrees of decreasing height, like the digits of a binary counter: equal
+    # neighbors are merged, so each leaf is hashed once and no list is copied.
     stack: list[tuple[int, bytes]] = []
     for leaf in leaves:
         height, top = 0, leaf
@@ -36,10 +37,11 @@ def root(leaves: Sequence[bytes]) -> bytes:
             top = _node(stack.pop()[1], top)
             height += 1
         stack.append((height, top))
-    _, found = stack.pop()
+    # The right edge of the tree is not perfect; it is folded from the right.
+    _, digest = stack.pop()
     while stack:
-        found = _node(stack.pop()[1], found)
-    return found
+        digest = _node(stack.pop()[1], digest)
+    return digest
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
@@ -59,13 +61,14 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def root_from_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
-    """The root that an audit path leads to; compare it with the one that is signed.
+    """The root to which an audit path leads; compare it with the signed one.
 
     Raises:
-        ValueError: the path has not the length that a tree of ``size`` leaves asks for.
+        ValueError: the path has another length than a tree of ``size`` leaves requires.
     """
     if not 0 <= index < size:
         raise ValueError("no such leaf")
+    # A path of any other length is refused, for its end would go unchecked.
     if size == 1:
         if proof:
             raise ValueError("the proof is too long")

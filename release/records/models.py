@@ -11,15 +11,10 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-import numpy as np
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from release.exact.channel import Channel
-from release.exact.domain import Group
-from release.exact.pmf import Law
 from release.exact.privacy import Definition
-from release.exact.sensitivity import Sensitivity
 from release.records.versions import unread
 
 Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]
@@ -31,7 +26,35 @@ ExactOrInfinite: TypeAlias = Annotated[
 ]
 Sha256: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commitment: TypeAlias = Annotated[str, StringConstraints(pattern=r"^hmac-sha256:[0-9a-f]{64}$")]
-DefinitionName: TypeAlias = Literal["pure", "probabilistic", "approximate"]
+Word: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
+Date: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+Pair: TypeAlias = Annotated[list[int], Field(min_length=2, max_length=2)]
+
+# Types of fields that stand in several records with one meaning.
+Epsilon: TypeAlias = Annotated[Exact, Field(description="ε")]
+Delta: TypeAlias = Annotated[Exact, Field(description="δ")]
+DefinitionName: TypeAlias = Annotated[
+    Literal["pure", "probabilistic", "approximate"],
+    Field(description="the definition of differential privacy that δ refers to"),
+]
+RelationName: TypeAlias = Annotated[
+    Literal["replace_one", "add_remove", "attribute"],
+    Field(description="how two neighboring tables differ"),
+]
+SourceName: TypeAlias = Annotated[
+    Literal["empirical", "global", "declared"],
+    Field(description="where the sensitivity comes from"),
+]
+GuaranteeKind: TypeAlias = Annotated[
+    Literal["worst-case", "instance-specific"],
+    Field(description="whether the guarantee covers every table of the spec, or this table only"),
+]
+ReleaseId: TypeAlias = Annotated[str, Field(description="the name of the release")]
+ScopeName: TypeAlias = Annotated[str, Field(description="the account of the ledger that pays")]
+FromSpec: TypeAlias = Annotated[str, Field(description="as in the spec")]
+
+VERSION = "the version of this format"
+GROUP = "the number of possible answers; of a joint query one number for each part"
 
 
 R = TypeVar("R", bound=BaseModel)
@@ -44,262 +67,199 @@ class Record(BaseModel):
 
 
 class GuaranteeRecord(Record):
-    """A promise."""
+    """The guarantee that a query claims for one cell."""
 
     definition: DefinitionName
-    epsilon: Exact
-    delta: Exact
+    epsilon: Epsilon
+    delta: Delta
 
 
 class Recomputed(Record):
-    """What the published weights keep, recomputed in exact arithmetic; δ rounded up, ε up."""
+    """The guarantee that the weights satisfy, in exact arithmetic; ε and δ are rounded up."""
 
-    delta_probabilistic: Exact
-    delta_approximate: Exact
-    epsilon_all_differences: ExactOrInfinite
+    delta_probabilistic: Exact = Field(description="δ under the probabilistic definition")
+    delta_approximate: Exact = Field(description="δ under the approximate definition")
+    epsilon_all_differences: ExactOrInfinite = Field(description="the pure ε for all differences")
 
 
 class DesignRecord(Record):
-    """How the law was found and how far from the optimum it can be at most."""
+    """How the mechanism was found, and how far from the optimum it is at most."""
 
-    method: str
-    loss: str
-    objective: Exact
-    lower_bound: Exact
-    bound: Literal["proved", "solver"]
-    gap: Exact
-    solver: str
-    notes: list[str]
+    method: str = Field(description="the method of the solver, or `baseline` and its name")
+    loss: str = Field(description="the loss function of the spec")
+    objective: Exact = Field(description="the expected loss under a uniform prior")
+    lower_bound: Exact = Field(description="no mechanism of this type has a smaller expected loss")
+    bound: Literal["proved", "solver"] = Field(
+        description="whether the bound is proved, or claimed by a solver"
+    )
+    gap: Exact = Field(description="the objective less the lower bound, rounded up")
+    solver: str = Field(description="the solver and its version, or `none`")
+    notes: list[str] = Field(description="remarks, such as the expected loss of other mechanisms")
 
 
 class Accuracy(Record):
-    """What a reader can expect of one answer under the uniform prior, rounded to 12 decimals."""
+    """The errors of one answer under the uniform prior, rounded to 12 decimals."""
 
-    p_exact: Exact
-    mean_absolute: Exact
-    p_within_1: Exact
-
-
-class NoiseRecord(Record):
-    """What all files in ``mechanisms/`` have in common (docs/design/format.md)."""
-
-    schema_: Literal["dp-release/mechanism/v1"] = Field(alias="schema")
-    query: str
-    group: Annotated[list[int], Field(min_length=1, max_length=8)]
-    total: Digits
-    directed: bool
-    guarantee: GuaranteeRecord
-    recomputed: Recomputed
-    design: DesignRecord
-    accuracy: Accuracy
-
-
-class LawRecord(NoiseRecord):
-    """One law for all answers."""
-
-    mechanism: Literal["modular"]
-    weights: list[Digits]
-    sensitivity: list[list[int]]
-
-    def to_law(self) -> Law:
-        """The exact law.
-
-        Raises:
-            ValueError: the weights are not a law.
-        """
-        weights = [int(weight) for weight in self.weights]
-        dtype: Any = np.int64 if max(weights) < 2**62 and int(self.total) <= 2**62 else object
-        return Law(Group(tuple(self.group)), np.array(weights, dtype=dtype), int(self.total))
-
-    def to_sensitivity(self) -> Sensitivity:
-        """The differences as they stand; whether they are closed is for the verifier to check."""
-        group = Group(tuple(self.group))
-        return Sensitivity(group, tuple(tuple(s) for s in self.sensitivity), self.directed)
-
-
-class ChannelRecord(NoiseRecord):
-    """One law for each true answer, and the pairs of answers that neighbors can have."""
-
-    mechanism: Literal["channel"]
-    rows: list[list[Digits]]
-    pairs: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
-
-    def to_channel(self) -> Channel:
-        """The exact channel.
-
-        Raises:
-            ValueError: the weights are no channel.
-        """
-        channel = Channel.of([[int(weight) for weight in row] for row in self.rows])
-        if channel.total != int(self.total):
-            raise ValueError("the weights of a row do not add up to the total")
-        return channel
-
-
-AnyLaw: TypeAlias = Annotated[LawRecord | ChannelRecord, Field(discriminator="mechanism")]
-
-
-class LawFileRecord(RootModel[AnyLaw]):
-    """``mechanisms/<query>.json``."""
+    p_exact: Exact = Field(description="the probability that the answer is the true one")
+    mean_absolute: Exact = Field(description="the mean distance from the true answer, in codes")
+    p_within_1: Exact = Field(description="the probability of an error of at most one code")
 
 
 class SensitivityRecord(Record):
-    """``sensitivity/<query>.json`` of the auditor bundle.
+    """``sensitivity/<query>.json`` of the auditor bundle."""
 
-    ``apart`` is how far answers in order lie from each other, for a channel.
-    """
-
-    schema_: Literal["dp-release/sensitivity/v1"] = Field(alias="schema")
-    query: str
-    source: Literal["empirical", "global", "declared"]
-    neighbors: Literal["replace_one", "add_remove", "attribute"]
-    group: list[int]
-    sensitivity: list[list[int]]
-    apart: list[int] | None = None
+    schema_: Literal["dp-release/sensitivity/v1"] = Field(alias="schema", description=VERSION)
+    query: str = Field(description="the name of the query")
+    source: SourceName
+    neighbors: RelationName
+    group: list[int] = Field(description=GROUP)
+    sensitivity: list[list[int]] = Field(description="the differences, closed under negation")
+    apart: list[int] | None = Field(
+        default=None, description="of a channel: the distances between neighboring answers in order"
+    )
 
 
 class Opening(Record):
-    """The key and the value of one commitment."""
+    """The salt and the value of one commitment."""
 
-    key: Sha256
-    commitment: Commitment
+    key: Sha256 = Field(description="the 32 bytes of salt that key the HMAC")
+    commitment: Commitment = Field(description="the value in `release.json`")
 
 
 class OpeningsRecord(Record):
-    """``openings.json`` of the auditor bundle: commitments by file."""
+    """``openings.json`` of the auditor bundle: what opens each commitment."""
 
-    schema_: Literal["dp-release/openings/v1"] = Field(alias="schema")
-    release_id: str
-    openings: dict[str, Opening]
+    schema_: Literal["dp-release/openings/v1"] = Field(alias="schema", description=VERSION)
+    release_id: ReleaseId
+    openings: dict[str, Opening] = Field(description="the openings, by path in this bundle")
 
 
 class PrivacyRecord(Record):
-    """What is protected and against which change."""
+    """Whom the guarantee protects, and the bounds that are enforced."""
 
-    unit: str
-    neighbors: Literal["replace_one", "add_remove", "attribute"]
-    adjacency_text: str
-    max_rows_per_unit: int
-    fixed: list[str]
-    enforced_by: str
+    unit: str = Field(description="the column that names the privacy unit")
+    neighbors: RelationName
+    adjacency_text: str = Field(description="the neighboring relation in words")
+    max_rows_per_unit: int = Field(description="the most rows of a unit that a query reads")
+    fixed: list[str] = Field(description="the columns that are public facts of a unit")
+    enforced_by: str = Field(description="how the bounds are enforced, in words")
 
 
 class ReleaseGuarantee(GuaranteeRecord):
     """The guarantee of the whole release."""
 
-    kind: Literal["worst-case", "instance-specific"]
+    kind: GuaranteeKind
 
 
 class ChargeRecord(Record):
-    """What something costs."""
+    """What a query or a release takes from the budget."""
 
-    epsilon: Exact
-    delta: Exact
-
-
-class LawFile(Record):
-    """The public law of a worst-case query."""
-
-    path: str
-    sha256: Sha256
+    epsilon: Epsilon
+    delta: Delta
 
 
-class LawCommitment(Record):
-    """The commitment to the law of an instance-specific query."""
+class MechanismFile(Record):
+    """The public mechanism of a worst-case query."""
 
-    commitment: Commitment
+    path: str = Field(description="the file in the public bundle")
+    sha256: Sha256 = Field(description="the SHA-256 of the file")
+
+
+class MechanismCommitment(Record):
+    """The commitment to the mechanism of an instance-specific query."""
+
+    commitment: Commitment = Field(description="HMAC-SHA-256 of the mechanism file")
 
 
 class OutputFile(Record):
     """A released table."""
 
-    path: str
-    sha256: Sha256
-    rows: int
+    path: str = Field(description="the file in the public bundle")
+    sha256: Sha256 = Field(description="the SHA-256 of the file")
+    rows: int = Field(description="the number of rows, one for each cell")
 
 
 class QueryRecord(Record):
     """One query of the release."""
 
-    name: str
-    kind: Literal[
-        "count", "mode", "sum", "mean", "min", "max", "median", "per_unit", "tuple", "sql"
-    ]
-    by: list[str]
-    cells: int
-    domain: dict[str, Any]
+    name: FromSpec
+    kind: Word = Field(description="as in the spec")
+    by: list[str] = Field(description="as in the spec")
+    cells: int = Field(description="the number of published answers")
+    domain: dict[str, Any] = Field(description="as in the spec")
     definition: DefinitionName
-    epsilon: Exact
-    delta: Exact
-    parallel: bool
-    charge: ChargeRecord
-    guarantee_kind: Literal["worst-case", "instance-specific"]
-    sensitivity_source: Literal["empirical", "global", "declared"]
-    mechanism: Literal["modular", "channel"]
-    law: LawFile | LawCommitment
-    output: OutputFile
+    epsilon: Exact = Field(description="ε of one cell")
+    delta: Exact = Field(description="δ of one cell")
+    parallel: bool = Field(description="whether a unit counts in one cell only")
+    charge: ChargeRecord = Field(description="the guarantee times the cells that a unit can touch")
+    guarantee_kind: GuaranteeKind
+    sensitivity_source: SourceName
+    mechanism: Word = Field(description="the family of the mechanism, such as modular")
+    mechanism_file: MechanismFile | MechanismCommitment = Field(
+        description="the mechanism file, or the commitment to it"
+    )
+    output: OutputFile = Field(description="the released table")
 
 
 class Composition(Record):
-    """How the charges add up."""
+    """The charge of the whole release."""
 
-    rule: Literal["basic-v1"]
-    epsilon: Exact
-    delta: Exact
+    rule: Literal["basic-v1"] = Field(description="the rule: charges add up")
+    epsilon: Epsilon
+    delta: Delta
 
 
 class Sampling(Record):
     """Where the noise came from."""
 
-    source: Literal["os"]
-    method: Literal["inverse-cdf-integer"]
-    seeded: bool
+    source: Literal["os"] = Field(description="the random generator of the operating system")
+    method: Literal["inverse-cdf-integer"] = Field(description="the inverse of cumulative weights")
+    seeded: bool = Field(description="whether the randomness was chosen, as in a test run only")
 
 
 class LedgerRecord(Record):
-    """Who paid; ``sequence`` is null while there is no ledger."""
+    """The account that paid; ``sequence`` is null without a ledger."""
 
-    scope: str
-    sequence: int | None
+    scope: ScopeName
+    sequence: int | None = Field(description="the number of the entry that reserved the charge")
 
 
 class Software(Record):
     """The versions that made the release."""
 
-    dp_release: str
-    python: str
-    duckdb: str
-    highs: str
+    dp_release: str = Field(description="the version of dp-release")
+    python: str = Field(description="the version of Python")
+    duckdb: str = Field(description="the version of DuckDB")
+    highs: str = Field(description="the version of HiGHS")
 
 
 class ReleaseRecord(Record):
-    """``release.json`` (docs/design/format.md)."""
+    """``release.json``: what was published, under which guarantee, and who paid."""
 
-    schema_: Literal["dp-release/release/v1"] = Field(alias="schema")
-    release_id: str
-    kind: Literal["RELEASE", "TEST"]
-    published: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-    title: str
-    curator: str
-    contact: str
-    purpose: str
-    period: str
-    license: str
-    privacy: PrivacyRecord
-    guarantee: ReleaseGuarantee
-    queries: list[QueryRecord]
-    composition: Composition
-    sampling: Sampling
-    invariants: list[str]
-    post_processing: list[str]
-    ledger: LedgerRecord
-    software: Software
-    withheld: list[str]
-    limits: list[str]
+    schema_: Literal["dp-release/release/v1"] = Field(alias="schema", description=VERSION)
+    release_id: ReleaseId
+    kind: Literal["RELEASE", "TEST"] = Field(description="`TEST`: chosen randomness, to be refused")
+    published: Date = Field(description="the day of publication")
+    title: FromSpec
+    curator: FromSpec
+    contact: FromSpec
+    purpose: FromSpec
+    period: FromSpec
+    license: FromSpec
+    privacy: PrivacyRecord = Field(description="whom the guarantee protects")
+    guarantee: ReleaseGuarantee = Field(description="the guarantee of the whole release")
+    queries: list[QueryRecord] = Field(description="one object for each query")
+    composition: Composition = Field(description="how the charges add up")
+    sampling: Sampling = Field(description="where the noise came from")
+    invariants: list[str] = Field(description="what is published without noise; empty")
+    post_processing: list[str] = Field(description="what was done to noisy answers; empty")
+    ledger: LedgerRecord = Field(description="the account that paid")
+    software: Software = Field(description="the versions of the programs")
+    withheld: list[str] = Field(description="what is left out, in words")
+    limits: list[str] = Field(description="what is asserted and cannot be checked from the files")
 
 
 FILES: dict[str, type[BaseModel]] = {
-    "mechanism": LawFileRecord,
     "sensitivity": SensitivityRecord,
     "openings": OpeningsRecord,
     "release": ReleaseRecord,

@@ -1,6 +1,6 @@
-"""Keys, signed notes and attestations: Ed25519, and nothing that could be chosen wrongly.
+"""Signing keys, signed notes and attestations: Ed25519 only, with no option to choose wrongly.
 
-- A private key is a PKCS#8 file of mode 0600. Its public bundle is written as a C2SP verifier key,
+- A private key is a PKCS#8 file of mode 0600. Its public key is written as a C2SP verifier key,
   ``name+hash+key``: the name is the origin of a ledger, so that a key signs for one ledger only.
 - A signed note (C2SP signed-note) is text with a signature line; the checkpoint of a ledger is one.
 - An attestation is a DSSE envelope over an in-toto Statement v1, whose subjects are files with
@@ -31,20 +31,24 @@ from pydantic import Field
 
 from release.errors import SpecError, StorageError
 from release.records.hashes import decoded, encoded
-from release.records.models import Record, ReleaseRecord, Sha256, parse
+from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, Sha256, parse
 
+# The algorithm byte of C2SP signed-note; other algorithms are refused.
 _ED25519 = b"\x01"
-_NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)  # no spaces, no plus
+_NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)  # the parts of a verifier key are joined by "+"
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
 
 
+_UNKNOWN_KEY = "signed by a key that is not known here"
+
+
 class SignatureError(Exception):
-    """A signature, a key or a signed text is not what it should be; the reason in a few words."""
+    """A signature, a key or a signed text is wrong; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A verifier key: whose it is (the origin of a ledger), and 32 bytes.
+    """A verifier key: its name (the origin of a ledger) and its 32 bytes.
 
     Raises:
         SignatureError: the name or the length is wrong.
@@ -55,16 +59,16 @@ class PublicKey:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or len(self.raw) != 32:
-            raise SignatureError("not a name and 32 bytes")
+            raise SignatureError("not a valid name and 32 bytes")
 
     @property
     def hint(self) -> bytes:
-        """The four bytes by which a note says which key signed it."""
+        """The four bytes by which a signed note names its key."""
         return hashlib.sha256(self.name.encode() + b"\n" + _ED25519 + self.raw).digest()[:4]
 
     @property
     def key_id(self) -> str:
-        """The SHA-256 of the raw key, by which an attestation names it."""
+        """The SHA-256 of the raw key, by which an attestation names its key."""
         return hashlib.sha256(self.raw).hexdigest()
 
     def __str__(self) -> str:
@@ -75,25 +79,27 @@ class PublicKey:
         """Read ``name+hash+key``.
 
         Raises:
-            SignatureError: another shape, or a hash that is not that of the key.
+            SignatureError: the text has another form, or its hash is not the key's.
         """
         try:
+            # Base64 may hold "+" too, so only the first two separate.
             name, hint, key = text.strip().split("+", 2)
             raw = decoded(key)
         except ValueError as error:
             raise SignatureError("not name+hash+key") from error
         if raw[:1] != _ED25519:
             raise SignatureError("not an Ed25519 key")
-        found = cls(name, raw[1:])
-        if found.hint.hex() != hint:
-            raise SignatureError("the hash is not that of the key")
-        return found
+        key_read = cls(name, raw[1:])
+        # The hash covers the name, so a key cannot be passed off as another ledger's.
+        if key_read.hint.hex() != hint:
+            raise SignatureError("the hash is not the key's")
+        return key_read
 
     def verify(self, signature: bytes, message: bytes) -> None:
         """Check a signature.
 
         Raises:
-            SignatureError: it is not this key's over this message.
+            SignatureError: this key did not sign this message.
         """
         try:
             Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
@@ -103,7 +109,7 @@ class PublicKey:
 
 @dataclass(frozen=True, repr=False)
 class Signer:
-    """A private key. Its representation shows nothing."""
+    """A private key, whose representation shows nothing."""
 
     private: Ed25519PrivateKey
 
@@ -111,23 +117,23 @@ class Signer:
         return "Signer(secret)"
 
     def public(self, name: str) -> PublicKey:
-        """The public bundle under the name of a ledger."""
+        """The public key under the name of a ledger."""
         return PublicKey(name, self.private.public_key().public_bytes_raw())
 
     def sign(self, message: bytes) -> bytes:
-        """The signature of ``message``: 64 bytes, always the same ones."""
+        """The signature of ``message``: 64 bytes, equal for equal messages."""
         return self.private.sign(message)
 
 
 def create_key(path: Path) -> Signer:
-    """Make a private key in a new file of mode 0600; an existing file is never overwritten.
+    """Generate a private key in a new file of mode 0600; an existing file is never overwritten.
 
     Raises:
-        StorageError: the file is there already or cannot be written.
+        StorageError: the file exists or cannot be written.
     """
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    there = path.exists()
+    existed = path.exists()
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -136,49 +142,52 @@ def create_key(path: Path) -> Signer:
             file.flush()
             os.fsync(descriptor)
     except OSError as error:
-        if not there:
+        # A key that was written in part is removed, but never an older file.
+        if not existed:
             path.unlink(missing_ok=True)
         problem = error.strerror or type(error).__name__
         raise StorageError(f"{path}: the key cannot be written ({problem})") from error
     return Signer(private)
 
 
-def others(path: Path) -> int:
-    """The permissions that a private key's file may not give.
-
-    A credential of systemd's lies in a folder that its service alone can enter, and its mode shows
-    an access list as the group's.
-    """
-    given = os.environ.get("CREDENTIALS_DIRECTORY")
-    return 0o037 if given and path.parent.resolve() == Path(given).resolve() else 0o077
+def forbidden_mode(path: Path) -> int:
+    """The permission bits that the file of a private key may not have."""
+    # A systemd credential lies in a folder that only its service can enter. An access list grants
+    # the service's user the file, which the mode shows as a permission of the group.
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return 0o037 if folder and path.parent.resolve() == Path(folder).resolve() else 0o077
 
 
 def read_key(path: Path) -> Signer:
     """The private key in a file.
 
     Raises:
-        SpecError: no key of ours is there, or others may read the file.
+        SpecError: the file holds no Ed25519 key, or other users may read it.
     """
     try:
         mode, pem = path.stat().st_mode, path.read_bytes()
     except OSError as error:
-        raise SpecError("--key", f"{path} cannot be read; give the file of the key") from error
-    if mode & others(path):
+        raise SpecError(
+            "--key", f"{path} cannot be read; pass the file of the signing key"
+        ) from error
+    if mode & forbidden_mode(path):
         raise SpecError("--key", f"others may read {path}; chmod 600 it")
     try:
         private = load_pem_private_key(pem, None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise SpecError("--key", f"{path} is no private key; make one: dp-release key") from error
+        raise SpecError(
+            "--key", f"{path} is no private key; create one: dp-release ledger key new"
+        ) from error
     if not isinstance(private, Ed25519PrivateKey):
-        raise SpecError("--key", f"{path} is no Ed25519 key; make one: dp-release key")
+        raise SpecError("--key", f"{path} is no Ed25519 key; create one: dp-release ledger key new")
     return Signer(private)
 
 
 def read_public_key(text: str) -> PublicKey:
-    """A verifier key as it was given: the text itself, or a file that holds it.
+    """A verifier key, from its text or from the path of a file that holds the text.
 
     Raises:
-        SpecError: neither.
+        SpecError: the text is neither.
     """
     try:
         path = Path(text)
@@ -198,8 +207,9 @@ def open_note(note: str, keys: tuple[PublicKey, ...]) -> str:
     """The text of a note that one of the keys has signed.
 
     Raises:
-        SignatureError: it is no note, or none of the keys has signed it.
+        SignatureError: it is not a signed note, or none of the keys has signed it.
     """
+    # Exactly one signature: with several, a reader could check another one than the writer meant.
     text, separator, lines = note.partition("\n\n")
     match = re.fullmatch(r"— ([^ \n+]+) ([A-Za-z0-9+/=]+)\n", lines)
     if not separator or match is None:
@@ -210,7 +220,7 @@ def open_note(note: str, keys: tuple[PublicKey, ...]) -> str:
         if (key.name, key.hint) == (match[1], signature[:4]):
             key.verify(signature[4:], text.encode())
             return text
-    raise SignatureError("signed by a key that is not known here")
+    raise SignatureError(_UNKNOWN_KEY)
 
 
 def _signature(text: str) -> bytes:
@@ -223,28 +233,28 @@ def _signature(text: str) -> bytes:
 class Digest(Record):
     """The SHA-256 of a file."""
 
-    sha256: Sha256
+    sha256: Sha256 = Field(description="the SHA-256 of the file")
 
 
 class Subject(Record):
-    """A file that a statement speaks of."""
+    """A file that the statement covers."""
 
-    name: str
-    digest: Digest
+    name: str = Field(description="the path of the file")
+    digest: Digest = Field(description="the hash of the file")
 
 
 class Predicate(Record):
-    """What the curator states of the files: which release they are, and who paid for it."""
+    """The curator's statement: which release the files are, and which account paid."""
 
-    release_id: str
-    scope: str
-    sequence: int
-    epsilon: str
-    delta: str
+    release_id: ReleaseId
+    scope: ScopeName
+    sequence: int = Field(description="the number of the entry that reserved the charge")
+    epsilon: str = Field(description="ε that was charged")
+    delta: str = Field(description="δ that was charged")
 
     @classmethod
     def of(cls, release: ReleaseRecord) -> Predicate:
-        """What is to be stated of a release that a ledger has reserved."""
+        """The statement about a release that a ledger has reserved."""
         return cls(
             release_id=release.release_id,
             scope=release.ledger.scope,
@@ -255,59 +265,69 @@ class Predicate(Record):
 
 
 class Statement(Record):
-    """An in-toto Statement v1."""
+    """The payload of ``attestation.dsse.json``: an in-toto Statement v1."""
 
-    type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
-    subject: list[Subject]
-    predicateType: Literal["dp-release/release/v1"]  # noqa: N815 - in-toto's name
-    predicate: Predicate
+    type_: Literal["https://in-toto.io/Statement/v1"] = Field(
+        alias="_type", description="the version of in-toto's format"
+    )
+    subject: list[Subject] = Field(description="the public files that the statement covers")
+    predicateType: Literal["dp-release/release/v1"] = Field(  # noqa: N815 - in-toto's name
+        description="the version of the predicate"
+    )
+    predicate: Predicate = Field(description="the statement about the files")
 
 
 class EnvelopeSignature(Record):
     """One signature of an envelope."""
 
-    keyid: Sha256
-    sig: str
+    keyid: Sha256 = Field(description="the SHA-256 of the public key")
+    sig: str = Field(description="the Ed25519 signature, in base64")
 
 
 class Envelope(Record):
-    """A DSSE envelope."""
+    """``attestation.dsse.json``: a DSSE envelope around the statement."""
 
-    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815 - DSSE's name
-    payload: str
-    signatures: list[EnvelopeSignature]
+    payloadType: Literal["application/vnd.in-toto+json"] = Field(  # noqa: N815 - DSSE's name
+        description="the media type of the payload"
+    )
+    payload: str = Field(description="the statement, in base64")
+    signatures: list[EnvelopeSignature] = Field(description="the curator's signature")
 
 
 def _authenticated(payload: bytes) -> bytes:
-    """DSSE's pre-authentication encoding: what is signed says how long its parts are."""
+    """DSSE's pre-authentication encoding of a payload."""
+    # The lengths are signed too, so that no bytes can move between type and payload.
     kind = PAYLOAD_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
 def attest(sums: dict[str, str], predicate: Predicate, signer: Signer) -> bytes:
-    """The envelope over a statement of files by name and SHA-256; always the same bytes."""
+    """The envelope over a statement of files by name and SHA-256; equal bytes for equal input."""
+    subjects = []
+    for name, digest in sorted(sums.items()):
+        subjects.append(Subject(name=name, digest=Digest(sha256=digest)))
     statement = Statement(
         _type="https://in-toto.io/Statement/v1",
-        subject=[Subject(name=n, digest=Digest(sha256=s)) for n, s in sorted(sums.items())],
+        subject=subjects,
         predicateType="dp-release/release/v1",
         predicate=predicate,
     )
+    # Canonical JSON, so that a run which is finished after a crash signs the same bytes.
     payload = rfc8785.dumps(statement.model_dump(mode="json", by_alias=True))
+    # The identifier is a hash of the raw key, whatever its name.
+    key_id = signer.public("any").key_id
+    signature = encoded(signer.sign(_authenticated(payload)))
     envelope = Envelope(
         payloadType=PAYLOAD_TYPE,
         payload=encoded(payload),
-        signatures=[
-            EnvelopeSignature(
-                keyid=signer.public("any").key_id, sig=encoded(signer.sign(_authenticated(payload)))
-            )
-        ],
+        signatures=[EnvelopeSignature(keyid=key_id, sig=signature)],
     )
     return rfc8785.dumps(envelope.model_dump(mode="json"))
 
 
 @dataclass(frozen=True)
 class Attestation:
-    """An envelope that was read, and not yet verified."""
+    """The content of an envelope, not yet verified."""
 
     statement: Statement
     payload: bytes
@@ -315,23 +335,23 @@ class Attestation:
     signature: str
 
     def verify(self, keys: tuple[PublicKey, ...]) -> PublicKey:
-        """Which of the keys has signed it.
+        """Check the signature; returns the key that signed.
 
         Raises:
-            SignatureError: none of them, or not this.
+            SignatureError: none of the keys has signed this statement.
         """
         for key in keys:
             if key.key_id == self.key_id:
                 key.verify(_signature(self.signature), _authenticated(self.payload))
                 return key
-        raise SignatureError("signed by a key that is not known here")
+        raise SignatureError(_UNKNOWN_KEY)
 
 
 def read_attestation(data: bytes) -> Attestation:
-    """The statement of an envelope, before anybody has looked at the signature.
+    """The content of an envelope, before its signature is checked.
 
     Raises:
-        SignatureError: not an envelope of ours in its one form.
+        SignatureError: it is not an envelope of ours in canonical form.
     """
     try:
         envelope = parse(Envelope, data)

@@ -1,10 +1,9 @@
-"""Versions of our file formats: which are read, and what is said of others.
+"""Versions of our file formats: which can be read, and the refusal of the others.
 
-A file that was published is signed and never rewritten, so an upgrade is never of files: whatever
-version was published once stays readable, and for each there is a folder in ``tests/formats`` that
-has to verify for ever. A reader of a later version goes beside the older one, under its own name in
-:data:`READ`; writers move on. A file of a version that is not here was written by a later
-dp-release, and the remedy is that one.
+A published file is signed and never rewritten, so files are not upgraded: every published version
+stays readable, and has a folder in ``tests/formats`` that has to verify for ever. The reader of a
+later version is added beside the older ones in :data:`READ`, and only writers move on. A file of a
+version that is not listed was written by a later dp-release, which is the remedy.
 """
 
 from __future__ import annotations
@@ -26,15 +25,16 @@ READ = {
 _NAME = re.compile(r"dp-release/([a-z]+)/v([1-9][0-9]{0,3})", re.ASCII)
 
 
-def unread(told: object) -> str | None:
-    """Why a file that says it is of this format cannot be read; None where nothing is said."""
-    match = _NAME.fullmatch(told) if isinstance(told, str) else None
+def unread(schema: object) -> str | None:
+    """The reason why a file of this schema cannot be read; None if there is no such reason."""
+    match = _NAME.fullmatch(schema) if isinstance(schema, str) else None
+    # Anything but a later version of ours is left to the model of the file, which refuses it.
     if match is None or match[1] not in READ:
         return None
-    version, known = int(match[2]), READ[match[1]]
-    if version in known:
+    version, readable = int(match[2]), READ[match[1]]
+    if version in readable:
         return None
     return (
-        f"{told} is of a later format; dp-release {VERSION} reads up to "
-        f"dp-release/{match[1]}/v{known[-1]}: install a later one"
+        f"{schema} is of a later format; dp-release {VERSION} reads up to "
+        f"dp-release/{match[1]}/v{readable[-1]}: install a later one"
     )

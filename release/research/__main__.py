@@ -43,4 +43,5 @@ if __name__ == "__main__":
     try:
         main()
     except ReleaseError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - for people
+        sys.exit(error.exit_status)

@@ -58,14 +58,18 @@ def figure_14(spec: Path) -> Sheet:
         told = ", ".join(map(str, steps))
         series = (
             bars(f"printed, {{{told}}}", printed(n, steps, 1.0, 0.0)),
-            bars(f"ours, ±{{{told}}}", ours(n, steps, 1.0, 0.0).law.to_floats(), dashed=True),
+            bars(
+                f"ours, ±{{{told}}}",
+                ours(n, steps, 1.0, 0.0).mechanism.pmf.to_floats(),
+                dashed=True,
+            ),
         )
         panels.append(law_panel(f"({letter}) n = {n}, ε = 1", series))
     release, levels = seen_levels(spec)
     table = []
     for query, moves in levels:
         promise = query.promised.to_guarantee()
-        law = design(moves, promise, loss_of(query)).law.to_floats()
+        law = design(moves, promise, loss_of(query)).mechanism.pmf.to_floats()
         title = f"{query.name}: {moves.group.size} levels, {_told(moves)} seen\n{promise}"
         panels.append(law_panel(title, [bars("ours", law)]))
         table.append(f"{query.name}: {_told(moves)}")

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import LineLaw
+from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
@@ -17,7 +17,7 @@ from release.research.sheet import Panel, Series, Sheet
 POWERS = ((1, LossName.ABSOLUTE, "E|noise|"), (2, LossName.SQUARED, "E noise²"))
 
 
-def _cost(noise: LineLaw, power: int) -> float:
+def _cost(noise: IntegerPmf, power: int) -> float:
     spread = range(noise.low, noise.high + 1)
     return math.fsum(float(noise.mass(k)) * math.pow(abs(k), power) for k in spread)
 

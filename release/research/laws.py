@@ -12,14 +12,16 @@ from fractions import Fraction
 import numpy as np
 
 from release.errors import DesignError
-from release.exact.channel import Channel, channel_deltas, line_pairs
+from release.exact.channel import Channel
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import LineLaw
+from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import Loss, LossName, named_loss
+from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Deltas, Guarantee
-from release.exact.sensitivity import Sensitivity
-from release.noise.solve import Design, design
+from release.exact.sensitivity import Sensitivity, line_pairs
+from release.noise.design import Design
+from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
 from release.research.verbatim import Indicators, solve_verbatim
@@ -51,7 +53,7 @@ def loss(name: LossName, n: int) -> Loss:
 
 def ours(
     n: int, steps: Iterable[int], epsilon: float, delta: float, name: LossName = LossName.ERROR_RATE
-) -> Design:
+) -> Design[Modular]:
     """The optimal law for differences of both signs."""
     moves = sensitivity(n, steps, directed=False)
     return design(moves, guarantee(epsilon, delta), loss(name, n), time_limit=SECONDS)
@@ -67,7 +69,7 @@ def printed(
     """
     moves = sensitivity(n, steps, directed=True)
     if delta == 0:
-        law = design(moves, guarantee(epsilon, 0.0), loss(name, n)).law
+        law = design(moves, guarantee(epsilon, 0.0), loss(name, n)).mechanism.pmf
         return law.to_floats()
     problem = Problem.of(moves, guarantee(epsilon, delta), loss(name, n))
     found = solve_verbatim(problem, Indicators.SHARED, SECONDS)
@@ -76,7 +78,7 @@ def printed(
     return found.masses
 
 
-def noise_deltas(noise: LineLaw, epsilon: float) -> Deltas:
+def noise_deltas(noise: IntegerPmf, epsilon: float) -> Deltas:
     """The exact δ of noise for answers 1 apart."""
     return noise.deltas(1, exp_bounds(exact(epsilon))[0])
 
@@ -84,7 +86,7 @@ def noise_deltas(noise: LineLaw, epsilon: float) -> Deltas:
 def answer_deltas(channel: Channel, epsilon: float) -> Deltas:
     """The exact δ of a channel for answers 1 apart, without wrapping."""
     ratio = exp_bounds(exact(epsilon))[0]
-    return channel_deltas(channel, line_pairs(channel.answers, [1]), ratio)
+    return channel.deltas_of_pairs(line_pairs(channel.answers, [1]), ratio)
 
 
 def channel_delta(channel: Channel, epsilon: float) -> float:
@@ -96,4 +98,4 @@ def per_difference(n: int, steps: Iterable[int], epsilon: float, delta: float) -
     """The masses, falling, for one-sided differences with an indicator for each: (3) itself."""
     moves = sensitivity(n, steps, directed=True)
     made = design(moves, guarantee(epsilon, delta), loss(LossName.ERROR_RATE, n))
-    return np.sort(made.law.to_floats())[::-1]
+    return np.sort(made.mechanism.pmf.to_floats())[::-1]

@@ -42,7 +42,7 @@ def figure_8() -> Sheet:
         "discrete Gaussian, σ² = 3.38": discrete_gaussian(Fraction(338, 100)),
     }
     optimal = printed(n, [1], epsilon, 0.0)
-    both = ours(n, [1], epsilon, 0.0).law.to_floats()
+    both = ours(n, [1], epsilon, 0.0).mechanism.pmf.to_floats()
     line = np.arange(-n, n + 1)
     centred = [optimal[k] if k >= 0 else 0.0 for k in line]
     half = (n + 1) // 2
@@ -87,7 +87,10 @@ def figure_9() -> Sheet:
     symmetric = [
         law_panel(
             f"ours: ±{step}",
-            (bars(f"δ = {d}", ours(7, [step], 0.75, d).law.to_floats()) for d in NINE_DELTAS),
+            (
+                bars(f"δ = {d}", ours(7, [step], 0.75, d).mechanism.pmf.to_floats())
+                for d in NINE_DELTAS
+            ),
         )
         for _, step in steps
     ]
@@ -112,7 +115,7 @@ def figure_10() -> Sheet:
     # The table rounds δ down; its programs need the next digit.
     solved = {0.1238: 0.12383, 0.1522: 0.15224}
     laws = {d: np.sort(printed(8, steps, 1.5, solved.get(d, d)))[::-1] for d in columns}
-    both = {d: ours(8, steps, 1.5, d).law.to_floats() for d in columns}
+    both = {d: ours(8, steps, 1.5, d).mechanism.pmf.to_floats() for d in columns}
     panels = (
         law_panel(
             "(a) δ = 0, one-sided",
@@ -165,7 +168,7 @@ def figure_13() -> Sheet:
                 Guarantee(Definition.PURE, Fraction(3), Fraction(0)),
                 Loss("error_rate", (np.arange(size * size) > 0).astype(np.int64)),
             )
-            masses = found.law.to_floats().reshape(size, size)
+            masses = found.mechanism.pmf.to_floats().reshape(size, size)
             rows = tuple(
                 Series.of(str(i), range(size), row) for i, row in enumerate(masses.tolist())
             )

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from release.exact.integer_pmf import LineLaw, theorem_1
+from release.exact.integer_pmf import IntegerPmf, theorem_1
 from release.exact.numbers import exp_bounds
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.sampling import RandomBytes, draw_noise
 from release.noise.published.baselines import (
     decay,
@@ -48,7 +48,7 @@ def _solved(name: str, epsilon: Fraction, most: int, *, relaxed: bool) -> Transp
     return solve(INPUTS[name], epsilon, most)
 
 
-def _rivals(epsilon: Fraction, most: int) -> dict[str, LineLaw]:
+def _rivals(epsilon: Fraction, most: int) -> dict[str, IntegerPmf]:
     """The laws of the figures, with the parameters that Table V gives them."""
     return {
         "Laplacian, λ = (m+1)/ε": quantised_laplace((most + 1) / epsilon),
@@ -161,13 +161,15 @@ def stream(name: str) -> RandomBytes:
     return read
 
 
-def _drawable(noise: LineLaw) -> tuple[Law, int]:
+def _drawable(noise: IntegerPmf) -> tuple[Pmf, int]:
     """The noise as a law to draw from, and what its element 0 stands for; tails to 600 beyond."""
     low, high = noise.low - 600, noise.high + 600
     return law_near(list(map(Fraction, noise.units(low, high, 256)))), low
 
 
-def _runs(name: str, given: Input, noise: LineLaw, label: str, runs: int, size: int) -> list[float]:
+def _runs(
+    name: str, given: Input, noise: IntegerPmf, label: str, runs: int, size: int
+) -> list[float]:
     """Wasserstein distances of ``size`` inputs and as many outputs, run by run."""
     source = stream(f"{name} {label}")
     inputs = law_near([Fraction(mass) for mass in given.masses.tolist()])
@@ -227,7 +229,7 @@ def table_5() -> Sheet:
     uniform, exponential = uniform_noise(-50, 49), one_sided_exponential(Fraction(1, 10))
     gaussian, cut = quantised_gaussian(100.0), 30
 
-    def log_bound(law: LineLaw, m: int) -> float:
+    def log_bound(law: IntegerPmf, m: int) -> float:
         found = theorem_1(law, m)
         return math.inf if found is None else math.log(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from release.exact.integer_pmf import LineLaw
+from release.exact.integer_pmf import IntegerPmf
 from release.noise.published.baselines import discrete_gaussian
 from release.noise.published.sadeghi import CountLaw, count_law
 from release.research.laws import exact, noise_deltas
@@ -18,12 +18,12 @@ LOOSE = (
 )
 
 
-def _variance(noise: LineLaw) -> Fraction:
+def _variance(noise: IntegerPmf) -> Fraction:
     return sum((noise.mass(k) * k * k for k in range(noise.low, noise.high + 1)), Fraction(0))
 
 
 @lru_cache
-def _gaussian_like(variance: float) -> LineLaw:
+def _gaussian_like(variance: float) -> IntegerPmf:
     """The discrete Gaussian with this variance; its parameter σ² found by bisection."""
     low, high = 1e-3, 4 * variance + 1
     for _ in range(40):
@@ -124,7 +124,7 @@ def figure_3() -> Sheet:
     )
 
 
-def _delta(noise: LineLaw, epsilon: float) -> float:
+def _delta(noise: IntegerPmf, epsilon: float) -> float:
     return max(1e-16, float(noise_deltas(noise, epsilon).approximate))
 
 

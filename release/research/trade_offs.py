@@ -11,6 +11,7 @@ import numpy as np
 from release.exact.channel import Channel, answer_costs
 from release.exact.domain import Codes
 from release.exact.losses import LossName
+from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition
 from release.noise.published.baselines import (
@@ -264,7 +265,7 @@ def _count_delta(reach: int, keep: Fraction, epsilon: float) -> Fraction:
 
 def _delta_at_errors(n: int, cap: float, epsilons: list[float]) -> Panel:
     nearest = _matching(geometric_clamped, answer_costs(0, n + 1), cap, range(120, 260))
-    independent = Channel.of_law(data_independent(n + 1, exact(cap)))
+    independent = Channel.of_mechanism(Modular(data_independent(n + 1, exact(cap))))
     lines = (
         _least_line(n, epsilons, cap, LossName.ERROR_RATE, directed=True),
         _least_line(n, epsilons, cap, LossName.ERROR_RATE, directed=False),

@@ -1,15 +1,11 @@
-"""Table contracts: what a column may hold, and what becomes of a row that does not keep to it.
+"""Table contracts: what a column may hold, and what happens to a row that breaks a rule.
 
 A contract is a YAML file (``schemas/tables/`` has those of the sample tables) that a spec names by
-``tables.<name>.contract``. Every rule looks at one value, so a broken one is put right row by row:
+``tables.<name>.contract``. Every rule looks at one value, so a row is clamped or dropped by itself.
 
-- ``clamp``: a number or a date beyond its bounds becomes the bound;
-- ``drop``: the row is left out (what happens where nothing is said);
-- ``refuse``: the release is refused. A refusal tells of the table, so this is for tables of
-  instance-specific queries only.
-
-Rules of *fixed* columns are reported, not enforced: a neighbor takes those columns over, and the
-public keys already say which there are. ``unique`` is reported only.
+A refusal says something about the table, so ``refuse`` is for tables of instance-specific queries
+only. Rules of *fixed* columns are reported and not enforced: neighbors share those columns, and the
+public keys already name their values. ``unique`` is reported only.
 """
 
 from __future__ import annotations
@@ -24,13 +20,18 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from release.errors import SpecError
+from release.spec.declarations import ColumnType
 from release.spec.domains import Model
 from release.spec.expressions import identifier, literal
-from release.spec.model import ColumnType
+from release.spec.fields import description_of
 
 
 class OnViolation(StrEnum):
-    """What becomes of a row with a value that breaks a rule."""
+    """What happens to a row with a value that breaks a rule.
+
+    ``clamp``: a number or a date beyond its bounds becomes the bound. ``drop``: the row is left
+    out. ``refuse``: the release is refused.
+    """
 
     CLAMP = "clamp"
     DROP = "drop"
@@ -43,17 +44,21 @@ _BOUNDED = {ColumnType.INTEGER: int, ColumnType.DATE: str}
 
 
 class ColumnContract(Model):
-    """The rules of one column; ``meaning`` and ``measure`` (its unit) are for people."""
+    """The rules of one column."""
 
-    type: Annotated[ColumnType, Field(strict=False)]
-    meaning: str
-    measure: str
-    nullable: bool
-    allowed: list[str | int] | None = None
-    minimum: Bound | None = None
-    maximum: Bound | None = None
-    pattern: str | None = None
-    on_violation: Annotated[OnViolation, Field(strict=False)] = OnViolation.DROP
+    type: ColumnType = Field(strict=False, description="the type of the column, as in the spec")
+    meaning: str = Field(description="what the column says, for people")
+    measure: str = Field(description="the unit of measure, for people")
+    nullable: bool = Field(description="whether values may be missing")
+    allowed: list[str | int] | None = Field(default=None, description="all allowed values")
+    minimum: Bound | None = Field(default=None, description="the least allowed value")
+    maximum: Bound | None = Field(default=None, description="the largest allowed value")
+    pattern: str | None = Field(default=None, description="a regular expression for the whole text")
+    on_violation: OnViolation = Field(
+        default=OnViolation.DROP,
+        strict=False,
+        description="what happens to a row that breaks a rule",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> ColumnContract:
@@ -76,21 +81,23 @@ class ColumnContract(Model):
         return self
 
     def kept_sql(self, column: str) -> dict[str, str]:
-        """A condition for each rule, true where the value of ``column`` keeps it."""
+        """An SQL condition for each rule, true where the value of ``column`` satisfies it."""
         name = identifier(column)
-        given = {
-            "minimum": self.minimum is not None and f"{name} >= {self._literal(self.minimum)}",
-            "maximum": self.maximum is not None and f"{name} <= {self._literal(self.maximum)}",
-            "allowed": self.allowed is not None
-            and f"{name} IN ({', '.join(map(self._literal, self.allowed))})",
-            "pattern": self.pattern is not None
-            and f"regexp_full_match({name}, {literal(self.pattern)})",
-        }
-        rules = {rule: f"({name} IS NULL OR {sql})" for rule, sql in given.items() if sql}
-        return rules if self.nullable else {"nullable": f"{name} IS NOT NULL", **rules}
+        rules = {} if self.nullable else {"nullable": f"{name} IS NOT NULL"}
+        if self.minimum is not None:
+            rules["minimum"] = f"({name} IS NULL OR {name} >= {self._literal(self.minimum)})"
+        if self.maximum is not None:
+            rules["maximum"] = f"({name} IS NULL OR {name} <= {self._literal(self.maximum)})"
+        if self.allowed is not None:
+            values = ", ".join(map(self._literal, self.allowed))
+            rules["allowed"] = f"({name} IS NULL OR {name} IN ({values}))"
+        if self.pattern is not None:
+            match = f"regexp_full_match({name}, {literal(self.pattern)})"
+            rules["pattern"] = f"({name} IS NULL OR {match})"
+        return rules
 
     def clamped_sql(self, column: str) -> str:
-        """The value of ``column`` within its bounds; a missing one stays missing."""
+        """The SQL of the value of ``column`` within its bounds; a missing value stays missing."""
         name = clamped = identifier(column)
         if self.minimum is not None:
             clamped = f"greatest({clamped}, {self._literal(self.minimum)})"
@@ -105,21 +112,21 @@ class ColumnContract(Model):
 
 
 class Contract(Model):
-    """The contract of one table."""
+    """A table contract, a YAML file that ``tables.<name>.contract`` of a spec names."""
 
-    contract: Literal["dp-release/table/v1"]
-    table: str
-    description: str
-    unit: str
-    unique: list[str] = Field(default_factory=list)
-    columns: dict[str, ColumnContract]
+    contract: Literal["dp-release/table/v1"] = Field(description="the version of this format")
+    table: str = Field(description="the name of the table, for people")
+    description: str = Field(description="what the table holds, for people")
+    unit: str = Field(description="the column that names the privacy unit")
+    unique: list[str] = Field(default=[], description="columns that together name a row once")
+    columns: dict[str, ColumnContract] = Field(description="the rules of each column")
 
 
 def read_contract(field: str, path: Path) -> Contract:
     """Read a contract.
 
     Raises:
-        SpecError: it cannot be read, or says something that cannot be meant.
+        SpecError: the file cannot be read, or is no contract; the message names the field.
     """
     try:
         return Contract.model_validate(yaml.safe_load(path.read_text("utf-8")))
@@ -128,4 +135,6 @@ def read_contract(field: str, path: Path) -> Contract:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "contract"
-        raise SpecError(field, f"{path.name}, {place}: {first['msg']}") from error
+        meaning = description_of(Contract, first["loc"])
+        hint = f" ({meaning})" if meaning else ""
+        raise SpecError(field, f"{path.name}, {place}: {first['msg']}{hint}") from error

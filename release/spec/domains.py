@@ -24,6 +24,7 @@ from pydantic import (
 
 from release.exact.domain import AnswerDomain, Topology, levels
 from release.exact.numbers import format_exact, parse_exact
+from release.records.models import Exact as ExactText
 
 MAX_ANSWERS = 10**6
 """Answers of one query, and cells of one query: beyond this a spec is a slip of the pen."""
@@ -45,10 +46,14 @@ def _exact(value: object) -> Fraction:
 
 Exact: TypeAlias = Annotated[
     Fraction,
-    BeforeValidator(_exact, json_schema_input_type=str),
+    BeforeValidator(_exact, json_schema_input_type=ExactText | Annotated[int, Field(ge=0)]),
     PlainSerializer(format_exact, return_type=str),
 ]
 Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Labels: TypeAlias = Annotated[list[Label], Field(min_length=2, max_length=MAX_ANSWERS)]
+ColumnInteger: TypeAlias = Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
+GridInteger: TypeAlias = Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
+JsonInteger: TypeAlias = Annotated[int, Field(ge=-(2**53 - 1), le=2**53 - 1)]
 
 
 class Model(BaseModel):
@@ -60,22 +65,22 @@ class Model(BaseModel):
 
 
 class Cyclic(Model):
-    """The answers 0..k-1 on a circle: hours, months."""
+    """The answers 0..k-1 on a circle, such as hours or months."""
 
-    cyclic: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
+    cyclic: int = Field(ge=2, le=MAX_ANSWERS, description="the number of answers")
 
 
 class OrderedRange(Model):
-    """``min`` and ``max`` of an ordered domain, both included."""
+    """The bounds of an ordered domain, both included."""
 
-    min: Annotated[int, Field(ge=-(2**53 - 1), le=2**53 - 1)]
-    max: Annotated[int, Field(ge=-(2**53 - 1), le=2**53 - 1)]
+    min: JsonInteger = Field(description="the least answer")
+    max: JsonInteger = Field(description="the largest answer")
 
 
 class Ordered(Model):
-    """The integers from min to max: counts."""
+    """The integers from ``min`` to ``max``, such as counts."""
 
-    ordered: OrderedRange
+    ordered: OrderedRange = Field(description="the bounds of the answers")
 
     @model_validator(mode="after")
     def _check(self) -> Ordered:
@@ -88,7 +93,7 @@ class Ordered(Model):
 class Nominal(Model):
     """Categories, in code order."""
 
-    nominal: Annotated[list[Label], Field(min_length=2, max_length=MAX_ANSWERS)]
+    nominal: Labels = Field(description="the labels of the categories, in the order of their codes")
 
     @model_validator(mode="after")
     def _check(self) -> Nominal:
@@ -100,15 +105,15 @@ class Nominal(Model):
 class BinRange(Model):
     """``count`` equal bins between ``low`` and ``high``."""
 
-    low: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
-    high: Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
-    count: Annotated[int, Field(ge=2, le=MAX_ANSWERS)]
+    low: ColumnInteger = Field(description="where the first bin begins")
+    high: ColumnInteger = Field(description="where the last bin ends")
+    count: int = Field(ge=2, le=MAX_ANSWERS, description="the number of bins")
 
 
 class Bins(Model):
-    """A quantised quantity: which bin it lies in."""
+    """The bins of a quantised number; the answer is the bin in which it lies."""
 
-    bins: BinRange
+    bins: BinRange = Field(description="the range and the number of bins")
 
     @model_validator(mode="after")
     def _check(self) -> Bins:
@@ -122,16 +127,16 @@ class GridRange(Model):
     ``scale`` is what one unit is in the column's own: with 0.001 a column in kWh is answered in Wh.
     """
 
-    low: Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
-    high: Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
-    step: Annotated[int, Field(ge=1, le=GRID_LIMIT)]
-    scale: Exact
+    low: GridInteger = Field(description="the least point, in units of the scale")
+    high: GridInteger = Field(description="the largest point, in units of the scale")
+    step: int = Field(ge=1, le=GRID_LIMIT, description="the distance of neighboring points")
+    scale: Exact = Field(description="the size of one unit, in the column's unit of measure")
 
 
 class Grid(Model):
     """Points at equal distances on the real line."""
 
-    grid: GridRange
+    grid: GridRange = Field(description="the points of the answers")
 
     @model_validator(mode="after")
     def _check(self) -> Grid:

@@ -1,14 +1,16 @@
-"""Public key sets: which groups are published, told by the spec and never by the data."""
+"""Public key sets: the groups to publish, declared by the spec and never taken from the data."""
 
 from __future__ import annotations
 
 import csv
 import datetime
+from contextlib import suppress
 from pathlib import Path
 
 from release.errors import SpecError
+from release.spec.declarations import ColumnType, KeyFile, KeyRange
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
-from release.spec.model import ColumnType, KeyFile, KeyRange, Spec
+from release.spec.model import Spec
 
 
 def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
@@ -31,8 +33,11 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
         first, last = declared.range
         if kind is not ColumnType.INTEGER:
             raise SpecError(f"{at}.range", f"a range is for integers; {column!r} is {kind.value}")
-        if not 0 <= last - first < MAX_ANSWERS:
-            raise SpecError(f"{at}.range", "write [first, last] with first at most last")
+        if not -INTEGER_LIMIT < first <= last < INTEGER_LIMIT:
+            problem = "write [first, last] with first at most last, both within ±(2^31 - 2)"
+            raise SpecError(f"{at}.range", problem)
+        if last - first >= MAX_ANSWERS:
+            raise SpecError(f"{at}.range", f"{last - first + 1} keys; at most {MAX_ANSWERS}")
         values = [str(key) for key in range(first, last + 1)]
     else:
         values = [key_text(f"{at}[{i}]", key, kind) for i, key in enumerate(declared)]
@@ -45,10 +50,12 @@ def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
     """The keys, ascending.
 
     Raises:
-        SpecError: none, one that is empty or not printable, or one that stands twice.
+        SpecError: no keys, too many, one that is empty or not printable, or one that stands twice.
     """
     if not values:
         raise SpecError(at, "the key set is empty; name the groups to publish")
+    if len(values) > MAX_ANSWERS:
+        raise SpecError(at, f"{len(values)} keys; at most {MAX_ANSWERS}")
     for position, key in enumerate(values):
         if not key or not key.isprintable():
             raise SpecError(f"{at}[{position}]", "a key is empty or has control characters")
@@ -58,21 +65,32 @@ def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
 
 
 def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
-    """The key as the column's values are written: integers without zeros in front, ISO dates."""
+    """The key as the column's values are written: integers without zeros in front, ISO dates.
+
+    Raises:
+        SpecError: the key is of another type, or is not written as its value is printed.
+    """
     if kind is ColumnType.STRING:
         if isinstance(key, str):
             return key
         raise SpecError(at, f"{key!s} is not text but the column is a string; put it in quotes")
-    try:
+    limits = "integer keys lie within ±(2^31 - 2), as columns do"
+    # Python does not print integers of more than 4,300 digits.
+    if isinstance(key, int) and not abs(key) < INTEGER_LIMIT:
+        raise SpecError(at, limits)
+    text, printed = str(key), ""
+    # Both parsers take more spellings than the one that they print, such as "1_0" and "20240101".
+    with suppress(ValueError):
         if kind is ColumnType.DATE:
-            return datetime.date.fromisoformat(str(key)).isoformat()
-        if isinstance(key, datetime.date):
-            raise ValueError
-        if not abs(int(key)) < INTEGER_LIMIT:
-            raise SpecError(at, f"{key!s}: integer keys lie within ±(2^31 - 2), as columns do")
-        return str(int(key))
-    except ValueError as error:
-        raise SpecError(at, f"{key!s} is not a {kind.value} as the column is") from error
+            printed = datetime.date.fromisoformat(text).isoformat()
+        elif not isinstance(key, datetime.date):
+            printed = str(int(text))
+    if printed != text:
+        form = "2024-01-31" if kind is ColumnType.DATE else "7 or -7"
+        raise SpecError(at, f"{text!r} is not a {kind.value} as columns hold it; write {form}")
+    if kind is not ColumnType.DATE and not abs(int(text)) < INTEGER_LIMIT:
+        raise SpecError(at, limits)
+    return text
 
 
 def _keys_of_file(at: str, column: str, path: Path) -> list[str]:

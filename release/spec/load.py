@@ -10,31 +10,31 @@ files named in it again, except the confidential tables.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Tag, ValidationError
 
 from release.errors import SpecError
 from release.records.versions import unread
 from release.spec.contract import Contract, OnViolation, read_contract
-from release.spec.domains import MAX_ANSWERS, Model
+from release.spec.domains import MAX_ANSWERS, Model, only_key
+from release.spec.fields import description_of
 from release.spec.key_sets import declared_keys
-from release.spec.model import (
-    KINDS,
-    Spec,
-)
+from release.spec.model import KINDS, Spec
 
-_ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
 MAX_SPEC_BYTES = 4 * 2**20
+_READ_ERRORS = 100
+"""A misspelt field is looked for in so many errors; a hostile spec may have 10^5 of them."""
 
 
 @dataclass(frozen=True)
 class SpecFile:
-    """A spec that has been read and found consistent.
+    """A spec whose syntax and consistency have been checked.
 
     ``keys[column]`` are the public keys as strings, each once, in the order of their code points;
     ``text`` is the file as it was, which is what gets published.
@@ -97,16 +97,16 @@ def _contract(spec: Spec, name: str, path: Path) -> Contract:
             raise SpecError(
                 at, f"says {column!r} is {rule.type.value}, declared is {declared[column].value}"
             )
-        told = [
+        worst_case = [
             query.name
             for query in spec.released
             if not query.is_empirical and name in {query.table, _joined(spec, query.table)}
         ]
-        if column in declared and rule.on_violation is OnViolation.REFUSE and told:
+        if column in declared and rule.on_violation is OnViolation.REFUSE and worst_case:
             raise SpecError(
                 at,
                 f"{column!r} is on_violation: refuse, which would tell of the table in the "
-                f"worst-case query {told[0]!r}; write drop or clamp",
+                f"worst-case query {worst_case[0]!r}; write drop or clamp",
             )
     return contract
 
@@ -135,15 +135,15 @@ class _Loader(yaml.SafeLoader):
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen = set()
+    keys = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
         if not isinstance(key, str):
             raise SpecError(f"line {line}", f"the key {key!r} is not text; put it in quotes")
-        if key in seen:
+        if key in keys:
             raise SpecError(f"line {line}", f"{key!r} stands twice; keep one")
-        seen.add(key)
+        keys.add(key)
     return loader.construct_mapping(node, deep=True)
 
 
@@ -152,18 +152,23 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 def _plain(text: bytes) -> object:
     try:
-        if b"&" in text and any(
-            isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)
+        # PyYAML would take the bytes for UTF-16 by their first two.
+        decoded = text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError("spec", "not readable as UTF-8 text; save it as UTF-8") from error
+    try:
+        if "&" in decoded and any(
+            isinstance(token, yaml.AliasToken) for token in yaml.scan(decoded, yaml.SafeLoader)
         ):
             raise SpecError("", "YAML aliases (*name) are not allowed; write the value out")
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
+        return yaml.load(decoded, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
     except SpecError:
         raise
     # PyYAML's constructors of explicit tags raise whatever their conversion raises.
     except Exception as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark is not None else "spec"
-        problem = getattr(error, "problem", None) or "not readable as UTF-8 text"
+        problem = getattr(error, "problem", None) or "no value of YAML's types"
         raise SpecError(place, f"not valid YAML: {problem}") from error
 
 
@@ -184,8 +189,10 @@ def _validated(plain: object) -> Spec:
     try:
         return Spec.model_validate(plain)
     except ValidationError as error:
-        first, *others = error.errors(include_url=False)
-        more = f" (and {len(others)} more)" if others else ""
+        errors = error.errors(include_url=False)
+        # A misspelt field also leaves one missing, and only one error is shown.
+        first = next((one for one in errors[:_READ_ERRORS] if _remedy(one)), errors[0])
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         place = _field_path(first["loc"]) or "spec"
         place += ".kind" if first["type"].startswith("union_tag") else ""
         raise SpecError(place, _problem(first) + more) from error
@@ -200,9 +207,11 @@ _TAGS = {
 
 _RENAMED = {
     "differences": "sensitivity",
+    "levels": "bins",
     "licence": "license",
     "measure": "kind",
     "neighbours": "neighbors",
+    "structural": "global",
 }
 """Names that stood in drafts, or that another spelling suggests."""
 
@@ -239,20 +248,19 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
 
 def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of problem
     kind, context = error["type"], error.get("ctx", {})
-    found = error["input"]
-    if isinstance(found, int) and abs(found) >= 10**40:
+    value = error["input"]
+    if isinstance(value, int) and abs(value) >= 10**40:
         return "a number of more than 40 digits; no field takes one"
     if kind == "missing":
-        return "missing; add it"
+        return f"missing; add it ({description_of(Spec, error['loc'])})"
     if kind == "extra_forbidden":
-        name = str(error["loc"][-1])
-        if name in _RENAMED:
-            return f"unknown field; it is called {_RENAMED[name]!r}"
-        near = difflib.get_close_matches(name, _field_names(), 1)
-        likely = f"did you mean {near[0]!r}?" if near and near[0] != name else "remove it"
-        return f"unknown field; {likely}"
+        return f"unknown field; {_remedy(error) or 'remove it'}"
     if kind in {"literal_error", "enum"}:
-        return f"found {found!r}; write {context['expected']}"
+        if isinstance(value, str) and value in _RENAMED:
+            return f"found {value!r}; it is called {_RENAMED[value]!r}"
+        return f"found {value!r}; write {context['expected']}"
+    if kind == "alternatives" and (key := only_key(value)) in _RENAMED:
+        return f"{key!r} is called {_RENAMED[key]!r}"
     if kind == "union_tag_invalid":
         written = _RENAMED_KINDS.get(context["tag"], f"one of {', '.join(KINDS)}")
         return f"found {context['tag']!r}; write {written}"
@@ -261,18 +269,49 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
-        return f"found {found!r}; it has to match {context['pattern']}"
+        return f"found {value!r}; it has to match {context['pattern']}"
     if kind == "too_short":
         return "empty or too short; name at least " + str(context["min_length"])
-    shown = f"found {found!r}; " if isinstance(found, str | int | float | None) else ""
+    shown = f"found {value!r}; " if isinstance(value, str | int | float | None) else ""
     message: str = error["msg"]
     return shown + message[:1].lower() + message[1:]
 
 
-def _field_names() -> list[str]:
-    models, names = [Model], set()
-    while models:
-        model = models.pop()
-        names |= set(model.model_fields)
-        models.extend(model.__subclasses__())
-    return sorted(names)
+def _remedy(error: Any) -> str:
+    """What was probably meant by an unknown field; empty where nothing is likely."""
+    if error["type"] != "extra_forbidden":
+        return ""
+    name, fields = str(error["loc"][-1]), _fields_at(error["loc"])
+    if name == "domain" and fields & {"bins", "grid"}:
+        form = "grid" if only_key(error["input"]) == "grid" else "bins"
+        return f"write {form}: {{…}} without domain"
+    if _RENAMED.get(name) in fields:
+        return f"it is called {_RENAMED[name]!r}"
+    near = difflib.get_close_matches(name, sorted(fields), 1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _fields_at(location: tuple[int | str, ...]) -> set[str]:
+    """The fields of the model that holds this location."""
+    models: dict[str, type[Model]] = {"": Spec}
+    for part in map(str, location[:-1]):
+        if part in models:
+            models = {"": models[part]}
+            continue
+        declared = [
+            model.model_fields[part] for model in models.values() if part in model.model_fields
+        ]
+        if declared:
+            models = dict(_models_in(declared[0].annotation))
+    return {name for model in models.values() for name in model.model_fields}
+
+
+def _models_in(annotation: Any, tag: str = "") -> Iterator[tuple[str, type[Model]]]:
+    """The models that an annotation mentions, each with its tag in a union."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield tag, annotation
+        return
+    for note in getattr(annotation, "__metadata__", ()):
+        tag = note.tag if isinstance(note, Tag) else tag
+    for inner in get_args(annotation):
+        yield from _models_in(inner, tag)

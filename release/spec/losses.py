@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from release.exact.losses import Loss, joint_loss, table_loss
-from release.spec.model import Query, TableLoss, answer_domain
+from release.spec.guarantees import TableLoss
+from release.spec.model import Query, answer_domain
 
 
 def loss_of(query: Query) -> Loss:

@@ -2,316 +2,81 @@
 
 One YAML file (docs/design/format.md). Unknown fields, wrong types, unknown columns, duplicate names
 and numbers out of range are refused in one line with the field's path and the remedy. Exact numbers
-are strings: a YAML float has already lost the digits that were written.
-
-Some optional fields are added to docs/design/format.md, because real releases need them. A table's
-``join`` brings in the columns of another table of the same units, and its ``derive`` adds columns
-computed from the same row, so every row still belongs to one privacy unit. A query's
-``max_rows_per_unit`` lowers the bound of the release for that query; ``max_cells_per_unit`` bounds
-in how many cells of a query a unit counts. A count with ``of`` the privacy unit counts units.
-``attribute`` names the sensitive column of attribute neighbors, ``replacement`` says what a unit
-that comes in may hold, ``relation`` the table of a database file, and ``contract`` the rules of a
-table's values. A query without ``guarantee`` is published as a part of the tuples that name it, and
-not by itself; the ``declared`` differences of a tuple are lists with a coordinate for each part.
-``title`` and ``units`` of a query go into the descriptions of its answers. ``engine`` names what
-reads the tables and says of a cluster that it is inside the boundary.
+are strings: a YAML float has already lost the digits that were written. The descriptions of the
+fields go into ``schemas/spec.schema.json`` and from there into docs/reference/spec.md.
 """
 
 from __future__ import annotations
 
-import datetime
-import re
 from enum import StrEnum
-from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import (
-    BeforeValidator,
-    Discriminator,
-    Field,
-    StringConstraints,
-    Tag,
-    model_validator,
-)
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from release.exact.domain import AnswerDomain, JointDomain, Shift
+from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
-from release.exact.privacy import Definition, Guarantee
+from release.spec.declarations import (
+    Budget,
+    ColumnType,
+    Count,
+    KeySet,
+    Name,
+    Pair,
+    Privacy,
+    ReleaseInfo,
+    Table,
+    Text,
+)
 from release.spec.domains import (
     GRID_LIMIT,
     INTEGER_LIMIT,
-    MAX_ANSWERS,
     BinRange,
     Bins,
     Domain,
-    Exact,
     Grid,
     GridRange,
-    Label,
     Model,
     Nominal,
     Ordered,
-    one_of,
     plain_answers,
 )
-
-SPEC_SCHEMA: Literal["dp-release/spec/v1"] = "dp-release/spec/v1"
-
-
-def _text(value: object) -> object:
-    # YAML reads an unquoted 2013-01-05 as a date; a period is meant as text.
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    # And 2024 as a number.
-    return str(value) if type(value) is int else value
-
-
-Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
-Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
-Column: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^#\x00-\x1f][^\x00-\x1f]*$")]
-
-
-class ReleaseInfo(Model):
-    """Who publishes what, why, and about when."""
-
-    id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
-    title: Text
-    curator: Text
-    contact: Text
-    purpose: Text
-    period: Text
-    license: Text
-
-
-class ColumnType(StrEnum):
-    """Types a column may be declared as."""
-
-    STRING = "string"
-    INTEGER = "integer"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-
-
-class Join(Model):
-    """Bring in the columns of ``table``, matched on the privacy unit."""
-
-    table: str
-
-
-class DerivedColumn(Model):
-    """A column computed from the other columns of the same row by an SQL expression."""
-
-    type: Annotated[ColumnType, Field(strict=False)]
-    sql: str
-
-
-class Table(Model):
-    """A confidential table: where it lies (relative to the spec, or a URI) and its columns.
-
-    Of a database file ``relation`` names the table or view. ``contract`` names a file of rules for
-    its values (:mod:`release.spec.contract`).
-    """
-
-    path: Annotated[str, StringConstraints(min_length=1)]
-    columns: Annotated[
-        dict[Column, Annotated[ColumnType, Field(strict=False)]], Field(min_length=1)
-    ]
-    relation: Label | None = None
-    contract: Annotated[str, StringConstraints(min_length=1)] | None = None
-    join: Join | None = None
-    derive: dict[Column, DerivedColumn] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _check(self) -> Table:
-        # The spec is published.
-        if re.search(r"://[^/]*@", self.path):
-            raise ValueError("a path with credentials; they belong into the environment")
-        return self
-
-
-class Relation(StrEnum):
-    """What two neighboring tables differ in."""
-
-    REPLACE_ONE = "replace_one"
-    ADD_REMOVE = "add_remove"
-    ATTRIBUTE = "attribute"
-
-
-class Replacement(StrEnum):
-    """What a unit that comes into a table may hold; empirical differences are found under it."""
-
-    OBSERVED = "observed"  # what some unit of this table holds
-    DOMAIN = "domain"  # anything within the declared bounds
-
-
-class Privacy(Model):
-    """The privacy unit and what is known and enforced about it."""
-
-    unit: str
-    neighbors: Annotated[Relation, Field(strict=False)]
-    max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)]
-    max_cells_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    fixed: list[str] = Field(default_factory=list)
-    attribute: str | None = None
-    replacement: Annotated[Replacement | None, Field(strict=False)] = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Privacy:
-        if self.attribute is not None and self.replacement is not None:
-            raise ValueError("an attribute takes any value of its domain; leave replacement out")
-        if (self.attribute is not None) != (self.neighbors is Relation.ATTRIBUTE):
-            raise ValueError(
-                "attribute neighbors, and only they, need attribute: the sensitive column"
-            )
-        return self
-
-    @property
-    def any_of_domain(self) -> bool:
-        """Whether what comes in may hold anything that the declaration allows."""
-        return self.attribute is not None or self.replacement is Replacement.DOMAIN
-
-
-class Budget(Model):
-    """The cap of this release, and the ledger scope that pays."""
-
-    scope: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
-    epsilon: Exact
-    delta: Exact
-
-
-class KeyRange(Model):
-    """The integers from the first to the last, both included."""
-
-    range: Annotated[list[int], Field(min_length=2, max_length=2)]
-
-
-class KeyFile(Model):
-    """One key a line, under the column's name (relative to the spec)."""
-
-    file: str
-
-
-KeyValue: TypeAlias = str | int | datetime.date
-KeySet: TypeAlias = Annotated[
-    Annotated[list[KeyValue], Field(min_length=1), Tag("list")]
-    | Annotated[KeyRange, Tag("range")]
-    | Annotated[KeyFile, Tag("file")],
-    one_of(list="[k1, k2]", range="{range: [first, last]}", file="{file: keys.csv}"),
-]
-
-
-class GuaranteeSpec(Model):
-    """The promise for one cell of a query."""
-
-    definition: Annotated[Definition, Field(strict=False)]
-    epsilon: Exact
-    delta: Exact = Fraction(0)
-
-    @model_validator(mode="after")
-    def _check(self) -> GuaranteeSpec:
-        self.to_guarantee()
-        return self
-
-    def to_guarantee(self) -> Guarantee:
-        """The guarantee as the lower floors know it."""
-        return Guarantee(self.definition, self.epsilon, self.delta)
-
-
-class TableLoss(Model):
-    """The cost of each noise value 0..n, as exact numbers."""
-
-    table: list[Exact]
-
-
-LossSpec: TypeAlias = Annotated[
-    Annotated[LossName, Field(strict=False), Tag("name")] | Annotated[TableLoss, Tag("table")],
-    one_of(name="a loss by name", table="{table: [costs]}"),
-]
-
-
-class Source(StrEnum):
-    """Where the sensitivity of a query comes from: how far one unit can move an answer."""
-
-    EMPIRICAL = "empirical"  # seen in this table: the guarantee is instance-specific
-    GLOBAL = "global"  # the worst case of the declared domain and bounds
-
-
-def _vectors_or_codes(value: object) -> str:
-    """Which alternative of a list is meant."""
-    first = value[0] if isinstance(value, list) and value else None
-    return "vectors" if isinstance(first, list) else "codes"
-
-
-class DeclaredSensitivity(Model):
-    """Differences told by the spec: codes, closed under negation by the tool.
-
-    Those of a tuple have a coordinate for each part.
-    """
-
-    declared: Annotated[
-        Annotated[list[int], Tag("codes")] | Annotated[list[list[int]], Tag("vectors")],
-        Discriminator(_vectors_or_codes),
-        Field(min_length=1, max_length=MAX_ANSWERS),
-    ]
-
-    @property
-    def shifts(self) -> list[Shift]:
-        """One tuple of coordinates for each difference."""
-        return [(one,) if isinstance(one, int) else tuple(one) for one in self.declared]
-
-
-SensitivitySpec: TypeAlias = Annotated[
-    Annotated[Source, Field(strict=False), Tag("name")]
-    | Annotated[DeclaredSensitivity, Tag("declared")],
-    one_of(name="empirical, global", declared="{declared: [1, 2]}"),
-]
-
-
-class Mechanism(StrEnum):
-    """How the noisy answer is made: the best, one of ours, or a baseline fitted to the promise."""
-
-    BEST = "best"
-    MODULAR = "modular"
-    CHANNEL = "channel"
-    GEOMETRIC_CLAMPED = "geometric_clamped"
-    GEOMETRIC_TRUNCATED = "geometric_truncated"
-    GEOMETRIC_MODULAR = "geometric_modular"
-    GAUSSIAN_CLAMPED = "gaussian_clamped"
-    GAUSSIAN_MODULAR = "gaussian_modular"
-    GUMBEL_CLAMPED = "gumbel_clamped"
-    EXPONENTIAL = "exponential"
-    RANDOMISED_RESPONSE = "randomised_response"
-    DATA_INDEPENDENT = "data_independent"
-
-
-ON_LINE = ("geometric_clamped", "geometric_truncated", "exponential")
-"""Baselines of answers in order, for every promise."""
-
-ON_LINE_WITH_DELTA = ("gaussian_clamped", "gumbel_clamped")
-"""Baselines of answers in order that need δ > 0."""
-
-MODULAR = ("randomised_response", "data_independent", "geometric_modular")
-"""Baselines that are one law shifted round, for every promise."""
-
-MODULAR_WITH_DELTA = ("gaussian_modular",)
+from release.spec.guarantees import (
+    DeclaredSensitivity,
+    GuaranteeSpec,
+    LossSpec,
+    SensitivitySpec,
+    Source,
+)
+from release.spec.mechanisms import BEST, MechanismName
 
 
 class QueryBase(Model):
     """What all kinds of query have in common."""
 
-    name: Name
-    title: Text | None = None
-    units: Text | None = None
-    table: str
-    by: list[str]
-    where: str | None = None
-    max_rows_per_unit: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    sensitivity: SensitivitySpec | None = None
-    guarantee: GuaranteeSpec | None = None
-    loss: LossSpec = LossName.ERROR_RATE
-    mechanism: Annotated[Mechanism, Field(strict=False)] = Mechanism.BEST
+    name: Name = Field(description="the name of the query and of its files")
+    title: Text | None = Field(default=None, description="a title for people; without it the name")
+    units: Text | None = Field(default=None, description="the unit of measure of the answers")
+    table: str = Field(description="the table that the query reads")
+    by: list[str] = Field(description="the key columns of the cells; `[]` for one answer")
+    where: str | None = Field(default=None, description="an SQL condition on one row")
+    max_rows_per_unit: Count | None = Field(
+        default=None,
+        description="the most rows of a unit that this query reads; else the bound of `privacy`",
+    )
+    sensitivity: SensitivitySpec | None = Field(
+        default=None,
+        description="where the sensitivity comes from; a query with a guarantee needs it",
+    )
+    guarantee: GuaranteeSpec | None = Field(
+        default=None,
+        description="the claimed guarantee of one cell; without it, a query serves tuples only",
+    )
+    loss: LossSpec = Field(default=LossName.ERROR_RATE, description="the loss function to minimise")
+    mechanism: MechanismName = Field(
+        default=BEST,
+        strict=False,
+        description="how the noisy answer is drawn: `best`, a type, or a baseline",
+    )
 
     @property
     def promised(self) -> GuaranteeSpec:
@@ -321,35 +86,35 @@ class QueryBase(Model):
             TypeError: it is a part of a tuple only.
         """
         if self.guarantee is None:
-            raise TypeError(f"{self.name} is a part of a tuple and promises nothing by itself")
+            raise TypeError(f"{self.name} is a part of a tuple and has no guarantee of its own")
         return self.guarantee
 
     @property
     def source(self) -> Literal["empirical", "global", "declared"]:
-        """Where the differences come from: seen, the worst case, or told by the spec."""
+        """Where the sensitivity comes from: this table, every table, or the spec."""
         if isinstance(self.sensitivity, DeclaredSensitivity):
             return "declared"
         if self.sensitivity is None:
-            raise TypeError(f"{self.name} is a part of a tuple and has no differences of its own")
+            raise TypeError(f"{self.name} is a part of a tuple and has no sensitivity of its own")
         return self.sensitivity.value
 
     @property
     def is_empirical(self) -> bool:
-        """Whether the differences, and so the law, depend on the confidential table."""
+        """Whether the sensitivity, and so the mechanism, depend on the confidential table."""
         return self.sensitivity is Source.EMPIRICAL
 
 
 class PlainQuery(QueryBase):
     """A query with one answer a cell."""
 
-    domain: Domain
+    domain: Domain = Field(description="the possible answers")
 
 
 class CountQuery(PlainQuery):
-    """Rows that meet ``where``, clamped to the domain; units, if ``of`` names the privacy unit."""
+    """The number of rows that meet ``where``, clamped to an ordered domain from 0 or more."""
 
-    kind: Literal["count"]
-    of: str | None = None
+    kind: Literal["count"] = Field(description="the kind of query")
+    of: str | None = Field(default=None, description="the privacy unit, to count units, not rows")
 
     @model_validator(mode="after")
     def _check(self) -> CountQuery:
@@ -361,11 +126,14 @@ class CountQuery(PlainQuery):
 
 
 class ModeQuery(PlainQuery):
-    """The category with most rows, or with most ``weight``; ties go to the smallest code."""
+    """The category with most rows, or most ``weight``; ties go to the smallest code.
 
-    kind: Literal["mode"]
-    of: str
-    weight: str | None = None
+    Its domain is cyclic, nominal or ordered.
+    """
+
+    kind: Literal["mode"] = Field(description="the kind of query")
+    of: str = Field(description="the column of the category")
+    weight: str | None = Field(default=None, description="an integer column to sum, not rows")
 
     @model_validator(mode="after")
     def _check(self) -> ModeQuery:
@@ -375,10 +143,13 @@ class ModeQuery(PlainQuery):
 
 
 class PerUnitQuery(PlainQuery):
-    """Each unit's own category; the keys are the public list of units."""
+    """Each unit's own category, for attribute neighbors; the keys are the public list of units.
 
-    kind: Literal["per_unit"]
-    of: str
+    Its domain is cyclic, nominal or ordered. It reads one row of a unit.
+    """
+
+    kind: Literal["per_unit"] = Field(description="the kind of query")
+    of: str = Field(description="the column of the unit's category")
 
     @property
     def weight(self) -> str | None:
@@ -397,7 +168,7 @@ class PerUnitQuery(PlainQuery):
 
 
 class Statistic(StrEnum):
-    """What is made of the rows of a column."""
+    """The statistics of a column."""
 
     SUM = "sum"
     MEAN = "mean"
@@ -407,24 +178,32 @@ class Statistic(StrEnum):
 
 
 class Noise(StrEnum):
-    """Where the noise is put."""
+    """Where noise is added: to the code of the quantised answer."""
 
-    ON_ANSWER = "on_answer"  # on the code of the quantised answer
+    ON_ANSWER = "on_answer"
 
 
 class StatisticQuery(QueryBase):
     """A statistic of a column, clamped row by row, quantised before noise is added."""
 
-    of: str
-    noise: Annotated[Noise, Field(strict=False)] = Noise.ON_ANSWER
+    kind: Literal["sum", "mean", "min", "max", "median"] = Field(description="the statistic")
+    of: str = Field(description="the column of the numbers")
+    noise: Noise = Field(default=Noise.ON_ANSWER, strict=False, description="where noise is added")
+
+    @property
+    def statistic(self) -> Statistic:
+        """The statistic that ``kind`` names."""
+        return Statistic(self.kind)
 
 
 class BinnedQuery(StatisticQuery):
     """A statistic of an integer column, published as the bin in which it lies."""
 
-    kind: Literal["sum", "mean", "min", "max", "median"]
-    bins: BinRange
-    clamp: Annotated[list[int], Field(min_length=2, max_length=2)] | None = None
+    bins: BinRange = Field(description="the bins of the answers")
+    clamp: Pair | None = Field(
+        default=None,
+        description="the lowest and highest value a row counts as; else the range of the bins",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> BinnedQuery:
@@ -437,18 +216,13 @@ class BinnedQuery(StatisticQuery):
         return self
 
     @property
-    def statistic(self) -> Statistic:
-        """What is made of the rows."""
-        return Statistic(self.kind)
-
-    @property
     def domain(self) -> Bins:
         """The bins as the possible answers."""
         return Bins(bins=self.bins)
 
     @property
     def row_bounds(self) -> tuple[int, int]:
-        """What each row is clamped to: ``clamp``, else the range of the bins."""
+        """The lowest and highest value a row counts as: ``clamp``, else the range of the bins."""
         if self.clamp is None:
             return self.bins.low, self.bins.high
         return self.clamp[0], self.clamp[1]
@@ -461,9 +235,9 @@ class GridQuery(StatisticQuery):
     ``clamp`` bounds them in these units: no float is summed or published.
     """
 
-    kind: Literal["sum", "mean"]
-    grid: GridRange
-    clamp: Annotated[list[int], Field(min_length=2, max_length=2)]
+    kind: Literal["sum", "mean"] = Field(description="the statistic")
+    grid: GridRange = Field(description="the points of the answers")
+    clamp: Pair = Field(description="the lowest and highest value a row counts as, in whole scales")
 
     @model_validator(mode="after")
     def _check(self) -> GridQuery:
@@ -473,21 +247,19 @@ class GridQuery(StatisticQuery):
         return self
 
     @property
-    def statistic(self) -> Statistic:
-        """What is made of the rows."""
-        return Statistic(self.kind)
-
-    @property
     def domain(self) -> Grid:
         """The grid as the possible answers."""
         return Grid(grid=self.grid)
 
 
 class SqlQuery(PlainQuery):
-    """A SELECT giving the key columns and an integer ``answer``, run anew for every neighbor."""
+    """The answers of a statement, which is run anew for every neighbor.
 
-    kind: Literal["sql"]
-    sql: Annotated[str, StringConstraints(min_length=1)]
+    Its domain is cyclic, ordered or bins; its sensitivity is empirical.
+    """
+
+    kind: Literal["sql"] = Field(description="the kind of query")
+    sql: str = Field(min_length=1, description="a SELECT of key columns and an integer `answer`")
 
     @model_validator(mode="after")
     def _check(self) -> SqlQuery:
@@ -503,22 +275,22 @@ Part: TypeAlias = CountQuery | ModeQuery | PerUnitQuery | BinnedQuery | GridQuer
 
 
 class TupleQuery(QueryBase):
-    """Queries over the same keys, named by ``of``, answered jointly."""
+    """Queries of the same table and keys, answered jointly with one mechanism."""
 
-    kind: Literal["tuple"]
-    of: Annotated[list[Name], Field(min_length=2, max_length=8)]
+    kind: Literal["tuple"] = Field(description="the kind of query")
+    of: list[Name] = Field(min_length=2, max_length=8, description="the queries to answer jointly")
     _parts: tuple[Part, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The queries that ``of`` names; the spec that holds this query has looked them up."""
+        """The queries that ``of`` names, once :func:`release.spec.tuples.with_parts` has run."""
         return self._parts
 
     def with_parts(self, parts: tuple[Part, ...]) -> TupleQuery:
-        """The query with its parts looked up."""
-        found = self.model_copy()
-        found._parts = parts
-        return found
+        """A copy of the query that holds its parts."""
+        query = self.model_copy()
+        query._parts = parts
+        return query
 
 
 STATISTICS = tuple(Statistic)
@@ -572,27 +344,32 @@ def answer_columns(query: Query) -> tuple[str, ...]:
 
 
 class EngineSpec(Model):
-    """What reads the tables. Of a cluster it has to be said that it may hold confidential rows."""
+    """What reads the tables. A cluster has to be declared as inside the boundary."""
 
-    backend: Literal["duckdb", "spark"] = "duckdb"
-    cluster: Literal["inside"] | None = None
+    backend: Literal["duckdb", "spark"] = Field(
+        default="duckdb",
+        description="what reads the tables; `--spark` gives the address of a cluster",
+    )
+    cluster: Literal["inside"] | None = Field(
+        default=None, description="`inside`: the cluster may hold confidential rows and mechanisms"
+    )
 
 
 class Spec(Model):
-    """A whole spec; what depends on several fields is checked in :mod:`release.queries.read`."""
+    """A whole spec, before the checks that span several fields (:mod:`release.queries.read`)."""
 
-    spec: Literal["dp-release/spec/v1"]
-    release: ReleaseInfo
-    tables: Annotated[dict[Name, Table], Field(min_length=1)]
-    privacy: Privacy
-    budget: Budget
-    keys: dict[str, KeySet] = Field(default_factory=dict)
-    queries: Annotated[list[Query], Field(min_length=1, max_length=10_000)]
-    engine: EngineSpec | None = None
+    spec: Literal["dp-release/spec/v1"] = Field(description="the version of this format")
+    release: ReleaseInfo = Field(description="what is published, and by whom")
+    tables: dict[Name, Table] = Field(min_length=1, description="the confidential tables, by name")
+    privacy: Privacy = Field(description="whom the guarantee protects")
+    budget: Budget = Field(description="what the release may cost")
+    keys: dict[str, KeySet] = Field(default={}, description="the public key set of each key column")
+    queries: list[Query] = Field(min_length=1, max_length=10_000, description="the queries")
+    engine: EngineSpec | None = Field(default=None, description="what reads tables; else DuckDB")
 
     @property
     def released(self) -> tuple[Query, ...]:
-        """The queries that are published by themselves: those that promise a guarantee."""
+        """The queries that are published by themselves: those with a guarantee."""
         return tuple(query for query in self.queries if query.guarantee is not None)
 
     def place_of(self, query: Query) -> str:

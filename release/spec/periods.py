@@ -36,7 +36,7 @@ _FORMS = {
 }
 _MONTHS = {Every.MONTH: 1, Every.QUARTER: 3, Every.YEAR: 12}
 PERIOD_PATTERN = r"^\d{4}(-\d\d(-\d\d)?|-w\d\d|-q[1-4])?$"
-"""What every period looks like, for those who check parameters before us."""
+"""The form of every period, for schemas that check parameters before the run."""
 
 _PLACEHOLDER = re.compile(rb"\{(period(?:_start|_end)?)\}")
 
@@ -86,7 +86,7 @@ def parse_period(text: str, field: str = "--period") -> Period:
     """The period that ``text`` names.
 
     Raises:
-        SpecError: none; ``field`` is what the message speaks of.
+        SpecError: the text names no period; the message names ``field``.
     """
     for every, form in _FORMS.items():
         match = form.fullmatch(text)
@@ -122,7 +122,7 @@ def is_template(text: bytes) -> bool:
 
 
 def filled(text: bytes, period: Period | None) -> bytes:
-    """The text of a spec for a period; as it is where it names none.
+    """The text of a spec for a period; unchanged if it names none.
 
     Raises:
         SpecError: a template without a period, or a period without a template.
@@ -140,7 +140,7 @@ def filled(text: bytes, period: Period | None) -> bytes:
 
 
 OPEN, CLOSE = "\u2983", "\u2984"
-"""White curly brackets: braces that YAML takes for text."""
+"""White curly brackets: braces that are text to YAML."""
 
 
 def as_words(text: bytes) -> bytes:

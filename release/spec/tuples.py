@@ -1,4 +1,4 @@
-"""The parts of tuples: looking up the queries that a tuple names, and whether they go together."""
+"""The parts of tuples: looks up the queries that a tuple names, and refuses what does not fit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from release.spec.model import Part, PerUnitQuery, Query, Spec, SqlQuery, TupleQ
 
 
 def with_parts(spec: Spec) -> Spec:
-    """The spec with the queries looked up that its tuples name.
+    """The spec, each of its tuples with the queries that it names.
 
     Raises:
         SpecError: a tuple names what cannot be its part, or a query that is no part of any tuple
-            has no guarantee or no differences.
+            has no guarantee or no sensitivity.
     """
     by_name: dict[str, Query] = {query.name: query for query in spec.queries}
     queries: list[Query] = []
@@ -25,7 +25,7 @@ def with_parts(spec: Spec) -> Spec:
             queries.append(query)
     named = {name for query in queries if isinstance(query, TupleQuery) for name in query.of}
     for index, query in enumerate(queries):
-        _check_promise(f"queries[{index}]", query, is_part=query.name in named)
+        _check_guarantee(f"queries[{index}]", query, is_part=query.name in named)
     return spec.model_copy(update={"queries": queries})
 
 
@@ -49,12 +49,13 @@ def _part(at: str, query: TupleQuery, by_name: dict[str, Query], position: int) 
     return part
 
 
-def _check_promise(at: str, query: Query, *, is_part: bool) -> None:
-    """A query promises a guarantee, or is a part of a tuple that does."""
+def _check_guarantee(at: str, query: Query, *, is_part: bool) -> None:
+    """A query claims a guarantee, or is a part of a tuple that does."""
     if is_part and query.guarantee is None:
         for field in sorted(query.model_fields_set & {"sensitivity", "loss", "mechanism"}):
             raise SpecError(f"{at}.{field}", "a part of a tuple has none of its own; remove it")
         return
     for field in ("guarantee", "sensitivity"):
         if getattr(query, field) is None:
-            raise SpecError(f"{at}.{field}", "missing; add it")
+            meaning = type(query).model_fields[field].description
+            raise SpecError(f"{at}.{field}", f"missing; add it ({meaning})")

@@ -1,33 +1,33 @@
 """Loading confidential tables into an in-process DuckDB under their declared columns.
 
 The declaration rules, never the file: columns are taken by name and cast to the declared type,
-integers are clamped to ±(2^31 - 1), rows without a privacy unit are left out, and a file that does
-not fit is refused with its place, never a value. Once the engine is open it can read the declared
-folders and nothing else: no network, no extensions, no other file, and its settings are locked.
+integers are clamped to ±(2^31 - 1), rows without a privacy unit are dropped, and a file that does
+not fit is refused by its place, never by a value. An open engine can read the declared folders and
+nothing else: no network, no extensions, no other file, and its settings are locked.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
 
 from release.errors import DataError, SpecError
 from release.spec.contract import OnViolation
+from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal, row_expression
 from release.spec.load import SpecFile
-from release.spec.model import ColumnType
+from release.tables.schemas import SQL_TYPES
 from release.tables.sources import (
-    SQL_TYPES,
     Format,
     Source,
     check_relation,
@@ -46,16 +46,17 @@ _SETTINGS = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
-    # Every answer is ordered where it is read; keeping the order of rows would cost memory.
+    # Queries order what they read; keeping the order of rows would cost memory.
     "preserve_insertion_order": "false",
 }
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What the engine may use: memory such as ``2GB`` (beyond it, the scratch folder), threads.
+    """The limits of the engine: memory such as ``2GB``, and threads.
 
-    ``spark`` is the master of a Spark cluster, such as ``local[2]``.
+    Beyond its memory it uses the scratch folder. ``spark`` is the master of a Spark cluster, such
+    as ``local[2]``.
     """
 
     memory_limit: str | None = None
@@ -83,9 +84,9 @@ class Quality:
 class Tables:
     """The confidential tables of one run, open in a locked DuckDB with a private scratch folder.
 
-    Use it as a context manager; leaving it closes the engine and wipes the scratch folder, which is
-    an empty one of its own unless given. Its representation shows nothing of the tables. Tables
-    ``given`` as Arrow, one or more for each name, are copied; no file is looked at then.
+    Use it as a context manager: leaving it closes the engine and removes the scratch folder, which
+    is a new one by default. Its representation shows nothing of the tables. Arrow tables in
+    ``batches_of``, one or more for each name, are copied; no file is read then.
     """
 
     def __init__(
@@ -93,27 +94,30 @@ class Tables:
         spec_file: SpecFile,
         engine: Engine | None = None,
         scratch: Path | None = None,
-        given: Mapping[str, Iterable[pa.Table]] | None = None,
+        batches_of: Mapping[str, Iterable[pa.Table]] | None = None,
     ) -> None:
         self._spec_file = spec_file
         self._put: dict[str, pa.Table] = {}
         self._answers: dict[str, pa.Table] = {}
-        sources = {} if given is not None else find_sources(spec_file)
+        sources = {} if batches_of is not None else find_sources(spec_file)
         self._sources = sources
+        # Taken before the first read, so that a later change cannot go unnoticed.
         self._stamps = stamps_of(sources)
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
             self.connection = _open(sources, self._scratch, engine or Engine())
             for name, source in sources.items():
                 if source.format is Format.PARQUET and source.store is not None:
+                    # Arrow reads the store: the engine has no network.
                     dataset = dataset_of(spec_file.spec.tables[name], source)
                     self.connection.register(f"store {name}", dataset)
                     self._load(name, source)
                 else:
                     self._load(name, fetched(source, self._scratch))
-            for name, batches_of in (given or {}).items():
-                self._copy(name, iter(batches_of), self._selected(name)('"#incoming"'))
+            for name, incoming in (batches_of or {}).items():
+                self._copy(name, incoming)
                 self._enforce(name)
+            # A table may join any other one, so all are loaded first.
             for name in spec_file.spec.tables:
                 self._widen(name)
         except BaseException:
@@ -135,7 +139,7 @@ class Tables:
         self.close()
 
     def close(self) -> None:
-        """Close the engine and wipe the scratch folder."""
+        """Close the engine and remove the scratch folder."""
         if hasattr(self, "connection"):
             self.connection.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -144,108 +148,105 @@ class Tables:
         table = self._spec_file.spec.tables[name]
         if source.format is Format.DUCKDB:
             check_relation(name, table, self.connection)
-        selected = self._selected(name)
         if source.format is Format.SQLITE:
-            self._copy(name, batches(name, table, source.files[0]), selected('"#incoming"'))
+            self._copy(name, batches(name, table, source.files[0]))
             self._enforce(name)
             return
-        scanned = selected(scan_sql(name, table, source))
+        scanned = self._selected(name, scan_sql(name, table, source))
         with _engine_errors(f"tables.{name}.path"):
             if source.format is Format.CSV:
-                # Read once, for its rejected rows are known only then.
+                # Read once, because only then DuckDB lists the rejected rows.
                 self.connection.execute(f"CREATE TABLE {given_table(name)} AS {scanned}")
                 self._refuse_rejected_rows(name, source)
             else:
-                # Read where it lies, as often as it is asked for: a copy could fill the memory.
+                # Read in place, once for each query: a copy could fill the memory.
                 self.connection.execute(f"CREATE VIEW {given_table(name)} AS {scanned}")
             self._enforce(name)
 
-    def _selected(self, name: str) -> Callable[[str], str]:
-        """How the declared columns of a table are read from what has them."""
-        table = self._spec_file.spec.tables[name]
-        unit_name = self._spec_file.spec.privacy.unit
-        columns = ", ".join(
-            # A clamped unit would be another unit's.
-            f"{identifier(column) if column == unit_name else _cast(identifier(column), kind)} "
-            f"AS {identifier(column)}"
-            for column, kind in table.columns.items()
-        )
-        unit = identifier(unit_name)
+    def _selected(self, name: str, scan: str) -> str:
+        """The statement that reads the declared columns of a table from ``scan``."""
+        unit = self._spec_file.spec.privacy.unit
+        columns = []
+        for column, kind in self._spec_file.spec.tables[name].columns.items():
+            quoted = identifier(column)
+            # A clamped unit would become another unit.
+            value = quoted if column == unit else _cast(quoted, kind)
+            columns.append(f"{value} AS {quoted}")
+        return f"SELECT {', '.join(columns)} FROM {scan} WHERE {identifier(unit)} IS NOT NULL"
 
-        def selected(scan: str) -> str:
-            return f"SELECT {columns} FROM {scan} WHERE {unit} IS NOT NULL"
-
-        return selected
-
-    def _copy(self, name: str, given: Iterator[pa.Table], selected: str) -> None:
-        """Store what comes in batches; ``selected`` reads the declared columns of one."""
-        make = f"CREATE TABLE {given_table(name)} AS {selected}"
-        for batch in given:
+    def _copy(self, name: str, incoming: Iterable[pa.Table]) -> None:
+        """Store a table that comes in batches."""
+        selected = self._selected(name, '"#incoming"')
+        statement = f"CREATE TABLE {given_table(name)} AS {selected}"
+        for batch in incoming:
             self.connection.register("#incoming", batch)
             with _engine_errors(f"tables.{name}.path"):
-                self.connection.execute(make)
+                self.connection.execute(statement)
             self.connection.unregister("#incoming")
-            make = f"INSERT INTO {given_table(name)} {selected}"
+            statement = f"INSERT INTO {given_table(name)} {selected}"
 
     def _enforce(self, name: str) -> None:
-        """The view with the contract kept: values clamped, rows dropped, or the table refused."""
+        """Create the view that satisfies the contract: values clamped, rows dropped, or refused."""
         spec, contract = self._spec_file.spec, self._spec_file.contracts.get(name)
-        columns, kept = [], []
+        columns, conditions = [], []
         for column in spec.tables[name].columns:
             rule = None if contract is None else contract.columns.get(column)
+            # A neighbor takes over fixed columns as they are: their rules are only reported.
             if rule is None or column in spec.privacy.fixed:
                 columns.append(identifier(column))
                 continue
             rules = rule.kept_sql(column)
+            if rule.on_violation is OnViolation.REFUSE:
+                self._refuse_violations(name, column, rules)
             clamps = rule.on_violation is OnViolation.CLAMP and column != spec.privacy.unit
             value = rule.clamped_sql(column) if clamps else identifier(column)
             columns.append(f"{value} AS {identifier(column)}")
-            kept += [sql for r, sql in rules.items() if not clamps or r not in _CLAMPED]
-            if (
-                rule.on_violation is OnViolation.REFUSE
-                and self.connection.execute(
-                    f"SELECT 1 FROM {given_table(name)} WHERE NOT ({' AND '.join(rules.values())}) "
-                    "LIMIT 1"
-                ).fetchall()
-            ):
-                raise DataError(
-                    f"tables.{name}.contract: values of {column!r} break their contract, which "
-                    "says refuse; correct the table"
-                )
+            for bound, sql in rules.items():
+                if not clamps or bound not in _CLAMPED:
+                    conditions.append(sql)
         self.connection.execute(
             f"CREATE VIEW {raw_table(name)} AS SELECT {', '.join(columns)} "
-            f"FROM {given_table(name)} WHERE {' AND '.join(kept) or 'true'}"
+            f"FROM {given_table(name)} WHERE {' AND '.join(conditions) or 'true'}"
         )
+
+    def _refuse_violations(self, name: str, column: str, rules: dict[str, str]) -> None:
+        condition = " AND ".join(rules.values())
+        violation = f"SELECT 1 FROM {given_table(name)} WHERE NOT ({condition}) LIMIT 1"
+        if self.connection.execute(violation).fetchall():
+            raise DataError(
+                f"tables.{name}.contract: values of {column!r} break their contract, which "
+                "says refuse; correct the table"
+            )
 
     def quality(self, name: str) -> Quality:
-        """What is wrong with a table as it was given. Confidential: for the curator only."""
+        """The faults of a table before its contract. Confidential: for the curator only."""
         spec, contract = self._spec_file.spec, self._spec_file.contracts.get(name)
-        given, unit = given_table(name), identifier(spec.privacy.unit)
-        counted = {("rows", ""): "count(*)", ("units", ""): f"count(DISTINCT {unit})"}
+        unit = identifier(spec.privacy.unit)
+        counts = {("rows", ""): "count(*)", ("units", ""): f"count(DISTINCT {unit})"}
         for column in spec.tables[name].columns:
-            counted["missing", column] = f"count(*) - count({identifier(column)})"
+            counts["missing", column] = f"count(*) - count({identifier(column)})"
             rule = None if contract is None else contract.columns.get(column)
             for broken, sql in {} if rule is None else rule.kept_sql(column).items():
-                counted[broken, column] = f"count(*) FILTER (WHERE NOT ({sql}))"
-        figures = ", ".join(
-            f"{sql} AS {identifier(f'#{i}')}" for i, sql in enumerate(counted.values())
-        )
-        found = self.rows(f"SELECT {figures} FROM {given}", name).to_pylist()[0]
-        numbers = dict(zip(counted, map(int, found.values()), strict=True))
-        unique = [] if contract is None else [identifier(c) for c in contract.unique]
-        repeated = 0
-        if unique:
-            repeats = self.rows(
-                "SELECT coalesce(sum(n - 1), 0)::BIGINT AS n FROM (SELECT count(*) AS n "
-                f"FROM {given} GROUP BY {', '.join(unique)})",
-                name,
-            )
-            repeated = int(repeats.column("n")[0].as_py())
-        faults = {key: n for key, n in numbers.items() if key[1] and n}
-        return Quality(name, numbers["rows", ""], numbers["units", ""], repeated, faults)
+                counts[broken, column] = f"count(*) FILTER (WHERE NOT ({sql}))"
+        # As a list, because the columns of a result need names of their own.
+        query = f"SELECT [{', '.join(counts.values())}] AS n FROM {given_table(name)}"
+        numbers = dict(zip(counts, self.rows(query, name).column("n")[0].as_py(), strict=True))
+        total, units = numbers.pop(("rows", "")), numbers.pop(("units", ""))
+        faults = {key: number for key, number in numbers.items() if number}
+        unique = [] if contract is None else contract.unique
+        return Quality(name, total, units, self._repeated(name, unique), faults)
+
+    def _repeated(self, name: str, unique: list[str]) -> int:
+        """The number of rows that repeat the values of ``unique`` columns of an earlier row."""
+        if not unique:
+            return 0
+        columns = ", ".join(map(identifier, unique))
+        groups = f"SELECT count(*) AS n FROM {given_table(name)} GROUP BY {columns}"
+        query = f"SELECT coalesce(sum(n - 1), 0)::BIGINT AS n FROM ({groups})"
+        return int(self.rows(query, name).column("n")[0].as_py())
 
     def check_unchanged(self) -> None:
-        """See to it that all answers are of the same files.
+        """Check that all answers were computed from the same files.
 
         Raises:
             DataError: a file was changed or replaced since it was opened.
@@ -253,6 +254,7 @@ class Tables:
         check_unchanged(self._sources, self._stamps)
 
     def _refuse_rejected_rows(self, name: str, source: Source) -> None:
+        # DuckDB's own text of a rejection quotes the row.
         rows = self.connection.execute(
             "SELECT f.file_path, e.line, e.column_name, lower(e.error_type::VARCHAR), "
             "count(*) OVER () FROM reject_errors e JOIN reject_scans f USING (scan_id, file_id) "
@@ -262,30 +264,32 @@ class Tables:
             path, line, column, kind, count = rows[0]
             where = f", column {column!r}" if column else ""
             more = f" (and {count - 1} more)" if count > 1 else ""
-            wrong = {
+            fault = {
                 "cast": "does not have the declared type",
                 "missing columns": "has too few columns",
                 "too many columns": "has too many columns",
-                "unquoted value": "has a quote that does not end",
+                "unquoted value": "has a quote that is not closed",
             }.get(kind, "cannot be read")
             raise DataError(
-                f"tables.{name}.path: {Path(path).name}, line {line}{where}: the row {wrong}{more};"
+                f"tables.{name}.path: {Path(path).name}, line {line}{where}: the row {fault}{more};"
                 " correct the file"
             )
 
     def _widen(self, name: str) -> None:
-        """The view that queries read: declared, joined and derived columns of each row."""
+        """Create the view that queries read: declared, joined and derived columns of each row."""
         spec = self._spec_file.spec
         table, unit = spec.tables[name], identifier(spec.privacy.unit)
-        source, columns = raw_table(name), [identifier(c) for c in table.columns]
+        source, columns = raw_table(name), list(map(identifier, table.columns))
         if table.join is not None:
-            other = table.join.table
-            source = f"{source} JOIN {raw_table(other)} USING ({unit})"
-            columns += [identifier(c) for c in spec.tables[other].columns if identifier(c) != unit]
-        known = {c for c in spec.table_columns(name) if c not in table.derive}
+            joined = table.join.table
+            source = f"{source} JOIN {raw_table(joined)} USING ({unit})"
+            names = map(identifier, spec.tables[joined].columns)
+            columns += [name for name in names if name != unit]
+        # A derived column may not use another one: their order would matter.
+        usable = spec.table_columns(name).keys() - table.derive.keys()
         for column, derived in table.derive.items():
             field = f"tables.{name}.derive.{column}.sql"
-            parsed = row_expression(self.connection, field, derived.sql, known)
+            parsed = row_expression(self.connection, field, derived.sql, usable)
             self._refuse_fixed(field, name, parsed.columns)
             if column in spec.privacy.fixed and spec.privacy.attribute in parsed.columns:
                 raise SpecError(
@@ -294,7 +298,7 @@ class Tables:
                     f"{spec.privacy.attribute!r}; leave it out of privacy.fixed",
                 )
             expression = parsed.sql
-            # TRY: a row on which the expression fails has no value; failing would tell of the row.
+            # TRY: a row on which the expression fails has no value. An error would reveal the row.
             value = _cast(f"TRY(CAST({expression} AS {SQL_TYPES[derived.type]}))", derived.type)
             columns.append(f"{value} AS {identifier(column)}")
         with _spec_errors(f"tables.{name}"):
@@ -303,19 +307,20 @@ class Tables:
             )
 
     def _refuse_fixed(self, field: str, table: str, used: frozenset[str]) -> None:
-        """A neighbor takes over fixed columns; what is computed from them would have to follow."""
+        """Refuse an expression over fixed columns where a query has empirical sensitivity."""
+        # A neighbor takes over fixed columns, and what is computed from them would have to follow.
         spec = self._spec_file.spec
         empirical = any(query.table == table and query.is_empirical for query in spec.queries)
-        taken = sorted(used & set(spec.privacy.fixed))
-        if empirical and taken:
+        fixed = sorted(used & set(spec.privacy.fixed))
+        if empirical and fixed:
             raise SpecError(
                 field,
-                f"{taken[0]!r} is fixed, and a query on the table has empirical differences; "
+                f"{fixed[0]!r} is fixed, and a query on the table has empirical sensitivity; "
                 "make it a key instead",
             )
 
     def condition(self, field: str, table: str, text: str | None, *, empirical: bool) -> str:
-        """A spec's condition over ``table``, checked; a row on which it fails does not meet it.
+        """The SQL of a spec's condition over ``table``; a row on which it fails does not meet it.
 
         Raises:
             SpecError: the condition is not a Boolean expression over the table's columns.
@@ -328,6 +333,7 @@ class Tables:
             self._refuse_fixed(field, table, parsed.columns)
         expression = f"TRY({parsed.sql})"
         with _spec_errors(field):
+            # No row of the table is read: the type must not depend on one.
             kind = self.connection.execute(
                 f"SELECT typeof({expression}) FROM "
                 f"(SELECT * FROM {wide_table(table)} LIMIT 0) RIGHT JOIN (SELECT 1) ON true"
@@ -337,23 +343,23 @@ class Tables:
         return expression
 
     def rows(self, sql: str, table: str) -> pa.Table:
-        """The result of one of our own queries on ``table``, as Arrow."""
+        """The result of a query of ours on ``table``. Confidential."""
         with _engine_errors(f"tables.{table}"):
             return self.connection.sql(sql).to_arrow_table()
 
     def rows_once(self, sql: str, table: str) -> pa.Table:
-        """As :meth:`rows`, for a question that several queries ask: answered once a run."""
+        """As :meth:`rows`, for SQL that several queries share: computed once a run."""
         if sql not in self._answers:
             self._answers[sql] = self.rows(sql, table)
         return self._answers[sql]
 
     def run(self, sql: str) -> None:
-        """Execute one of our own statements."""
+        """Execute a statement of ours."""
         with _engine_errors("tables"):
             self.connection.execute(sql)
 
     def put(self, name: str, table: pa.Table) -> None:
-        """Store a public table (key sets) beside the confidential ones; the last is kept."""
+        """Store a public table (key sets) beside the confidential ones, replacing an older one."""
         if self._put.get(name) == table:
             return
         self._put[name] = table
@@ -363,12 +369,12 @@ class Tables:
 
 
 def given_table(name: str) -> str:
-    """The SQL name of a table as it was given, under its declared types."""
+    """The SQL name of a table under its declared types, before its contract."""
     return identifier(f"given {name}")
 
 
 def raw_table(name: str) -> str:
-    """The SQL name of a table with its contract kept."""
+    """The SQL name of a table that satisfies its contract."""
     return identifier(f"raw {name}")
 
 
@@ -378,26 +384,28 @@ def wide_table(name: str) -> str:
 
 
 def _open(sources: dict[str, Source], scratch: Path, engine: Engine) -> duckdb.DuckDBPyConnection:
-    given = {"memory_limit": engine.memory_limit, "threads": engine.threads}
-    settings = {name: str(value) for name, value in given.items() if value is not None}
+    settings: dict[str, Any] = {**_SETTINGS, "temp_directory": str(scratch)}
+    for name in ("memory_limit", "threads"):
+        if (limit := getattr(engine, name)) is not None:
+            settings[name] = str(limit)
     try:
-        connection = duckdb.connect(
-            ":memory:", config={**_SETTINGS, "temp_directory": str(scratch), **settings}
-        )
+        connection = duckdb.connect(":memory:", config=settings)
     except duckdb.Error as error:
         raise SpecError(
             "--memory-limit", f"{engine.memory_limit!r} is no size; write one such as 2GB"
         ) from error
+    folders = {scratch}
     for name, source in sources.items():
+        folders |= source.folders
         if source.format is Format.DUCKDB:
             path = literal(str(source.files[0]))
             with _engine_errors(f"tables.{name}.path"):
                 connection.execute(f"ATTACH {path} AS {database(name)} (READ_ONLY)")
-    folders = {folder for source in sources.values() for folder in source.folders}
-    allowed = ", ".join(literal(f"{folder}/") for folder in sorted({*folders, scratch}))
+    allowed = ", ".join(literal(f"{folder}/") for folder in sorted(folders))
+    # Attaching needs external access, so it is closed only now; the order of these matters.
     connection.execute(f"SET allowed_directories = [{allowed}]")
     connection.execute("SET enable_external_access = false")
-    # Its bar would tell how long a query took on whatever screen or log is there.
+    # A progress bar would reveal on the screen, or in a log, how long a query took.
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -410,16 +418,16 @@ def _cast(expression: str, kind: ColumnType) -> str:
         return f"CASE WHEN {expression} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
     cast = f"CAST({expression} AS {SQL_TYPES[kind]})"
     if kind is ColumnType.NUMBER:
-        # Not a number is missing. DuckDB believes the bounds in Parquet files, which leave it out,
-        # and folds isnan(x) and x > 5 by them (duckdb/duckdb issue 25521): what one row is taken
-        # for would hang on others. It knows no bounds of text.
+        # NaN counts as missing. DuckDB trusts the bounds in Parquet files, which omit NaN, and
+        # folds isnan(x) and x > 5 by them (duckdb/duckdb issue 25521): the value of one row would
+        # depend on others. Text has no such bounds.
         return f"CASE WHEN CAST({cast} AS VARCHAR) NOT LIKE '%nan%' THEN {cast} END"
     return cast
 
 
 @contextmanager
 def _engine_errors(field: str) -> Iterator[None]:
-    """DuckDB's messages quote values, so only their class is passed on."""
+    """Translate the engine's errors; its messages quote values, so only their type is kept."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
@@ -430,7 +438,7 @@ def _engine_errors(field: str) -> Iterator[None]:
 
 @contextmanager
 def _spec_errors(field: str) -> Iterator[None]:
-    """Binding looks at types only, so the message tells of the spec's text, not of the data."""
+    """Translate errors of binding, whose messages quote the spec: binding reads no data."""
     try:
         yield
     except (duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException) as error:

@@ -1,7 +1,7 @@
 """Reading a table or view of an SQLite file: by Python's own library, read-only, in batches.
 
-DuckDB reads SQLite by an extension that has to be fetched from elsewhere, and the engine may load
-none. SQLite types values, not columns, so each value is held against the declared type here.
+DuckDB reads SQLite only with an extension from the network, and the engine may load none. SQLite
+types values, not columns, so each value is checked against the declared type here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from release.errors import DataError, SpecError, listed
+from release.spec.declarations import ColumnType, Table
 from release.spec.expressions import identifier
-from release.spec.model import ColumnType, Table
 
 MAGIC = b"SQLite format 3\x00"
 
@@ -30,11 +30,11 @@ _STORED: dict[ColumnType, tuple[pa.DataType, set[type]]] = {
     ColumnType.DATE: (pa.string(), {str}),
     ColumnType.TIMESTAMP: (pa.string(), {str}),
 }
-"""As what values of a declared type travel to the engine, and as what they come from SQLite."""
+"""The Arrow type of each declared type on its way to the engine, and SQLite's types for it."""
 
 
 def is_sqlite(file: Path) -> bool:
-    """Whether the file says that it is an SQLite database."""
+    """Whether the file begins as SQLite databases do."""
     try:
         with file.open("rb") as stream:
             return stream.read(len(MAGIC)) == MAGIC
@@ -43,12 +43,12 @@ def is_sqlite(file: Path) -> bool:
 
 
 def batches(name: str, table: Table, file: Path) -> Iterator[pa.Table]:
-    """The declared columns of a table's relation, some ten thousand rows at once, at least once.
+    """The declared columns of a table's relation, in batches; the first one is empty.
 
     Confidential.
 
     Raises:
-        SpecError: the relation or a column is not there.
+        SpecError: the relation or a column is missing.
         DataError: a value is not of its declared type, or the file cannot be read.
     """
     try:
@@ -58,27 +58,28 @@ def batches(name: str, table: Table, file: Path) -> Iterator[pa.Table]:
             _check(name, table, connection)
             columns = ", ".join(map(identifier, table.columns))
             rows = connection.execute(f"SELECT {columns} FROM {identifier(table.relation or '')}")
+            # So that an empty table reaches the engine too.
             yield _typed(name, table, [])
-            while some := rows.fetchmany(_ROWS_AT_ONCE):
-                yield _typed(name, table, some)
+            while batch := rows.fetchmany(_ROWS_AT_ONCE):
+                yield _typed(name, table, batch)
     except sqlite3.Error as error:
-        # Its messages may quote values.
+        # SQLite's messages may quote values.
         kind = type(error).__name__
         raise DataError(f"tables.{name}.path: the table cannot be read ({kind})") from error
 
 
 def _check(name: str, table: Table, connection: sqlite3.Connection) -> None:
     relation = table.relation or ""
-    # Generated columns are hidden from table_info; 1 is what a virtual table hides on purpose.
-    named = connection.execute(f"PRAGMA table_xinfo({identifier(relation)})")
-    there = [column for _, column, *_, hidden in named if hidden != 1]
-    if not there:
+    # table_info omits generated columns. The mark 1 is for what a virtual table hides on purpose.
+    described = connection.execute(f"PRAGMA table_xinfo({identifier(relation)})")
+    names = [column for _, column, *_, hidden in described if hidden != 1]
+    if not names:
         raise SpecError(f"tables.{name}.relation", f"{relation!r} is no table or view of the file")
     for column in table.columns:
-        if column not in there:
+        if column not in names:
             raise SpecError(
                 f"tables.{name}.columns.{column}",
-                f"the relation has no such column; it has {listed(there)}",
+                f"the relation has no such column; it has {listed(names)}",
             )
 
 
@@ -88,13 +89,16 @@ def _typed(name: str, table: Table, rows: list[tuple[object, ...]]) -> pa.Table:
     columns = {}
     for (column, kind), own in zip(table.columns.items(), values, strict=True):
         stored, types = _STORED[kind]
-        # Arrow would cut 1.5 down to an integer.
-        if not {type(value) for value in own} <= {*types, type(None)}:
+        # Arrow would truncate 1.5 to an integer.
+        if not set(map(type, own)) <= {*types, type(None)}:
             raise DataError(
                 f"tables.{name}.columns.{column}: declared {kind.value}, but a row has something "
                 "else; correct the table"
             )
-        numbers = kind is ColumnType.NUMBER  # Arrow refuses integers that a float would round
-        exact = [float(v) if numbers and isinstance(v, int) else v for v in own]
-        columns[column] = pa.array(exact, stored)
+        if kind is ColumnType.NUMBER:
+            # Arrow refuses integers that a float would round.
+            exact = [float(value) if isinstance(value, int) else value for value in own]
+            columns[column] = pa.array(exact, stored)
+        else:
+            columns[column] = pa.array(own, stored)
     return pa.table(columns)

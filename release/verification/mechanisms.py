@@ -1,30 +1,23 @@
-"""Proving one law file: the integers against the promise, in exact arithmetic.
+"""Proving one mechanism file: the integers against the claimed guarantee, in exact arithmetic.
 
-Everything the file says of itself is computed again: δ under both definitions, the objective, the
-accuracy. Only a lower bound marked as the solver's stays its word.
+Everything that the file says of itself is computed again: δ under both definitions, the objective,
+the accuracy. Only a lower bound that is marked as the solver's is taken from the file.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from release.bundle.statements import (
-    accuracy_of,
-    channel_accuracy,
-    channel_epsilon,
-    channel_loss,
-    epsilon_everywhere,
-)
+from release.bundle.statements import accuracy_of, epsilon_everywhere
 from release.errors import VerificationError
-from release.exact.channel import channel_deltas, has_order, line_pairs
-from release.exact.numbers import exp_bounds, format_exact, format_up
-from release.exact.privacy import MAX_WORK, Deltas, Guarantee, deltas
+from release.exact.mechanism import Mechanism
+from release.exact.numbers import format_exact, format_up
+from release.exact.privacy import MAX_WORK, Deltas
 from release.exact.sensitivity import Sensitivity
-from release.records.models import ChannelRecord, LawRecord, NoiseRecord
+from release.records.mechanisms import MechanismRecord
 from release.spec.losses import loss_of
+from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.model import Query, answer_domain
-
-MAX_TOTAL_DIGITS = 78
 
 
 def expect(file: str, check: str, found: object, expected: object) -> None:
@@ -39,120 +32,97 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def check_law(file: str, record: LawRecord | ChannelRecord, query: Query) -> Sensitivity:
-    """Prove one law file against the query of the spec; its differences.
+def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensitivity:
+    """Prove one mechanism file against the query of the spec; returns its differences.
 
     Raises:
-        VerificationError: not a law, not the promise of the spec, or a promise it does not keep.
+        VerificationError: no mechanism, not the one or the guarantee that the spec names, or a
+            guarantee that it does not satisfy.
     """
-    pinned = query.mechanism.value
-    if pinned in ("modular", "channel"):
-        expect(file, "mechanism", record.mechanism, pinned)
-    elif pinned != "best":
-        expect(file, "design.method", record.design.method, f"baseline {pinned}")
-    elif has_order(answer_domain(query)):
-        # Modular noise can publish one end of an order for the other: only a spec may name it.
-        expect(file, "mechanism", record.mechanism, "channel")
-    if isinstance(record, ChannelRecord):
-        return _check_channel(file, record, query)
+    _check_named(file, record, query)
     domain = answer_domain(query)
-    work = domain.size * max(1, len(record.sensitivity))
-    if work > MAX_WORK or len(record.total) > MAX_TOTAL_DIGITS:
-        raise VerificationError(
-            file,
-            "size",
-            f"{work} comparisons",
-            f"at most {MAX_WORK}, totals of at most {MAX_TOTAL_DIGITS} digits",
-        )
     expect(file, "query", record.query, query.name)
     expect(file, "group", tuple(record.group), domain.group.moduli)
-    expect(file, "directed", record.directed, False)
-    try:
-        law, sensitivity = record.to_law(), record.to_sensitivity()
-        closed = Sensitivity.of(domain.group, sensitivity.shifts)
-    except (ValueError, OverflowError) as error:
-        raise VerificationError(file, "weights", str(error), "a law") from error
-    expect(file, "sensitivity (closed, sorted, without zero)", sensitivity, closed)
-    _check_some(file, "sensitivity", len(sensitivity.shifts))
-    guarantee = _promised(file, record, query)
-    found = deltas(law, sensitivity, guarantee.epsilon)
-    _check_kept(file, record, guarantee, found, epsilon_everywhere(law))
-    if int(law.weights.max()) == law.total:
-        raise VerificationError(file, "weights", "no noise at all", "a law with noise")
-    expect(file, "accuracy", record.accuracy, accuracy_of(law, domain.parts))
+    mechanism, sensitivity = _parsed(file, record)
+    expect(file, "answers", mechanism.answers, domain.size)
+    _check_guarantee(file, record, query, mechanism, sensitivity)
+    expect(file, "accuracy", record.accuracy, accuracy_of(mechanism, domain))
     loss = loss_of(query)
-    _check_design(file, record, loss.name, loss.of(law))
-    return sensitivity
-
-
-def _check_channel(file: str, record: ChannelRecord, query: Query) -> Sensitivity:
-    """As :func:`check_law`; how far apart neighboring answers are is read from the pairs."""
-    domain = answer_domain(query)
-    work = domain.size * max(1, len(record.pairs))
-    if not domain.is_line or work > MAX_WORK or int(record.total) > 2**62:
-        raise VerificationError(
-            file,
-            "size",
-            f"{work} comparisons",
-            f"answers in order, at most {MAX_WORK}, and a total of at most 2^62",
-        )
-    expect(file, "rows", len(record.rows), domain.size)
-    _check_some(file, "pairs", len(record.pairs))
-    expect(file, "query", record.query, query.name)
-    expect(file, "group", tuple(record.group), domain.group.moduli)
-    expect(file, "directed", record.directed, False)
     try:
-        channel = record.to_channel()
-    except (ValueError, OverflowError) as error:
-        raise VerificationError(file, "rows", str(error), "a channel") from error
-    expect(file, "rows", channel.rows.shape, (domain.size, domain.size))
-    sensitivity = Sensitivity.on_line(domain.size, (a - b for a, b in record.pairs))
-    closed = line_pairs(domain.size, sensitivity.apart or ())
-    found_pairs = tuple((a, b) for a, b in record.pairs)
-    expect(file, "pairs (closed under moving both, sorted, both orders)", found_pairs, closed)
-    guarantee = _promised(file, record, query)
-    found = channel_deltas(channel, closed, exp_bounds(guarantee.epsilon)[0])
-    _check_kept(file, record, guarantee, found, channel_epsilon(channel))
-    if int(channel.rows.max()) == channel.total:
-        raise VerificationError(file, "rows", "no noise at all", "a channel with noise")
-    expect(file, "accuracy", record.accuracy, channel_accuracy(channel))
-    try:
-        objective = channel_loss(channel, query)
+        objective = mechanism.expected_loss(loss, domain)
     except ValueError as error:
         raise VerificationError(file, "design.loss", record.design.loss, str(error)) from error
-    _check_design(file, record, loss_of(query).name, objective)
+    _check_design(file, record, loss.name, objective)
     return sensitivity
 
 
-def _check_some(file: str, check: str, found: int) -> None:
-    if not found:
-        raise VerificationError(file, check, "none", "some: with none there is nothing to prove")
+def _check_named(file: str, record: MechanismRecord, query: Query) -> None:
+    """The file is of the mechanism that the spec names."""
+    if query.mechanism == BEST:
+        if answer_domain(query).has_order and MECHANISMS[record.mechanism].can_wrap:
+            # It can publish one end of an order for the other: only a spec may name it.
+            raise VerificationError(
+                file, "mechanism", repr(record.mechanism), "one that cannot wrap round an order"
+            )
+    elif MECHANISMS[query.mechanism].is_baseline:
+        expect(file, "design.method", record.design.method, f"baseline {query.mechanism}")
+    else:
+        expect(file, "mechanism", record.mechanism, query.mechanism)
 
 
-def _promised(file: str, record: NoiseRecord, query: Query) -> Guarantee:
-    """The promise of the spec, which the file has to repeat."""
-    promised = query.promised
-    expect(file, "definition", record.guarantee.definition, promised.definition.value)
-    expect(file, "epsilon", record.guarantee.epsilon, format_exact(promised.epsilon))
-    expect(file, "delta", record.guarantee.delta, format_exact(promised.delta))
-    return promised.to_guarantee()
-
-
-def _check_kept(
-    file: str, record: NoiseRecord, guarantee: Guarantee, found: Deltas, everywhere: str
-) -> None:
-    kept = found.under(guarantee.definition)
-    if not kept <= guarantee.delta:
+def _parsed(file: str, record: MechanismRecord) -> tuple[Mechanism, Sensitivity]:
+    """The exact mechanism and its differences, which the file lists in their one order."""
+    # First of all: what is too large to prove must not be built either.
+    most = len(str(record.MAX_TOTAL))
+    if record.comparisons > MAX_WORK or len(record.total) > most:
         raise VerificationError(
-            file, "δ", format_up(kept, 12), f"at most {format_exact(guarantee.delta)}"
+            file,
+            "size",
+            f"{record.comparisons} comparisons, a total of {len(record.total)} digits",
+            f"at most {MAX_WORK} comparisons, and totals of at most {record.MAX_TOTAL}",
         )
-    said = record.recomputed
-    expect(file, "delta_probabilistic", Fraction(said.delta_probabilistic), found.probabilistic)
-    expect(file, "delta_approximate", said.delta_approximate, format_up(found.approximate, 60))
-    expect(file, "epsilon_all_differences", said.epsilon_all_differences, everywhere)
+    try:
+        mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
+    except (ValueError, OverflowError) as error:
+        raise VerificationError(file, "weights", str(error), "a mechanism") from error
+    if mechanism.total > record.MAX_TOTAL:
+        raise VerificationError(file, "total", record.total, f"at most {record.MAX_TOTAL}")
+    if not sensitivity.shifts:
+        raise VerificationError(file, "sensitivity", "none", "some: there is nothing to prove")
+    for field, expected in record.own_fields(mechanism, sensitivity).items():
+        expect(file, f"{field} (complete, sorted)", getattr(record, field), expected)
+    return mechanism, sensitivity
 
 
-def _check_design(file: str, record: NoiseRecord, loss: str, objective: Fraction) -> None:
+def _check_guarantee(
+    file: str,
+    record: MechanismRecord,
+    query: Query,
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
+) -> None:
+    """The file repeats the guarantee of the spec, and the integers satisfy it."""
+    claimed = query.promised
+    expect(file, "definition", record.guarantee.definition, claimed.definition.value)
+    expect(file, "epsilon", record.guarantee.epsilon, format_exact(claimed.epsilon))
+    expect(file, "delta", record.guarantee.delta, format_exact(claimed.delta))
+    deltas = mechanism.deltas(sensitivity, claimed.epsilon)
+    delta = deltas.under(claimed.definition)
+    if not delta <= claimed.delta:
+        raise VerificationError(
+            file, "δ", format_up(delta, 12), f"at most {format_exact(claimed.delta)}"
+        )
+    _check_recomputed(file, record, deltas, epsilon_everywhere(mechanism))
+
+
+def _check_recomputed(file: str, record: MechanismRecord, deltas: Deltas, everywhere: str) -> None:
+    stated = record.recomputed
+    expect(file, "delta_probabilistic", Fraction(stated.delta_probabilistic), deltas.probabilistic)
+    expect(file, "delta_approximate", stated.delta_approximate, format_up(deltas.approximate, 60))
+    expect(file, "epsilon_all_differences", stated.epsilon_all_differences, everywhere)
+
+
+def _check_design(file: str, record: MechanismRecord, loss: str, objective: Fraction) -> None:
     expect(file, "design.loss", record.design.loss, loss)
     expect(file, "design.objective", record.design.objective, format_up(objective, 18))
     bound, gap = Fraction(record.design.lower_bound), Fraction(record.design.gap)

@@ -39,24 +39,38 @@ from release.verification.required import Required
 class Trust:
     """What an auditor brings along: a ledger, keys of the curator, an older checkpoint.
 
-    ``require`` is what the auditor asks for. A release without its signature is then never more
-    than one whose signature could not be checked: both lack what was required, or neither does.
+    ``beside`` is a ledger that lies with the releases. It is replayed, but whoever wrote the
+    releases may have written it too, so it is no root of trust. ``require`` is what the auditor
+    asks for. A release without its signature is then never more than one whose signature could not
+    be checked: both lack what was required, or neither does.
     """
 
     ledger: Path | None = None
     keys: tuple[PublicKey, ...] = ()
     older: Path | None = None
     require: Required = Required.SIGNATURE
+    beside: Path | None = None
+
+    @property
+    def replayed(self) -> Path | None:
+        """The ledger to replay: the one that was named, else the one beside the releases."""
+        return self.ledger or self.beside
 
     @property
     def is_given(self) -> bool:
-        """Whether there is anything to hold a signature against."""
-        return bool(self.keys) or self.ledger is not None or self.older is not None
+        """Whether a signature can be checked against anything."""
+        return bool(self.keys) or self.replayed is not None or self.older is not None
+
+    @property
+    def lacks_root(self) -> bool:
+        """Whether a signature is required, and only a ledger beside the releases speaks for it."""
+        named = bool(self.keys) or self.ledger is not None
+        return self.require is Required.SIGNATURE and self.beside is not None and not named
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What was found, as sentences for the three lists of a verdict, and what could not be seen."""
+    """The findings as sentences for the three lists of a verdict, and what could not be checked."""
 
     proved: tuple[str, ...] = ()
     tested: tuple[str, ...] = ()
@@ -80,7 +94,7 @@ def check_provenance(
             unopened=_missing(trust, "who published this: nothing is signed; " + _REMEDY),
         )
     attested = (public / ATTESTATION).read_bytes()
-    ledger = None if trust.ledger is None else _replayed(trust.ledger)
+    ledger = None if trust.replayed is None else _replayed(trust.replayed)
     keys = trust.keys
     if ledger is not None:
         committed = _committed(ledger, release.release_id)
@@ -117,21 +131,26 @@ def check_provenance(
             size = check_checkpoint(read_checkpoint(trust.older), ledger)
         tested.append(f"the older checkpoint of {size} entries is of the same ledger")
     root = () if trust.keys else ("that the ledger's first key is the curator's",)
-    return Provenance(tuple(proved), tuple(tested), root)
+    unopened = (LACKS_ROOT,) if trust.lacks_root else ()
+    return Provenance(tuple(proved), tuple(tested), root, unopened)
 
 
+LACKS_ROOT = (
+    "whose ledger it is: it lies in the folder that is verified; give the curator's key with "
+    "--trust, or name a ledger with --ledger"
+)
 _GIVE_KEY = "who signed: give the curator's key with --trust, or the ledger"
 _REMEDY = "ask the curator for a signed release, or ask for no signature with --require none"
 
 
-def _missing(trust: Trust, told: str) -> tuple[str, ...]:
-    """What could not be seen of the signature, where one is required."""
-    return (told,) if trust.require is Required.SIGNATURE else ()
+def _missing(trust: Trust, finding: str) -> tuple[str, ...]:
+    """The finding that a signature was not checked, where a signature is required."""
+    return (finding,) if trust.require is Required.SIGNATURE else ()
 
 
 @contextmanager
 def _as_failures(file: str) -> Iterator[None]:
-    """A signature or an entry that does not hold is a failed check of this file."""
+    """Turns an invalid signature or entry into a failed check of this file."""
     try:
         yield
     except (SignatureError, LedgerError, BudgetError) as error:
@@ -148,50 +167,50 @@ def _check_root(ledger: Replayed, trust: Trust, proved: str) -> None:
 
     That the ledger lists it is not enough: anybody can add a key that is not theirs.
     """
-    if not trust.keys or trust.ledger is None or set(trust.keys) & set(keys_at(ledger, 1)):
+    if not trust.keys or trust.replayed is None or set(trust.keys) & set(keys_at(ledger, 1)):
         return
-    for note in (proved, read_checkpoint(trust.ledger / CHECKPOINT)):
+    for note in (proved, read_checkpoint(trust.replayed / CHECKPOINT)):
         with suppress(SignatureError):
             open_note(note, trust.keys)
             return
-    found = ", ".join(map(str, keys_at(ledger, 1)))
-    raise VerificationError("00000000.json", "keys", found, "a key that is trusted")
+    first = ", ".join(map(str, keys_at(ledger, 1)))
+    raise VerificationError("00000000.json", "keys", first, "a key that is trusted")
 
 
 def _committed(ledger: Replayed, release_id: str) -> int:
-    found = ledger.state.committed.get(release_id)
-    if found is None:
+    entry = ledger.state.committed.get(release_id)
+    if entry is None:
         raise VerificationError(PROOF, "ledger", "no commit of this release", "its commit")
     if release_id in ledger.state.withdrawn:
         raise VerificationError(PROOF, "ledger", "the release was withdrawn", "a public release")
-    return found.seq
+    return entry.seq
 
 
 def _check_statement(statement: Statement, release: ReleaseRecord, sums: dict[str, str]) -> None:
-    wanted = {name: one for name, one in sums.items() if name not in (ATTESTATION, PROOF)}
-    found = [(one.name, one.digest.sha256) for one in statement.subject]
-    expect(ATTESTATION, "subjects", found, sorted(wanted.items()))
-    for name, wanted_value in Predicate.of(release):
-        expect(ATTESTATION, name, getattr(statement.predicate, name), wanted_value)
+    published = {name: sha for name, sha in sums.items() if name not in (ATTESTATION, PROOF)}
+    subjects = [(subject.name, subject.digest.sha256) for subject in statement.subject]
+    expect(ATTESTATION, "subjects", subjects, sorted(published.items()))
+    for name, value in Predicate.of(release):
+        expect(ATTESTATION, name, getattr(statement.predicate, name), value)
 
 
 def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
-    """The reserve is that of the release; what to say of the ledger."""
+    """Check that the reserve is that of the release; the sentence to say of the ledger."""
     number = release.ledger.sequence or 0
     entry = ledger.entries[number] if number < ledger.state.size else None
     if not isinstance(entry, Reserve):
         raise VerificationError(f"{number:08}.json", "kind", "no reserve", "the release's reserve")
     closed = _committed(ledger, release.release_id)
     between = ledger.entries[number + 1 : closed]
-    if any(getattr(one, "release_id", None) == release.release_id for one in between):
+    if any(getattr(other, "release_id", None) == release.release_id for other in between):
         raise VerificationError(f"{number:08}.json", "reserve", "another's", "the commit's own")
-    for name, found, expected in (
+    for name, reserved, expected in (
         ("release_id", entry.release_id, release.release_id),
         ("scope", entry.scope, release.ledger.scope),
         ("epsilon", entry.epsilon, release.composition.epsilon),
         ("delta", entry.delta, release.composition.delta),
     ):
-        expect(f"{number:08}.json", name, found, expected)
+        expect(f"{number:08}.json", name, reserved, expected)
     spent, cap = ledger.state.spent(entry.scope), ledger.state.caps[entry.scope]
     return (
         f"the ledger of {ledger.state.size} entries keeps every cap; scope {entry.scope} has spent "

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Required(StrEnum):
-    """What a release has to show of its curator to count as verified."""
+    """The evidence of its curator that a release needs to count as verified."""
 
     SIGNATURE = "signature"
     NONE = "none"

@@ -24,14 +24,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from release.exact.channel import Channel
 from release.exact.domain import Codes
-from release.exact.pmf import Law
+from release.exact.mechanism import Mechanism
+from release.exact.pmf import Pmf
 from release.spec.domains import Ordered
 from release.spec.model import CountQuery, Query
 
@@ -43,10 +42,10 @@ _LONGEST = 2**22
 
 @dataclass(frozen=True)
 class Released:
-    """A released count: its query, the noise law, the keys of its cells and their noisy codes."""
+    """A released count: its query, its mechanism, the keys of its cells and their noisy codes."""
 
     query: CountQuery
-    law: Law | Channel
+    mechanism: Mechanism
     keys: tuple[tuple[str, ...], ...]
     codes: Codes
 
@@ -101,11 +100,11 @@ def residuals(total: Released, parts: Released) -> Residuals | None:
         sums[tuple(key[place] for place in places)] += count
     found = [count - sums[key] for key, count in zip(total.keys, total.counts, strict=True)]
     share = len(parts.keys) // len(total.keys)
-    noise, of_parts = total.law, parts.law
-    if not (_falls_off(noise) and _falls_off(of_parts)):
-        most = _concentration(noise) * _concentration(of_parts)
+    noise, of_parts = total.mechanism.noise, parts.mechanism.noise
+    if noise is None or of_parts is None or not (_falls_off(noise) and _falls_off(of_parts)):
+        most = _concentration(total.mechanism) * _concentration(parts.mechanism)
         return _counted(total, parts, found, 0, most + 1e-9)
-    masses = _law_of_residual(noise, of_parts, share)
+    masses = _residual_pmf(noise, of_parts, share)
     if masses is None:
         return None
     # masses[i] is the chance of a residual of ±i, so these are the chances of at most i.
@@ -125,10 +124,11 @@ def _counted(
     return Residuals(total.query.name, parts.query.name, len(found), small, within, likely)
 
 
-def _concentration(noise: Law | Channel) -> float:
+def _concentration(mechanism: Mechanism) -> float:
     """The largest √Σ P(o)² of published answers o, over the true ones."""
-    masses = noise.to_floats()
-    return float(np.sqrt((masses**2).sum(axis=-1)).max())
+    # Where the noise does not depend on the true answer, one row stands for all.
+    codes = range(mechanism.answers if mechanism.noise is None else 1)
+    return max(float(np.sqrt((mechanism.probabilities(code) ** 2).sum())) for code in codes)
 
 
 def _spacing(total: int, parts: int, share: int) -> int:
@@ -137,17 +137,15 @@ def _spacing(total: int, parts: int, share: int) -> int:
     return min(sums - {0})
 
 
-def _falls_off(law: Law | Channel) -> TypeGuard[Law]:
-    """Whether there is one law, symmetric, that never rises away from zero."""
-    if isinstance(law, Channel):
-        return False
-    weights = law.weights.tolist()
+def _falls_off(noise: Pmf) -> bool:
+    """Whether the noise is symmetric and never likelier further from zero."""
+    weights = noise.weights.tolist()
     half = weights[: len(weights) // 2 + 1]
     symmetric = weights[1:] == weights[:0:-1]
     return symmetric and all(a >= b for a, b in pairwise(half))
 
 
-def _law_of_residual(total: Law, parts: Law, share: int) -> NDArray[np.float64] | None:
+def _residual_pmf(total: Pmf, parts: Pmf, share: int) -> NDArray[np.float64] | None:
     """The chance of each absolute residual when ``share`` cells make up one; by transforms."""
     reach = total.group.size // 2 + share * (parts.group.size // 2)
     length = 1 << (2 * reach + 1).bit_length()
@@ -161,12 +159,12 @@ def _law_of_residual(total: Law, parts: Law, share: int) -> NDArray[np.float64] 
     return both
 
 
-def _transform(law: Law, length: int) -> NDArray[np.complex128]:
-    size = law.group.size
+def _transform(noise: Pmf, length: int) -> NDArray[np.complex128]:
+    size = noise.group.size
     around = np.zeros(length)
-    noise = np.arange(size)
-    centred = np.where(noise <= size // 2, noise, noise - size)
-    np.add.at(around, centred % length, np.array([w / law.total for w in law.weights.tolist()]))
+    element = np.arange(size)
+    centred = np.where(element <= size // 2, element, element - size)
+    np.add.at(around, centred % length, noise.to_floats())
     return np.fft.rfft(around)
 
 

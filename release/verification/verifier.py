@@ -20,7 +20,7 @@ import numpy as np
 from release.budget.cost import charges
 from release.bundle.answers import check_released
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry
-from release.bundle.read import parse_record, read_file, read_record
+from release.bundle.read import parse_mechanism, read_file, read_mechanism, read_record
 from release.bundle.statements import (
     ATTESTATION,
     ENFORCED_BY,
@@ -33,35 +33,27 @@ from release.bundle.statements import (
     withheld,
 )
 from release.errors import ReleaseError, SpecError, VerificationError
-from release.exact.channel import channel_unseen
 from release.exact.domain import Codes
+from release.exact.losses import LossName
 from release.exact.numbers import format_exact
 from release.queries.read import parse_spec
 from release.queries.registry import global_sensitivity, rows_read
 from release.records.hashes import commit, sha256
+from release.records.mechanisms import MechanismRecord
 from release.records.models import (
-    ChannelRecord,
-    LawCommitment,
-    LawFile,
-    LawFileRecord,
-    NoiseRecord,
+    MechanismCommitment,
+    MechanismFile,
     OpeningsRecord,
     QueryRecord,
     ReleaseRecord,
     SensitivityRecord,
 )
+from release.spec.declarations import KeyFile
 from release.spec.key_sets import check_keys, declared_keys, key_text
 from release.spec.load import SpecFile
-from release.spec.model import (
-    CountQuery,
-    KeyFile,
-    Mechanism,
-    Query,
-    Spec,
-    answer_domain,
-    plain_domain,
-)
-from release.verification.mechanisms import check_law, expect, shown
+from release.spec.mechanisms import BEST, chosen_unseen, formats
+from release.spec.model import CountQuery, Query, Spec, answer_domain, plain_domain
+from release.verification.mechanisms import check_mechanism, expect, shown
 from release.verification.provenance import Trust, check_provenance
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
 
@@ -71,7 +63,7 @@ Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
 
 @dataclass
 class Verdict:
-    """What was found. ``unopened`` names the laws that only an auditor bundle can show."""
+    """The findings. ``unopened`` names the mechanisms that only an auditor bundle can show."""
 
     release_id: str
     proved: list[str] = field(default_factory=list)
@@ -82,7 +74,7 @@ class Verdict:
 
     @property
     def complete(self) -> bool:
-        """Whether every law was there to be checked."""
+        """Whether every mechanism was there to be checked."""
         return not self.unopened
 
 
@@ -120,11 +112,13 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     )
     _check_descriptions(public, release, spec)
     verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
-    committed = any(isinstance(query.law, LawCommitment) for query in release.queries)
-    # A release whose laws are all public has no auditor bundle to open.
+    committed = any(
+        isinstance(query.mechanism_file, MechanismCommitment) for query in release.queries
+    )
+    # A release whose mechanisms are all public has no auditor bundle to open.
     openings = _openings(release, auditor) if auditor is not None and committed else None
     for query, record in zip(spec.released, release.queries, strict=True):
-        _check_query_law(public, auditor, openings, spec, query, record, verdict)
+        _check_query_mechanism(public, auditor, openings, spec, query, record, verdict)
     verdict.tested += _check_residuals(public, spec, tables)
     verdict.proved += provenance.proved
     verdict.tested += provenance.tested
@@ -132,8 +126,8 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     verdict.asserted += provenance.asserted
     verdict.asserted += release.limits
     verdict.asserted.append(
-        "what law files say of how a law was found: method, solver, notes, and that no other of "
-        "its kind loses less than the lower bound"
+        "what mechanism files say of how a mechanism was found: method, solver, notes, and that no "
+        "other of its class loses less than the lower bound"
     )
     verdict.asserted.append("that report.html says in words and pictures what the files say")
     verdict.asserted += [
@@ -191,10 +185,20 @@ def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
         expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
         expected.add(query.output.path)
         expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
-        if isinstance(query.law, LawFile):
-            expect(query.name, "law path", query.law.path, f"mechanisms/{query.name}.json")
-            expected.add(query.law.path)
-            expect(query.law.path, "SHA-256", query.law.sha256, sums.get(query.law.path))
+        if isinstance(query.mechanism_file, MechanismFile):
+            expect(
+                query.name,
+                "mechanism path",
+                query.mechanism_file.path,
+                f"mechanisms/{query.name}.json",
+            )
+            expected.add(query.mechanism_file.path)
+            expect(
+                query.mechanism_file.path,
+                "SHA-256",
+                query.mechanism_file.sha256,
+                sums.get(query.mechanism_file.path),
+            )
     expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
 
 
@@ -232,14 +236,17 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.promised.epsilon))
         expect(file, f"{at}.delta", record.delta, format_exact(query.promised.delta))
         expect(file, f"{at}.sensitivity_source", record.sensitivity_source, query.source)
-        expect(file, f"{at}.law is committed", isinstance(record.law, LawCommitment), instance)
-        if query.mechanism in (Mechanism.MODULAR, Mechanism.CHANNEL):
-            expect(file, f"{at}.mechanism", record.mechanism, query.mechanism.value)
-        if instance and query.mechanism is Mechanism.BEST:
-            guarantee = query.promised.to_guarantee()
-            by_channel = channel_unseen(answer_domain(query), query.loss, guarantee)
-            kind = "channel" if by_channel else "modular"
-            expect(file, f"{at}.mechanism (it may hang on nothing seen)", record.mechanism, kind)
+        expect(
+            file,
+            f"{at}.mechanism_file is committed",
+            isinstance(record.mechanism_file, MechanismCommitment),
+            instance,
+        )
+        if query.mechanism in formats():
+            expect(file, f"{at}.mechanism", record.mechanism, query.mechanism)
+        if instance and query.mechanism == BEST:
+            expected = _chosen_unseen(query)
+            expect(file, f"{at}.mechanism (of public inputs)", record.mechanism, expected)
         expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
     instance = any(query.is_empirical for query in spec.released)
     expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
@@ -258,6 +265,11 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.released))
 
 
+def _chosen_unseen(query: Query) -> str | None:
+    name = query.loss if isinstance(query.loss, LossName) else None
+    return chosen_unseen(answer_domain(query), name, query.promised.to_guarantee())
+
+
 def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> None:
     sizes = {one.output.path: (public / one.output.path).stat().st_size for one in release.queries}
     for file, made in (
@@ -269,14 +281,13 @@ def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> Non
 
 
 def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list[str]:
-    """Whether totals differ from the sums of their parts as their public noise laws say."""
+    """Whether totals differ from the sums of their parts as their public mechanisms say."""
     counts = [q for q in spec.released if isinstance(q, CountQuery) and not q.is_empirical]
 
     def released(query: CountQuery) -> Released:
         path = public / "mechanisms" / f"{query.name}.json"
-        law = read_record(LawFileRecord, path.name, path).root
-        made = law.to_channel() if isinstance(law, ChannelRecord) else law.to_law()
-        return Released(query, made, *tables[query.name])
+        record = read_mechanism(path.name, path)
+        return Released(query, record.to_mechanism(), *tables[query.name])
 
     told = []
     for total, parts in permutations(counts, 2):
@@ -287,7 +298,7 @@ def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list
             continue
         if found.chance < CHANCE:
             raise VerificationError(
-                "data", "residuals", str(found), "as much noise as the laws say"
+                "data", "residuals", str(found), "as much noise as the mechanisms say"
             )
         told.append(str(found))
     return told
@@ -364,7 +375,9 @@ def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
 def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
     openings = read_record(OpeningsRecord, "openings.json", auditor / "openings.json")
     expect("openings.json", "release_id", openings.release_id, release.release_id)
-    committed = sorted(q.name for q in release.queries if isinstance(q.law, LawCommitment))
+    committed = sorted(
+        q.name for q in release.queries if isinstance(q.mechanism_file, MechanismCommitment)
+    )
     expected = [f"{kind}/{n}.json" for kind in ("sensitivity", "mechanisms") for n in committed]
     expect(str(auditor), "file set", _files_in(auditor), sorted([*expected, "openings.json"]))
     expect(
@@ -376,7 +389,7 @@ def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
     return openings
 
 
-def _check_query_law(  # noqa: PLR0913 - the places a law can come from
+def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can come from
     public: Path,
     auditor: Path | None,
     openings: OpeningsRecord | None,
@@ -386,53 +399,80 @@ def _check_query_law(  # noqa: PLR0913 - the places a law can come from
     verdict: Verdict,
 ) -> None:
     file = f"mechanisms/{query.name}.json"
-    if isinstance(record.law, LawFile):
-        law = read_record(LawFileRecord, file, public / file).root
-        expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
-        sensitivity = check_law(file, law, query)
-        worst_case = global_sensitivity(spec, query, rows_read(spec, query))
-        missing = set(worst_case.shifts) - set(sensitivity.shifts)
-        if isinstance(law, ChannelRecord):
-            missing |= {(s,) for s in worst_case.apart or ()} - {
-                (s,) for s in sensitivity.apart or ()
-            }
-        if missing:
-            raise VerificationError(
-                file, "sensitivity", f"{len(missing)} missing", "all that the declaration allows"
-            )
-        verdict.proved.append(
-            f"{query.name}: {_promise(law)} for all differences that the declared bounds allow"
-        )
-        unread = rests_on(spec, query)
-        if unread is not None:
-            verdict.asserted.append(unread)
-        return
-    if auditor is None or openings is None:
+    if isinstance(record.mechanism_file, MechanismFile):
+        _prove_public(file, read_mechanism(file, public / file), spec, query, record, verdict)
+    elif auditor is None or openings is None:
         verdict.unopened.append(query.name)
-        return
-    data = read_file(file, auditor / file)
-    opening = openings.openings[file]
-    for commitment in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
-        if not hmac.compare_digest(commitment, record.law.commitment):
-            raise VerificationError(file, "commitment", commitment, record.law.commitment)
-    law = parse_record(LawFileRecord, file, data).root
-    expect("release.json", f"queries.{query.name}.mechanism", record.mechanism, law.mechanism)
-    sensitivity = check_law(file, law, query)
-    path = f"sensitivity/{query.name}.json"
-    seen = read_record(SensitivityRecord, path, auditor / path)
-    expect(path, "query", seen.query, query.name)
-    expect(path, "source", seen.source, query.source)
-    expect(path, "neighbors", seen.neighbors, spec.privacy.neighbors.value)
-    expect(path, "group", seen.group, law.group)
-    expect(path, "sensitivity", seen.sensitivity, [list(s) for s in sensitivity.shifts])
-    apart = list(sensitivity.apart or ()) if isinstance(law, ChannelRecord) else None
-    expect(path, "apart", seen.apart, apart)
+    else:
+        data = read_file(file, auditor / file)
+        opening = openings.openings[file]
+        for commitment in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
+            if not hmac.compare_digest(commitment, record.mechanism_file.commitment):
+                raise VerificationError(
+                    file, "commitment", commitment, record.mechanism_file.commitment
+                )
+        _prove_committed(auditor, parse_mechanism(file, data), spec, query, record, verdict)
+
+
+def _prove_public(
+    file: str,
+    mechanism: MechanismRecord,
+    spec: Spec,
+    query: Query,
+    record: QueryRecord,
+    verdict: Verdict,
+) -> None:
+    """A public mechanism: its guarantee, for every difference that the declaration allows."""
+    at = f"queries.{query.name}.mechanism"
+    expect("release.json", at, record.mechanism, mechanism.mechanism)
+    sensitivity = check_mechanism(file, mechanism, query)
+    allowed = global_sensitivity(spec, query, rows_read(spec, query))
+    missing = set(allowed.shifts) - set(sensitivity.shifts)
+    if sensitivity.apart is not None:
+        # In the group a step up and a step that wraps round are the same; on the line they differ.
+        missing |= {(step,) for step in set(allowed.apart or ()) - set(sensitivity.apart)}
+    if missing:
+        raise VerificationError(
+            file, "sensitivity", f"{len(missing)} missing", "all that the declaration allows"
+        )
     verdict.proved.append(
-        f"{query.name}: {_promise(law)} for its {len(seen.sensitivity)} committed differences"
+        f"{query.name}: {_guarantee(mechanism)} for all differences that the declared bounds allow"
+    )
+    unread = rests_on(spec, query)
+    if unread is not None:
+        verdict.asserted.append(unread)
+
+
+def _prove_committed(
+    auditor: Path,
+    mechanism: MechanismRecord,
+    spec: Spec,
+    query: Query,
+    record: QueryRecord,
+    verdict: Verdict,
+) -> None:
+    """A mechanism of the auditor bundle: its guarantee, for the differences beside it."""
+    at = f"queries.{query.name}.mechanism"
+    expect("release.json", at, record.mechanism, mechanism.mechanism)
+    sensitivity = check_mechanism(f"mechanisms/{query.name}.json", mechanism, query)
+    path = f"sensitivity/{query.name}.json"
+    stated = read_record(SensitivityRecord, path, auditor / path)
+    expect(path, "query", stated.query, query.name)
+    expect(path, "source", stated.source, query.source)
+    expect(path, "neighbors", stated.neighbors, spec.privacy.neighbors.value)
+    expect(path, "group", stated.group, mechanism.group)
+    expect(path, "sensitivity", stated.sensitivity, [list(s) for s in sensitivity.shifts])
+    apart = None if sensitivity.apart is None else list(sensitivity.apart)
+    expect(path, "apart", stated.apart, apart)
+    verdict.proved.append(
+        f"{query.name}: {_guarantee(mechanism)} for its {len(stated.sensitivity)} committed "
+        "differences"
     )
     verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbors")
 
 
-def _promise(law: NoiseRecord) -> str:
-    promised = law.guarantee
-    return f"the law keeps {promised.definition} ε = {promised.epsilon}, δ = {promised.delta}"
+def _guarantee(mechanism: MechanismRecord) -> str:
+    claimed = mechanism.guarantee
+    return (
+        f"the mechanism satisfies {claimed.definition} ε = {claimed.epsilon}, δ = {claimed.delta}"
+    )

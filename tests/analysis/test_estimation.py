@@ -23,25 +23,27 @@ from release.analysis.estimation import (
     likelihood,
     sum_of,
 )
+from release.bundle.read import read_mechanism
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Codes, Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.pmf import Law
+from release.exact.mechanism import Mechanism
+from release.exact.modular import Modular
+from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee
-from release.exact.sampling import add_noise, draw_answers
 from release.exact.sensitivity import Sensitivity
+from release.noise.design import Asked
 from release.noise.published.baselines import geometric_clamped, geometric_modular
-from release.noise.select import Asked, ChosenChannel, choose
+from release.noise.select import choose
 from release.noise.solve import design
 from release.pipeline import run_release
-from release.records.models import LawFileRecord, parse
 from tests.small import Small, joint, part, query
 
 DRAWS = 10_000
 SIZE = 25
 CLAMPED = geometric_clamped(SIZE, Fraction(1))
-WRAPPED = geometric_modular(SIZE, Fraction(1))
+WRAPPED = Modular(geometric_modular(SIZE, Fraction(1)))
 ROWS = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)
 ]
@@ -53,20 +55,20 @@ def best(loss: LossName, size: int = 12) -> Channel:
     domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
     costs = named_loss(loss, Topology.ORDERED, size)
     made = choose(Asked(domain, Sensitivity.on_line(size, (1,)), pure, costs, loss))
-    assert isinstance(made, ChosenChannel)
-    return made.channel
+    assert isinstance(made.mechanism, Channel)
+    return made.mechanism
 
 
-def designed(size: int = SIZE) -> Law:
+def designed(size: int = SIZE) -> Modular:
     """A designed law of approximate ε = 1, δ = 0.01 on a line."""
     group = Group((size,))
     guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 100))
     loss = named_loss(LossName.ABSOLUTE, Topology.ORDERED, size)
-    return design(Sensitivity.of(group, [(1,)]), guarantee, loss).law
+    return design(Sensitivity.of(group, [(1,)]), guarantee, loss).mechanism
 
 
-def masses(law: Law | Channel) -> Any:
-    return (Channel.of_law(law) if isinstance(law, Law) else law).to_floats()
+def masses(mechanism: Mechanism) -> Any:
+    return Channel.of_mechanism(mechanism).to_floats()
 
 
 def seeded(seed: int) -> random.Random:
@@ -74,11 +76,8 @@ def seeded(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 - repeatable draws, nothing is kept secret
 
 
-def published(law: Law | Channel, true: Codes, seed: int) -> Codes:
-    source = seeded(seed).randbytes
-    if isinstance(law, Channel):
-        return draw_answers(true, law, source)
-    return add_noise(true, law, source)
+def published(mechanism: Mechanism, true: Codes, seed: int) -> Codes:
+    return mechanism.draw(true, seeded(seed).randbytes)
 
 
 def columns(found: Estimates, *names: str) -> list[Any]:
@@ -91,19 +90,19 @@ def test_the_likelihood_of_small_laws_by_hand() -> None:
     assert np.exp(likelihood(channel)) == pytest.approx(np.array(wanted))
     assert likelihood(channel)[2].tolist() == [-np.inf, -np.inf, 0]
     # One unit of noise upwards in a quarter of the draws: P(o|q) = f(o - q), not f(q - o).
-    table = likelihood(Law.of(Group((3,)), [3, 1, 0]))
+    table = likelihood(Modular(Pmf.of(Group((3,)), [3, 1, 0])))
     quarter, rest, never = log(1 / 4), log(3 / 4), -np.inf
     wanted = [[rest, quarter, never], [never, rest, quarter], [quarter, never, rest]]
     assert table == pytest.approx(np.array(wanted))
 
 
 def test_the_likelihood_of_joint_noise_is_that_of_its_channel() -> None:
-    law = Law.of(Group((2, 3)), [9, 3, 1, 2, 0, 1])
+    law = Modular(Pmf.of(Group((2, 3)), [9, 3, 1, 2, 0, 1]))
     assert np.exp(likelihood(law)) == pytest.approx(masses(law))
 
 
 def test_the_likelihood_holds_where_no_float_holds_the_weights() -> None:
-    law = Law.of(Group((2,)), [2**1100 - 1, 1])
+    law = Modular(Pmf.of(Group((2,)), [2**1100 - 1, 1]))
     assert likelihood(law)[0] == pytest.approx([0, -1100 * log(2)])
 
 
@@ -112,7 +111,7 @@ def test_the_likelihood_holds_where_no_float_holds_the_weights() -> None:
     [CLAMPED, WRAPPED, designed(), best(LossName.ERROR_RATE)],
     ids=["clamped", "wrapped", "designed", "best"],
 )
-def test_unbiased_values_are_right_on_average_at_every_true_answer(law: Law | Channel) -> None:
+def test_unbiased_values_are_right_on_average_at_every_true_answer(law: Mechanism) -> None:
     """Values and variances, with labels far from 0 and in steps; P itself is the exact law's."""
     exact = masses(law)
     size = exact.shape[0]
@@ -153,7 +152,7 @@ def test_without_an_unbiased_estimator_the_posterior_is_left(channel: Channel) -
 
 
 @pytest.mark.parametrize("law", [CLAMPED, WRAPPED], ids=["clamped", "wrapped"])
-def test_ten_thousand_releases_of_uniform_answers(law: Law | Channel) -> None:
+def test_ten_thousand_releases_of_uniform_answers(law: Mechanism) -> None:
     true = np.array(seeded(1).choices(range(SIZE), k=DRAWS), dtype=np.int64)
     values = range(-3, SIZE - 3)
     found = estimate(published(law, true, 2), likelihood(law), values)
@@ -168,7 +167,7 @@ def test_ten_thousand_releases_of_uniform_answers(law: Law | Channel) -> None:
 
 
 @pytest.mark.parametrize("law", [CLAMPED, WRAPPED], ids=["clamped", "wrapped"])
-def test_ten_thousand_releases_of_an_answer_at_the_edge(law: Law | Channel) -> None:
+def test_ten_thousand_releases_of_an_answer_at_the_edge(law: Mechanism) -> None:
     """What is published leans inwards; the unbiased value does not, and knows how far it strays."""
     codes = published(law, np.zeros(DRAWS, dtype=np.int64), 3)
     found = estimate(codes, likelihood(law), range(SIZE))
@@ -191,7 +190,7 @@ def test_sums_over_cells_stray_as_their_standard_errors_say() -> None:
 
 def test_a_sum_by_hand() -> None:
     """Randomised response: with 7/8 the truth, the unbiased values are -1/6 and 7/6."""
-    found = estimate(np.array([0, 1, 1]), likelihood(Law.of(Group((2,)), [7, 1])), [0, 1])
+    found = estimate(np.array([0, 1, 1]), likelihood(Modular(Pmf.of(Group((2,)), [7, 1]))), [0, 1])
     unbiased, variance, error = columns(found, "unbiased", "variance", "standard_error")
     assert unbiased == pytest.approx([-1 / 6, 7 / 6, 7 / 6])
     assert variance == pytest.approx([7 / 36] * 3)
@@ -248,7 +247,7 @@ def test_the_prior_moves_the_posterior_and_not_the_unbiased_value() -> None:
 
 
 def test_of_several_modes_the_published_answer_is_taken() -> None:
-    blind = Law.of(Group((4,)), [1, 1, 1, 1])
+    blind = Modular(Pmf.of(Group((4,)), [1, 1, 1, 1]))
     found = estimate(np.array([2, 3]), likelihood(blind), [10, 20, 30, 40])
     assert [cell.mode for cell in found.cells] == [30, 40]
     # At the upper end clamping keeps more than it should, and the truth is likelier to be there.
@@ -257,7 +256,7 @@ def test_of_several_modes_the_published_answer_is_taken() -> None:
 
 
 def test_categories_have_a_set_and_circles_an_arc() -> None:
-    law = Law.of(Group((4,)), [16, 8, 6, 2])
+    law = Modular(Pmf.of(Group((4,)), [16, 8, 6, 2]))
     names = AnswerDomain(Topology.NOMINAL, ("a", "b", "c", "d"))
     (cell,) = estimate(np.array([1]), likelihood(law), names, level=0.7).cells
     # Published b: b with 16, a with f(1) = 8, d with f(2) = 6, c with f(3) = 2 of 32.
@@ -296,7 +295,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(SpecError, match="never occurs"):
         estimate(np.array([2]), never, range(3))
     with pytest.raises(DesignError, match="2001 answers; estimates are made for 2000"):
-        likelihood(Law.of(Group((2001,)), [48] + [1] * 2000))
+        likelihood(Modular(Pmf.of(Group((2001,)), [48] + [1] * 2000)))
 
 
 def released(place: Path, asked: dict[str, Any], *others: dict[str, Any]) -> Path:
@@ -316,10 +315,10 @@ def test_a_release_from_its_public_files(tmp_path: Path, mechanism: str) -> None
     assert found.by == ("place", "day")
     assert found.keys == (("a", "1"), ("a", "2"), ("b", "1"), ("b", "2"))
     assert [cell.published for cell in found.cells] == raw.column("answer").to_pylist()
-    law = parse(LawFileRecord, (public / "mechanisms" / "the_count.json").read_bytes()).root
+    law = read_mechanism("the_count", public / "mechanisms" / "the_count.json")
     assert law.mechanism == mechanism
     codes = raw.column("answer_code").to_numpy()
-    alone = estimate(codes, likelihood(law), range(5, 17), level=0.8)
+    alone = estimate(codes, likelihood(law.to_mechanism()), range(5, 17), level=0.8)
     assert found.cells == alone.cells
     assert found.unbiased is not None
     assert found.unbiased.shape == (4,)

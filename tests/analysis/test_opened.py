@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -82,3 +83,13 @@ def test_plans_and_estimates_are_frames_on_request(public: Path) -> None:
     assert (taken["charge_epsilon"] > 0).all()
     found = release.estimate(public, "pinned").to_pandas()
     assert found["place"].tolist() == ["a", "b"]
+
+
+def test_a_release_opened_is_a_mapping(public: Path) -> None:
+    opened: Any = release.open(public)
+    assert "pinned" in opened
+    assert "pined" not in opened
+    assert 3 not in opened
+    assert opened.get("pined") is None
+    with pytest.raises(KeyError, match=r"^query: 3 is not there; known are both, "):
+        opened[3]

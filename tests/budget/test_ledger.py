@@ -110,16 +110,16 @@ def test_charges_add_up_exactly_to_the_cap_and_not_beyond(ledger: Ledger) -> Non
 
 def test_what_was_drawn_is_not_refunded(ledger: Ledger) -> None:
     ledger.append(reserve("s", "r", spend("3"), DAY))
-    refused(ledger, reserve("s", "r", spend("0"), DAY), "has reserved already")
+    refused(ledger, reserve("s", "r", spend("0"), DAY), "already has an open reserve")
     ledger.append(abort("r", DAY, drawn=False))
     ledger.append(reserve("s", "r", spend("2"), DAY))
     ledger.append(abort("r", DAY, drawn=True))
     refused(ledger, reserve("s", "r", spend("2"), DAY), "has spent 2", BudgetError)
     ledger.append(reserve("s", "r", spend("1"), DAY))
     ledger.append(commit("r", b"x", DAY))
-    refused(ledger, reserve("s", "r", spend("0"), DAY), "published already")
-    refused(ledger, abort("r", DAY, drawn=False), "has reserved nothing")
-    refused(ledger, commit("r", b"x", DAY), "has reserved nothing")
+    refused(ledger, reserve("s", "r", spend("0"), DAY), "already published")
+    refused(ledger, abort("r", DAY, drawn=False), "has no open reserve")
+    refused(ledger, commit("r", b"x", DAY), "has no open reserve")
     ledger.append(withdraw("r", DAY))
     refused(ledger, withdraw("r", DAY), "is not public")
     assert replay(ledger.folder).state.spent("s") == spend("3")
@@ -128,7 +128,7 @@ def test_what_was_drawn_is_not_refunded(ledger: Ledger) -> None:
 def test_caps_of_a_period_begin_anew(ledger: Ledger) -> None:
     monthly = PeriodCap(every="month", epsilon="1", delta="0")
     cap = ScopeCap(scope="m", epsilon="2.5", delta="0", period=monthly)
-    refused(ledger, reserve("m", "r", spend("1"), DAY), "no scope 'm' \\(there are: s\\)")
+    refused(ledger, reserve("m", "r", spend("1"), DAY), "no scope 'm' \\(its scopes: s\\)")
     ledger.append(policy(cap, DAY))
     ledger.append(reserve("m", "march", spend("1"), "2024-03-31"))
     refused(ledger, reserve("m", "more", spend("1/9"), DAY), "of month 2024-03", BudgetError)
@@ -164,6 +164,26 @@ def test_keys_rotate_by_signature_of_a_valid_one(ledger: Ledger) -> None:
     text = "\n".join((ledger.folder / CHECKPOINT).read_text().split("\n")[:3]) + "\n"
     with pytest.raises(LedgerError, match="key that is not known"):
         check_checkpoint(sign_note(text, ONE, NAME), read)
+
+
+def test_a_replayed_retirement_is_signed_by_a_key_that_stays(ledger: Ledger) -> None:
+    """The writer refused a key that retires itself; a ledger written otherwise was accepted."""
+    ledger.append(change_key("add", TWO.public(NAME), ONE, DAY))
+    state = replay(ledger.folder).state
+    retire = change_key("retire", ONE.public(NAME), ONE, DAY)(state)
+    with pytest.raises(LedgerError, match="a key cannot retire itself"):
+        state.follow(retire, canonical(retire))
+    retire = change_key("retire", ONE.public(NAME), TWO, DAY)(state)
+    state.follow(retire, canonical(retire))
+    assert state.keys == [TWO.public(NAME)]
+
+
+@pytest.mark.parametrize("day", ["2024-02-30", "2025-13-01", "2024-00-10", "0000-01-01"])
+def test_a_date_is_a_day_of_the_calendar(day: str, ledger: Ledger) -> None:
+    state = replay(ledger.folder).state
+    entry = policy(CAP, DAY)(state).model_copy(update={"date": day})
+    with pytest.raises(LedgerError, match="no day of the calendar"):
+        state.check(entry)
 
 
 def test_each_entry_is_proved_to_be_in_the_tree(ledger: Ledger) -> None:
@@ -242,7 +262,7 @@ def test_missing_swapped_and_rolled_back_entries_are_found(tmp_path: Path) -> No
     (made.folder / names[-1]).unlink()
     sign_by_hand(made.folder)
     intact(made.folder)
-    with pytest.raises(LedgerError, match="entries were taken away"):
+    with pytest.raises(LedgerError, match="entries were removed"):
         intact(made.folder, older)
     made.append(reserve("s", "z", spend("1"), DAY))
     with pytest.raises(LedgerError, match="not those that were signed"):
@@ -253,8 +273,8 @@ def test_a_changed_past_is_never_signed_over(tmp_path: Path) -> None:
     made = history(tmp_path / "ledger")
     last = sorted(made.folder.glob("*.json"))[-1]
     last.unlink()
-    refused(made, reserve("s", "z", spend("1"), DAY), "entries were taken away")
-    with pytest.raises(LedgerError, match="entries were taken away"):
+    refused(made, reserve("s", "z", spend("1"), DAY), "entries were removed")
+    with pytest.raises(LedgerError, match="entries were removed"):
         made.recover()
 
 
@@ -275,7 +295,7 @@ def test_an_entry_of_somebody_without_the_key_is_never_signed_for(ledger: Ledger
     state = replay(ledger.folder).state
     raised = policy(ScopeCap(scope="s", epsilon="1000", delta="0.1"), DAY)(state)
     (ledger.folder / "00000001.json").write_bytes(canonical(raised))
-    refused(ledger, reserve("s", "r", spend("50"), DAY), "1 entries at the end are not signed for")
+    refused(ledger, reserve("s", "r", spend("50"), DAY), "1 entries at the end are not signed")
     older = (ledger.folder / CHECKPOINT).read_bytes()
     for lie in (older, b"no note", older.replace(b"\n1\n", b"\n2\n")):
         (ledger.folder / "checkpoint.next").write_bytes(lie)
@@ -292,7 +312,7 @@ def test_a_ledger_without_its_checkpoint_is_not_written(ledger: Ledger) -> None:
 
 def test_a_ledger_from_the_future_is_not_written(ledger: Ledger) -> None:
     ledger.append(reserve("s", "r", spend("1"), "2999-01-01"))
-    refused(ledger, abort("r", DAY, drawn=True), "is yet to come")
+    refused(ledger, abort("r", DAY, drawn=True), "is in the future")
 
 
 def test_amounts_of_any_length_are_read_back(ledger: Ledger) -> None:
@@ -300,8 +320,8 @@ def test_amounts_of_any_length_are_read_back(ledger: Ledger) -> None:
     ledger.append(policy(ScopeCap(scope="t", epsilon=long, delta="0"), DAY))
     ledger.append(reserve("t", "r", spend(long), DAY))
     refused(ledger, reserve("t", "q", spend(long), DAY), "has spent 0.000", BudgetError)
-    refused(ledger, reserve("s", "q", Spent(Fraction(1, 3**900)), DAY), "epsilon: not what")
-    refused(ledger, withdraw("", DAY), "release_id: not what")
+    refused(ledger, reserve("s", "q", Spent(Fraction(1, 3**900)), DAY), "epsilon: not a value")
+    refused(ledger, withdraw("", DAY), "release_id: not a value")
 
 
 def test_spending_over_time_leaves_out_what_was_refunded(ledger: Ledger) -> None:
@@ -320,7 +340,7 @@ def test_spending_over_time_leaves_out_what_was_refunded(ledger: Ledger) -> None
 
 def test_a_second_ledger_in_a_folder_is_refused(ledger: Ledger) -> None:
     before = files(ledger.folder)
-    with pytest.raises(LedgerError, match="there is a ledger already"):
+    with pytest.raises(LedgerError, match="the folder has a ledger already"):
         create_ledger(ledger.folder, ONE, NAME, (CAP,), DAY)
     assert files(ledger.folder) == before
     with pytest.raises(LedgerError, match="ledger init"):
@@ -375,7 +395,7 @@ def test_a_writer_that_ignores_the_lock_overwrites_nothing(ledger: Ledger) -> No
         taken.write_bytes(b"another's")
         return reserve("s", "r", spend("1"), DAY)(state)
 
-    with pytest.raises(LedgerError, match="by somebody else"):
+    with pytest.raises(LedgerError, match="another process wrote it"):
         ledger.append(make)
     assert taken.read_bytes() == b"another's"
 

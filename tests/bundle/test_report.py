@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from release.bundle.read import read_mechanism
 from release.bundle.report import page as report
-from release.bundle.report.page import PublicQuery, chance, noise_in, odds
+from release.bundle.report.page import PublicQuery, chance, odds
 from release.errors import VerificationError
 from release.exact.channel import Channel
-from release.exact.pmf import Law
 from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec
 from release.records.hashes import sha256
-from release.records.models import LawFileRecord, QueryRecord, parse
+from release.records.models import QueryRecord
 from release.verification.verifier import verify
 from tests.small import Row, Small, joint, part, query
 
@@ -140,9 +140,8 @@ def test_the_worked_example_is_so(published: Path) -> None:
     """Of all true answers that the first one was published for, 95 of 100 lie where it says."""
     text = (published / "report.html").read_text("utf-8")
     found = re.search(r"Published (\d+) for a, 1: the true answer lies from (\d+) to (\d+)", text)
-    law = parse(LawFileRecord, (published / "mechanisms" / "the_count.json").read_bytes()).root
-    noise, _ = noise_in(law)
-    rows = (Channel.of_law(noise) if isinstance(noise, Law) else noise).to_floats()
+    law = read_mechanism("the_count", published / "mechanisms" / "the_count.json")
+    rows = Channel.of_mechanism(law.to_mechanism()).to_floats()
     answer = pq.read_table(published / "data" / "the_count.parquet").to_pylist()[0]["answer"]
     posterior = rows[:, answer] / rows[:, answer].sum()
     if found is None:
@@ -170,7 +169,7 @@ def test_an_instance_specific_query_shows_no_accuracy(tmp_path: Path) -> None:
         assert known["accuracy"]["p_exact"] not in text
         assert known["design"]["objective"][:8] not in text
     assert 'id="law-' not in text
-    assert "for auditors only" in text
+    assert "so only auditors see it" in text
 
 
 def test_labels_with_a_meaning_elsewhere_are_shown_as_they_are(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def test_centre_tracts_rent_and_rural_tracts_drive() -> None:
 
 
 @needs_real_data
-def test_a_day_of_energy_is_spread_as_in_the_on_grid_table() -> None:
+def test_a_day_of_energy_is_spread_as_in_the_real_table() -> None:
     levels = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]
     found = duckdb.connect().execute(
         "SELECT quantile_cont(energy_wh, ?) FROM read_parquet(?) "
@@ -271,7 +271,7 @@ def test_a_day_of_energy_is_spread_as_in_the_on_grid_table() -> None:
 
 
 @needs_real_data
-def test_peaks_are_as_high_and_as_late_as_in_the_on_grid_table() -> None:
+def test_peaks_are_as_high_and_as_late_as_in_the_real_table() -> None:
     found = duckdb.connect().execute(
         "SELECT wh FROM read_parquet(?) "
         "QUALIFY count(*) OVER (PARTITION BY household_id, CAST(ts AS DATE)) = 48 "

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+import release
+from release.spec.load import parse_models
 from tests.conftest import PROJECT
 
 DOCS = PROJECT / "docs"
@@ -132,6 +134,22 @@ def _reference() -> Any:
 def test_the_reference_is_what_schemas_and_commands_say() -> None:
     for name, text in _reference().pages().items():
         assert (DOCS / "reference" / name).read_text("utf-8") == text, "python docs/reference.py"
+
+
+EXAMPLES = sorted(DOCS.glob("reference/example/*.yaml"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: str(path.stem))
+def test_the_examples_of_the_reference_can_be_released(example: Path, tmp_path: Path) -> None:
+    published = release.run(example, tmp_path)
+    assert release.verify(published.public, published.auditor, require="none").complete
+
+
+def test_the_examples_of_the_reference_show_every_kind() -> None:
+    queries = [query for path in EXAMPLES for query in parse_models(path.read_bytes()).queries]
+    assert {type(query).__name__ for query in queries} == {
+        name for name in _reference().objects_of("spec") if name.endswith("Query")
+    }
 
 
 def _pages_of(nav: object) -> Iterator[str]:

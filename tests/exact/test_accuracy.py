@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.accuracy import chance_within, error_at_ends, likely_around, radius_of
+from release.exact.accuracy import error_at_ends, likely_around, radius_of
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
-from release.exact.pmf import Law
+from release.exact.mechanism import Mechanism
+from release.exact.modular import Modular
+from release.exact.pmf import Pmf
 
 LINE, CIRCLE, NAMES = Topology.ORDERED, Topology.CYCLIC, Topology.NOMINAL
 
@@ -31,28 +33,33 @@ def distance(topology: Topology, size: int, true: int, published: int) -> int:
     return min(apart, size - apart) if topology is CIRCLE else apart
 
 
+def modular(moduli: tuple[int, ...], weights: list[int]) -> Modular:
+    return Modular(Pmf.of(Group(moduli), weights))
+
+
 def row(draw: st.DrawFn, size: int) -> list[int]:
     cuts = sorted(draw(st.lists(st.integers(0, 64), min_size=size - 1, max_size=size - 1)))
     return [b - a for a, b in itertools.pairwise([0, *cuts, 64])]
 
 
 @st.composite
-def noises(draw: st.DrawFn, topologies: tuple[Topology, ...]) -> tuple[Law | Channel, AnswerDomain]:
+def noises(draw: st.DrawFn, topologies: tuple[Topology, ...]) -> tuple[Mechanism, AnswerDomain]:
     """Modular noise on any domain, or a channel, which is for answers in order."""
     topology, size = draw(st.sampled_from(topologies)), draw(st.integers(2, 8))
     if topology is LINE and draw(st.booleans()):
         return Channel.of([row(draw, size) for _ in range(size)]), domain(LINE, size)
-    return Law.of(Group((size,)), row(draw, size)), domain(topology, size)
+    return modular((size,), row(draw, size)), domain(topology, size)
 
 
-def chance(noise: Law | Channel, true: int, published: int) -> Fraction:
+def chance(noise: Mechanism, true: int, published: int) -> Fraction:
     if isinstance(noise, Channel):
         return Fraction(int(noise.rows[true, published]), noise.total)
-    return noise.mass((published - true) % noise.group.size)
+    assert isinstance(noise, Modular)
+    return noise.pmf.mass((published - true) % noise.answers)
 
 
 @given(noises((LINE, CIRCLE, NAMES)), st.integers(0, 8))
-def test_chances_of_a_near_answer(case: tuple[Law | Channel, AnswerDomain], radius: int) -> None:
+def test_chances_of_a_near_answer(case: tuple[Mechanism, AnswerDomain], radius: int) -> None:
     noise, answers = case
     codes = range(answers.size)
     near = sum(
@@ -60,7 +67,7 @@ def test_chances_of_a_near_answer(case: tuple[Law | Channel, AnswerDomain], radi
         for true, published in itertools.product(codes, codes)
         if distance(answers.topology, answers.size, true, published) <= radius
     )
-    assert chance_within(noise, answers, radius) == near / answers.size
+    assert noise.chance_within(answers, radius) == near / answers.size
 
 
 @given(
@@ -68,23 +75,23 @@ def test_chances_of_a_near_answer(case: tuple[Law | Channel, AnswerDomain], radi
     st.sampled_from([Fraction(1, 3), Fraction(1, 2), Fraction(95, 100), Fraction(1)]),
 )
 def test_the_radius_is_the_least_that_holds_the_share(
-    case: tuple[Law | Channel, AnswerDomain], share: Fraction
+    case: tuple[Mechanism, AnswerDomain], share: Fraction
 ) -> None:
     noise, answers = case
     radius = radius_of(noise, answers, share)
     assert radius is not None
-    assert chance_within(noise, answers, radius) >= share
-    assert radius == 0 or chance_within(noise, answers, radius - 1) < share
+    assert noise.chance_within(answers, radius) >= share
+    assert radius == 0 or noise.chance_within(answers, radius - 1) < share
 
 
 def test_names_have_no_radius_and_no_ends() -> None:
-    noise = Law.of(Group((4,)), [1, 1, 1, 1])
+    noise = modular((4,), [1, 1, 1, 1])
     assert radius_of(noise, domain(NAMES, 4)) is None
     assert likely_around(noise, domain(NAMES, 4), 0) is None
     assert error_at_ends(noise, domain(NAMES, 4)) is None
     assert error_at_ends(noise, domain(CIRCLE, 4)) is None
     joint = JointDomain((domain(LINE, 2), domain(NAMES, 2)))
-    assert radius_of(Law.of(Group((2, 2)), [1, 1, 1, 1]), joint) is None
+    assert radius_of(modular((2, 2), [1, 1, 1, 1]), joint) is None
 
 
 @pytest.mark.parametrize(("missing", "radius"), [(0, 0), (1, 1)])
@@ -101,14 +108,14 @@ def test_the_radius_of_joint_answers_reaches_over_the_largest_part(sizes: tuple[
     """All noise moves both parts from one end to the other."""
     weights = [0] * (sizes[0] * sizes[1])
     weights[-1] = 4
-    noise = Law.of(Group(sizes), weights)
+    noise = modular(sizes, weights)
     answers = JointDomain(tuple(domain(LINE, size) for size in sizes))
     assert radius_of(noise, answers, Fraction(1)) == 6
 
 
 @given(noises((LINE,)))
 def test_errors_at_the_ends_are_those_of_the_lowest_and_highest_answer(
-    case: tuple[Law | Channel, AnswerDomain],
+    case: tuple[Mechanism, AnswerDomain],
 ) -> None:
     noise, answers = case
     expected = tuple(
@@ -126,13 +133,13 @@ def test_errors_at_the_ends_of_joint_answers_add_up(
     sizes = tuple(part.size for part in parts)
     weights = [data.draw(st.integers(0, 3)) for _ in range(int(np.prod(sizes)))]
     missing = 2**9 - sum(weights)
-    noise = Law.of(Group(sizes), [weights[0] + missing, *weights[1:]])
+    noise = modular(sizes, [weights[0] + missing, *weights[1:]])
     expected = [Fraction(0), Fraction(0)]
     for element, moves in enumerate(itertools.product(*map(range, sizes))):
         for part, move in zip(parts, moves, strict=True):
             for end, true in enumerate((0, part.size - 1)):
                 apart = distance(part.topology, part.size, true, (true + move) % part.size)
-                expected[end] += noise.mass(element) * apart
+                expected[end] += noise.pmf.mass(element) * apart
     assert error_at_ends(noise, JointDomain(parts)) == tuple(expected)
 
 
@@ -142,7 +149,7 @@ def test_errors_at_the_ends_of_joint_answers_add_up(
     st.sampled_from([Fraction(1, 4), Fraction(1, 2), Fraction(95, 100)]),
 )
 def test_the_likely_answers_are_the_shortest_run_that_holds_the_share(
-    case: tuple[Law | Channel, AnswerDomain], code: int, share: Fraction
+    case: tuple[Mechanism, AnswerDomain], code: int, share: Fraction
 ) -> None:
     noise, answers = case
     size = answers.size
@@ -160,7 +167,7 @@ def test_the_likely_answers_are_the_shortest_run_that_holds_the_share(
 
 
 def test_a_run_of_likely_answers_may_pass_the_end_of_a_circle() -> None:
-    noise = Law.of(Group((8,)), [16, 8, 0, 0, 0, 0, 0, 8])
+    noise = modular((8,), [16, 8, 0, 0, 0, 0, 0, 8])
     assert likely_around(noise, domain(CIRCLE, 8), 0) == (7, 1)
     assert likely_around(noise, domain(CIRCLE, 8), 4) == (3, 5)
-    assert likely_around(Law.of(Group((8,)), [4] * 8), domain(CIRCLE, 8), 4) is None
+    assert likely_around(modular((8,), [4] * 8), domain(CIRCLE, 8), 4) is None

@@ -21,15 +21,15 @@ from release.exact.constraints import (
 )
 from release.exact.domain import Group
 from release.exact.numbers import exp_bounds
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 
 
 @st.composite
-def laws(draw: st.DrawFn, size: int) -> Law:
+def laws(draw: st.DrawFn, size: int) -> Pmf:
     cuts = sorted(draw(st.lists(st.integers(0, 16), min_size=size - 1, max_size=size - 1)))
-    return Law.of(Group((size,)), [b - a for a, b in itertools.pairwise([0, *cuts, 16])])
+    return Pmf.of(Group((size,)), [b - a for a, b in itertools.pairwise([0, *cuts, 16])])
 
 
 @given(st.integers(2, 7), st.data())
@@ -46,7 +46,7 @@ def test_zero_mean_of_one_factor_leaves_the_other_free() -> None:
     for factor, moves in itertools.product((0, 1), itertools.product(range(3), range(5))):
         weights = np.zeros(15, dtype=np.int64)
         weights[group.element(moves)] = 2
-        law = Law(group, weights, 2)
+        law = Pmf(group, weights, 2)
         assert zero_mean(group, factor).is_kept(law) == (moves[factor] == 0)
         assert zero_mean(group).is_kept(law) == (moves[0] == 0)
 
@@ -95,7 +95,7 @@ def test_the_tolerance_is_two_to_the_minus_forty_of_the_largest_coefficient(
     for units, kept in ((-5, False), (-4, True), (4, True), (5, False)):
         # At a mass of a half plus so many units the sum is that much times the coefficient off.
         half = total // 2 + units
-        law = Law.of(group, [total - half, half])
+        law = Pmf.of(group, [total - half, half])
         limit = Fraction(coefficient, 2)
         assert Constraint("equal", coefficients, limit, True).is_kept(law) == kept
         assert Constraint("at most", coefficients, limit, False).is_kept(law) == (units <= 4)
@@ -103,7 +103,7 @@ def test_the_tolerance_is_two_to_the_minus_forty_of_the_largest_coefficient(
 
 def test_all_demands_and_the_guarantee_have_to_hold() -> None:
     group = Group((3,))
-    law, sensitivity = Law.of(group, [2, 1, 1]), Sensitivity.of(group, [(1,)])
+    law, sensitivity = Pmf.of(group, [2, 1, 1]), Sensitivity.of(group, [(1,)])
     one, half = (Guarantee(Definition.PURE, Fraction(e), Fraction(0)) for e in ("1", "1/2"))
     capped = at_most(group, [(0,)], Fraction(1, 4))
     assert keeps_all(law, sensitivity, one, ())
@@ -114,6 +114,6 @@ def test_all_demands_and_the_guarantee_have_to_hold() -> None:
     bits = 2**120
     low, _ = exp_bounds(Fraction(1))
     light = int(bits / (2 + low)) + 1
-    edge = Law.of(group, [bits - 2 * light, light, light])
+    edge = Pmf.of(group, [bits - 2 * light, light, light])
     assert Fraction(bits - 2 * light, light) < low
     assert not keeps_all(edge, sensitivity, one, ())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.integer_pmf import LineLaw, Tail, theorem_1, theorem_2
+from release.exact.integer_pmf import IntegerPmf, Tail, theorem_1, theorem_2
 from release.exact.numbers import exp_bounds
 from release.noise.published.baselines import (
     discrete_gaussian,
@@ -26,18 +26,20 @@ HALF = Fraction(1, 2)
 
 
 @st.composite
-def laws(draw: st.DrawFn) -> LineLaw:
+def laws(draw: st.DrawFn) -> IntegerPmf:
     masses = draw(st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any))
     ratios = st.sampled_from([Fraction(1, 3), HALF, Fraction(1, 7)])
     tails = st.none() | st.builds(Tail, st.integers(1, len(masses)), ratios)
-    return LineLaw.of(
+    return IntegerPmf.of(
         draw(st.integers(-4, 4)), list(map(Fraction, masses)), *draw(st.tuples(tails, tails))
     )
 
 
 @given(laws(), st.integers(1, 4), st.sampled_from([Fraction(1), Fraction(5, 4), Fraction(3)]))
 @settings(max_examples=50, deadline=None)
-def test_deltas_are_the_sums_over_a_long_stretch(law: LineLaw, most: int, ratio: Fraction) -> None:
+def test_deltas_are_the_sums_over_a_long_stretch(
+    law: IntegerPmf, most: int, ratio: Fraction
+) -> None:
     """Tails of ratio at most 1/2 hold less than 10⁻¹² beyond 300 integers."""
     stretch = range(-300, 301)
     found = law.deltas(most, ratio)
@@ -52,7 +54,9 @@ def test_deltas_are_the_sums_over_a_long_stretch(law: LineLaw, most: int, ratio:
 
 
 @given(laws(), st.integers(-20, 20), st.integers(0, 25), st.sampled_from([3, 40]))
-def test_units_follow_a_tail_step_by_step(law: LineLaw, low: int, more: int, places: int) -> None:
+def test_units_follow_a_tail_step_by_step(
+    law: IntegerPmf, low: int, more: int, places: int
+) -> None:
     def units(noise: int) -> int:
         tail = law.right if noise > law.high else law.left
         if law.low <= noise <= law.high:
@@ -68,14 +72,14 @@ def test_units_follow_a_tail_step_by_step(law: LineLaw, low: int, more: int, pla
 
 
 @given(laws(), st.sampled_from([Fraction(1), Fraction(3)]))
-def test_one_and_the_same_answer_has_no_delta(law: LineLaw, ratio: Fraction) -> None:
+def test_one_and_the_same_answer_has_no_delta(law: IntegerPmf, ratio: Fraction) -> None:
     found = law.deltas(0, ratio)
     assert (found.probabilistic, found.approximate) == (Fraction(0), Fraction(0))
     assert theorem_1(law, 0) == 1
 
 
 def test_noise_that_never_occurs_bounds_nothing() -> None:
-    law = LineLaw(0, (Fraction(1, 4), HALF, Fraction(1, 4)))
+    law = IntegerPmf(0, (Fraction(1, 4), HALF, Fraction(1, 4)))
     kept = theorem_2(law, 1, range(5, 8))
     assert kept is not None
     assert (kept.bound, kept.delta) == (Fraction(1), Fraction(1))
@@ -83,7 +87,7 @@ def test_noise_that_never_occurs_bounds_nothing() -> None:
 
 @given(laws(), st.integers(-40, 40))
 @settings(max_examples=100, deadline=None)
-def test_masses_add_up_on_both_sides(law: LineLaw, noise: int) -> None:
+def test_masses_add_up_on_both_sides(law: IntegerPmf, noise: int) -> None:
     assert law.above(noise) + law.mass(noise) + law.below(noise) == 1
     assert law.above(noise - 1) - law.above(noise) == law.mass(noise)
     assert law.below(noise) >= 0
@@ -91,7 +95,7 @@ def test_masses_add_up_on_both_sides(law: LineLaw, noise: int) -> None:
 
 @given(laws(), st.integers(1, 4))
 @settings(max_examples=100, deadline=None)
-def test_theorem_1_is_where_delta_becomes_zero(law: LineLaw, most: int) -> None:
+def test_theorem_1_is_where_delta_becomes_zero(law: IntegerPmf, most: int) -> None:
     """Necessary and sufficient: no δ at c_b, some below it, and some at any ratio without c_b."""
     bound = theorem_1(law, most)
     if bound is None:
@@ -105,7 +109,7 @@ def test_theorem_1_is_where_delta_becomes_zero(law: LineLaw, most: int) -> None:
 
 @given(laws(), st.integers(1, 3), st.integers(-5, 0), st.integers(1, 6))
 @settings(max_examples=150, deadline=None)
-def test_theorem_2_is_sufficient(law: LineLaw, most: int, low: int, length: int) -> None:
+def test_theorem_2_is_sufficient(law: IntegerPmf, most: int, low: int, length: int) -> None:
     found = theorem_2(law, most, range(low, low + length))
     if found is not None:
         assert law.deltas(most, found.bound).approximate <= found.delta
@@ -207,11 +211,11 @@ def test_what_is_no_law_is_refused() -> None:
         lambda: Tail(1, Fraction(0)),
         lambda: Tail(1, Fraction(-1, 2)),
         # Its period would reach beyond the window, where the same sum of 1 is of nothing.
-        lambda: LineLaw(0, (HALF,), Tail(2, HALF)),
-        lambda: LineLaw(0, (HALF,), None, Tail(2, HALF)),
-        lambda: LineLaw(0, (Fraction(1, 3),)),
-        lambda: LineLaw(0, (Fraction(-1), Fraction(2))),
-        lambda: LineLaw(0, (Fraction(1),), Tail(2, HALF)),
+        lambda: IntegerPmf(0, (HALF,), Tail(2, HALF)),
+        lambda: IntegerPmf(0, (HALF,), None, Tail(2, HALF)),
+        lambda: IntegerPmf(0, (Fraction(1, 3),)),
+        lambda: IntegerPmf(0, (Fraction(-1), Fraction(2))),
+        lambda: IntegerPmf(0, (Fraction(1),), Tail(2, HALF)),
         lambda: geometric(Fraction(0)),
         lambda: discrete_gaussian(Fraction(0)),
         lambda: geometric(Fraction(1)).deltas(-1, Fraction(1)),

@@ -24,7 +24,7 @@ from release.exact.losses import (
     table_loss,
     worst_case,
 )
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 
 names = st.sampled_from(LossName)
 topologies = st.sampled_from(Topology)
@@ -51,10 +51,10 @@ def cost(name: LossName, topology: Topology, size: int, true: int, noise: int) -
 
 
 @st.composite
-def laws(draw: st.DrawFn, size: int) -> Law:
+def laws(draw: st.DrawFn, size: int) -> Pmf:
     cuts = sorted(draw(st.lists(st.integers(0, 64), min_size=size - 1, max_size=size - 1)))
     weights = [b - a for a, b in itertools.pairwise([0, *cuts, 64])]
-    return Law.of(Group((size,)), weights)
+    return Pmf.of(Group((size,)), weights)
 
 
 @given(names, topologies, st.integers(2, 9), st.data())
@@ -101,7 +101,7 @@ def test_costs_of_single_noise_values_and_their_ends(
 def test_a_table_of_costs_is_taken_exactly() -> None:
     loss = table_loss((Fraction(0), Fraction(1, 3), Fraction(5, 2)))
     assert [loss.cost(noise) for noise in range(3)] == [0, Fraction(1, 3), Fraction(5, 2)]
-    law = Law.of(Group((3,)), [1, 2, 1])
+    law = Pmf.of(Group((3,)), [1, 2, 1])
     assert loss.of(law) == Fraction(1, 6) + Fraction(5, 8)
     assert (loss.least, loss.largest) == (Fraction(1, 3), Fraction(5, 2))
     assert table_loss((Fraction(0), Fraction(0))).least == 0
@@ -114,7 +114,7 @@ def test_a_table_of_costs_is_taken_exactly() -> None:
 def test_costs_of_the_worst_case_are_over_their_denominator() -> None:
     loss = WorstCaseLoss("worst-case", np.array([[0, 3], [0, 4]]), 2)
     assert loss.typical().tolist() == [0, 1.75]
-    assert loss.of(Law.of(Group((2,)), [1, 3])) == Fraction(3, 2)
+    assert loss.of(Pmf.of(Group((2,)), [1, 3])) == Fraction(3, 2)
     assert (loss.least, loss.largest) == (Fraction(3, 2), Fraction(2))
 
 
@@ -204,7 +204,7 @@ def test_the_chance_of_a_near_answer_is_that_of_all_outcomes(
     sizes = [part.size for part in parts]
     size = int(np.prod(sizes))
     weights = data.draw(laws(size)).weights
-    law = Law.of(Group(tuple(sizes)), weights.tolist())
+    law = Pmf.of(Group(tuple(sizes)), weights.tolist())
     noises = list(itertools.product(*map(range, sizes)))
     near = Fraction(0)
     for true in itertools.product(*map(range, sizes)):

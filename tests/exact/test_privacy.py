@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from release.exact.domain import Group
 from release.exact.numbers import exp_bounds
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import MAX_WORK, Definition, Guarantee, deltas, deltas_at_ratio, keeps
 from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.closed_form import pure_law
 
 
 @st.composite
-def laws(draw: st.DrawFn) -> Law:
+def laws(draw: st.DrawFn) -> Pmf:
     """Random laws, lumpy ones and ones with zeros among them."""
     size = draw(st.integers(2, 12))
     bits = draw(st.sampled_from([4, 20, 62, 100]))
     cuts = sorted(draw(st.lists(st.integers(0, 2**bits), min_size=size - 1, max_size=size - 1)))
     weights = [b - a for a, b in zip([0, *cuts], [*cuts, 2**bits], strict=True)]
-    return Law.of(Group((size,)), weights)
+    return Pmf.of(Group((size,)), weights)
 
 
 @given(laws(), st.data())
-def test_deltas_are_those_of_the_definitions(law: Law, data: st.DataObject) -> None:
+def test_deltas_are_those_of_the_definitions(law: Pmf, data: st.DataObject) -> None:
     size = law.group.size
     shifts = data.draw(st.lists(st.integers(1, size - 1), min_size=1, max_size=4))
     epsilon = data.draw(st.sampled_from([Fraction(1, 100), Fraction(1), Fraction(5, 2)]))
@@ -72,7 +72,7 @@ def test_the_papers_one_sided_law_protects_one_direction_only() -> None:
 )
 def test_what_is_not_a_law_is_refused(weights: list[int], total: int) -> None:
     with pytest.raises(ValueError, match=r"weight|total|add up"):
-        Law(Group((len(weights) if len(weights) > 1 else 2,)), np.array(weights), total)
+        Pmf(Group((len(weights) if len(weights) > 1 else 2,)), np.array(weights), total)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_promise_just_outside_its_range_is_refused(
 
 def test_a_guarantee_is_satisfied_under_its_own_definition() -> None:
     """3/4 against 1/4 breaks a ratio of 2: the tail is 3/4, the excess 3/4 - 2/4."""
-    law = Law.of(Group((2,)), [3, 1])
+    law = Pmf.of(Group((2,)), [3, 1])
     sensitivity = Sensitivity.of(law.group, [(1,)])
     found = deltas_at_ratio(law, sensitivity, Fraction(2))
     assert (found.probabilistic, found.approximate) == (Fraction(3, 4), Fraction(1, 4))
@@ -160,7 +160,7 @@ def test_a_guarantee_is_satisfied_under_its_own_definition() -> None:
 
 
 def test_a_law_is_not_checked_against_the_differences_of_another_group() -> None:
-    law = Law.of(Group((4,)), [1, 1, 1, 1])
+    law = Pmf.of(Group((4,)), [1, 1, 1, 1])
     with pytest.raises(ValueError, match="different groups"):
         deltas_at_ratio(law, Sensitivity.of(Group((2, 2)), [(1, 0)]), Fraction(2))
 
@@ -170,7 +170,7 @@ def test_the_work_of_a_verifier_is_bounded_as_the_format_says() -> None:
 
 
 def test_a_strict_excess_violates_and_equality_does_not() -> None:
-    law = Law.of(Group((3,)), [2, 1, 1])
+    law = Pmf.of(Group((3,)), [2, 1, 1])
     sensitivity = Sensitivity.of(law.group, [(1,)])
     assert deltas_at_ratio(law, sensitivity, Fraction(2)).probabilistic == 0
     below = deltas_at_ratio(law, sensitivity, 2 - TINY)

@@ -15,15 +15,10 @@ from scipy.stats import chisquare
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
-from release.exact.integer_pmf import LineLaw
-from release.exact.pmf import Law
-from release.exact.sampling import (
-    add_noise,
-    draw_answers,
-    draw_noise,
-    draw_on_line,
-    random_below_power,
-)
+from release.exact.integer_pmf import IntegerPmf
+from release.exact.modular import Modular
+from release.exact.pmf import Pmf
+from release.exact.sampling import draw_noise, draw_on_line, random_below_power
 from release.noise.published.baselines import geometric
 from release.noise.published.geng import zero_delta_noise
 from tests.conftest import PROJECT
@@ -45,7 +40,7 @@ def fixed(*integers: int, bits: int) -> Callable[[int], bytes]:
 @pytest.mark.parametrize("bits", [4, 62])
 def test_the_boundaries_of_the_inverse_cdf_are_exact(bits: int) -> None:
     total = 2**bits
-    law = Law.of(Group((5,)), [3, 0, 1, total - 5, 1])
+    law = Pmf.of(Group((5,)), [3, 0, 1, total - 5, 1])
     at = [0, 2, 3, 4, total - 2, total - 1]
     assert draw_noise(law, len(at), fixed(*at, bits=bits)).tolist() == [0, 0, 2, 3, 3, 4]
 
@@ -57,15 +52,15 @@ def test_words_are_shortened_to_their_high_bits(bits: int, data: bytes) -> None:
 
 
 def test_every_integer_of_a_small_law_is_drawn_as_often_as_its_weight() -> None:
-    law = Law.of(Group((4,)), [5, 0, 10, 1])
+    law = Pmf.of(Group((4,)), [5, 0, 10, 1])
     drawn = draw_noise(law, 16, fixed(*range(16), bits=4))
     assert np.bincount(drawn, minlength=4).tolist() == [5, 0, 10, 1]
 
 
 def test_noise_is_added_to_joint_answers_by_coordinates() -> None:
-    law = Law.of(Group((2, 3)), [1, 1, 1, 1, 1, 11])
+    law = Pmf.of(Group((2, 3)), [1, 1, 1, 1, 1, 11])
     answers = np.array([0, 4, 5])
-    noisy = add_noise(answers, law, fixed(1, 5, 4, bits=4))
+    noisy = Modular(law).draw(answers, fixed(1, 5, 4, bits=4))
     # (0,0)+(0,1), (1,1)+(1,2), (1,2)+(1,1)
     assert noisy.tolist() == [1, 0, 0]
 
@@ -74,7 +69,7 @@ def test_noise_is_added_to_joint_answers_by_coordinates() -> None:
 def test_frequencies_of_a_million_draws(bits: int) -> None:
     count = 10**6 if bits <= 62 else 10**5
     shares = [512, 256, 128, 64, 32, 16, 8, 4, 3, 1]
-    law = Law.of(Group((10,)), [share * 2 ** (bits - 10) for share in shares])
+    law = Pmf.of(Group((10,)), [share * 2 ** (bits - 10) for share in shares])
     seen = np.bincount(draw_noise(law, count), minlength=10)
     expected = np.array(shares) / 1024 * count
     # A false alarm about once in a hundred million runs.
@@ -95,26 +90,26 @@ def test_the_noise_of_a_grid_is_drawn_as_it_is_proved() -> None:
         noise.low,
         noise.high,
     ]
-    assert set(draw_on_line(LineLaw(7, (Fraction(1),)), 5).tolist()) == {7}
-    for endless in (geometric(Fraction(1)), LineLaw.of(0, [Fraction(1)] * 3)):
+    assert set(draw_on_line(IntegerPmf(7, (Fraction(1),)), 5).tolist()) == {7}
+    for endless in (geometric(Fraction(1)), IntegerPmf.of(0, [Fraction(1)] * 3)):
         with pytest.raises(ValueError, match="has to end"):
             draw_on_line(endless, 1)
 
 
 def test_noise_is_added_modulo_the_number_of_answers() -> None:
-    law = Law.of(Group((4,)), [0, 0, 2, 2])
-    noisy = add_noise(np.array([0, 1, 2, 3]), law, fixed(0, 3, 1, 2, bits=2))
+    law = Pmf.of(Group((4,)), [0, 0, 2, 2])
+    noisy = Modular(law).draw(np.array([0, 1, 2, 3]), fixed(0, 3, 1, 2, bits=2))
     assert noisy.tolist() == [2, 0, 0, 2]
 
 
 @pytest.mark.parametrize("code", [-1, 4])
 def test_codes_outside_the_domain_are_refused(code: int) -> None:
-    law = Law.of(Group((4,)), [1, 1, 1, 1])
+    law = Pmf.of(Group((4,)), [1, 1, 1, 1])
     for codes in (np.array([code]), np.array([0, code, 3])):
         with pytest.raises(ValueError, match="outside"):
-            add_noise(codes, law)
+            Modular(law).draw(codes)
         with pytest.raises(ValueError, match="outside"):
-            draw_answers(codes, Channel.of_law(law))
+            Channel.of_mechanism(Modular(law)).draw(codes)
 
 
 @pytest.mark.parametrize("bits", [0, 65])
@@ -130,13 +125,13 @@ def test_each_answer_is_drawn_from_its_own_row(bits: int) -> None:
     channel = Channel.of([[5 * unit, 3 * unit, 0], [0, 8 * unit, 0], [unit, 0, 7 * unit]])
     answers = np.array([0, 2, 0, 1, 2, 1, 0, 2])
     draws = [0, unit - 1, 5 * unit - 1, 0, unit, 8 * unit - 1, 5 * unit, 8 * unit - 1]
-    drawn = draw_answers(answers, channel, fixed(*draws, bits=bits))
+    drawn = channel.draw(answers, fixed(*draws, bits=bits))
     assert drawn.tolist() == [0, 0, 0, 1, 2, 1, 1, 2]
 
 
 def test_a_channel_of_more_than_62_bits_is_not_drawn_from() -> None:
     with pytest.raises(ValueError, match=r"at most 2\^62"):
-        draw_answers(np.array([0]), Channel.of([[2**62, 2**62], [2**63, 0]]))
+        Channel.of([[2**62, 2**62], [2**63, 0]]).draw(np.array([0]))
 
 
 def test_no_other_generator_is_imported_anywhere() -> None:
@@ -163,7 +158,7 @@ def test_wide_laws_are_drawn_to_their_last_bit(bits: int) -> None:
     """Draws right at the edges of the cumulative weights, where only the last bits decide."""
     total = 2**bits
     weights = [1, 0, 2 ** (bits - 1) - 2, 3, total - 2 ** (bits - 1) - 2]
-    law = Law.of(Group((5,)), weights)
+    law = Pmf.of(Group((5,)), weights)
     rest, edges = bits - 62, [0]
     for weight in weights:
         edges.append(edges[-1] + weight)

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from release.exact.channel import Channel, answer_costs, channel_deltas
+from release.exact.channel import Channel, answer_costs
 from release.exact.domain import Group
 from release.exact.losses import Loss
+from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
@@ -126,7 +127,7 @@ def problems(draw: st.DrawFn) -> ChannelProblem:
 def test_channels_are_optimal_and_keep_their_promise(problem: ChannelProblem) -> None:
     made = design_channel(problem)
     ratio = exp_bounds(problem.guarantee.epsilon)[0] - Fraction(1, 10**30)
-    kept = channel_deltas(made.channel, problem.pairs, ratio)
+    kept = made.channel.deltas_of_pairs(problem.pairs, ratio)
     assert kept.under(problem.guarantee.definition) <= problem.guarantee.delta
     assert made.objective == problem.loss_of(made.channel)
     other = by_another_solver(problem)
@@ -143,9 +144,9 @@ def rivals(answers: int, guarantee: Guarantee, steps: tuple[int, ...]) -> list[C
     return [
         geometric_clamped(answers, share),
         exponential(answers, share),
-        Channel.of_law(geometric_modular(answers, share)),
-        Channel.of_law(randomised_response(answers, guarantee.epsilon)),
-        Channel.of_law(design(moves, guarantee, loss).law),
+        Channel.of_mechanism(Modular(geometric_modular(answers, share))),
+        Channel.of_mechanism(Modular(randomised_response(answers, guarantee.epsilon))),
+        Channel.of_mechanism(Modular(design(moves, guarantee, loss).mechanism.pmf)),
     ]
 
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.channel import Channel, answer_costs, channel_deltas, line_pairs
+from release.exact.channel import Channel, answer_costs
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
+from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
-from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, deltas, deltas_at_ratio, largest_kept
-from release.exact.sensitivity import Sensitivity
+from release.exact.pmf import Pmf
+from release.exact.privacy import (
+    Definition,
+    Deltas,
+    Guarantee,
+    deltas,
+    deltas_at_ratio,
+    largest_kept,
+)
+from release.exact.sensitivity import Sensitivity, line_pairs
 from release.noise.published.baselines import (
     BASELINES,
     clamped,
@@ -64,17 +73,17 @@ def test_pure_baselines_keep_their_epsilon_in_integers(answers: int, epsilon: st
     low, _ = exp_bounds(exact)
     pairs = line_pairs(answers, [1])
     for name in ("geometric_clamped", "exponential", "geometric_modular"):
-        found = channel_deltas(BASELINES[name](answers, exact), pairs, low)
+        found = BASELINES[name](answers, exact).deltas_of_pairs(pairs, low)
         assert found.approximate == found.probabilistic == 0, name
     everything = line_pairs(answers, range(1, answers))
     said = BASELINES["randomised_response"](answers, exact)
-    assert channel_deltas(said, everything, low).probabilistic == 0
+    assert said.deltas_of_pairs(everything, low).probabilistic == 0
 
 
 def test_truncated_geometric_noise_breaks_the_epsilon_of_its_noise() -> None:
     """Rows are scaled each by itself, so near an end the ratio is larger than e^ε."""
-    found = channel_deltas(
-        truncated(geometric(Fraction(1)), 25), line_pairs(25, [1]), exp_bounds(Fraction(1))[0]
+    found = truncated(geometric(Fraction(1)), 25).deltas_of_pairs(
+        line_pairs(25, [1]), exp_bounds(Fraction(1))[0]
     )
     assert found.approximate > Fraction(1, 10)
 
@@ -93,7 +102,9 @@ def test_ways_onto_the_answers_are_those_of_their_words(n: int, epsilon: str, an
     inside = np.array([masses[o - q] for o in range(n)])
     assert floats(clamped(noise, n))[q] == pytest.approx(at_ends, abs=1e-12)
     assert floats(truncated(noise, n))[q] == pytest.approx(inside / inside.sum(), abs=1e-12)
-    assert floats(Channel.of_law(modular(noise, n)))[q] == pytest.approx(round_, abs=1e-12)
+    assert floats(Channel.of_mechanism(Modular(modular(noise, n))))[q] == pytest.approx(
+        round_, abs=1e-12
+    )
 
 
 def test_the_exponential_mechanism_is_the_truncated_geometric_at_half_epsilon() -> None:
@@ -118,12 +129,12 @@ def test_baselines_with_one_number() -> None:
 @settings(max_examples=60, deadline=None)
 def test_modular_noise_is_the_same_as_a_law_and_as_a_channel(n: int, raw: list[int]) -> None:
     weights = raw[: n - 1]
-    law = Law.of(Group((n,)), [2**10 - sum(weights), *weights])
-    channel = Channel.of_law(law)
+    law = Pmf.of(Group((n,)), [2**10 - sum(weights), *weights])
+    channel = Channel.of_mechanism(Modular(law))
     ratio = Fraction(3, 2)
     pairs = [(a, (a + s) % n) for a in range(n) for s in (1, -1)]
     by_law = Sensitivity.of(law.group, [(1,)])
-    assert channel_deltas(channel, pairs, ratio) == deltas_at_ratio(law, by_law, ratio)
+    assert channel.deltas_of_pairs(pairs, ratio) == deltas_at_ratio(law, by_law, ratio)
     squared = named_loss(LossName.SQUARED, Topology.ORDERED, n)
     assert channel.mean_loss(answer_costs(2, n)) == squared.of(law)
     assert channel.loss(answer_costs(0, n)) == (1 - law.mass(0),) * n
@@ -159,7 +170,7 @@ def test_clamping_noise_lowers_delta_and_never_raises_the_hockey_stick() -> None
     """
     noise = discrete_gaussian(Fraction(338, 100))
     pairs, ratio = line_pairs(9, [1]), exp_bounds(Fraction(1, 2))[0]
-    before, after = noise.deltas(1, ratio), channel_deltas(clamped(noise, 9), pairs, ratio)
+    before, after = noise.deltas(1, ratio), clamped(noise, 9).deltas_of_pairs(pairs, ratio)
     assert after.approximate <= before.approximate + Fraction(1, 2**55)
     assert after.probabilistic > before.probabilistic + Fraction(1, 100)
 
@@ -202,7 +213,7 @@ def test_the_ends_of_epsilon(epsilon: str) -> None:
     assert deltas(said, everything, exact).probabilistic == 0
     pairs, low = line_pairs(30, [1]), exp_bounds(exact)[0]
     for name in ("geometric_clamped", "exponential", "geometric_modular"):
-        assert channel_deltas(BASELINES[name](30, exact), pairs, low).probabilistic == 0, name
+        assert BASELINES[name](30, exact).deltas_of_pairs(pairs, low).probabilistic == 0, name
 
 
 def test_what_is_out_of_range_is_refused() -> None:
@@ -229,3 +240,21 @@ def test_what_is_no_channel_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=r"."):
             Channel(rows, total)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=2, max_size=5))
+def test_the_deltas_of_a_channel_are_those_of_the_definition(shares: list[list[int]]) -> None:
+    """Sums over all outcomes of all pairs, as the definitions write them."""
+    channel = Channel.near([[1 + share for share in row] for row in shares], bits=6)
+    ratio = Fraction(3, 2)
+    pairs = line_pairs(len(shares), range(1, len(shares)))
+    approximate = probabilistic = Fraction(0)
+    for a, b in product(range(len(shares)), repeat=2):
+        over = beyond = Fraction(0)
+        for here, there in zip(channel.rows[a].tolist(), channel.rows[b].tolist(), strict=True):
+            if here > ratio * there:
+                over += (here - ratio * there) / channel.total
+                beyond += Fraction(here, channel.total)
+        approximate, probabilistic = max(approximate, over), max(probabilistic, beyond)
+    assert sorted(pairs) == list(pairs)
+    assert channel.deltas_of_pairs(pairs, ratio) == Deltas(probabilistic, approximate)

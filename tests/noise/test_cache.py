@@ -14,10 +14,12 @@ import pytest
 from release.exact.constraints import zero_mean
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss, worst_case
+from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache, default_cache, key_of
-from release.noise.solve import Design, design
+from release.noise.design import Design
+from release.noise.solve import design
 from release.pipeline import Options, run_release
 from tests.small import Small, query
 
@@ -27,7 +29,7 @@ GUARANTEE = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 1000))
 SQUARED = named_loss(LossName.SQUARED, Topology.CYCLIC, 21)
 
 
-def ask(folder: Path) -> Design:
+def ask(folder: Path) -> Design[Modular]:
     return DesignCache(folder).design(DIFFERENCES, GUARANTEE, SQUARED)
 
 
@@ -36,7 +38,7 @@ def only_file(folder: Path) -> Path:
     return file
 
 
-def refuse(*_: object, **__: object) -> Design:
+def refuse(*_: object, **__: object) -> Design[Modular]:
     raise AssertionError("it was solved again")
 
 
@@ -46,7 +48,7 @@ def test_a_problem_is_solved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     monkeypatch.setattr("release.noise.cache.design", refuse)
     again = ask(folder)
-    assert again.law == first.law
+    assert again.mechanism.pmf == first.mechanism.pmf
     assert (again.objective, again.lower_bound, again.method, again.solver, again.notes) == (
         first.objective,
         first.lower_bound,
@@ -76,7 +78,7 @@ def test_a_file_that_was_changed_is_not_believed(tmp_path: Path, change: object)
     change(record)  # type: ignore[operator] # a parametrised lambda
     only_file(tmp_path).write_text(json.dumps(record))
     again = ask(tmp_path)
-    assert again.law == first.law
+    assert again.mechanism.pmf == first.mechanism.pmf
     assert again.lower_bound == first.lower_bound
 
 
@@ -85,7 +87,7 @@ def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, content: byt
     first = ask(tmp_path)
     path = only_file(tmp_path)
     path.write_bytes(content)
-    assert ask(tmp_path).law == first.law
+    assert ask(tmp_path).mechanism.pmf == first.mechanism.pmf
     assert json.loads(path.read_text())["schema"] == "dp-release/cached-law/v1"
 
 
@@ -107,13 +109,13 @@ def test_every_part_of_a_problem_is_part_of_its_key() -> None:
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert ask(tmp_path / "file" / "mechanisms").law == ask(tmp_path).law
+    assert ask(tmp_path / "file" / "mechanisms").mechanism.pmf == ask(tmp_path).mechanism.pmf
 
 
 def test_two_processes_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         made = pool.map(ask, [tmp_path] * 3)
-    assert made[0].law == made[1].law == made[2].law
+    assert made[0].mechanism.pmf == made[1].mechanism.pmf == made[2].mechanism.pmf
     assert [file.suffix for file in tmp_path.iterdir()] == [".json"]
 
 
@@ -121,8 +123,8 @@ def test_everything_of_a_design_can_be_pickled() -> None:
     loss = worst_case(LossName.SQUARED, Topology.ORDERED, 21)
     made = design(DIFFERENCES, GUARANTEE, loss, [zero_mean(GROUP)])
     copy = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
-    assert copy.law == made.law
-    assert copy.loss.of(copy.law) == made.objective
+    assert copy.mechanism.pmf == made.mechanism.pmf
+    assert copy.loss.of(copy.mechanism.pmf) == made.objective
     assert copy.sensitivity == made.sensitivity
 
 

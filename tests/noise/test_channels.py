@@ -14,22 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from release.errors import DesignError, SpecError, VerificationError
-from release.exact.channel import Channel, channel_deltas, line_pairs
+from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import LossName, named_loss
+from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
-from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, deltas
-from release.exact.sampling import draw_answers
-from release.exact.sensitivity import Sensitivity
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity, line_pairs
+from release.noise.design import Asked
+from release.noise.families import Solvers
 from release.noise.published.fitted import BASELINE_NAMES, Promise, fitted
-from release.noise.select import Asked, ChosenChannel, Solvers, choose, compare, families, family_of
+from release.noise.select import choose, compare, family_of, fitting
 from release.pipeline import auditor_bundle, run_release
-from release.planning.plan import name_of
 from release.queries.read import parse_spec, read_spec
 from release.queries.registry import sensitivity_without_data
 from release.records.hashes import sha256
-from release.records.models import ChannelRecord, canonical, parse
+from release.records.mechanisms import ChannelRecord
+from release.records.models import canonical, parse
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Small, query
 
@@ -127,7 +128,7 @@ def rewritten(public: Path, change: Callable[[dict[str, Any]], None]) -> str:
     data = canonical(parse(ChannelRecord, json_canonical(law)))
     path.write_bytes(data)
     release = json.loads((public / "release.json").read_bytes())
-    release["queries"][0]["law"]["sha256"] = sha256(data)
+    release["queries"][0]["mechanism_file"]["sha256"] = sha256(data)
     (public / "release.json").write_bytes(json_canonical(release))
     sums = [
         f"{sha256(p.read_bytes())}  {p.relative_to(public)}\n"
@@ -162,7 +163,7 @@ def test_a_channel_that_is_changed_is_refused(tmp_path: Path) -> None:
             lambda law: law.update(pairs=[p for p in law["pairs"] if abs(p[0] - p[1]) == 1]),
             "all that the declaration allows",
         ),
-        (lambda law: law["rows"].pop(), "rows"),
+        (lambda law: law["rows"].pop(), "a row and a column for each answer"),
         (lambda law: law["rows"][2].reverse(), "δ"),
         (lambda law: law.update(group=[7]), "group"),
         (lambda law: law["accuracy"].update(p_exact="0.9"), "accuracy"),
@@ -208,7 +209,7 @@ def test_a_seen_channel_stays_in_the_auditors_half(tmp_path: Path) -> None:
 def family(wanted: Asked) -> str | None:
     """What ``best`` is where differences were seen; None where it is refused."""
     try:
-        return family_of(wanted, "best", seen=True)
+        return family_of(wanted, "best", is_empirical=True)
     except DesignError:
         return None
 
@@ -248,10 +249,7 @@ def test_best_loses_least_of_all_families_and_each_keeps_its_promise(
     low = exp_bounds(wanted.guarantee.epsilon)[0] - Fraction(1, 10**30)
     for name, made in found.items():
         assert best.objective <= made.objective + Fraction(1, 10**9), name
-        if isinstance(made, ChosenChannel):
-            kept = channel_deltas(made.channel, made.pairs, low)
-        else:
-            kept = deltas(made.law, made.sensitivity, wanted.guarantee.epsilon)
+        kept = made.mechanism.deltas_at_ratio(made.sensitivity, low)
         assert kept.under(kind) <= wanted.guarantee.delta, name
     assert {"modular", "channel", "geometric_clamped"} <= set(found)
 
@@ -259,8 +257,8 @@ def test_best_loses_least_of_all_families_and_each_keeps_its_promise(
 @pytest.mark.parametrize("topology", [Topology.CYCLIC, Topology.NOMINAL])
 def test_without_an_order_modular_noise_is_best(topology: Topology) -> None:
     wanted = asked(7, (1, 2), topology=topology)
-    assert "channel" not in set(families(wanted))
-    assert name_of(choose(wanted)) == "modular"
+    assert "channel" not in set(fitting(wanted))
+    assert choose(wanted).name == "modular"
 
 
 @pytest.mark.parametrize("name", BASELINE_NAMES)
@@ -272,9 +270,9 @@ def test_a_fitted_baseline_keeps_its_promise_and_barely(name: str) -> None:
     guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 50))
     promise = Promise(9, Sensitivity.on_line(9, (1, 2)), guarantee)
     made = fitted(name, promise)
-    channel = Channel.of_law(made) if isinstance(made, Law) else made
+    channel = Channel.of_mechanism(made)
     pairs = line_pairs(9, (1, 2))
-    if isinstance(made, Law):
+    if isinstance(made, Modular):
         # Modular noise is asked to keep it round the end too.
         pairs = tuple((a, b) for a in range(9) for b in range(9) if (a - b) % 9 in {1, 2, 7, 8})
 
@@ -291,7 +289,7 @@ def test_draws_follow_the_row_of_each_answer() -> None:
     """200,000 draws of each of three answers against the masses; and frozen bits by hand."""
     channel = Channel.of([[4, 2, 1, 1], [1, 5, 1, 1], [0, 0, 8, 0], [1, 1, 1, 5]])
     answers = np.repeat(np.array([0, 1, 2]), 200_000)
-    drawn = draw_answers(answers, channel).reshape(3, -1)
+    drawn = channel.draw(answers).reshape(3, -1)
     for row, codes in zip(channel.to_floats(), drawn, strict=False):
         counted = np.bincount(codes, minlength=4) / codes.size
         assert np.abs(counted - row).max() < 6 * 0.5 / 200_000**0.5
@@ -299,10 +297,10 @@ def test_draws_follow_the_row_of_each_answer() -> None:
     def source(count: int) -> bytes:
         return b"".join((i << 61).to_bytes(8, "little") for i in range(count // 8))
 
-    by_hand = draw_answers(np.array([0, 0, 0, 0, 0, 0, 0, 0]), channel, source)
+    by_hand = channel.draw(np.array([0, 0, 0, 0, 0, 0, 0, 0]), source)
     assert by_hand.tolist() == [0, 0, 0, 0, 1, 1, 2, 3]
     with pytest.raises(ValueError, match="outside the domain"):
-        draw_answers(np.array([4]), channel)
+        channel.draw(np.array([4]))
 
 
 def test_neighboring_answers_are_told_apart_on_the_line(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import linprog
 
-from release.exact.integer_pmf import LineLaw
+from release.exact.integer_pmf import IntegerPmf
 from release.noise.published.geng import (
     density,
     least_cost,
@@ -56,7 +56,7 @@ def test_the_density_costs_what_theorem_3_says_and_no_atom_does_better(
     assert min(others) >= cost - 1e-6 * cost
 
 
-def cost_of(noise: LineLaw, power: Fraction) -> float:
+def cost_of(noise: IntegerPmf, power: Fraction) -> float:
     spread = range(noise.low, noise.high + 1)
     return math.fsum(float(noise.mass(k)) * math.pow(abs(k), float(power)) for k in spread)
 

@@ -27,7 +27,7 @@ from release.exact.losses import (
     table_loss,
     worst_case,
 )
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
@@ -57,7 +57,7 @@ def test_laws_are_within_a_billionth_of_an_exact_bound(
         assert made.bound_proved
         assert made.lower_bound <= made.objective
         assert made.gap <= made.objective / 10**9
-        assert deltas(made.law, sensitivity, epsilon).approximate <= promise.delta
+        assert deltas(made.mechanism.pmf, sensitivity, epsilon).approximate <= promise.delta
         expected = independent_optimum(sensitivity, epsilon, promise.delta, loss)
         assert float(made.objective) == pytest.approx(expected, rel=1e-7, abs=1e-7)
 
@@ -102,7 +102,7 @@ def test_bounds_are_sharp_over_the_whole_range(
     made = design(sensitivity, guarantee(epsilon, delta), loss)
     assert made.bound_proved
     assert 0 <= made.gap <= made.objective / 10**10
-    assert deltas(made.law, sensitivity, Fraction(epsilon)).approximate <= Fraction(delta)
+    assert deltas(made.mechanism.pmf, sensitivity, Fraction(epsilon)).approximate <= Fraction(delta)
 
 
 @pytest.mark.parametrize("delta", ["0.000001", "0.01"])
@@ -171,7 +171,7 @@ def test_staircases_apply_only_where_they_are_proved() -> None:
     assert staircase(pairs, Loss("t", grows.numerators), Fraction(1)) is None
 
 
-def brute_expected(law: Law, name: LossName, topology: Topology, answer: int) -> Fraction:
+def brute_expected(law: Pmf, name: LossName, topology: Topology, answer: int) -> Fraction:
     size = law.group.size
     total = Fraction(0)
     for noise in range(size):
@@ -200,11 +200,13 @@ def test_priors_and_worst_cases_are_what_they_say(name: LossName, topology: Topo
     uniform = prior_loss(name, topology, (Fraction(1, size),) * size)
     for loss in (weighted, worst):
         made = design(sensitivity, guarantee("1"), loss)
-        each = [brute_expected(made.law, name, topology, q) for q in range(size)]
-        assert weighted.of(made.law) == sum(p * e for p, e in zip(prior, each, strict=True))
-        assert worst.of(made.law) == max(each)
+        each = [brute_expected(made.mechanism.pmf, name, topology, q) for q in range(size)]
+        assert weighted.of(made.mechanism.pmf) == sum(
+            p * e for p, e in zip(prior, each, strict=True)
+        )
+        assert worst.of(made.mechanism.pmf) == max(each)
         named = named_loss(name, topology, size)
-        assert uniform.of(made.law) == named.of(made.law) == sum(each) / size
+        assert uniform.of(made.mechanism.pmf) == named.of(made.mechanism.pmf) == sum(each) / size
 
 
 @pytest.mark.parametrize("delta", ["0", "0.01", "0.2"])
@@ -274,9 +276,9 @@ def test_further_demands_are_kept_at_the_least_price(number: int, definition: De
     free = design(sensitivity, promise, loss)
     made = design(sensitivity, promise, loss, constraints)
     assert made.objective >= free.objective - free.objective / 10**6
-    assert deltas(made.law, sensitivity, Fraction(1)).under(definition) <= delta
+    assert deltas(made.mechanism.pmf, sensitivity, Fraction(1)).under(definition) <= delta
     assert made.is_within(Fraction(1, 10**6))
-    masses = made.law.to_floats()
+    masses = made.mechanism.pmf.to_floats()
     if name == "zero mean":
         signed = [(i + 5) % size - 5 for i in range(size)]
         assert abs(float(masses @ np.array(signed))) < 1e-9
@@ -337,7 +339,9 @@ def test_lemma_4_over_a_grid(seed: int) -> None:
     sensitivity = Sensitivity.of(Group((size,)), ((i + 1,) for i in range(width)), directed=True)
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, size)
     made = design(sensitivity, Guarantee(PURE, epsilon, Fraction(0)), loss)
-    assert made.law.to_floats() == pytest.approx([e**k / total for k in levels], abs=1e-12)
+    assert made.mechanism.pmf.to_floats() == pytest.approx(
+        [e**k / total for k in levels], abs=1e-12
+    )
 
 
 def test_a_program_ends_when_the_time_strikes() -> None:
@@ -351,10 +355,10 @@ def test_a_program_ends_when_the_time_strikes() -> None:
     assert any("the time limit ended the search" in note for note in made.notes)
     assert not made.is_within()
     assert made.lower_bound <= made.objective
-    assert deltas(made.law, sensitivity, Fraction(1)).probabilistic == 0
+    assert deltas(made.mechanism.pmf, sensitivity, Fraction(1)).probabilistic == 0
 
 
-def brute_joint(name: LossName, parts: tuple[AnswerDomain, ...], law: Law) -> tuple[Fraction, ...]:
+def brute_joint(name: LossName, parts: tuple[AnswerDomain, ...], law: Pmf) -> tuple[Fraction, ...]:
     """Expected loss, chance of exact and chance of near, over every true answer and noise value."""
     loss = exact = near = Fraction(0)
     moduli = [part.size for part in parts]
@@ -391,7 +395,7 @@ def test_joint_losses_are_what_they_say(
     group = JointDomain(parts).group
     weights = [random.randrange(100) for _ in range(group.size)]
     weights[0] += 2**20 - sum(weights)
-    law = Law.of(group, weights)
+    law = Pmf.of(group, weights)
     loss, exact, near = brute_joint(name, parts, law)
     assert joint_loss(name, parts).of(law) == loss
     assert probability_within(law, parts, 0) == law.mass(0) == exact

@@ -12,13 +12,24 @@ from typing import Any, TypeVar
 
 import pytest
 
+from release.cli.main import main
+from release.cli.options import fan_out
 from release.errors import DesignError, ReleaseError, SpecError
-from release.noise.processes import FanOut, InTurn, Refused, batch_of, processes, threads
+from release.exact.channel import Channel
+from release.noise.processes import FanOut, InTurn, Local, Refused, batch_of, processes, threads
 from release.noise.stage import Problem
-from release.pipeline import Options, answer, design, find_sensitivity, load
+from release.pipeline import (
+    Options,
+    answer,
+    auditor_bundle,
+    design,
+    find_sensitivity,
+    load,
+    run_release,
+)
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
-from tests.small import Row, Small, query
+from tests.small import MARKED, MARKS, Row, Small, check_unmarked, query
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,10 +57,7 @@ def designs(spec_file: SpecFile, out: FanOut | None) -> list[Any]:
 
 
 def weights(found: Sequence[Any]) -> list[Any]:
-    return [
-        one.law.weights.tolist() if hasattr(one, "law") else one.channel.rows.tolist()
-        for one in found
-    ]
+    return [Channel.of_mechanism(design.mechanism).rows.tolist() for design in found]
 
 
 def test_laws_are_the_same_wherever_they_are_solved(tmp_path: Path) -> None:
@@ -77,7 +85,7 @@ def test_equal_problems_are_handed_out_once(tmp_path: Path) -> None:
     spec_file, out = spec_of(tmp_path), Watched()
     found = designs(spec_file, out)
     assert weights(found) == weights(designs(spec_file, None))
-    assert {problem.seen for problem in out.came} == {True, False}
+    assert {problem.is_empirical for problem in out.came} == {True, False}
     assert len({repr(problem.key) for problem in out.came}) == len(out.came) < len(found)
 
 
@@ -109,3 +117,35 @@ def dies(pid: int, number: int) -> int:
 def test_a_process_that_is_killed_is_one_line() -> None:
     with processes(2) as out, pytest.raises(ReleaseError, match="--jobs: a process was killed"):
         list(out.map(partial(dies, os.getpid()), range(20)))
+
+
+def test_the_commands_work_in_processes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release has the same mechanisms with ``--jobs`` as without, and verifies."""
+    # With a cache, the second run would read what the first one solved.
+    monkeypatch.setenv("DP_RELEASE_CACHE", "")
+    spec, out = str(Small(MARKED, QUERIES).write(tmp_path)), str(tmp_path / "out")
+    alone = run_release(Path(spec), tmp_path / "alone").public
+    for command in (["run", spec, "--out", out], ["verify", out, "--require", "none"]):
+        with pytest.raises(SystemExit) as stopped:
+            main([*command, "--jobs", "2"])
+        assert stopped.value.code == 0
+    public = tmp_path / "out" / "public" / "small"
+    assert mechanisms(public) == mechanisms(alone)
+    check_unmarked(public)
+    shown = "".join(capfd.readouterr())
+    assert "small  verified\n" in shown
+    for mark in MARKS:
+        assert mark.decode() not in shown
+    with fan_out(2) as several, fan_out(1) as one:
+        assert (type(several), one) == (Local, None)
+
+
+def mechanisms(public: Path) -> dict[str, bytes]:
+    """The published and the confidential mechanisms of a release."""
+    auditor = auditor_bundle(public)
+    assert auditor is not None
+    files = [*public.glob("mechanisms/*.json"), *auditor.glob("mechanisms/*.json")]
+    assert len(files) == len(QUERIES)
+    return {path.name: path.read_bytes() for path in files}

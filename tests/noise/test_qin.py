@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import LineLaw, theorem_1
+from release.exact.integer_pmf import IntegerPmf, theorem_1
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
@@ -44,7 +44,7 @@ def test_the_distance_is_that_of_optimal_transport(
 ) -> None:
     """Beside SciPy's, on laws that end."""
     x = Input(3, np.array(given_, dtype=float) / sum(given_))
-    law = LineLaw.of(low, [Fraction(n) for n in noise])
+    law = IntegerPmf.of(low, [Fraction(n) for n in noise])
     values = np.arange(3, 3 + len(given_))
     output = np.convolve(x.masses, np.array(noise) / sum(noise))
     expected = wasserstein_distance(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.channel import channel_deltas, line_pairs
 from release.exact.numbers import exp_bounds
+from release.exact.sensitivity import line_pairs
 from release.noise.published.sadeghi import count_law, crossovers, lower_bounds, solve_counts
 
 SHARES = st.sampled_from(["0.1", "0.3", "0.5", "0.8", "0.95"]).map(Fraction)
@@ -104,8 +104,8 @@ def test_laws_for_small_counts_have_the_three_properties() -> None:
     rows, ratio = found.rows, np.exp(epsilon)
     excess = max((rows[:-1] - ratio * rows[1:]).max(), (rows[1:] - ratio * rows[:-1]).max())
     assert excess == pytest.approx(found.single_outcome_delta, abs=1e-8)
-    exact = channel_deltas(
-        found.to_channel(), line_pairs(most, [1]), exp_bounds(Fraction(epsilon))[0]
+    exact = found.to_channel().deltas_of_pairs(
+        line_pairs(most, [1]), exp_bounds(Fraction(epsilon))[0]
     )
     assert found.single_outcome_delta - 1e-9 <= float(exact.approximate)
     assert float(exact.approximate) <= (2 * reach + 1) * found.single_outcome_delta

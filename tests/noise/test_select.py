@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from release.errors import DesignError, SpecError
-from release.exact.channel import MOST_ENTRIES, MOST_UNSEEN
+from release.exact.channel import MOST_ENTRIES, MOST_UNSEEN, Channel
 from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.select import Asked, ChosenChannel, choose, families
+from release.noise.design import Asked
+from release.noise.select import choose, fitting
 from release.pipeline import Options, run_release
 from release.planning.plan import make_plan
 from release.queries.read import parse_spec, read_spec
@@ -117,9 +118,9 @@ def test_best_never_wraps_an_order(data: st.DataObject) -> None:
     loss = data.draw(st.sampled_from([LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED]))
     of = asked(size, tuple(apart), promise, loss)
     made = choose(of)
-    assert isinstance(made, ChosenChannel)
-    assert "modular" in set(families(of))
-    for name in families(of):
+    assert isinstance(made.mechanism, Channel)
+    assert "modular" in set(fitting(of))
+    for name in fitting(of):
         try:
             other = choose(of, name)
         except DesignError:
@@ -185,7 +186,9 @@ def test_a_weaker_promise_that_buys_nothing_says_to_ask_for_the_pure_one(tmp_pat
     wide = {"ordered": {"min": 0, "max": 400}}
     counted = query("count", sensitivity="global", domain=wide, guarantee=weak)
     spec = Small(ROWS, [counted], max_rows_per_unit=1).write(tmp_path)
-    with pytest.raises(DesignError, match="write definition: pure, which it satisfies"):
+    with pytest.raises(
+        DesignError, match="write definition: pure without delta, which this mechanism satisfies"
+    ):
         run_release(spec, tmp_path / "out")
     strong = counted | {"guarantee": {"definition": "pure", "epsilon": "1"}}
     spec = Small(ROWS, [strong], max_rows_per_unit=1).write(tmp_path)

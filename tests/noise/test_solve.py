@@ -13,10 +13,12 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, named_loss, table_loss
+from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
-from release.noise.solve import Design, design
+from release.noise.design import Design
+from release.noise.solve import design
 
 
 def solve(
@@ -29,14 +31,14 @@ def solve(
     topology: Topology = Topology.CYCLIC,
     *,
     directed: bool = False,
-) -> Design:
+) -> Design[Modular]:
     sensitivity = Sensitivity.of(Group((size,)), ((s,) for s in shifts), directed=directed)
     guarantee = Guarantee(definition, Fraction(epsilon), Fraction(delta))
     return design(sensitivity, guarantee, named_loss(loss, topology, size))
 
 
-def masses(made: Design) -> list[float]:
-    return [float(mass) for mass in made.law.to_floats()]
+def masses(made: Design[Modular]) -> list[float]:
+    return [float(mass) for mass in made.mechanism.pmf.to_floats()]
 
 
 def test_table_one_of_the_journal_text() -> None:
@@ -94,7 +96,7 @@ def test_joint_answers_that_move_together() -> None:
     expected = np.full((5, 5), 0.0017)
     expected[:3, :3] = 0.0346
     expected[0, 0] = 0.6954
-    assert made.law.to_floats().reshape(5, 5) == pytest.approx(expected, abs=5e-5)
+    assert made.mechanism.pmf.to_floats().reshape(5, 5) == pytest.approx(expected, abs=5e-5)
 
 
 @st.composite
@@ -158,7 +160,7 @@ def test_pure_laws_are_optimal_and_keep_their_promise(
 ) -> None:
     sensitivity, epsilon, _, loss = problem
     made = design(sensitivity, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
-    assert deltas(made.law, sensitivity, epsilon).probabilistic == 0
+    assert deltas(made.mechanism.pmf, sensitivity, epsilon).probabilistic == 0
     expected = independent_optimum(sensitivity, epsilon, Fraction(0), loss)
     assert float(made.objective) == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert made.lower_bound <= made.objective
@@ -171,7 +173,7 @@ def test_approximate_laws_are_optimal_and_keep_their_promise(
 ) -> None:
     sensitivity, epsilon, delta, loss = problem
     made = design(sensitivity, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
-    assert deltas(made.law, sensitivity, epsilon).approximate <= delta
+    assert deltas(made.mechanism.pmf, sensitivity, epsilon).approximate <= delta
     expected = independent_optimum(sensitivity, epsilon, delta, loss)
     assert float(made.objective) == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert made.lower_bound <= made.objective
@@ -219,7 +221,7 @@ def test_probabilistic_laws_are_optimal_and_keep_their_promise(
     sensitivity, epsilon, delta, loss = problem
     guarantee = Guarantee(Definition.PROBABILISTIC, epsilon, delta)
     made = design(sensitivity, guarantee, loss)
-    assert deltas(made.law, sensitivity, epsilon).probabilistic <= delta
+    assert deltas(made.mechanism.pmf, sensitivity, epsilon).probabilistic <= delta
     pure = design(sensitivity, Guarantee(Definition.PURE, epsilon, Fraction(0)), loss)
     approximate = design(sensitivity, Guarantee(Definition.APPROXIMATE, epsilon, delta), loss)
     tolerance = Fraction(1, 10**6) * max(Fraction(1), pure.objective)
@@ -241,9 +243,9 @@ def test_laws_at_the_edges_of_the_range_keep_their_promise(
     if definition is Definition.PURE:
         delta = "0"
     made = solve(21, [1, 2], epsilon, delta, definition, loss)
-    found = deltas(made.law, made.sensitivity, Fraction(epsilon)).under(definition)
+    found = deltas(made.mechanism.pmf, made.sensitivity, Fraction(epsilon)).under(definition)
     assert found <= Fraction(delta)
-    assert sum(made.law.weights.tolist()) == made.law.total
+    assert sum(made.mechanism.pmf.weights.tolist()) == made.mechanism.pmf.total
 
 
 def test_a_law_passes_with_every_admissible_ratio() -> None:
@@ -253,7 +255,7 @@ def test_a_law_passes_with_every_admissible_ratio() -> None:
     for epsilon in ("0.5", "1", "3"):
         made = solve(50, [1, 4], epsilon)
         ratio = exp_bounds(Fraction(epsilon))[1] - Fraction(1, 10**30)
-        assert deltas_at_ratio(made.law, made.sensitivity, ratio).probabilistic == 0
+        assert deltas_at_ratio(made.mechanism.pmf, made.sensitivity, ratio).probabilistic == 0
 
 
 def test_no_differences_need_no_noise() -> None:
@@ -261,7 +263,7 @@ def test_no_differences_need_no_noise() -> None:
     guarantee = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     for loss in (LossName.ERROR_RATE, LossName.SQUARED):
         made = design(sensitivity, guarantee, named_loss(loss, Topology.ORDERED, 5))
-        assert made.law.mass(0) == 1
+        assert made.mechanism.pmf.mass(0) == 1
 
 
 def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
@@ -270,7 +272,7 @@ def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
     made = design(
         sensitivity, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), time_limit=1.0
     )
-    assert deltas(made.law, sensitivity, Fraction(1)).probabilistic <= Fraction(1, 10)
+    assert deltas(made.mechanism.pmf, sensitivity, Fraction(1)).probabilistic <= Fraction(1, 10)
     assert made.gap > 0
     assert any("time limit" in note for note in made.notes)
 
@@ -325,7 +327,7 @@ def test_the_window_proves_laws_of_large_rings(loss: LossName, delta: str) -> No
     large = solve(2001, [1, 2, 3], "1", delta, definition, loss)
     for made in (small, large):
         assert made.gap <= made.objective / 10**6
-        found = deltas(made.law, made.sensitivity, Fraction(1))
+        found = deltas(made.mechanism.pmf, made.sensitivity, Fraction(1))
         assert found.probabilistic <= Fraction(delta)
     assert float(large.objective) == pytest.approx(float(small.objective), rel=1e-6)
 

@@ -12,10 +12,12 @@ import pytest
 from release.exact.constraints import Constraint, at_most, equal_masses, zero_mean
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, WorstCaseLoss, named_loss, table_loss, worst_case
+from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import key_of
-from release.noise.solve import Design, _best_of, design
+from release.noise.design import Design
+from release.noise.solve import _best_of, design
 
 PURE, PROBABILISTIC, APPROXIMATE = Definition
 
@@ -37,9 +39,9 @@ def made(
     guarantee: Guarantee,
     loss: Loss | WorstCaseLoss,
     constraints: Sequence[Constraint] = (),
-) -> Design:
+) -> Design[Modular]:
     found = design(sensitivity, guarantee, loss, constraints)
-    kept = deltas(found.law, sensitivity, guarantee.epsilon).under(guarantee.definition)
+    kept = deltas(found.mechanism.pmf, sensitivity, guarantee.epsilon).under(guarantee.definition)
     assert kept <= guarantee.delta
     assert found.lower_bound <= found.objective
     assert found.is_within()
@@ -70,7 +72,7 @@ def test_deltas_near_what_a_solver_cannot_see(size: int, epsilon: str, power: in
 def test_a_delta_below_every_float_buys_nothing(definition: Definition) -> None:
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 5)
     tiny = made(ring(5, 1), promise(definition, "1", Fraction(1, 10**330)), loss)
-    assert tiny.law == made(ring(5, 1), promise(PURE, "1"), loss).law
+    assert tiny.mechanism.pmf == made(ring(5, 1), promise(PURE, "1"), loss).mechanism.pmf
 
 
 def test_no_differences_under_every_definition_and_demand() -> None:

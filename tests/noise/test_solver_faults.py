@@ -11,7 +11,7 @@ import pytest
 from release.errors import DesignError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
@@ -25,11 +25,11 @@ DIFFERENCES = Sensitivity.of(Group((25,)), [(1,), (3,)])
 SQUARED = named_loss(LossName.SQUARED, Topology.CYCLIC, 25)
 
 
-def rounded(masses: np.ndarray) -> Law:
+def rounded(masses: np.ndarray) -> Pmf:
     """What a program would publish that believes its solver."""
     weights = [max(0, int(mass) * 2**62 >> refine.PLACES) for mass in masses.tolist()]
     weights[0] += 2**62 - sum(weights)
-    return Law.of(DIFFERENCES.group, weights)
+    return Pmf.of(DIFFERENCES.group, weights)
 
 
 @pytest.mark.parametrize("definition", [Definition.PURE, Definition.APPROXIMATE])
@@ -48,7 +48,7 @@ def test_a_law_within_tolerance_only_is_repaired(
     believed = deltas(rounded(suggestion.masses), DIFFERENCES, EPSILON)
     assert believed.under(definition) > delta
     made = design(DIFFERENCES, guarantee, SQUARED)
-    assert deltas(made.law, DIFFERENCES, EPSILON).under(definition) <= delta
+    assert deltas(made.mechanism.pmf, DIFFERENCES, EPSILON).under(definition) <= delta
     assert best.lower_bound <= made.objective
     assert made.lower_bound <= best.objective
 
@@ -69,8 +69,8 @@ def test_a_solver_that_publishes_the_truth_is_not_believed(
     for module in ("refine", "integer"):
         monkeypatch.setattr(f"release.noise.solvers.{module}.solve", zero_only)
     made = design(DIFFERENCES, guarantee, SQUARED)
-    assert deltas(made.law, DIFFERENCES, EPSILON).under(definition) <= delta
-    assert made.law.mass(0) < 1
+    assert deltas(made.mechanism.pmf, DIFFERENCES, EPSILON).under(definition) <= delta
+    assert made.mechanism.pmf.mass(0) < 1
     monkeypatch.undo()
     assert made.lower_bound <= design(DIFFERENCES, guarantee, SQUARED).objective
 
@@ -81,7 +81,7 @@ def test_a_solver_that_finds_nothing_leaves_the_safe_law_with_an_honest_gap(
     monkeypatch.setattr("release.noise.solvers.refine.solve", lambda *_, **__: None)
     guarantee = Guarantee(Definition.APPROXIMATE, EPSILON, DELTA)
     made = design(DIFFERENCES, guarantee, SQUARED)
-    assert deltas(made.law, DIFFERENCES, EPSILON).probabilistic == 0
+    assert deltas(made.mechanism.pmf, DIFFERENCES, EPSILON).probabilistic == 0
     assert made.lower_bound == 0
     assert not made.is_within()
 
@@ -89,8 +89,8 @@ def test_a_solver_that_finds_nothing_leaves_the_safe_law_with_an_honest_gap(
 def test_a_law_that_cannot_be_proved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if the repair itself were broken."""
 
-    def broken(group: Group, *_: Any) -> Law:
-        return Law.of(group, [2**62] + [0] * (group.size - 1))
+    def broken(group: Group, *_: Any) -> Pmf:
+        return Pmf.of(group, [2**62] + [0] * (group.size - 1))
 
     monkeypatch.setattr("release.noise.solve.pure_law", broken)
     error_rate = named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 25)

@@ -16,13 +16,15 @@ import pytest
 
 from release.budget.entries import Spent
 from release.budget.ledger import Ledger, ScopeCap, create_ledger, policy, reserve
-from release.operate.doctor import Level, examine
+from release.operate.doctor import examine
+from release.operate.findings import Level
 from release.operate.journal import Code, Journal, read_journal
 from release.operate.operations import Place, Run, release_period, verify_each
 from release.operate.schedule import Schedule
 from release.records.signing import create_key, read_key
 from release.spec.periods import parse_period
 from release.tables.stores import open_store
+from release.verification.provenance import Trust
 from tests.conftest import PROJECT
 from tests.small import Row, Small, query
 
@@ -63,7 +65,7 @@ def test_a_sound_place_has_no_fault(folder: Path) -> None:
     what = {one.what for one in found}
     assert what == {"versions", "clock", "permissions", "ledger", "releases", "runs", "keys",
                     "budget", "store"}  # fmt: skip
-    assert any("49 more like the last" in one.told for one in found)
+    assert any("49 more like the last" in one.message for one in found)
 
 
 def ledger_of(folder: Path) -> Ledger:
@@ -137,20 +139,20 @@ def put_back(folder: Path) -> None:
         (add_a_file, Level.FAULT, "releases", "rows.csv was added"),
         (lose_a_release, Level.FAULT, "releases", "small is committed and not public"),
         (publish_unpaid, Level.FAULT, "releases", "no entry of the ledger pays for it"),
-        (cut_off_a_run, Level.FAULT, "runs", "a run of other was cut off"),
+        (cut_off_a_run, Level.FAULT, "runs", "a run of other was interrupted"),
         (open_the_auditors_half, Level.FAULT, "permissions", "others may look in; chmod 700"),
         (show_the_key, Level.FAULT, "permissions", "others may read the key; chmod 600"),
         (use_another_key, Level.FAULT, "keys", "the ledger does not know this key"),
         (lower_the_cap, Level.LOOK, "budget", "2 more like the last, then the scope is spent"),
-        (forget_a_delivery, Level.FAULT, "store", "small is not delivered, or otherwise"),
-        (put_back, Level.FAULT, "doctor", "if this machine was put back in time"),
+        (forget_a_delivery, Level.FAULT, "store", "small is not delivered, or differs"),
+        (put_back, Level.FAULT, "doctor", "if this machine was put back to an older"),
     ],
 )
 def test_each_planted_fault_is_found(
     plant: Callable[[Path], None], level: Level, what: str, told: str, folder: Path
 ) -> None:
     plant(folder)
-    found = [one for one in examine(place_in(folder)) if told in one.told]
+    found = [one for one in examine(place_in(folder)) if told in one.message]
     assert [(one.level, one.what) for one in found] == [(level, what)]
 
 
@@ -161,10 +163,14 @@ def test_an_old_key_and_a_clock_that_went_back_are_told_of(
         now = datetime.datetime.now(tz=datetime.UTC).date() + datetime.timedelta(days=days)
         return lambda: now
 
-    monkeypatch.setattr("release.operate.doctor.today", in_days(400))
-    told = [one.told for one in examine(place_in(folder)) if one.level is Level.LOOK]
+    def set_clock(days: int) -> None:
+        for module in ("doctor", "machine"):
+            monkeypatch.setattr(f"release.operate.{module}.today", in_days(days))
+
+    set_clock(400)
+    told = [one.message for one in examine(place_in(folder)) if one.level is Level.LOOK]
     assert any("400 days; rotate it: dp-release ledger key add" in line for line in told)
-    monkeypatch.setattr("release.operate.doctor.today", in_days(-2))
+    set_clock(-2)
     faults = [one for one in examine(place_in(folder)) if one.level is Level.FAULT]
     assert [one.what for one in faults] == ["clock"]
 
@@ -212,13 +218,14 @@ def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
     journal.tell(Code.REFUSED, release_id="a b\nc", error="ValueError: quagzil-17 " * 9)
     (line,) = read_journal(folder / "more.jsonl")
     assert (line["release_id"], line["error"]) == ("?", "?")
-    with pytest.raises(ValueError, match="count may not stand in a log"):
+    with pytest.raises(ValueError, match="count is not a field of a log"):
         journal.tell(Code.STAGE, count=7)
     Journal("/nowhere/at/all").tell(Code.STAGE)  # holds nothing up
 
 
 def test_all_releases_are_verified_at_once(folder: Path) -> None:
-    assert verify_each(folder / "out") == (("small", "verified"),)
+    trust = Trust(folder / "out" / "ledger")
+    assert verify_each(folder / "out", None, trust) == (("small", "verified"),)
     change_a_report(folder)
     ((name, told),) = verify_each(folder / "out")
     assert name == "small"

@@ -16,9 +16,11 @@ from release.errors import DesignError, SpecError
 from release.exact.channel import Channel
 from release.exact.domain import Topology
 from release.exact.privacy import Guarantee
-from release.noise.select import Solvers, compare, noise_of
+from release.noise.families import Solvers
+from release.noise.select import compare
 from release.pipeline import run_release
-from release.planning.compare import kept_at_equal_loss, losses_by_epsilon, side_by_side
+from release.planning.compare import Losses, curves_at_equal_loss, losses_by_epsilon, side_by_side
+from release.planning.page import compare_html
 from release.planning.plan import (
     MOST_ALLOWED,
     ONE_STEP,
@@ -59,7 +61,7 @@ def test_a_plan_is_what_the_release_will_have(tmp_path: Path) -> None:
     release = json.loads((public / "release.json").read_bytes())
     assert Fraction(release["composition"]["epsilon"]) == plan.epsilon
     for one, record in zip(plan.queries, release["queries"], strict=True):
-        law = json.loads((public / record["law"]["path"]).read_bytes())
+        law = json.loads((public / record["mechanism_file"]["path"]).read_bytes())
         assert one.assumed is None
         assert law["accuracy"] == one.chosen.accuracy.model_dump()
         assert float(law["design"]["objective"]) == pytest.approx(float(one.chosen.objective))
@@ -69,8 +71,8 @@ def test_a_plan_is_what_the_release_will_have(tmp_path: Path) -> None:
 
 def brute_within(one: QueryPlan) -> float:
     """The share of answers at most ``within`` codes off, cell by cell of the law."""
-    noise, size = noise_of(one.chosen.made), one.asked.domain.size
-    rows = (noise if isinstance(noise, Channel) else Channel.of_law(noise)).to_floats()
+    size = one.asked.domain.size
+    rows = Channel.of_mechanism(one.chosen.design.mechanism).to_floats()
     near = 0.0
     assert one.chosen.within is not None
     for true, published in product(range(size), repeat=2):
@@ -102,8 +104,7 @@ def test_errors_at_the_ends_are_those_of_their_rows(tmp_path: Path) -> None:
             if one.query.kind == "mode":
                 assert candidate.ends is None
                 continue
-            noise = noise_of(candidate.made)
-            rows = (noise if isinstance(noise, Channel) else Channel.of_law(noise)).to_floats()
+            rows = Channel.of_mechanism(candidate.design.mechanism).to_floats()
             sizes = [part.size for part in parts]
             answers = list(product(*map(range, sizes)))
             assert candidate.ends is not None
@@ -257,7 +258,7 @@ def test_targets_of_mechanisms_that_cannot_be_made_everywhere(tmp_path: Path) ->
         assert one.objective <= Fraction(7, 10)
         assert one.guarantee.delta > 0
     ((_, asked),) = possible(spec_file, spec_file.spec.released[1])
-    assert list(kept_at_equal_loss(asked, compare(asked, Solvers())[0], Solvers())) == []
+    assert list(curves_at_equal_loss(asked, compare(asked, Solvers())[0], Solvers())) == []
     assert {len(one.epsilons) for one in losses_by_epsilon(asked, Solvers())} == {1}
 
 
@@ -273,13 +274,30 @@ def test_all_families_side_by_side(tmp_path: Path) -> None:
         least = min(float(o.losses[place] or 1e9) for o in found.values())
         assert float(found["channel"].losses[place] or 0) <= least + 1e-9
     made, _ = compare(asked, Solvers())
-    kept = {one.mechanism: one for one in kept_at_equal_loss(asked, made, Solvers())}
+    kept = {one.mechanism: one for one in curves_at_equal_loss(asked, made, Solvers())}
     promised = kept["channel"].epsilons.index(float(asked.guarantee.epsilon))
     assert kept["channel"].deltas[promised] == 0
     assert all(one.deltas[promised] >= 0 for one in kept.values())
     assert kept["randomised_response"].deltas[promised] > 0.1
     for side in side_by_side(asked, made):
         assert sum(side.masses) <= 1 + 1e-9
+
+
+def test_a_family_of_too_many_pairs_has_no_curve(tmp_path: Path) -> None:
+    """With 1,000 answers a curve took minutes and gigabytes."""
+    wide = {"ordered": {"min": 0, "max": 249}}
+    spec_file = spec_of(tmp_path, query("mode", of="wh", domain=wide, sensitivity="global"))
+    (asked_query,) = spec_file.spec.released
+    ((_, asked),) = possible(spec_file, asked_query)
+    names = ("geometric_clamped", "randomised_response")
+    made, _ = compare(asked, Solvers(), names)
+    curves = tuple(curves_at_equal_loss(asked, made, Solvers()))
+    assert {one.mechanism: len(one.deltas) for one in curves} == {names[0]: 0, names[1]: 25}
+    losses = [Losses(name, (Fraction(1),), (Fraction(1, 2),)) for name in names]
+    page = compare_html(asked_query, asked, losses, curves, side_by_side(asked, made))
+    assert "Not drawn, for too many pairs of neighboring answers: geometric_clamped." in page
+    page = compare_html(asked_query, asked, losses, curves[:1], side_by_side(asked, made))
+    assert "Delta of each mechanism" not in page
 
 
 class Told(NamedTuple):
@@ -318,7 +336,7 @@ def test_the_commands(capsys: Capture, tmp_path: Path) -> None:
         capsys, "compare", path, "the_count", "--json", "--html", str(tmp_path / "c.html")
     )
     assert json.loads(compared.stdout)["mechanisms"][0]["mechanism"] == "channel"
-    assert "Laws side by side" in (tmp_path / "c.html").read_text("utf-8")
+    assert "Noise distributions side by side" in (tmp_path / "c.html").read_text("utf-8")
 
 
 def test_what_is_left_in_the_ledger(capsys: Capture, tmp_path: Path) -> None:

@@ -32,10 +32,11 @@ from release.budget.ledger import (
 )
 from release.bundle.publish import Publication, open_ledger
 from release.errors import LedgerError, ReleaseError, SpecError
+from release.exact.channel import Channel
 from release.exact.domain import Codes
+from release.exact.modular import Modular
 from release.exact.sampling import RandomBytes
-from release.noise.select import Chosen
-from release.pipeline import Options, auditor_bundle, call, noisy_codes, run_release
+from release.pipeline import Options, auditor_bundle, call, run_release
 from release.records.signing import create_key, read_key
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
@@ -215,11 +216,15 @@ def retried(times: int) -> Callable[..., Any]:
 def test_a_retry_of_every_stage_draws_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
 
-    def counted(answers: Codes, made: Chosen, source: RandomBytes) -> Codes:
-        drawn.append(answers.size)
-        return noisy_codes(answers, made, source)
+    for family in (Modular, Channel):
+        draw = family.draw
 
-    monkeypatch.setattr("release.pipeline.noisy_codes", counted)
+        def counted(mechanism: Any, answers: Codes, source: RandomBytes, draw: Any = draw) -> Codes:
+            drawn.append(answers.size)
+            codes: Codes = draw(mechanism, answers, source)
+            return codes
+
+        monkeypatch.setattr(family, "draw", counted)
     run_release(place / "spec.yaml", place / "out", retried(3), options=Options(key=place / "key"))
     assert drawn == [1, 1]
     kinds = [entry.kind for entry in read_ledger(place / "out" / "ledger").entries]

@@ -25,6 +25,7 @@ from release.pipeline import answer, find_sensitivity, load
 from release.queries.read import read_spec
 from release.queries.registry import kind_of, sensitivity_without_data
 from release.spec.model import Query
+from tests.cli.test_main import run
 from tests.small import Row, Small, joint, part, query
 
 ORDER = ["unit", "place", "day", "kind", "wh"]
@@ -414,3 +415,23 @@ def test_the_mean_is_exact_where_floats_are_not(tmp_path: Path) -> None:
     spec_file = read_spec(small.write(tmp_path))
     with load(spec_file) as tables:
         assert answer(tables, spec_file)[0].codes.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ([1, 6], "found 6; the largest difference of 6 ordered answers is 5"),
+        ([-7], "found -7; the largest difference of 6 ordered answers is 5"),
+        ([0], "name at least one difference other than 0"),
+    ],
+)
+def test_a_declared_difference_is_one_of_answers(
+    declared: list[int], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = query("count", sensitivity={"declared": declared})
+    spec = Small([], [asked]).write(tmp_path)
+    for command in (("plan", spec), ("run", spec, "--out", tmp_path / "out")):
+        status, printed, errors = run(capsys, *command)
+        assert (status, printed) == (2, "")
+        assert errors.splitlines()[-1] == f"error: queries[0].sensitivity.declared: {told}"
+    assert not (tmp_path / "out").exists()

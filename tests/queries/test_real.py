@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from release.errors import SpecError
 from release.exact.constraints import monotone
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import LineLaw
+from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee, deltas_at_ratio, keeps
@@ -188,7 +188,7 @@ def test_the_optimum_of_geng_is_one_among_falling_laws_only() -> None:
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 61)
     assert float(design(sensitivity, promise, loss).objective) == pytest.approx(3.6, rel=1e-9)
     masses = {k: Fraction(2 - k % 2, 10) for k in range(-3, 4)}
-    by_turns = LineLaw(-3, tuple(masses.values()))
+    by_turns = IntegerPmf(-3, tuple(masses.values()))
     assert by_turns.deltas(4, Fraction(1)).approximate == Fraction("0.6")
     assert sum(mass * k * k for k, mass in masses.items()) == Fraction("3.6")
     best = zero_delta_noise(4, Fraction("0.6"), Fraction(2))
@@ -206,8 +206,8 @@ def test_its_neighbors_come_from_the_same_program(epsilon: str) -> None:
         made = design(sensitivity, promise, loss)
         # docs/design/format.md lets a verifier take any rational within 10⁻³⁰ below e^ε.
         least = exp_bounds(Fraction(e))[0] - Fraction(1, 10**30)
-        assert keeps(made.law, sensitivity, promise, least)
-        assert deltas_at_ratio(made.law, sensitivity, least).approximate <= promise.delta
+        assert keeps(made.mechanism.pmf, sensitivity, promise, least)
+        assert deltas_at_ratio(made.mechanism.pmf, sensitivity, least).approximate <= promise.delta
         losses.append(made.objective)
     assert losses == sorted(losses, reverse=True)
 
@@ -226,7 +226,7 @@ def test_epsilon_zero_on_any_differences(
     loss = named_loss(name, Topology.ORDERED, size)
     made = design(sensitivity, promise, loss)
     assert made.guarantee == promise
-    assert keeps(made.law, sensitivity, promise, 1 - Fraction(1, 10**30))
+    assert keeps(made.mechanism.pmf, sensitivity, promise, 1 - Fraction(1, 10**30))
     near = design(
         sensitivity, Guarantee(Definition.APPROXIMATE, Fraction(1, 10**9), Fraction(delta)), loss
     )

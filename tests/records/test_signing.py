@@ -135,7 +135,7 @@ def test_what_is_no_key_of_ours_is_refused(tmp_path: Path) -> None:
     ):
         path.write_bytes(data)
         path.chmod(0o600)
-        with pytest.raises(SpecError, match="make one"):
+        with pytest.raises(SpecError, match="create one"):
             read_key(path)
 
 

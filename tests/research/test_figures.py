@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +197,19 @@ def test_the_command_lists_names_and_refuses_others(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.split() == list(FIGURES)
     with pytest.raises(SpecError, match="kadam-15"):
         research(["kadam-15"])
+
+
+def test_the_process_refuses_in_one_line_with_status_2() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "release.research", "kadam-15"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: FIGURE: 'kadam-15' is not there")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, named_loss
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
@@ -106,8 +106,8 @@ def test_the_readings_of_the_printed_program_differ(
             assert found.masses[0] == pytest.approx(expected, abs=6e-5)
 
 
-def one_sided(size: int, shifts: list[int], epsilon: str) -> Law:
-    return solve(size, shifts, epsilon, directed=True).law
+def one_sided(size: int, shifts: list[int], epsilon: str) -> Pmf:
+    return solve(size, shifts, epsilon, directed=True).mechanism.pmf
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_half_the_mass_at_zero_cannot_be_asked_for(delta: str) -> None:
 def test_the_papers_squared_loss_moves_the_mode() -> None:
     """Erratum 6: n = 8, ±2, ε = 1, Σ η²·f(η): the mode is at 2."""
     made = solve(9, [1, 2], "1", loss=LossName.NOISE_SQUARED, topology=Topology.ORDERED)
-    assert int(np.argmax(made.law.to_floats())) == 2
+    assert int(np.argmax(made.mechanism.pmf.to_floats())) == 2
 
 
 SINGLE = ["0", "0.05", "0.1", "0.2", "0.3", "0.4"]
@@ -211,7 +211,9 @@ def test_joint_answers_with_an_arbitrary_neighbourhood() -> None:
     made = design(sensitivity, Guarantee(Definition.PURE, Fraction(3), Fraction(0)), loss)
     assert masses(made)[0] == pytest.approx(0.8175, abs=6e-5)
     for move in moves:
-        assert float(made.law.mass(group.element(move))) == pytest.approx(0.0407, abs=6e-5)
+        assert float(made.mechanism.pmf.mass(group.element(move))) == pytest.approx(
+            0.0407, abs=6e-5
+        )
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_symmetric_laws_lose_under_the_probabilistic_definition() -> None:
     """The optimum is not even: N = 7, ±2, ε = 1, δ = 0.15, and N = 14, ±1 for squared loss."""
     made = solve(7, [1, 2], "1", "0.15", PROBABILISTIC)
     assert masses(made)[0] == pytest.approx(0.3836, abs=6e-5)
-    weights = made.law.weights.tolist()
+    weights = made.mechanism.pmf.weights.tolist()
     assert weights[1:] != weights[:0:-1]
     other = solve(14, [1], "1", "0.2", PROBABILISTIC, LossName.SQUARED)
     assert float(other.objective) == pytest.approx(0.6825, abs=6e-5)

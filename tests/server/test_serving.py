@@ -30,9 +30,9 @@ import pytest
 import yaml
 
 from release.budget.ledger import Abort, ScopeCap, create_ledger, read_ledger
-from release.operate.doctor import Level
+from release.operate.findings import Level
 from release.operate.operations import Place, left_behind, recover
-from release.operate.prefect_drift import wrong_beliefs
+from release.operate.prefect_drift import disagreements
 from release.records.signing import create_key
 from tests.conftest import PROJECT
 from tests.small import MARKED as ROWS
@@ -295,7 +295,7 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
     assert by_query["the_count"] == "in the auditor bundle"
     assert by_query["the_mode"].endswith("codes on average")
     check_unmarked(server.home)
-    assert not [one for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT]
+    assert not [one for one in disagreements(place, server.api) if one.level is Level.FAULT]
 
 
 def kill_run(identifier: str) -> None:
@@ -392,7 +392,7 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("release.operate.prefect_drift._RECENT", timedelta(0))
             faults = [
-                one.told for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT
+                one.message for one in disagreements(place, server.api) if one.level is Level.FAULT
             ]
         # It catches up; the lost charge stays.
         server.post("v2/concurrency_limits/decrement", slot)
@@ -417,13 +417,13 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         mark.write_text("wait")
         third = server.post(path, given)["id"]
         wait_for(lambda: not mark.exists(), 120, "drawing")
-        assert not [one for one in wrong_beliefs(place, server.api) if one.level is Level.FAULT]
+        assert not [one for one in disagreements(place, server.api) if one.level is Level.FAULT]
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
         kill_run(third)
     assert state_of(third) == "Running"
-    beliefs = [one.told for one in wrong_beliefs(place, server.api)]
-    assert len([told for told in beliefs if "no process is at work: it was killed" in told]) == 2
+    reported = [one.message for one in disagreements(place, server.api)]
+    assert len([told for told in reported if "no process is at work: it was killed" in told]) == 2
     # The ledger and the folders alone tell the truth, and are put right by them alone.
     (left,) = left_behind(place.out)
     assert left == f"day-{days_ago(3)}"
@@ -435,8 +435,8 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         if one["name"] == days_ago(2):
             request = urllib.request.Request(f"{server.api}/flow_runs/{one['id']}", method="DELETE")
             urllib.request.urlopen(request, timeout=30).close()
-    beliefs = [one.told for one in wrong_beliefs(place, server.api)]
-    assert any(f"day-{days_ago(2)} is public; there is no record" in told for told in beliefs)
+    reported = [one.message for one in disagreements(place, server.api)]
+    assert any(f"day-{days_ago(2)} is public; there is no record" in told for told in reported)
 
 
 def unit_environment(unit: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from release.budget.cost import charges
 from release.bundle.schemas import FOLDER, schema_texts
 from release.errors import BudgetError, ReleaseError, SpecError
 from release.queries.read import parse_spec, read_spec
+from release.spec.declarations import ColumnType
+from release.spec.key_sets import key_text
 from release.spec.model import TupleQuery
 from tests.conftest import PROJECT
 from tests.small import Small, joint, part, query
@@ -62,6 +65,11 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("queries.0.differences", "empirical", "queries[0].differences", "called 'sensitivity'"),
         ("privacy.neighbours", "add_remove", "privacy.neighbours", "called 'neighbors'"),
         ("release.licence", "CC0-1.0", "release.licence", "called 'license'"),
+        ("queries.0.sensitivity", "structural", "queries[0].sensitivity", "called 'global'"),
+        ("queries.0.domain", {"levels": {}}, "queries[0].domain", "'levels' is called 'bins'"),
+        ("privacy.fixd", ["place"], "privacy.fixd", "did you mean 'fixed'"),
+        ("budget.tables", "x", "budget.tables", "remove it"),
+        ("budget.units", "x", "budget.units", "remove it"),
         ("release.a\nb", "x", "release.'a\\nb'", "unknown field"),
         ("queries.0.of", 7, "queries[0].of", "should be a valid string"),
         ("queries.0.of", "kid", "queries[0].of", "did you mean 'kind'"),
@@ -118,10 +126,45 @@ def test_one_line_names_the_field_and_the_remedy(
 def test_missing_fields_are_named() -> None:
     spec = plain()
     del spec["queries"][0]["of"]
-    assert refusal(spec) == "queries[0].of: missing; add it"
+    assert refusal(spec) == "queries[0].of: missing; add it (the column of the category)"
     spec = plain()
     del spec["budget"]
-    assert refusal(spec) == "budget: missing; add it"
+    assert refusal(spec) == "budget: missing; add it (what the release may cost)"
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "other", "says"),
+    [
+        ("privacy", "neighbors", "neighbours", "it is called 'neighbors'"),
+        ("release", "license", "licence", "it is called 'license'"),
+        ("release", "curator", "currator", "did you mean 'curator'"),
+    ],
+)
+def test_another_spelling_is_told_of_before_the_field_that_it_leaves_missing(
+    place: str, name: str, other: str, says: str
+) -> None:
+    spec = plain()
+    spec[place][other] = spec[place].pop(name)
+    assert refusal(spec).startswith(f"{place}.{other}: unknown field; {says}")
+
+
+@pytest.mark.parametrize(
+    ("domain", "name"),
+    [
+        ({"grid": {"low": 0, "high": 10, "step": 1, "scale": "1"}}, "grid"),
+        ({"levels": {"low": 0, "high": 10, "count": 5}}, "bins"),
+        ({"bins": {"low": 0, "high": 10, "count": 5}}, "bins"),
+        ({"cyclic": 4}, "bins"),
+    ],
+)
+def test_a_sum_with_a_domain_is_told_what_stands_in_its_place(
+    domain: dict[str, Any], name: str
+) -> None:
+    base = plain(query("binned"))
+    del base["queries"][0]["bins"]
+    base["queries"][0]["domain"] = domain
+    says = f"queries[0].domain: unknown field; write {name}: {{…}} without domain"
+    assert refusal(base).startswith(says)
 
 
 def test_repeated_names_are_refused() -> None:
@@ -179,11 +222,58 @@ def test_keys_are_written_as_the_columns_values(tmp_path: Path) -> None:
     spec["keys"] = {"day": [10, "2", 1]}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec), "utf-8")
     assert read_spec(tmp_path / "spec.yaml").keys == {"day": ("1", "10", "2")}
-    for keys, says in (([1, "01"], "twice"), (["x"], "not a integer"), ([1.5], "valid")):
+    for keys, says in (([1, "1"], "twice"), (["x"], "not a integer"), ([1.5], "valid")):
         spec["keys"] = {"day": keys}
         (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec), "utf-8")
         with pytest.raises(SpecError, match=says):
             read_spec(tmp_path / "spec.yaml")
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        *((ColumnType.INTEGER, key) for key in ("01", "1_0", " 7", "7 ", "+7", "-0", "٣", "7.0")),
+        *((ColumnType.DATE, key) for key in ("20240131", "2024-W05-3", "2024-1-31", "2024-02-30")),
+        (ColumnType.INTEGER, datetime.date(2024, 1, 31)),
+        (ColumnType.DATE, 20240131),
+    ],
+)
+def test_a_key_has_one_spelling(kind: ColumnType, key: str | int | datetime.date) -> None:
+    """What a parser takes and prints otherwise would be another key in the release."""
+    with pytest.raises(SpecError, match=r"keys.day\[0\]: '.*' is not a (integer|date) as columns"):
+        key_text("keys.day[0]", key, kind)
+    for huge in (16**5000, "2147483647"):
+        with pytest.raises(SpecError, match="integer keys lie within"):
+            key_text("keys.day[0]", huge, ColumnType.INTEGER)
+    assert key_text("keys.day[0]", -7, ColumnType.INTEGER) == "-7"
+    day = datetime.date(2024, 1, 31)
+    assert key_text("", day, ColumnType.DATE) == key_text("", "2024-01-31", ColumnType.DATE)
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        ([1, 10**6 + 1], "keys.day.range: 1000001 keys; at most 1000000"),
+        ([-(2**40), 0], "keys.day.range: write"),
+        ([0, 10**100], "keys.day.range: write"),
+        ([2, 1], "keys.day.range: write"),
+    ],
+)
+def test_a_range_of_keys_is_bounded(ends: list[int], says: str, tmp_path: Path) -> None:
+    spec = plain()
+    spec["keys"]["day"] = {"range": ends}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec), "utf-8")
+    with pytest.raises(SpecError, match=f"^{re.escape(says)}"):
+        read_spec(tmp_path / "spec.yaml")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
+def test_a_spec_is_utf_8(encoding: str) -> None:
+    spec = plain()
+    spec["release"]["title"] = "größe"
+    text = yaml.safe_dump(spec, allow_unicode=True)
+    assert parse_spec(text.encode()).release.title == "größe"
+    assert "UTF-8" in refusal(text.encode(encoding))
 
 
 def test_key_files(tmp_path: Path) -> None:
@@ -325,7 +415,7 @@ def test_a_tuple_looks_its_parts_up() -> None:
         ),
         ("queries.1.loss", "squared", "queries[1].loss", "remove it"),
         ("queries.1.sensitivity", "global", "queries[1].sensitivity", "remove it"),
-        ("queries.3.guarantee", None, "queries[3].guarantee", "missing; add it"),
+        ("queries.3.guarantee", None, "queries[3].guarantee", "add it (the claimed guarantee"),
         ("queries.2.domain", {"cyclic": 10**6}, "queries[0].of", "6000000 joint answers"),
         ("queries.1.name", "rows", "queries[0].of[0]", "did you mean 'rows'"),
         ("privacy.replacement", "any", "privacy.replacement", "'observed' or 'domain'"),

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
+import os
+import signal
 import tempfile
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import release
 from release.errors import DataError, SpecError
-from release.pipeline import answer, load
-from release.tables.frames import with_frames
+from release.operate.operations import Place, recover_all
+from release.pipeline import Options, answer, load, run_release
+from release.spec.declarations import Table
+from release.tables.frames import columns_of, with_frames
 from tests.small import MARKED, Row, Small, check_unmarked, query, table_of
 
 ROWS: list[Row] = [
@@ -27,7 +36,10 @@ def frame_of(rows: list[Row]) -> pd.DataFrame:
 
 
 def codes(spec_file: Any, frames: dict[str, pd.DataFrame]) -> list[list[int]]:
-    with with_frames(spec_file, frames) as declared, load(declared) as tables:
+    def scratch() -> Path:
+        return Path(tempfile.mkdtemp(dir=spec_file.folder))
+
+    with with_frames(spec_file, frames, scratch) as declared, load(declared) as tables:
         return [one.codes.tolist() for one in answer(tables, declared)]
 
 
@@ -59,29 +71,185 @@ def test_a_release_of_a_frame_needs_no_file_and_leaves_none(
     check_unmarked(tmp_path)
 
 
+def test_frames_are_read_wherever_the_release_goes_and_again_after_a_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative folder, a name that reads as a pattern, and a load stage that is run twice."""
+    (tmp_path / "specs").mkdir()
+    spec = Small(ROWS, [query("count", sensitivity="global")]).write(tmp_path / "specs")
+    (tmp_path / "specs" / "rows.parquet").unlink()
+    monkeypatch.chdir(tmp_path)
+
+    def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        if name == "load":
+            function(*arguments).close()
+        return function(*arguments)
+
+    options = Options(frames={"rows": frame_of(ROWS)})
+    assert run_release(spec, Path("out[1]*"), step, options=options).public.is_dir()
+    assert not list(Path("out[1]*").glob(".work-*"))
+
+
+def killed(action: Callable[[], object]) -> None:
+    """Run ``action`` in a process of its own, which has to die of a SIGKILL."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("mended_by", ["recover", "run"])
+def test_the_rows_of_a_killed_run_are_private_and_wiped_by_the_next_command(
+    tmp_path: Path, mended_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary, out = tmp_path / "tmp", tmp_path / "out"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    spec = Small(MARKED, [query("count", sensitivity="global")]).write(tmp_path)
+    (tmp_path / "rows.parquet").unlink()
+    frames = {"rows": frame_of(MARKED)}
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    os.umask(os.umask(0) & ~0o077)
+    killed(lambda: run_release(spec, out, options=Options(frames=frames, watch=die)))
+    assert list(temporary.rglob("*")) == []
+    written = [path for path in out.rglob("*") if path.is_file()]
+    assert [path.name for path in written] == ["rows.parquet"]
+    assert written[0].stat().st_mode & 0o777 == 0o600
+    assert b"quagzil" in written[0].read_bytes()
+    for folder in written[0].relative_to(out).parents[:-1]:
+        assert (out / folder).stat().st_mode & 0o077 == 0
+    if mended_by == "recover":
+        assert recover_all(Place(out)) == (("small", "given up"),)
+    else:
+        assert release.run(spec, out, tables=frames).public.is_dir()
+    assert not list(out.glob(".work-*"))
+    check_unmarked(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("frames", "error", "told"),
     [
         ({"raws": frame_of(ROWS)}, SpecError, "did you mean 'rows'"),
+        ({3: frame_of(ROWS)}, SpecError, "tables.3: 3 is not there"),
+        ({"rows": {"unit": ["quagzil"]}}, SpecError, "tables.rows: found dict; give a pandas"),
+        ({"rows": None}, SpecError, "tables.rows: found NoneType; give a pandas"),
+        ([("rows", frame_of(ROWS))], SpecError, "tables: found list; give a dict"),
+        ([], SpecError, "tables: found list; give a dict"),
         ({"rows": frame_of(ROWS).drop(columns="wh")}, DataError, "no column 'wh'; add it"),
         (
-            {"rows": frame_of(ROWS).assign(wh="quagzil")},
+            {"rows": pd.concat([frame_of(ROWS), frame_of(ROWS)[["wh"]]], axis="columns")},
             DataError,
-            "column 'wh' of the frame has values that are no integer",
-        ),
-        (
-            {"rows": frame_of(ROWS).assign(wh=2**70)},
-            DataError,
-            "column 'wh' of the frame has values that are no integer",
+            "the frame has 2 columns 'wh'; keep one",
         ),
     ],
 )
-def test_a_frame_that_does_not_fit_is_refused_without_its_values(
-    frames: dict[str, pd.DataFrame], error: type[Exception], told: str, tmp_path: Path
+def test_what_is_no_frame_of_a_table_is_refused(
+    frames: Any, error: type[Exception], told: str, tmp_path: Path
 ) -> None:
     spec = Small(ROWS, QUERIES).write(tmp_path)
     with pytest.raises(error, match=told) as refused:
         release.run(spec, tmp_path / "out", tables=frames)
     assert "quagzil" not in str(refused.value)
+    assert not (tmp_path / "out").exists()
+
+
+NOON = datetime.datetime(2024, 1, 5, 12)
+AWARE = NOON.replace(tzinfo=datetime.UTC)
+DAY = NOON.date()
+
+
+def one_column(kind: str) -> Table:
+    return Table.model_validate({"path": "rows.parquet", "columns": {"x": kind}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        ("integer", pd.array([1, None], "Int64"), [1, None]),
+        ("integer", pd.array([1, 2], "uint8"), [1, 2]),
+        ("integer", [1.0, np.nan, -3.0], [1, None, -3]),
+        ("integer", [2.0**53 - 1], [2**53 - 1]),
+        ("integer", pd.Categorical([3, 1, 3]), [3, 1, 3]),
+        ("integer", pd.Series([1, None], dtype=object), [1, None]),
+        ("integer", [np.nan, np.nan], [None, None]),
+        ("integer", [], []),
+        ("string", pd.Categorical(["a", "b", None]), ["a", "b", None]),
+        ("string", pd.array(["a", None], "string"), ["a", None]),
+        ("string", [np.nan, np.nan], [None, None]),
+        ("string", pd.Series([None, None], dtype=object), [None, None]),
+        ("date", pd.Series([DAY, None], dtype=object), [DAY, None]),
+        ("timestamp", pd.to_datetime([NOON, None]), [NOON, None]),
+        ("timestamp", pd.Series([NOON, None], dtype=object), [NOON, None]),
+        ("number", [1.5, np.nan], [1.5, None]),
+        ("number", pd.array([1, None], "Int64"), [1, None]),
+        ("number", pd.Series([Decimal("1.5")], dtype=object), [Decimal("1.5")]),
+        ("boolean", pd.array([True, None], "boolean"), [True, None]),
+        ("boolean", pd.Series([True, None], dtype=object), [True, None]),
+    ],
+)
+def test_a_column_that_fits_is_written_as_it_is(
+    kind: str, values: Any, expected: list[Any]
+) -> None:
+    written = columns_of("t", one_column(kind), pd.DataFrame({"x": values}))
+    assert written.column("x").to_pylist() == expected
+    assert not pa.types.is_dictionary(written.column("x").type)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "dtype", "remedy"),
+    [
+        ("timestamp", pd.to_datetime([AWARE]), "datetime64[", "tz_convert"),
+        ("timestamp", pd.Series([AWARE], dtype=object), "object", "tz_convert"),
+        ("timestamp", pd.Series([NOON, AWARE], dtype=object), "object", "without a time"),
+        ("timestamp", pd.Series([DAY], dtype=object), "object", "datetime64"),
+        ("timestamp", ["2024-01-05 12:00:00"], "str", "datetime64"),
+        ("date", pd.to_datetime([NOON]), "datetime64[", "datetime.date"),
+        ("date", pd.Series([NOON], dtype=object), "object", "datetime.date"),
+        ("date", pd.Series([DAY, NOON], dtype=object), "object", "datetime.date"),
+        ("date", ["2024-01-05"], "str", "datetime.date"),
+        ("integer", pd.to_timedelta([1], unit="s"), "timedelta64", "Int64"),
+        ("integer", pd.to_datetime([NOON]), "datetime64[", "Int64"),
+        ("integer", ["17"], "str", "Int64"),
+        ("integer", [True], "bool", "Int64"),
+        ("integer", [17.5], "float64", "Int64"),
+        ("integer", [np.inf], "float64", "Int64"),
+        ("integer", [2.0**53], "float64", "Int64"),
+        ("integer", np.array([2**24], "float32"), "float32", "Int64"),
+        ("integer", [2**70], "object", "Int64"),
+        ("integer", pd.Series([17, "x"], dtype=object), "object", "Int64"),
+        ("integer", pd.Series([17], dtype="Sparse[int]"), "Sparse", "Int64"),
+        ("boolean", [1.0], "float64", "boolean"),
+        ("boolean", [1], "int64", "boolean"),
+        ("string", [b"quagzil"], "object", "string"),
+        ("string", pd.Series(["a", b"quagzil"], dtype=object), "object", "string"),
+        ("string", [17], "int64", "string"),
+        ("string", pd.Categorical([17]), "category", "string"),
+        ("string", [{"quagzil": 1}], "object", "string"),
+        ("number", ["17"], "str", "Float64"),
+        ("number", [1j], "complex128", "Float64"),
+    ],
+)
+def test_no_column_is_coerced(kind: str, values: Any, dtype: str, remedy: str) -> None:
+    with pytest.raises(DataError) as refused:
+        columns_of("t", one_column(kind), pd.DataFrame({"x": values}))
+    message = str(refused.value)
+    assert message.startswith(f"tables.t: column 'x' of the frame has dtype {dtype}")
+    assert kind in message
+    assert remedy in message
+    assert "quagzil" not in message
+    assert "17" not in message
     assert refused.value.__cause__ is None
-    assert not (tmp_path / "out" / "public").exists()
+
+
+def test_a_frame_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
+    spec = Small(ROWS, QUERIES).write(tmp_path)
+    frame = frame_of(ROWS).assign(wh="quagzil")
+    with pytest.raises(DataError, match="'wh' of the frame has dtype str, declared integer"):
+        release.run(spec, tmp_path / "out", tables={"rows": frame})
+    assert not (tmp_path / "out").exists()

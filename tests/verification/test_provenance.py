@@ -265,7 +265,7 @@ def test_a_rolled_back_ledger_is_caught_by_what_was_seen_before(signed: Signed) 
     (signed.ledger / CHECKPOINT).write_text(sign_note(text, signed.signer, NAME), "utf-8")
     assert "no commit" in refused(signed.two, Trust(ledger=signed.ledger))
     assert verify(signed.one, None, Trust(ledger=signed.ledger)).complete
-    assert "entries were taken away" in refused(signed.one, Trust(signed.ledger, (), older))
+    assert "entries were removed" in refused(signed.one, Trust(signed.ledger, (), older))
     # Grown again by other entries: as long as it was, and not the same.
     for number in range(4):
         Ledger(signed.ledger, signed.signer).append(reserve("tests", f"r{number}", Spent(), DAY))
@@ -276,9 +276,7 @@ def test_entries_nobody_signed_for_are_refused(signed: Signed) -> None:
     before = (signed.ledger / CHECKPOINT).read_bytes()
     Ledger(signed.ledger, signed.signer).append(reserve("tests", "r", Spent(), DAY))
     (signed.ledger / CHECKPOINT).write_bytes(before)
-    assert "1 entries at the end are not signed for" in refused(
-        signed.one, Trust(ledger=signed.ledger)
-    )
+    assert "1 entries at the end are not signed" in refused(signed.one, Trust(ledger=signed.ledger))
 
 
 def test_a_withdrawn_release_is_refused_where_the_ledger_is_given(signed: Signed) -> None:
@@ -346,13 +344,40 @@ def test_stripping_a_signature_never_improves_a_verdict(
 def test_all_releases_of_a_folder_are_asked_for_their_signature(
     signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert dp(capsys, "verify", signed.out)[0] == 0
+    assert dp(capsys, "verify", signed.out, "--trust", str(signed.key))[0] == 0
     spec = Small(ROWS, [query("count", sensitivity="global", by=[])]).write(tmp_path)
     out = run_release(spec, tmp_path / "plain").public.parent.parent
     status, told = dp(capsys, "verify", out)
     assert status == 3
     assert "verified as far as" in told
     assert dp(capsys, "verify", out, "--require", "none")[0] == 0
+
+
+def test_the_ledger_of_the_folder_that_is_verified_is_no_root_of_trust(
+    signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A forger who writes releases and ledger alike got "verified" and status 0."""
+    (tmp_path / "forged").mkdir()
+    forged = Signed(tmp_path / "forged").out
+    for out in (signed.out, forged):
+        status, told = dp(capsys, "verify", out)
+        assert status == 3
+        assert [line for line in told.splitlines() if line.startswith("not seen: whose ledger")]
+        assert dp(capsys, "verify", out, "--require", "none")[0] == 0
+    for known in (["--trust", str(signed.key)], ["--ledger", str(signed.ledger)]):
+        status, told = dp(capsys, "verify", signed.out, *known)
+        assert status == 0
+        assert "not seen" not in told
+        assert dp(capsys, "verify", forged, *known)[0] == 1
+
+
+def test_the_named_ledger_decides_what_was_withdrawn(
+    signed: Signed, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shutil.copytree(signed.ledger, tmp_path / "older")
+    Ledger(signed.ledger, signed.signer).append(withdraw("one", DAY))
+    assert "one  withdrawn" in dp(capsys, "verify", signed.out)[1]
+    assert "one  verified" in dp(capsys, "verify", signed.out, "--ledger", tmp_path / "older")[1]
 
 
 def test_a_release_without_a_ledger_cannot_pass_for_a_signed_one(
@@ -399,7 +424,7 @@ def test_the_commands_from_key_to_withdrawal(
     other.write_text(spec.read_text().replace("id: small", "id: other"))
     status, told = dp(capsys, "run", other, "--out", out, "--key", key)
     assert status == 1
-    assert "scope 'tests' has spent 1, asked is 1, the cap is 1" in told
+    assert "scope 'tests' has spent 1, the release costs 1, the cap is 1" in told
     assert not (out / "public" / "other").exists()
     assert (
         dp(capsys, "ledger", "policy", "--out", out, "--key", key, "--scope", "tests:2:0")[0] == 0
@@ -478,7 +503,7 @@ def test_odd_arguments_are_told_of_in_one_line(
         (["--scope", "tests:one:0"], "--scope"),
         (["--scope", "Tests:1:0"], "--scope"),
         (["--scope", "tests:1:0:week:1:0"], "--scope"),
-        (["--scope", "a:1:0", "--scope", "a:2:0"], "a scope stands twice"),
+        (["--scope", "a:1:0", "--scope", "a:2:0"], "a scope is listed twice"),
         (["--scope", "a:1:0", "--origin", "two words"], "--origin"),
     ],
 )

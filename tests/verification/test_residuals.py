@@ -16,15 +16,15 @@ from pydantic import TypeAdapter
 
 from release.errors import ReleaseError
 from release.exact.domain import Group
-from release.exact.pmf import Law
-from release.exact.sampling import add_noise, draw_answers
+from release.exact.modular import Modular
+from release.exact.pmf import Pmf
 from release.noise.published.baselines import geometric_clamped
 from release.pipeline import Noisy, call, run_release
 from release.spec.model import CountQuery
 from release.verification.residuals import (
     Released,
     _at_least,
-    _law_of_residual,
+    _residual_pmf,
     is_total_of,
     residuals,
 )
@@ -82,13 +82,13 @@ def test_a_release_without_noise_is_found(mechanism: str, tmp_path: Path) -> Non
 
 
 LAWS = [
-    Law.of(Group((5,)), [8, 3, 1, 1, 3]),
-    Law.of(Group((4,)), [10, 2, 2, 2]),
-    Law.of(Group((7,)), [64, 20, 10, 2, 2, 10, 20]),
+    Pmf.of(Group((5,)), [8, 3, 1, 1, 3]),
+    Pmf.of(Group((4,)), [10, 2, 2, 2]),
+    Pmf.of(Group((7,)), [64, 20, 10, 2, 2, 10, 20]),
 ]
 
 
-def centred(law: Law) -> list[tuple[int, Fraction]]:
+def centred(law: Pmf) -> list[tuple[int, Fraction]]:
     size = law.group.size
     return [(i if i <= size // 2 else i - size, law.mass(i)) for i in range(size)]
 
@@ -103,7 +103,7 @@ def test_the_law_of_a_residual_is_that_of_all_outcomes(total: int, parts: int, s
         for _, one in others:
             mass *= one
         expected[residual] += mass
-    found = _law_of_residual(LAWS[total], LAWS[parts], share)
+    found = _residual_pmf(LAWS[total], LAWS[parts], share)
     assert found is not None
     for residual, mass in enumerate(found.tolist()):
         assert mass == pytest.approx(float(expected.get(residual, 0)), abs=1e-12)
@@ -126,9 +126,9 @@ def test_only_counts_of_the_same_rows_are_compared() -> None:
 
 def test_of_laws_that_do_not_fall_off_no_chance_is_told_that_is_too_small() -> None:
     """All outcomes of one total and two parts: it is 0 no more often than is said."""
-    rises = Law.of(Group((5,)), [2, 6, 1, 1, 6])
-    leans = Law.of(Group((5,)), [8, 4, 2, 1, 1])
-    good = Law.of(Group((5,)), [8, 3, 1, 1, 3])
+    rises = Pmf.of(Group((5,)), [2, 6, 1, 1, 6])
+    leans = Pmf.of(Group((5,)), [8, 4, 2, 1, 1])
+    good = Pmf.of(Group((5,)), [8, 3, 1, 1, 3])
     trues = itertools.product(range(5), repeat=3)
     for law, (total, first, second) in [(law, t) for t in trues for law in (rises, leans)]:
         zero = Fraction(0)
@@ -136,8 +136,8 @@ def test_of_laws_that_do_not_fall_off_no_chance_is_told_that_is_too_small() -> N
             wanted = (a + first) % 5 + (b + second) % 5
             if wanted < 5:
                 zero += law.mass(a) * law.mass(b) * good.mass((wanted - total) % 5)
-        one = Released(count([]), good, ((),), np.array([2]))
-        parts = Released(count(["day"]), law, (("1",), ("2",)), np.array([1, 1]))
+        one = Released(count([]), Modular(good), ((),), np.array([2]))
+        parts = Released(count(["day"]), Modular(law), (("1",), ("2",)), np.array([1, 1]))
         found = residuals(one, parts)
         assert found is not None
         assert (found.small, found.within) == (1, 0)
@@ -153,7 +153,7 @@ def test_false_alarms_of_channels_are_rare_at_the_edges_too() -> None:
                 count(by, domain={"ordered": {"min": 0, "max": 29}}),
                 channel,
                 keys,
-                draw_answers(np.zeros(len(keys), dtype=np.int64), channel),
+                channel.draw(np.zeros(len(keys), dtype=np.int64)),
             )
             for by, keys in (
                 (["place"], tuple((f"{i:02}",) for i in range(40))),
@@ -165,12 +165,12 @@ def test_false_alarms_of_channels_are_rare_at_the_edges_too() -> None:
         assert found.chance > 1e-6
 
 
-def geometric(size: int) -> Law:
+def geometric(size: int) -> Pmf:
     """Two-sided geometric noise at e^ε = 2, in 2^40ths."""
     masses = [2.0 ** -min(i, size - i) for i in range(size)]
     weights = [int(mass / sum(masses) * 2**40) for mass in masses]
     weights[0] += 2**40 - sum(weights)
-    return Law.of(Group((size,)), weights)
+    return Pmf.of(Group((size,)), weights)
 
 
 @pytest.mark.parametrize("true", [(0, 0), (60, 0), (60, 30), (60, 29), (100, 50), (3, 0)])
@@ -184,15 +184,15 @@ def test_false_alarms_are_as_rare_as_they_say_whatever_the_counts(
     for _ in range(500):
         one = Released(
             count(["place"], domain={"ordered": {"min": 0, "max": 100}}),
-            laws[0],
+            Modular(laws[0]),
             tuple((f"{i:02}",) for i in range(40)),
-            add_noise(np.full(40, true[0]), laws[0]),
+            Modular(laws[0]).draw(np.full(40, true[0])),
         )
         two = Released(
             count(["day", "place"], domain={"ordered": {"min": 0, "max": size - 1}}),
-            laws[1],
+            Modular(laws[1]),
             tuple((day, f"{i:02}") for day in "12" for i in range(40)),
-            add_noise(np.full(80, true[1]), laws[1]),
+            Modular(laws[1]).draw(np.full(80, true[1])),
         )
         found = residuals(one, two)
         assert found is not None

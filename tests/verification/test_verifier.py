@@ -19,7 +19,7 @@ import rfc8785
 
 from release.bundle.metadata import registry
 from release.bundle.statements import SUMS
-from release.bundle.write import law_record
+from release.bundle.write import mechanism_record
 from release.errors import VerificationError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
@@ -61,7 +61,7 @@ def edit_law(public: Path, change: Callable[[dict[str, Any]], None]) -> None:
     data = edit_json(public / "mechanisms" / "heavy_evenings.json", change)
 
     def rename(release: dict[str, Any]) -> None:
-        release["queries"][2]["law"]["sha256"] = sha256(data)
+        release["queries"][2]["mechanism_file"]["sha256"] = sha256(data)
 
     edit_json(public / "release.json", rename)
     sign_anew(public)
@@ -112,7 +112,7 @@ def test_a_release_verifies_with_and_without_the_auditors_half(release: Path) ->
     assert verify(release, None, UNSIGNED).unopened == ["peak_hour", "mean_hour_load"]
     verdict = verify(release, auditor_bundle(release), UNSIGNED)
     assert verdict.complete
-    assert sum("the law keeps" in line for line in verdict.proved) == 3
+    assert sum("the mechanism satisfies" in line for line in verdict.proved) == 3
 
 
 UNREADABLE = [
@@ -185,7 +185,9 @@ def test_modular_noise_on_an_order_has_to_be_named(release: Path) -> None:
     record = parse(ReleaseRecord, (release / "release.json").read_bytes())
     (release / "registry.yaml").write_bytes(registry(parse_spec(path.read_bytes()), record))
     sign_anew(release)
-    assert "mechanism: found 'modular', expected 'channel'" in refused(release)
+    assert "mechanism: found 'modular', expected one that cannot wrap round an order" in refused(
+        release
+    )
 
 
 def test_the_helpers_of_this_file_change_nothing_by_themselves(release: Path) -> None:
@@ -450,7 +452,7 @@ def test_commitments_are_salted(ami_release: Path, tmp_path: Path) -> None:
     """Two runs over the same table commit to the same law and to different strings."""
     again = run_release(PROJECT / "data" / "ami.yaml", tmp_path).public
     one, two = (json.loads((p / "release.json").read_bytes()) for p in (ami_release, again))
-    assert one["queries"][0]["law"] != two["queries"][0]["law"]
+    assert one["queries"][0]["mechanism_file"] != two["queries"][0]["mechanism_file"]
     halves = [auditor_bundle(p) for p in (ami_release, again)]
     laws = [(h / "mechanisms" / "peak_hour.json").read_bytes() for h in halves if h is not None]
     assert laws[0] == laws[1]
@@ -475,10 +477,11 @@ def test_a_law_for_fewer_differences_than_the_declaration_allows_is_refused(tmp_
         Guarantee(Definition.PURE, Fraction(1), Fraction(0)),
         named_loss(LossName.ERROR_RATE, Topology.ORDERED, 6),
     )
-    data = canonical(law_record(declared, made))
+    data = canonical(mechanism_record(declared, made))
     (release / "mechanisms" / "the_count.json").write_bytes(data)
     edit_json(
-        release / "release.json", lambda r: r["queries"][0]["law"].update(sha256=sha256(data))
+        release / "release.json",
+        lambda r: r["queries"][0]["mechanism_file"].update(sha256=sha256(data)),
     )
     sign_anew(release)
     assert "all that the declaration allows" in refused(release)

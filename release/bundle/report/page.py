@@ -1,8 +1,9 @@
 """The report for people: one self-contained HTML file, from public records only.
 
-It sees released answers and, for worst-case queries, their laws; nothing else is passed in. The
-same inputs give the same bytes, pictures included. A reader's half says what was published, how
-near it is and what it means for a person; an auditor bundle shows the laws and what they keep.
+It holds released answers and, of worst-case queries, their noise distributions. Nothing else is
+passed in. The same inputs give the same bytes, pictures included. The part for readers says what
+was published, how near it is and what it means for a person. The part for auditors shows the noise
+distributions and the guarantees that they satisfy.
 """
 
 from __future__ import annotations
@@ -22,16 +23,15 @@ from release.bundle.report.pictures import (
     budget_svg,
     delta_svg,
     heat_map_svg,
-    law_svg,
     losses_svg,
+    mechanism_svg,
 )
 from release.exact.accuracy import likely_around
-from release.exact.channel import Channel
 from release.exact.domain import Topology
+from release.exact.mechanism import Mechanism
 from release.exact.numbers import exp_bounds, format_exact
-from release.exact.pmf import Law
-from release.exact.sensitivity import Sensitivity
-from release.records.models import ChannelRecord, LawRecord, QueryRecord, ReleaseRecord
+from release.records.mechanisms import MechanismRecord
+from release.records.models import QueryRecord, ReleaseRecord
 from release.spec.domains import Bins, plain_answers
 from release.spec.model import (
     GridQuery,
@@ -50,22 +50,22 @@ MAX_ROWS = 200
 _BARS, _FIELDS = 60, 40
 
 _PICTURED = 30
-"""Laws of so many queries are drawn; a page of more would be long to make and to load."""
+"""So many noise distributions are drawn; a page of more would be slow to write and to load."""
 
 
 @dataclass(frozen=True)
 class PublicQuery:
-    """What everyone may see of one query. ``law`` is None where it depends on the data.
+    """The public part of one query.
 
-    ``compared`` is what each family of mechanisms loses, where several were looked at. ``rests_on``
-    is what is asserted of the SQL of its spec.
+    ``mechanism`` is None where it depends on the table. ``compared`` is the loss of each mechanism,
+    where several were compared. ``rests_on`` is what is asserted of the SQL of its spec.
     """
 
     query: Query
     record: QueryRecord
     keys: tuple[tuple[str, ...], ...]
     codes: tuple[int, ...]
-    law: LawRecord | ChannelRecord | None
+    mechanism: MechanismRecord | None
     compared: tuple[tuple[str, Fraction], ...] = ()
     rests_on: str | None = None
 
@@ -80,30 +80,30 @@ class PublicQuery:
         group = answer_domain(self.query).group
         coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
         answers = []
-        for one, codes in zip(plain_parts(self.query), coordinates, strict=True):
+        for part, codes in zip(plain_parts(self.query), coordinates, strict=True):
             # Once for all cells: a domain may have as many labels as there are cells.
-            labels = _labels(one)
+            labels = _labels(part)
             answers.append([labels[code] for code in codes.tolist()])
         return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
 
 
 def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
-    """The answers of a domain; levels as from the least integer to the end."""
+    """The answers of a domain; bins as ranges from their least to their greatest integer."""
     labels = plain_answers(query.domain).labels
     if isinstance(query, GridQuery):
         points = (int(label) * query.domain.grid.scale for label in labels)
         return tuple(("-" if p < 0 else "") + format_exact(abs(p)) for p in points)
     if isinstance(query.domain, Bins):
         ends = [int(label) - 1 for label in labels[1:]]
-        told = [f"{low} to {high}" for low, high in zip(labels, ends, strict=False)]
-        return (*told, f"{labels[-1]} or more")
+        ranges = [f"{low} to {high}" for low, high in zip(labels, ends, strict=False)]
+        return (*ranges, f"{labels[-1]} or more")
     return tuple(map(str, labels))
 
 
 def report_html(
     record: ReleaseRecord, queries: tuple[PublicQuery, ...], spent: Spending | None = None
 ) -> str:
-    """The report as HTML; with what the scope has ``spent`` where there is a ledger."""
+    """The report as HTML; with the charges of the scope, ``spent``, where there is a ledger."""
     budget = None
     if spent is not None:
         budget = {
@@ -118,7 +118,7 @@ def report_html(
         release=record,
         queries=[_shown(public, pictured=n < _PICTURED) for n, public in enumerate(queries)],
         without_pictures=max(0, len(queries) - _PICTURED),
-        rests=[one.rests_on for one in queries if one.rests_on is not None],
+        rests=[query.rests_on for query in queries if query.rests_on is not None],
         budget=budget,
         odds=odds(Fraction(record.guarantee.epsilon)),
         chance=chance(Fraction(record.guarantee.delta)),
@@ -157,78 +157,72 @@ def chance(delta: Fraction) -> str | None:
 
 
 def _near(public: PublicQuery) -> str | None:
-    """How often an answer is at most one step off; None where there are no steps."""
-    nominal = [one.topology is Topology.NOMINAL for one in answer_domain(public.query).parts]
-    if public.law is None or any(nominal):
+    """How often an answer is at most one step off; None where answers have no order."""
+    nominal = [part.topology is Topology.NOMINAL for part in answer_domain(public.query).parts]
+    if public.mechanism is None or any(nominal):
         return None
-    return _share(public.law.accuracy.p_within_1)
+    return _share(public.mechanism.accuracy.p_within_1)
 
 
 def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
-    """What the page says of one query."""
+    """The values of the template for one query."""
     rows = public.rows
     return {
         "name": public.record.name,
         "record": public.record,
-        "law": public.law,
+        "mechanism": public.mechanism,
         "by": public.record.by,
         "columns": public.columns,
         "rows": rows[:MAX_ROWS],
         "left_out": max(0, len(rows) - MAX_ROWS),
         "picture": _answers_picture(public),
         "odds": odds(Fraction(public.record.epsilon)),
-        "exact": None if public.law is None else _share(public.law.accuracy.p_exact),
+        "exact": None if public.mechanism is None else _share(public.mechanism.accuracy.p_exact),
         "near": _near(public),
-        **_of_law(public, pictured=pictured),
+        **_of_mechanism(public, pictured=pictured),
     }
 
 
-def _of_law(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
-    """The worked example and the pictures of a law; nothing where it is not public."""
-    if public.law is None:
-        return {"example": None, "law_picture": None, "delta_picture": None, "losses": None}
-    law, domain = public.law, answer_domain(public.query)
-    noise, sensitivity = noise_in(law)
-    name, guarantee = public.record.name, public.query.promised.to_guarantee()
+def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
+    """The worked example and the pictures of a mechanism; nothing where it is not public."""
+    record = public.mechanism
+    if record is None:
+        return {"example": None, "mechanism_picture": None, "delta_picture": None, "losses": None}
+    domain = answer_domain(public.query)
+    mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
+    about = (public.record.name, mechanism, sensitivity, public.query.promised.to_guarantee())
     plain = len(domain.parts) == 1
     return {
-        "example": _example(public, noise) if plain else None,
-        "law_picture": law_svg(name, noise, sensitivity, guarantee) if plain and pictured else None,
-        "delta_picture": delta_svg(name, noise, sensitivity, guarantee) if pictured else None,
+        "example": _example(public, mechanism) if plain else None,
+        "mechanism_picture": mechanism_svg(*about) if plain and pictured else None,
+        "delta_picture": delta_svg(*about) if pictured else None,
         "losses": _losses(public) if pictured else None,
-        "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in public.compared),
+        "loss_list": ", ".join(f"{name} {float(loss):.4g}" for name, loss in public.compared),
     }
-
-
-def noise_in(law: LawRecord | ChannelRecord) -> tuple[Law | Channel, Sensitivity]:
-    """The exact law or channel of a file, with the differences that it is proved for."""
-    if isinstance(law, ChannelRecord):
-        steps = (a - b for a, b in law.pairs)
-        return law.to_channel(), Sensitivity.on_line(law.group[0], steps)
-    return law.to_law(), law.to_sensitivity()
 
 
 def _losses(public: PublicQuery) -> str | None:
-    if len(public.compared) < 2 or public.law is None:
+    if len(public.compared) < 2 or public.mechanism is None:
         return None
-    return losses_svg(public.record.name, public.law.design.loss, public.compared)
+    return losses_svg(public.record.name, public.mechanism.design.loss, public.compared)
 
 
-def _example(public: PublicQuery, noise: Law | Channel) -> str | None:
+def _example(public: PublicQuery, mechanism: Mechanism) -> str | None:
     """How to read one number: the first published answer, and where the true one is likely."""
     *key, published = public.rows[0]
-    one = plain_parts(public.query)[0]
-    domain = plain_answers(one.domain)
-    found = likely_around(noise, domain, public.codes[0])
-    if found is None:
+    part = plain_parts(public.query)[0]
+    domain = plain_answers(part.domain)
+    interval = likely_around(mechanism, domain, public.codes[0])
+    if interval is None:
         return None
+    low, high = interval
     about = f" for {', '.join(key)}" if key else ""
-    labels = _labels(one)
-    first, last = labels[found[0]], labels[found[1]]
-    if isinstance(one.domain, Bins):
-        # From where the first level begins to where the last one ends.
-        first, last = str(domain.labels[found[0]]), last.split(" to ")[-1]
-    where = f"is {first}" if found[0] == found[1] else f"lies from {first} to {last}"
+    labels = _labels(part)
+    first, last = labels[low], labels[high]
+    if isinstance(part.domain, Bins):
+        # From the begin of the first bin to the end of the last.
+        first, last = str(domain.labels[low]), last.split(" to ")[-1]
+    where = f"is {first}" if low == high else f"lies from {first} to {last}"
     return (
         f"Published {published}{about}: the true answer {where} in 95 of 100 such cases, if all "
         "answers were equally likely beforehand."
@@ -236,7 +230,7 @@ def _example(public: PublicQuery, noise: Law | Channel) -> str | None:
 
 
 def _share(text: str) -> str:
-    """A probability as so many of 100, rounded down."""
+    """A probability as a number of cases in 100, rounded down."""
     value = 100 * float(text)
     return f"{int(value)} of 100" if value >= 1 else "less than 1 of 100"
 

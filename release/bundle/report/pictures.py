@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.budget.ledger import Spending
-from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Topology
-from release.exact.pmf import Law
+from release.exact.mechanism import Mechanism
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
 
@@ -32,25 +31,25 @@ if TYPE_CHECKING:
 BLUE, RED, GREEN, GREY = "#1f5582", "#a3262a", "#3c6e35", "#5c5c5c"
 
 _SHOWN = 16
-"""How many codes each side of the true answer a law is drawn for."""
+"""A noise distribution is drawn for so many codes on each side of the true answer."""
 
 _MOST_STEPS = 100
-"""Charges that the picture of the budget shows."""
+"""The picture of the budget shows so many charges."""
 
 _MOST_CURVE = 4 * 10**7
-"""Masses that a δ(ε) curve looks at; for more the picture is left out."""
+"""A δ(ε) curve compares at most so many probabilities; for more there is no picture."""
 
 
 def budget_svg(spent: Spending) -> str:
-    """What a scope has spent over time, and its cap."""
-    # Of very many charges some: a report must not grow with the years before it.
+    """The charges of a scope over time, and its cap."""
+    # Some of very many charges: a report must not grow with the years before it.
     count = len(spent.days)
-    kept = sorted({round(place) for place in np.linspace(0, count - 1, min(count, _MOST_STEPS))})
-    days = [np.datetime64(spent.days[place]) for place in kept]
+    shown = sorted({round(place) for place in np.linspace(0, count - 1, min(count, _MOST_STEPS))})
+    days = [np.datetime64(spent.days[place]) for place in shown]
     with _figure(2.4) as (figure, axes, sink):
         # From the day before the first charge, so that a first step is there to be seen.
         x = [days[0] - 1, *days, days[-1] + 1]
-        y = [0.0, *(float(spent.epsilon[place]) for place in kept), float(spent.epsilon[-1])]
+        y = [0.0, *(float(spent.epsilon[place]) for place in shown), float(spent.epsilon[-1])]
         axes.step(x, y, where="post", color=BLUE, linewidth=2)
         axes.fill_between(x, y, step="post", color=BLUE, alpha=0.15)
         axes.axhline(float(spent.cap), color=RED, linestyle="--")
@@ -123,62 +122,52 @@ def heat_map_svg(
     return _inside_html(sink, f"answers-{name}")
 
 
-def law_svg(name: str, noise: Law | Channel, sensitivity: Sensitivity, guarantee: Guarantee) -> str:
-    """What is published for one true answer, for its neighbor, and how far apart they may be."""
-    here, there, offset, step = _neighbors(noise, sensitivity)
-    first, last = max(0, offset - _SHOWN), min(here.size, offset + _SHOWN + 1)
+def mechanism_svg(
+    name: str, mechanism: Mechanism, sensitivity: Sensitivity, guarantee: Guarantee
+) -> str:
+    """The distribution for one true answer, for its neighbor, and the bound between them."""
+    step = sensitivity.least_step
+    offset = (mechanism.answers - step) // 2
+    row, neighbor = mechanism.probabilities(offset), mechanism.probabilities(offset + step)
+    first, last = max(0, offset - _SHOWN), min(row.size, offset + _SHOWN + 1)
     x = np.arange(first, last) - offset
     with _figure(2.8) as (figure, axes, sink):
-        axes.bar(x - 0.2, here[first:last], width=0.4, color=BLUE, label="one answer")
+        axes.bar(x - 0.2, row[first:last], width=0.4, color=BLUE, label="one answer")
         axes.bar(
             x + 0.2,
-            there[first:last],
+            neighbor[first:last],
             width=0.4,
             color="#9dbad5",
             label=f"its neighbor, {step} away",
         )
-        ceiling = math.exp(guarantee.epsilon) * there[first:last]
+        ceiling = math.exp(guarantee.epsilon) * neighbor[first:last]
         axes.step(x, ceiling, where="mid", color=RED, linestyle="--", label="e^ε × the neighbor")
-        axes.set_ylim(0, 1.25 * max(float(here.max()), float(there.max())))
+        axes.set_ylim(0, 1.25 * max(float(row.max()), float(neighbor.max())))
         axes.set_xlabel("published minus true answer, in codes")
-        axes.set_ylabel("chance")
+        axes.set_ylabel("probability")
         axes.legend(frameon=False)
         _save(figure, sink)
-    return _inside_html(sink, f"law-{name}")
-
-
-def _neighbors(
-    noise: Law | Channel, sensitivity: Sensitivity
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int, int]:
-    """Two neighboring rows, where the true answer is in the first, and how far they are apart."""
-    if isinstance(noise, Channel):
-        step = min(sensitivity.apart or (1,))
-        rows, middle = noise.to_floats(), (noise.answers - step) // 2
-        return rows[middle], rows[middle + step], middle, step
-    masses, size = noise.to_floats(), noise.group.size
-    step = min((noise.group.element(shift) for shift in sensitivity.shifts), default=1)
-    middle = size // 2
-    return np.roll(masses, middle), np.roll(masses, middle + step), middle, step
+    return _inside_html(sink, f"mechanism-{name}")
 
 
 def delta_svg(
-    name: str, noise: Law | Channel, sensitivity: Sensitivity, guarantee: Guarantee
+    name: str, mechanism: Mechanism, sensitivity: Sensitivity, guarantee: Guarantee
 ) -> str | None:
-    """δ at every ε, both definitions; None where there are too many masses to look at."""
-    promised = float(guarantee.epsilon)
-    top = max(1.5 * promised, 0.1)
-    grid = np.unique(np.append(np.linspace(0, top, 61), promised))
-    pairs = _pairs(noise, sensitivity)
-    if pairs is None or pairs[0].size * grid.size > _MOST_CURVE:
+    """δ at every ε, both definitions; None where there are too many probabilities to compare."""
+    claimed = float(guarantee.epsilon)
+    top = max(1.5 * claimed, 0.1)
+    grid = np.unique(np.append(np.linspace(0, top, 61), claimed))
+    pairs = mechanism.neighboring_rows(sensitivity, _MOST_CURVE // grid.size)
+    if pairs is None:
         return None
     approximate, probabilistic = _curves(*pairs, grid)
     with _figure(2.6) as (figure, axes, sink):
         axes.plot(grid, probabilistic, color=GREEN, linestyle=":", label="probabilistic")
         axes.plot(grid, approximate, color=BLUE, label="approximate")
-        axes.axvline(promised, color=RED, linestyle="--")
+        axes.axvline(claimed, color=RED, linestyle="--")
         axes.annotate(
-            f"promised: ε = {promised:g}, δ = {float(guarantee.delta):g}",
-            (promised, 0.95),
+            f"claimed: ε = {claimed:g}, δ = {float(guarantee.delta):g}",
+            (claimed, 0.95),
             (4, 0),
             xycoords=("data", "axes fraction"),
             textcoords="offset points",
@@ -194,40 +183,22 @@ def delta_svg(
     return _inside_html(sink, f"delta-{name}")
 
 
-def _pairs(
-    noise: Law | Channel, sensitivity: Sensitivity
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Rows of neighboring answers, side by side; None for too many."""
-    if isinstance(noise, Channel):
-        steps, size = sensitivity.apart or (), noise.answers
-        if len(steps) * size**2 * 60 > _MOST_CURVE:
-            return None
-        rows = noise.to_floats()
-        apart = [(a, a + s) for s in steps for a in range(size - s)]
-        both = [*apart, *((b, a) for a, b in apart)]
-        return np.stack([rows[a] for a, _ in both]), np.stack([rows[b] for _, b in both])
-    if noise.group.size * len(sensitivity.shifts) * 60 > _MOST_CURVE or not sensitivity.shifts:
-        return None
-    masses = noise.to_floats()
-    moved = np.stack([masses[noise.group.moved(shift)] for shift in sensitivity.shifts])
-    return np.broadcast_to(masses, moved.shape), moved
-
-
 def _curves(
-    one: NDArray[np.float64], other: NDArray[np.float64], grid: NDArray[np.float64]
+    rows: NDArray[np.float64], neighbors: NDArray[np.float64], grid: NDArray[np.float64]
 ) -> tuple[list[float], list[float]]:
+    """The approximate and the probabilistic δ at each ε, over rows and their neighbors."""
     approximate, probabilistic = [], []
     for epsilon in grid.tolist():
-        over = one - math.exp(epsilon) * other
-        # What is over by rounding alone is not over.
-        above = over > 1e-12 * one
+        over = rows - math.exp(epsilon) * neighbors
+        # A float may be over by rounding alone.
+        above = over > 1e-12 * rows
         approximate.append(float(np.where(above, over, 0).sum(axis=1).max()))
-        probabilistic.append(float(np.where(above, one, 0).sum(axis=1).max()))
+        probabilistic.append(float(np.where(above, rows, 0).sum(axis=1).max()))
     return approximate, probabilistic
 
 
 def losses_svg(name: str, loss: str, compared: Sequence[tuple[str, Fraction]]) -> str:
-    """What each family of mechanisms loses on the same promise, least first."""
+    """The loss of each family of mechanisms with the same guarantee, least first."""
     names = [family for family, _ in compared]
     values = [float(value) for _, value in compared]
     with _figure(0.9 + 0.3 * len(names)) as (figure, axes, sink):
@@ -253,7 +224,7 @@ def curves_svg(
     *,
     logarithmic: bool = False,
 ) -> str:
-    """Several curves, each with a style of its own, so that colour is not needed to tell them."""
+    """Several curves, each with a line style of its own, so that they differ without colour."""
     lines, colours = ("-", "--", ":", "-."), (BLUE, RED, GREEN, GREY)
     with _figure(3.4) as (figure, axes, sink):
         for place, (label, x, y) in enumerate(curves):
@@ -262,7 +233,7 @@ def curves_svg(
                 y,
                 linestyle=lines[place % 4],
                 color=colours[(place + place // 4) % 4],
-                # What lies under another is seen beside it.
+                # A curve that lies under another stays visible beside it.
                 linewidth=max(1.2, 3.6 - 0.6 * place),
                 label=label.replace("_", " "),
             )
@@ -300,9 +271,9 @@ def _save(figure: Figure, sink: io.StringIO) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     with warnings.catch_warnings():
-        # The file holds text, not glyphs; that a font here lacks some of them does not matter.
+        # The file holds text and no glyphs: what the font of this machine lacks does not matter.
         warnings.simplefilter("ignore")
-        # savefig draws twice to place things, and drawing places them anyhow.
+        # savefig draws twice to place things; drawing once places them too.
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(sink, metadata={"Date": None, "Creator": None})
 
@@ -312,5 +283,5 @@ def _inside_html(sink: io.StringIO, name: str) -> str:
     svg = sink.getvalue().partition("<svg")[1] + sink.getvalue().partition("<svg")[2]
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
-    # The figure around it says what it shows.
+    # The page describes the picture in the element around it.
     return svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)

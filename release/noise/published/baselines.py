@@ -20,9 +20,10 @@ import numpy as np
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
-from release.exact.integer_pmf import LineLaw, Tail
+from release.exact.integer_pmf import IntegerPmf, Tail
+from release.exact.modular import Modular
 from release.exact.numbers import MAX_EPSILON, exp_below_any_verifier, exp_bounds
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.noise.solvers.closed_form import pure_law
 
 _LEAST = Fraction(1, 10**9)
@@ -32,7 +33,7 @@ _PLACES = 256
 """Masses are brought onto the answers in units of 2^-256, far below the law's own."""
 
 
-def geometric(epsilon: Fraction) -> LineLaw:
+def geometric(epsilon: Fraction) -> IntegerPmf:
     """p(k) ∝ e^{-ε|k|}, two-sided; exactly ε-differentially private for neighbors 1 apart.
 
     Source: Ghosh, Roughgarden and Sundararajan 2009.
@@ -43,10 +44,10 @@ def geometric(epsilon: Fraction) -> LineLaw:
     return two_sided(decay(epsilon))
 
 
-def two_sided(ratio: Fraction) -> LineLaw:
+def two_sided(ratio: Fraction) -> IntegerPmf:
     """p(k) ∝ ratio^|k|, the geometric noise of a given ratio in (0, 1)."""
     tail = Tail(1, ratio)
-    return LineLaw.of(0, [Fraction(1)], tail, tail)
+    return IntegerPmf.of(0, [Fraction(1)], tail, tail)
 
 
 def decay(epsilon: Fraction) -> Fraction:
@@ -65,7 +66,7 @@ def _check_epsilon(epsilon: Fraction) -> None:
         raise ValueError(f"epsilon must be at least 10^-9 and at most {MAX_EPSILON}")
 
 
-def discrete_gaussian(variance: Fraction) -> LineLaw:
+def discrete_gaussian(variance: Fraction) -> IntegerPmf:
     """p(k) ∝ e^{-k²/2σ²}, as far as masses are above e^-100 of the mode; zero beyond.
 
     ``variance`` is σ², the parameter; for small σ the variance itself is smaller.
@@ -81,10 +82,10 @@ def discrete_gaussian(variance: Fraction) -> LineLaw:
     for _ in range(math.isqrt(int(200 * variance))):
         mass, step = mass * step // unit, step * fall // unit
         half.append(Fraction(mass))
-    return LineLaw.of(1 - len(half), [*half[:0:-1], *half])
+    return IntegerPmf.of(1 - len(half), [*half[:0:-1], *half])
 
 
-def quantised_gaussian(variance: float, mean: float = 0.0) -> LineLaw:
+def quantised_gaussian(variance: float, mean: float = 0.0) -> IntegerPmf:
     """p(k) = the normal density's integral from k to k+1, as far as floats tell it from 0.
 
     Source: Qin et al. 2022, (2) and (13), with Δ = 1.
@@ -102,45 +103,45 @@ def quantised_gaussian(variance: float, mean: float = 0.0) -> LineLaw:
 
     masses = [mass(k) for k in range(low, low + 2 * reach + 1)]
     first, last = (next(i for i in order if masses[i] > 0) for order in _both_ways(len(masses)))
-    return LineLaw.of(low + first, masses[first : last + 1])
+    return IntegerPmf.of(low + first, masses[first : last + 1])
 
 
 def _both_ways(length: int) -> tuple[range, range]:
     return range(length), range(length - 1, -1, -1)
 
 
-def quantised_laplace(scale: Fraction) -> LineLaw:
+def quantised_laplace(scale: Fraction) -> IntegerPmf:
     """p(k) = the integral of e^{-|z|/λ}/2λ from k to k+1; symmetric about -1/2.
 
     Source: Qin et al. 2022, Section IV-B.2, with Δ = 1 and μ = 0.
     """
     tail = Tail(1, decay(1 / scale))
-    return LineLaw.of(-1, [Fraction(1), Fraction(1)], tail, tail)
+    return IntegerPmf.of(-1, [Fraction(1), Fraction(1)], tail, tail)
 
 
-def staircase_noise(width: int, ratio: Fraction) -> LineLaw:
+def staircase_noise(width: int, ratio: Fraction) -> IntegerPmf:
     """Stairs of ``width`` integers, each lower by ``ratio`` (ρ); symmetric about -1/2.
 
     Source: Qin et al. 2022, (20), with Δ = 1.
     """
     tail = Tail(width, ratio)
-    return LineLaw.of(-width, [Fraction(1)] * (2 * width), tail, tail)
+    return IntegerPmf.of(-width, [Fraction(1)] * (2 * width), tail, tail)
 
 
-def uniform_noise(low: int, high: int) -> LineLaw:
+def uniform_noise(low: int, high: int) -> IntegerPmf:
     """Every integer from ``low`` to ``high`` alike. Source: Qin et al. 2022, Section IV-B.4."""
-    return LineLaw.of(low, [Fraction(1)] * (high - low + 1))
+    return IntegerPmf.of(low, [Fraction(1)] * (high - low + 1))
 
 
-def one_sided_exponential(rate: Fraction) -> LineLaw:
+def one_sided_exponential(rate: Fraction) -> IntegerPmf:
     """p(k) ∝ e^{-ηk} for k ≥ 1; the printed η·e^{-ηk} does not add up to 1.
 
     Source: Qin et al. 2022, (23), with Δ = 1.
     """
-    return LineLaw.of(1, [Fraction(1)], right=Tail(1, decay(rate)))
+    return IntegerPmf.of(1, [Fraction(1)], right=Tail(1, decay(rate)))
 
 
-def gumbel(scale: float, location: float = 0.0) -> LineLaw:
+def gumbel(scale: float, location: float = 0.0) -> IntegerPmf:
     """Gumbel noise rounded to the nearest integer.
 
     Kadam et al. 2024 realise the exponential mechanism by adding this noise to the answer (footnote
@@ -170,10 +171,10 @@ def gumbel(scale: float, location: float = 0.0) -> LineLaw:
         for k in range(low, high + 1)
     ]
     first = next(i for i, mass in enumerate(masses) if mass > 0)
-    return LineLaw.of(low + first, masses[first:], right=tail)
+    return IntegerPmf.of(low + first, masses[first:], right=tail)
 
 
-def clamped(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Channel:
+def clamped(noise: IntegerPmf, answers: int, keep: Fraction | None = None) -> Channel:
     """min(max(0, q + η), n), for each of ``answers`` true answers q (Kadam et al. 2024, (56)).
 
     ``keep`` is a ratio that rounding may not break, as of :meth:`Channel.near`.
@@ -192,14 +193,14 @@ def clamped(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Chann
     return Channel.near(rows, keep=keep)
 
 
-def truncated(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Channel:
+def truncated(noise: IntegerPmf, answers: int, keep: Fraction | None = None) -> Channel:
     """Noise drawn again until q + η is an answer: each row in proportion to the noise."""
     n = answers - 1
     masses = noise.units(-n, n, _PLACES)
     return Channel.near([masses[n - q : 2 * n - q + 1] for q in range(answers)], keep=keep)
 
 
-def modular(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Law:
+def modular(noise: IntegerPmf, answers: int, keep: Fraction | None = None) -> Pmf:
     """(q + η) mod N: the masses wrapped round, as a law on the group of the answers."""
     right = 0 if noise.right is None else math.lcm(noise.right.period, answers)
     left = 0 if noise.left is None else math.lcm(noise.left.period, answers)
@@ -215,13 +216,13 @@ def modular(noise: LineLaw, answers: int, keep: Fraction | None = None) -> Law:
     return law_near([Fraction(unit, 2**_PLACES) for unit in units], keep)
 
 
-def law_near(masses: list[Fraction], keep: Fraction | None = None) -> Law:
+def law_near(masses: list[Fraction], keep: Fraction | None = None) -> Pmf:
     """The law on Z_N of about these masses, as a row of :meth:`Channel.near`."""
     row = Channel.near([masses], keep=keep).rows[0]
-    return Law.of(Group((len(masses),)), row.tolist())
+    return Pmf.of(Group((len(masses),)), row.tolist())
 
 
-def randomised_response(answers: int, epsilon: Fraction) -> Law:
+def randomised_response(answers: int, epsilon: Fraction) -> Pmf:
     """The truth with e^ε/(e^ε + n), any other answer alike: k-ary randomised response.
 
     Raises:
@@ -232,7 +233,7 @@ def randomised_response(answers: int, epsilon: Fraction) -> Law:
     return pure_law(Group((answers,)), steps, exp_below_any_verifier(epsilon))
 
 
-def data_independent(answers: int, error_rate: Fraction) -> Law:
+def data_independent(answers: int, error_rate: Fraction) -> Pmf:
     """f(0) = 1 - ρ and ρ/n elsewhere. Source: Ravi et al. 2022, as in Kadam et al. 2024, Fig. 7.
 
     Raises:
@@ -259,20 +260,24 @@ def geometric_clamped(answers: int, epsilon: Fraction) -> Channel:
     return clamped(geometric(epsilon), answers, exp_below_any_verifier(epsilon))
 
 
-def geometric_modular(answers: int, epsilon: Fraction) -> Law:
+def geometric_modular(answers: int, epsilon: Fraction) -> Pmf:
     """Wrapped geometric noise: ε-differentially private for neighbors 1 apart."""
     return modular(geometric(epsilon), answers, exp_below_any_verifier(epsilon))
+
+
+def _rows_of(noise: Pmf) -> Channel:
+    return Channel.of_mechanism(Modular(noise))
 
 
 BASELINES: dict[str, Callable[[int, Fraction], Channel]] = {
     "geometric_clamped": geometric_clamped,
     "geometric_truncated": lambda n, epsilon: truncated(geometric(epsilon), n),
-    "geometric_modular": lambda n, epsilon: Channel.of_law(geometric_modular(n, epsilon)),
+    "geometric_modular": lambda n, epsilon: _rows_of(geometric_modular(n, epsilon)),
     "gaussian_clamped": lambda n, variance: clamped(discrete_gaussian(variance), n),
-    "gaussian_modular": lambda n, variance: Channel.of_law(modular(discrete_gaussian(variance), n)),
+    "gaussian_modular": lambda n, variance: _rows_of(modular(discrete_gaussian(variance), n)),
     "gumbel_clamped": lambda n, scale: clamped(gumbel(float(scale)), n),
     "exponential": exponential,
-    "randomised_response": lambda n, epsilon: Channel.of_law(randomised_response(n, epsilon)),
-    "data_independent": lambda n, error_rate: Channel.of_law(data_independent(n, error_rate)),
+    "randomised_response": lambda n, epsilon: _rows_of(randomised_response(n, epsilon)),
+    "data_independent": lambda n, error_rate: _rows_of(data_independent(n, error_rate)),
 }
 """By name: the number of answers and the one parameter (named in each) to a channel."""

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from release.errors import DesignError
-from release.exact.channel import Channel, channel_deltas, line_pairs
+from release.exact.channel import Channel
+from release.exact.mechanism import Mechanism
+from release.exact.modular import Modular
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.pmf import Law
-from release.exact.privacy import Definition, Guarantee, keeps
+from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.baselines import (
     clamped,
@@ -62,21 +63,21 @@ class Promise:
         """How far neighboring answers can be apart on the line, at most."""
         return max(self.sensitivity.apart or (), default=1)
 
-    def kept_by(self, made: Law | Channel) -> bool:
-        """Whether ``made`` keeps the promise, exactly."""
-        if isinstance(made, Law):
-            return keeps(made, self.sensitivity, self.guarantee, self.ratio)
-        pairs = line_pairs(self.answers, self.sensitivity.apart or ())
-        found = channel_deltas(made, pairs, self.ratio).under(self.guarantee.definition)
-        return found <= self.guarantee.delta
+    def kept_by(self, made: Mechanism) -> bool:
+        """Whether ``made`` satisfies the guarantee, exactly."""
+        return made.satisfies(self.sensitivity, self.guarantee, self.ratio)
 
 
-def fitted(name: str, promise: Promise) -> Law | Channel:
+def fitted(name: str, promise: Promise) -> Mechanism:
     """The baseline ``name`` with as little noise as keeps the promise.
 
     Raises:
         DesignError: no parameter does, or ε is below 10⁻⁹.
     """
+    guarantee = promise.guarantee
+    # Their classical variances divide by both, as floats.
+    if name in _WITH_DELTA and not (float(guarantee.epsilon) and float(guarantee.delta)):
+        raise DesignError(f"{name} needs epsilon and delta above 0; found the {guarantee}")
     try:
         made = _FITS[name](promise)
         satisfied = made is not None and promise.kept_by(made)
@@ -87,7 +88,7 @@ def fitted(name: str, promise: Promise) -> Law | Channel:
     return made
 
 
-def _truncated(promise: Promise) -> Law | Channel | None:
+def _truncated(promise: Promise) -> Mechanism | None:
     share = promise.guarantee.epsilon / promise.farthest_on_line
 
     def make(weakness: Fraction) -> Channel:
@@ -96,28 +97,28 @@ def _truncated(promise: Promise) -> Law | Channel | None:
     return _search(promise, make, share / 2, share)
 
 
-def _data_independent(promise: Promise) -> Law | Channel | None:
+def _data_independent(promise: Promise) -> Mechanism | None:
     """From the error rate of randomised response, which keeps ε, to next to none."""
     response = randomised_response(promise.answers, promise.guarantee.epsilon)
     if promise.guarantee.delta == 0:
-        return response
+        return Modular(response)
     most = 1 - response.mass(0)
 
-    def make(weakness: Fraction) -> Law:
-        return data_independent(promise.answers, most / weakness)
+    def make(weakness: Fraction) -> Modular:
+        return Modular(data_independent(promise.answers, most / weakness))
 
     return _search(promise, make, Fraction(1), Fraction(10**6))
 
 
 def _with_noise(
-    promise: Promise, make: Callable[[Fraction], Law | Channel], classical: float
-) -> Law | Channel | None:
+    promise: Promise, make: Callable[[Fraction], Mechanism], classical: float
+) -> Mechanism | None:
     """``make`` of a parameter that grows with the noise, sought around its ``classical`` value."""
     if promise.guarantee.delta == 0 or promise.guarantee.definition is Definition.PURE:
         return None
     unit = Fraction(classical).limit_denominator(_ODDS)
 
-    def weaker(weakness: Fraction) -> Law | Channel:
+    def weaker(weakness: Fraction) -> Mechanism:
         return make(unit / weakness)
 
     # The classical value is nearly always enough, and far more noise takes far longer to make.
@@ -134,6 +135,11 @@ def _variance(promise: Promise, farthest: int) -> float:
     return max(2 * math.log(1.25 / delta) * farthest**2 / epsilon**2, 0.1)
 
 
+def is_closed_form(name: str) -> bool:
+    """Whether a baseline is made for a guarantee without a search."""
+    return name in ("geometric_clamped", "randomised_response")
+
+
 def is_quick(name: str, promise: Promise) -> bool:
     """Whether a baseline is fitted in about a second: the wider its noise, the longer it takes."""
     if name.startswith("gaussian"):
@@ -144,17 +150,21 @@ def is_quick(name: str, promise: Promise) -> bool:
     return True
 
 
-def _gaussian_clamped(promise: Promise) -> Law | Channel | None:
+def _gaussian_clamped(promise: Promise) -> Mechanism | None:
     classical = _variance(promise, promise.farthest_on_line)
     return _with_noise(promise, lambda v: clamped(discrete_gaussian(v), promise.answers), classical)
 
 
-def _gaussian_modular(promise: Promise) -> Law | Channel | None:
+def _gaussian_modular(promise: Promise) -> Mechanism | None:
     classical = _variance(promise, promise.farthest)
-    return _with_noise(promise, lambda v: modular(discrete_gaussian(v), promise.answers), classical)
+
+    def make(variance: Fraction) -> Modular:
+        return Modular(modular(discrete_gaussian(variance), promise.answers))
+
+    return _with_noise(promise, make, classical)
 
 
-def _gumbel_clamped(promise: Promise) -> Law | Channel | None:
+def _gumbel_clamped(promise: Promise) -> Mechanism | None:
     def make(scale: Fraction) -> Channel:
         # Beyond a few times the answers all are alike but the last, and nothing more is kept.
         within = min(max(float(scale), 0.05), 4.0 * promise.answers, 1000.0)
@@ -164,19 +174,23 @@ def _gumbel_clamped(promise: Promise) -> Law | Channel | None:
     return _with_noise(promise, make, 2 * promise.farthest_on_line / epsilon)
 
 
-_FITS: dict[str, Callable[[Promise], Law | Channel | None]] = {
+_FITS: dict[str, Callable[[Promise], Mechanism | None]] = {
     "geometric_clamped": lambda p: geometric_clamped(
         p.answers, p.guarantee.epsilon / p.farthest_on_line
     ),
     "geometric_truncated": _truncated,
-    "geometric_modular": lambda p: geometric_modular(p.answers, p.guarantee.epsilon / p.farthest),
+    "geometric_modular": lambda p: Modular(
+        geometric_modular(p.answers, p.guarantee.epsilon / p.farthest)
+    ),
     "gaussian_clamped": _gaussian_clamped,
     "gaussian_modular": _gaussian_modular,
     "gumbel_clamped": _gumbel_clamped,
     "exponential": lambda p: exponential(p.answers, p.guarantee.epsilon / p.farthest_on_line),
-    "randomised_response": lambda p: randomised_response(p.answers, p.guarantee.epsilon),
+    "randomised_response": lambda p: Modular(randomised_response(p.answers, p.guarantee.epsilon)),
     "data_independent": _data_independent,
 }
+
+_WITH_DELTA = ("gaussian_clamped", "gaussian_modular", "gumbel_clamped")
 
 BASELINE_NAMES = tuple(_FITS)
 """All baselines that a spec may name."""
@@ -184,10 +198,10 @@ BASELINE_NAMES = tuple(_FITS)
 
 def _search(
     promise: Promise,
-    make: Callable[[Fraction], Law | Channel],
+    make: Callable[[Fraction], Mechanism],
     strong: Fraction,
     weak: Fraction,
-) -> Law | Channel | None:
+) -> Mechanism | None:
     """The weakest noise that keeps the promise, between two strengths; None where none does.
 
     Halving a logarithm: the ends are a factor of 10⁶ apart at most, 14 halvings leave a thousandth.

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.exact.integer_pmf import LineLaw
+from release.exact.integer_pmf import IntegerPmf
 from release.exact.pmf import DEFAULT_BITS
 from release.noise.solvers.program import Floats
 
@@ -77,7 +77,7 @@ def _check(delta: Fraction, power: Fraction) -> None:
 
 def zero_delta_noise(
     sensitivity: int, delta: Fraction, power: Fraction, bits: int = DEFAULT_BITS
-) -> LineLaw:
+) -> IntegerPmf:
     """The (0, δ) noise of least E|k|^p among even laws on the integers that fall from 0 outwards.
 
     Such a law is (0, δ)-differentially private for answers up to ``sensitivity`` (D) steps apart
@@ -135,7 +135,7 @@ def _cost_of(atom: Fraction, height: Fraction, costs: Floats) -> float:
     return 2 * (float(height) * float(costs[steps]) + rest * float(costs[steps + 1] - costs[steps]))
 
 
-def _level(mode: int, height: int, total: int) -> LineLaw:
+def _level(mode: int, height: int, total: int) -> IntegerPmf:
     """``mode`` at 0, ``height`` each side while there is mass, the rest next to that."""
     mode -= (total - mode) % 2
     height = min(height, mode)
@@ -143,4 +143,4 @@ def _level(mode: int, height: int, total: int) -> LineLaw:
         raise ValueError("delta is too near 0 or 1 for this many steps and bits; use more bits")
     steps, rest = divmod((total - mode) // 2, height)
     half = [Fraction(height, total)] * steps + ([Fraction(rest, total)] if rest else [])
-    return LineLaw(-len(half), (*half[::-1], Fraction(mode, total), *half))
+    return IntegerPmf(-len(half), (*half[::-1], Fraction(mode, total), *half))

@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 
 from release.errors import DesignError
-from release.exact.integer_pmf import LineLaw, Tail, theorem_1
+from release.exact.integer_pmf import IntegerPmf, Tail, theorem_1
 from release.exact.numbers import exp_below_any_verifier
 from release.noise.solvers.program import Builder, Floats, Numbers, solve
 from release.noise.solvers.repair import close
@@ -72,7 +72,7 @@ def poisson_input(rate: float = 5.0) -> Input:
     return Input(0, found / found.sum())
 
 
-def distance(given: Input, noise: LineLaw) -> float:
+def distance(given: Input, noise: IntegerPmf) -> float:
     """W(x, x+θ) in floats; tails are followed until they hold less than 10⁻¹⁸."""
     low, high = noise.low, noise.high
     masses = np.array([float(mass) for mass in noise.masses])
@@ -104,7 +104,7 @@ class Transport:
     solver's own.
     """
 
-    noise: LineLaw
+    noise: IntegerPmf
     distance: float
     objective: float
 
@@ -221,7 +221,7 @@ def _solve(
     return Transport(noise, distance(given, noise), found.objective)
 
 
-def _exact(values: Floats, low: int, most: int, ratio: Fraction) -> LineLaw:
+def _exact(values: Floats, low: int, most: int, ratio: Fraction) -> IntegerPmf:
     """The exact law near ``values``, raised where a ratio was missed by the solver's tolerance."""
     size = values.size
     # Outside of the window there is nothing to raise: such a neighbor is the element itself.
@@ -233,7 +233,7 @@ def _exact(values: Floats, low: int, most: int, ratio: Fraction) -> LineLaw:
     for i in range(most - 2, -1, -1):
         raised[i] = min(raised[i], raised[i + 1])
     tail = Tail(most, 1 / ratio)
-    noise = LineLaw.of(low, list(map(Fraction, raised)), tail, tail)
+    noise = IntegerPmf.of(low, list(map(Fraction, raised)), tail, tail)
     bound = theorem_1(noise, most)
     if bound is None or bound > ratio:
         raise DesignError("the noise found could not be made exact; widen the window")

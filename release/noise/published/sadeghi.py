@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from release.exact.channel import Channel
-from release.exact.integer_pmf import LineLaw
+from release.exact.integer_pmf import IntegerPmf
 from release.exact.numbers import exp_bounds
 from release.noise.solvers.program import Builder, Floats, Numbers, solve
 
@@ -37,7 +37,7 @@ class CountLaw:
     is largest (D+1: the bound of type II). ``claimed`` is δ̃ = δ* of Theorem 3.
     """
 
-    noise: LineLaw
+    noise: IntegerPmf
     index: int
     alphas: tuple[Fraction, ...]
     claimed: Fraction
@@ -108,7 +108,7 @@ def count_law(reach: int, keep: Fraction, epsilon: Fraction) -> CountLaw:
         for i in range(index):
             last = alphas[i] = (last - b * delta) / ratio
     half = [alpha * (1 - keep) / 2 for alpha in alphas]
-    noise = LineLaw(-reach, (*half[::-1], keep, *half))
+    noise = IntegerPmf(-reach, (*half[::-1], keep, *half))
     return CountLaw(noise, index, tuple(alphas), delta, epsilon)
 
 

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from release.exact.channel import Channel, Pair, channel_deltas, line_pairs
+from release.exact.channel import Channel
 from release.exact.domain import Codes
 from release.exact.losses import check_prior
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Pair, line_pairs
 
 LINEAR_PROGRAM = "linear program"
 
@@ -90,8 +91,8 @@ class ChannelProblem:
 
     def keeps(self, channel: Channel) -> bool:
         """Whether the channel keeps the guarantee with every verifier's e^ε."""
-        found = channel_deltas(channel, self.pairs, self.ratio)
-        return found.under(self.guarantee.definition) <= self.guarantee.delta
+        deltas = channel.deltas_of_pairs(self.pairs, self.ratio)
+        return deltas.under(self.guarantee.definition) <= self.guarantee.delta
 
 
 @dataclass(frozen=True)

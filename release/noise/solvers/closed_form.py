@@ -29,31 +29,31 @@ import numpy as np
 from release.exact.domain import Codes, Group
 from release.exact.losses import Loss
 from release.exact.numbers import exp_bounds
-from release.exact.pmf import DEFAULT_BITS, Law
+from release.exact.pmf import DEFAULT_BITS, Pmf
 from release.exact.sensitivity import Sensitivity
 
 _PRECISION = 60
 
 
-def pure_law(group: Group, steps: Codes, ratio: Fraction, bits: int = DEFAULT_BITS) -> Law:
+def pure_law(group: Group, steps: Codes, ratio: Fraction, bits: int = DEFAULT_BITS) -> Pmf:
     """The law f(η) ∝ ratio^{-steps(η)} in integers with total 2^bits.
 
     ``steps`` is :meth:`Group.steps_from_zero` of the differences, or a translate of it. The law is
     feasible for ``ratio``, and so is every translate; around zero its error rate is within
     size·2^-bits of the least possible for that ratio.
     """
-    return Law.of(group, _weights(steps, ratio, 2**bits))
+    return Pmf.of(group, _weights(steps, ratio, 2**bits))
 
 
 def mixture_law(
     group: Group, steps: Codes, ratio: Fraction, delta: Fraction, bits: int = DEFAULT_BITS
-) -> Law:
+) -> Pmf:
     """δ on zero and 1-δ on the pure law, in integers; the excess over ``ratio`` is at most δ."""
     total = 2**bits
     published_truth = int(delta * total)
     weights = _weights(steps, ratio, total - published_truth)
     weights[0] += published_truth
-    return Law.of(group, weights)
+    return Pmf.of(group, weights)
 
 
 def _weights(steps: Codes, ratio: Fraction, total: int) -> list[int]:

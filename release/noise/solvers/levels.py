@@ -32,7 +32,7 @@ import numpy as np
 
 from release.exact.domain import Codes
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
-from release.exact.pmf import DEFAULT_BITS, Law
+from release.exact.pmf import DEFAULT_BITS, Pmf
 from release.noise.solvers.closed_form import falling, level_sum_bounds
 from release.noise.solvers.problem import Problem
 
@@ -50,7 +50,7 @@ ZERO = -1
 class LevelLaw:
     """A law from levels, with the solver's upper bound of f(0) over all laws."""
 
-    law: Law
+    law: Pmf
     highest_mode: Fraction
     finished: bool
     depth: int
@@ -213,7 +213,7 @@ class _Window:
         return terms
 
 
-def law_of_levels(problem: Problem, levels: Codes, bits: int = DEFAULT_BITS) -> Law:
+def law_of_levels(problem: Problem, levels: Codes, bits: int = DEFAULT_BITS) -> Pmf:
     """The exact law with these levels: f(0) as large as mass and budget allow.
 
     Constraints that the levels break are given up and paid for in full. Where the budget is what
@@ -238,7 +238,7 @@ def law_of_levels(problem: Problem, levels: Codes, bits: int = DEFAULT_BITS) -> 
         low, high = (middle, high) if fits(middle) else (low, middle)
     rungs = falling(low, depth, ratio)
     weights = np.array([*rungs, 0], dtype=object)[levels]
-    return Law.of(problem.sensitivity.group, _raise_floor(weights, total))
+    return Pmf.of(problem.sensitivity.group, _raise_floor(weights, total))
 
 
 def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[list[int]]:

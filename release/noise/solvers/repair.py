@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from release.exact.pmf import Law
+from release.exact.pmf import Pmf
 from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.refine import PLACES, Precise
 
@@ -27,7 +27,7 @@ _ROUNDS = 6
 
 def raise_to_feasible(
     masses: Precise, sensitivity: Sensitivity, ratio: Fraction, bits: int, pattern: Pattern | None
-) -> Law:
+) -> Pmf:
     """Integers near ``masses`` with w(η) ≤ ratio·w(η+μ) for every constraint not given up.
 
     The least such integers above the rounded masses; what this adds is taken off by scaling, and
@@ -59,7 +59,7 @@ def raise_to_feasible(
     if not 0 <= surplus < weights[heaviest]:
         raise ValueError("the masses cannot be made a law")
     weights[heaviest] -= surplus
-    return Law.of(sensitivity.group, weights)
+    return Pmf.of(sensitivity.group, weights)
 
 
 def close(
@@ -92,7 +92,7 @@ def close(
     return weights
 
 
-def round_down(masses: Precise, sensitivity: Sensitivity, bits: int) -> Law:
+def round_down(masses: Precise, sensitivity: Sensitivity, bits: int) -> Pmf:
     """Integers just below ``masses``; what is missing to the total goes to the heaviest.
 
     Raises:
@@ -100,10 +100,10 @@ def round_down(masses: Precise, sensitivity: Sensitivity, bits: int) -> Law:
     """
     weights = [(int(mass) << bits) >> PLACES for mass in masses.tolist()]
     weights[int(np.argmax(masses))] += 2**bits - sum(weights)
-    return Law.of(sensitivity.group, weights)
+    return Pmf.of(sensitivity.group, weights)
 
 
-def mix(law: Law, safe: Law, share: Fraction) -> Law:
+def mix(law: Pmf, safe: Pmf, share: Fraction) -> Pmf:
     """Integers near share·law + (1-share)·safe, two laws of the same total.
 
     The hockey-stick δ is convex, so mixing towards a law with δ = 0 lowers it in proportion.
@@ -114,4 +114,4 @@ def mix(law: Law, safe: Law, share: Fraction) -> Law:
         for one, other in zip(law.weights.tolist(), safe.weights.tolist(), strict=True)
     ]
     weights[weights.index(max(weights))] += law.total - sum(weights)
-    return Law.of(law.group, weights)
+    return Pmf.of(law.group, weights)

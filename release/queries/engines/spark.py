@@ -37,9 +37,10 @@ import pyarrow as pa
 from release.errors import BudgetError, DataError, ReleaseError, SpecError
 from release.queries.profiles import merged, read_profiles
 from release.queries.statement import MOST_UNITS, Rerun, rerun
+from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
-from release.spec.model import Query, SqlQuery, Table
+from release.spec.model import Query, SqlQuery
 from release.tables.duckdb import Engine, Tables, given_table, wide_table
 from release.tables.sources import (
     Format,

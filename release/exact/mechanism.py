@@ -1,0 +1,187 @@
+"""A mechanism: for each true answer a probability mass function over the published ones.
+
+Masses are integer weights over one total, a power of two. So a mechanism is drawn from, and its
+guarantee proved, without any floating point. A family of mechanisms says what its rows are
+(:meth:`Mechanism.row`); all else follows from the rows, and a family overrides what it can compute
+faster.
+
+Answers are numbered from 0 in the order of their domain; these numbers are called codes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.exact.domain import AnswerDomain, Codes, JointDomain
+from release.exact.losses import Loss, costs_at, distance
+from release.exact.numbers import exp_bounds
+from release.exact.pmf import Pmf
+from release.exact.privacy import Deltas, Guarantee, largest_kept
+from release.exact.sampling import SYSTEM, RandomBytes, draw_codes
+from release.exact.sensitivity import Pair, Sensitivity
+
+Domain: TypeAlias = AnswerDomain | JointDomain
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class Mechanism(ABC):
+    """A random rule from true answers to published ones, in exact integers."""
+
+    family: ClassVar[str]
+    """The name of the family in the files of a release."""
+
+    total: int
+    """The sum of every row, a power of two."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> int:
+        """The number of possible answers, true and published."""
+
+    @abstractmethod
+    def row(self, code: int) -> NDArray[Any]:
+        """The weight of each published answer when the true one is ``code``; shape (answers,)."""
+
+    def deltas(self, sensitivity: Sensitivity, epsilon: Fraction) -> Deltas:
+        """The exact δ at ``epsilon`` over all neighboring answers, under both definitions.
+
+        e^ε is replaced by a rational below it, so a δ is never too small.
+        """
+        return self.deltas_at_ratio(sensitivity, exp_bounds(epsilon)[0])
+
+    def deltas_at_ratio(self, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
+        """As :meth:`deltas`, with ``ratio`` in place of e^ε."""
+        return self.deltas_of_pairs(sensitivity.pairs(self.answers), ratio)
+
+    def deltas_of_pairs(self, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
+        """As :meth:`deltas_at_ratio`, over ``pairs`` of true answers."""
+        probabilistic = approximate = Fraction(0)
+        for true, neighbor in pairs:
+            here, there = self.row(true), self.row(neighbor)
+            violated = here > largest_kept(there, self.total, ratio)
+            if violated.any():
+                # Distinct weights of one row add up to the total at most: nothing overflows.
+                heavy, light = int(here[violated].sum()), int(there[violated].sum())
+                probabilistic = max(probabilistic, Fraction(heavy, self.total))
+                approximate = max(approximate, (heavy - ratio * light) / self.total)
+        return Deltas(probabilistic, approximate)
+
+    def comparisons(self, sensitivity: Sensitivity) -> int:
+        """How many pairs of masses δ at one ε compares."""
+        return len(sensitivity.pairs(self.answers)) * self.answers
+
+    def satisfies(self, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
+        """Whether the guarantee is satisfied when e^ε is replaced by ``ratio``."""
+        deltas = self.deltas_at_ratio(sensitivity, ratio)
+        return deltas.under(guarantee.definition) <= guarantee.delta
+
+    def ratio_everywhere(self) -> Fraction | None:
+        """The largest ratio of two masses of one published answer; None where there is none.
+
+        Its logarithm is the ε for which any answer may turn into any other.
+        """
+        rows = np.stack([self.row(code) for code in range(self.answers)])
+        largest = Fraction(1)
+        for least, most in zip(rows.min(axis=0).tolist(), rows.max(axis=0).tolist(), strict=True):
+            # An answer that is never published tells nothing.
+            if most and not least:
+                return None
+            if most:
+                largest = max(largest, Fraction(most, least))
+        return largest
+
+    def is_constant(self) -> bool:
+        """Whether the published answer never depends on the true one."""
+        first = self.row(0)
+        return all(np.array_equal(self.row(code), first) for code in range(1, self.answers))
+
+    def expected_loss(self, loss: Loss, domain: Domain) -> Fraction:
+        """The expected loss under the uniform prior over the true answers.
+
+        Raises:
+            ValueError: the loss is not one of this domain's answers.
+        """
+        weighted = 0
+        for code in range(self.answers):
+            costs = costs_at(loss, domain, code)
+            weighted += int((self.row(code).astype(object) * costs.astype(object)).sum())
+        return Fraction(weighted, self.answers * self.total * loss.denominator_at_answers)
+
+    def chance_within(self, domain: Domain, radius: int) -> Fraction:
+        """The chance, under the uniform prior, that each part is at most ``radius`` codes off."""
+        near = sum(
+            int(self.row(code)[(_distances(domain, code) <= radius).all(axis=0)].sum())
+            for code in range(self.answers)
+        )
+        return Fraction(near, self.answers * self.total)
+
+    def error_at(self, domain: Domain, code: int) -> Fraction:
+        """The expected absolute error in codes where ``code`` is true; those of parts add up."""
+        off = _distances(domain, code).sum(axis=0)
+        return Fraction(int((self.row(code).astype(object) * off.astype(object)).sum()), self.total)
+
+    @property
+    def noise(self) -> Pmf | None:
+        """The pmf of published minus true answer; None where it depends on the true answer."""
+        return None
+
+    def draw(self, answers: Codes, source: RandomBytes = SYSTEM) -> Codes:
+        """One published code for each true code, independently, with exactly its probability.
+
+        Each cell takes as many bits of the source as any other, in the order of the cells.
+
+        Raises:
+            ValueError: a code is outside the domain, or a total above 2^62.
+        """
+        check_codes(answers, self.answers)
+        return draw_codes(answers, self.row, self.total, source)
+
+    def probabilities(self, code: int) -> Floats:
+        """The row of ``code`` as probabilities, rounded: for pictures and solvers, not proofs."""
+        return np.array([weight / self.total for weight in self.row(code).tolist()])
+
+    def likelihood_of(self, code: int) -> Floats:
+        """P(``code`` is published | true answer), rounded; shape (answers,)."""
+        weights = (int(self.row(true)[code]) for true in range(self.answers))
+        return np.array([weight / self.total for weight in weights])
+
+    def neighboring_rows(self, sensitivity: Sensitivity, most: int) -> tuple[Floats, Floats] | None:
+        """The probabilities of neighboring true answers side by side; shapes (pairs, answers).
+
+        None where there is no pair, or where these are more than ``most`` numbers.
+        """
+        pairs = sensitivity.pairs(self.answers)
+        if not pairs or len(pairs) * self.answers > most:
+            return None
+        rows = [self.probabilities(code) for code in range(self.answers)]
+        true, neighbor = zip(*pairs, strict=True)
+        return np.stack([rows[code] for code in true]), np.stack([rows[code] for code in neighbor])
+
+
+def check_codes(answers: Codes, size: int) -> None:
+    """Refuse codes outside a domain of ``size``.
+
+    Raises:
+        ValueError: a code is outside; the message holds none, for they are confidential.
+    """
+    if not ((answers >= 0) & (answers < size)).all():
+        raise ValueError("an answer code is outside the domain")
+
+
+def _distances(domain: Domain, code: int) -> Codes:
+    """How far each published answer is from ``code``, part by part; shape (parts, answers)."""
+    group = domain.group
+    published = group.coordinates(np.arange(domain.size, dtype=np.int64))
+    true = group.coordinates(code)
+    return np.stack(
+        [
+            distance(part, here, int(there))
+            for part, here, there in zip(domain.parts, published, true, strict=True)
+        ]
+    )

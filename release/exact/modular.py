@@ -1,0 +1,96 @@
+"""Modular noise: one pmf on the group of the answers, added to every true answer alike.
+
+The published answer is the true one plus the noise in the group, so answers in order can wrap round
+from one end to the other. Source: Kadam et al. 2024, (4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.exact.domain import AnswerDomain, Codes, JointDomain
+from release.exact.losses import Loss, probability_within
+from release.exact.mechanism import Mechanism, check_codes
+from release.exact.pmf import Pmf
+from release.exact.privacy import Deltas, deltas_at_ratio
+from release.exact.sampling import SYSTEM, RandomBytes, draw_noise
+from release.exact.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True)
+class Modular(Mechanism):
+    """The mechanism that adds noise of ``pmf``."""
+
+    family = "modular"
+
+    pmf: Pmf
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", self.pmf.total)
+
+    @property
+    def answers(self) -> int:
+        """The size of the group."""
+        return self.pmf.group.size
+
+    @property
+    def noise(self) -> Pmf:
+        """The pmf: it is the same for every true answer."""
+        return self.pmf
+
+    def row(self, code: int) -> NDArray[Any]:
+        """As :meth:`Mechanism.row`: the pmf moved on by ``code``."""
+        group = self.pmf.group
+        return np.asarray(self.pmf.weights[group.moved(group.negative(group.shift(code)))])
+
+    def deltas_at_ratio(self, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
+        """As :meth:`Mechanism.deltas_at_ratio`: every pair with one difference has the same δ."""
+        return deltas_at_ratio(self.pmf, sensitivity, ratio)
+
+    def comparisons(self, sensitivity: Sensitivity) -> int:
+        """As :meth:`Mechanism.comparisons`: one pair stands for all with its difference."""
+        return len(sensitivity.shifts) * self.answers
+
+    def ratio_everywhere(self) -> Fraction | None:
+        """As :meth:`Mechanism.ratio_everywhere`: the largest weight over the least."""
+        least, most = int(self.pmf.weights.min()), int(self.pmf.weights.max())
+        return Fraction(most, least) if least else None
+
+    def is_constant(self) -> bool:
+        """Whether the noise is uniform."""
+        return bool((self.pmf.weights == self.pmf.weights[0]).all())
+
+    def expected_loss(self, loss: Loss, domain: AnswerDomain | JointDomain) -> Fraction:
+        """As :meth:`Mechanism.expected_loss`; ``loss`` is averaged over the true answers."""
+        return loss.of(self.pmf)
+
+    def chance_within(self, domain: AnswerDomain | JointDomain, radius: int) -> Fraction:
+        """As :meth:`Mechanism.chance_within`."""
+        return probability_within(self.pmf, domain.parts, radius)
+
+    def draw(self, answers: Codes, source: RandomBytes = SYSTEM) -> Codes:
+        """As :meth:`Mechanism.draw`; totals have no bound."""
+        check_codes(answers, self.answers)
+        return self.pmf.group.plus(answers, draw_noise(self.pmf, answers.size, source))
+
+    def likelihood_of(self, code: int) -> NDArray[np.float64]:
+        """As :meth:`Mechanism.likelihood_of`."""
+        true = np.arange(self.answers, dtype=np.int64)
+        return self.pmf.to_floats()[self.pmf.group.minus(code, true)]
+
+    def neighboring_rows(
+        self, sensitivity: Sensitivity, most: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """As :meth:`Mechanism.neighboring_rows`; one pair stands for all with its difference."""
+        shifts = sensitivity.shifts
+        if not shifts or len(shifts) * self.answers > most:
+            return None
+        masses = self.pmf.to_floats()
+        moved = np.stack([masses[self.pmf.group.moved(shift)] for shift in shifts])
+        return np.broadcast_to(masses, moved.shape), moved

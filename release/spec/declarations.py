@@ -1,0 +1,175 @@
+"""The models of a spec's declarations: the release, its tables, the privacy unit, budget and keys.
+
+They are public, and nothing in them comes from a table.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from enum import StrEnum
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator, Field, StringConstraints, Tag, model_validator
+
+from release.spec.domains import Exact, Label, Model, one_of
+
+
+def _text(value: object) -> object:
+    # YAML reads an unquoted 2013-01-05 as a date; a period is meant as text.
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    # And 2024 as a number.
+    return str(value) if type(value) is int else value
+
+
+Text: TypeAlias = Annotated[str, BeforeValidator(_text), StringConstraints(min_length=1)]
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
+ReleaseName: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)
+]
+FilePath: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=10**6)]
+Pair: TypeAlias = Annotated[list[int], Field(min_length=2, max_length=2)]
+Column: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^#\x00-\x1f][^\x00-\x1f]*$")]
+
+
+class ReleaseInfo(Model):
+    """Who publishes what, why, and for which period."""
+
+    id: ReleaseName = Field(description="the name of the release and of its folder")
+    title: Text = Field(description="the title of the report")
+    curator: Text = Field(description="who publishes the release")
+    contact: Text = Field(description="where readers send questions")
+    purpose: Text = Field(description="what the release is for")
+    period: Text = Field(description="the period that the data are about")
+    license: Text = Field(description="the license of the released tables")
+
+
+class ColumnType(StrEnum):
+    """The type of a column; a ``number`` is read in whole steps of a grid's scale."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+
+
+ColumnKind: TypeAlias = Annotated[ColumnType, Field(strict=False)]
+
+
+class Join(Model):
+    """Adds the columns of another table, matched on the privacy unit."""
+
+    table: str = Field(description="the name of the other table, which has the same privacy unit")
+
+
+class DerivedColumn(Model):
+    """A column computed by SQL from one row, so that every row still belongs to one unit."""
+
+    type: ColumnType = Field(strict=False, description="the type of the new column")
+    sql: str = Field(description="an SQL expression over the other columns of the same row")
+
+
+class Table(Model):
+    """A confidential table: where it lies, and its columns."""
+
+    path: FilePath = Field(description="the file, relative to the spec, or a URI; may have `*`")
+    columns: dict[Column, ColumnKind] = Field(min_length=1, description="the columns, with types")
+    relation: Label | None = Field(default=None, description="the table or view of a database file")
+    contract: FilePath | None = Field(default=None, description="a file of rules for the values")
+    join: Join | None = Field(default=None, description="the table whose columns are added")
+    derive: dict[Column, DerivedColumn] = Field(default={}, description="columns made from one row")
+
+    @model_validator(mode="after")
+    def _check(self) -> Table:
+        # The spec is published.
+        if re.search(r"://[^/]*@", self.path):
+            raise ValueError("a path with credentials; they belong into the environment")
+        return self
+
+
+class Relation(StrEnum):
+    """How two neighboring tables differ.
+
+    ``replace_one``: one unit's rows are replaced by another's. ``add_remove``: one unit's rows are
+    added or removed. ``attribute``: the values of the sensitive column change in one unit's rows.
+    """
+
+    REPLACE_ONE = "replace_one"
+    ADD_REMOVE = "add_remove"
+    ATTRIBUTE = "attribute"
+
+
+class Replacement(StrEnum):
+    """What a unit may hold that enters the table, for empirical sensitivity.
+
+    ``observed``: what some unit of this table holds. ``domain``: anything within the declared
+    bounds.
+    """
+
+    OBSERVED = "observed"
+    DOMAIN = "domain"
+
+
+class Privacy(Model):
+    """The privacy unit, its public facts, and the bounds that are enforced on its rows."""
+
+    unit: str = Field(description="the column that names the privacy unit")
+    neighbors: Relation = Field(strict=False, description="how two neighboring tables differ")
+    max_rows_per_unit: Count = Field(description="the most rows of a unit that a query reads")
+    max_cells_per_unit: Count | None = Field(
+        default=None, description="the most cells of a query in which a unit counts; else all"
+    )
+    fixed: list[str] = Field(default=[], description="columns that are public facts of a unit")
+    attribute: str | None = Field(default=None, description="what attribute neighbors differ in")
+    replacement: Annotated[Replacement | None, Field(strict=False)] = Field(
+        default=None,
+        description="what a unit may hold that enters the table; without it `observed`",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Privacy:
+        if self.attribute is not None and self.replacement is not None:
+            raise ValueError("an attribute takes any value of its domain; leave replacement out")
+        if (self.attribute is not None) != (self.neighbors is Relation.ATTRIBUTE):
+            raise ValueError(
+                "attribute neighbors, and only they, need attribute: the sensitive column"
+            )
+        return self
+
+    @property
+    def any_of_domain(self) -> bool:
+        """Whether an entering unit may hold anything that the declaration allows."""
+        return self.attribute is not None or self.replacement is Replacement.DOMAIN
+
+
+class Budget(Model):
+    """The cap of this release, and the ledger scope that pays."""
+
+    scope: ReleaseName = Field(description="the account of the ledger that pays")
+    epsilon: Exact = Field(description="the largest ε that all charges together may reach")
+    delta: Exact = Field(description="the largest δ that all charges together may reach")
+
+
+class KeyRange(Model):
+    """A key set of integers."""
+
+    range: Pair = Field(description="the first and the last integer, both included")
+
+
+class KeyFile(Model):
+    """The keys in a file of their own, its path relative to the spec."""
+
+    file: str = Field(description="a CSV file: the name of the column, then one key a line")
+
+
+KeyValue: TypeAlias = str | int | datetime.date
+KeySet: TypeAlias = Annotated[
+    Annotated[list[KeyValue], Field(min_length=1), Tag("list")]
+    | Annotated[KeyRange, Tag("range")]
+    | Annotated[KeyFile, Tag("file")],
+    one_of(list="[k1, k2]", range="{range: [first, last]}", file="{file: keys.csv}"),
+]

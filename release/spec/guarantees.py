@@ -1,0 +1,85 @@
+"""The models of what a query asks of its mechanism: guarantee, loss function, sensitivity."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fractions import Fraction
+from typing import Annotated, TypeAlias
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from release.exact.domain import Shift
+from release.exact.losses import LossName
+from release.exact.privacy import Definition, Guarantee
+from release.spec.domains import MAX_ANSWERS, Exact, Model, one_of
+
+
+class GuaranteeSpec(Model):
+    """The guarantee that a query claims for one cell."""
+
+    definition: Definition = Field(strict=False, description="the definition that δ refers to")
+    epsilon: Exact = Field(description="ε of one cell")
+    delta: Exact = Field(default=Fraction(0), description="δ of one cell; 0 for a pure guarantee")
+
+    @model_validator(mode="after")
+    def _check(self) -> GuaranteeSpec:
+        self.to_guarantee()
+        return self
+
+    def to_guarantee(self) -> Guarantee:
+        """The guarantee as the lower floors know it."""
+        return Guarantee(self.definition, self.epsilon, self.delta)
+
+
+class TableLoss(Model):
+    """A loss function of one's own, as a table of costs."""
+
+    table: list[Exact] = Field(description="the cost of each noise value 0..n, as exact numbers")
+
+
+LossSpec: TypeAlias = Annotated[
+    Annotated[LossName, Field(strict=False), Tag("name")] | Annotated[TableLoss, Tag("table")],
+    one_of(name="a loss by name", table="{table: [costs]}"),
+]
+
+
+class Source(StrEnum):
+    """Where the sensitivity of a query comes from.
+
+    ``empirical``: from this table, so that the guarantee is instance-specific. ``global``: from the
+    declared domain and bounds, for every table.
+    """
+
+    EMPIRICAL = "empirical"
+    GLOBAL = "global"
+
+
+def _vectors_or_codes(value: object) -> str:
+    """Which alternative of a list is meant."""
+    first = value[0] if isinstance(value, list) and value else None
+    return "vectors" if isinstance(first, list) else "codes"
+
+
+class DeclaredSensitivity(Model):
+    """Sensitivity declared by the spec, and enforced by reading fewer rows.
+
+    The differences of a tuple are lists with a coordinate for each part.
+    """
+
+    declared: Annotated[
+        Annotated[list[int], Tag("codes")] | Annotated[list[list[int]], Tag("vectors")],
+        Discriminator(_vectors_or_codes),
+        Field(min_length=1, max_length=MAX_ANSWERS),
+    ] = Field(description="the differences in codes; the negative of each is added")
+
+    @property
+    def shifts(self) -> list[Shift]:
+        """One tuple of coordinates for each difference."""
+        return [(shift,) if isinstance(shift, int) else tuple(shift) for shift in self.declared]
+
+
+SensitivitySpec: TypeAlias = Annotated[
+    Annotated[Source, Field(strict=False), Tag("name")]
+    | Annotated[DeclaredSensitivity, Tag("declared")],
+    one_of(name="empirical, global", declared="{declared: [1, 2]}"),
+]

@@ -1,0 +1,135 @@
+"""The mechanisms that a spec can name: the registry of mechanism families and baselines.
+
+A mechanism is added by one file and one entry of :data:`MECHANISMS` (CONTRIBUTING.md, "your first
+mechanism"). The entry says where the mechanism lies instead of importing it: reading a spec loads
+no solver, and verifying a release loads no module that designs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+
+from pydantic import AfterValidator, WithJsonSchema
+
+from release.exact.channel import channel_unseen
+from release.exact.domain import AnswerDomain, JointDomain
+from release.exact.losses import LossName
+from release.exact.privacy import Guarantee
+
+if TYPE_CHECKING:
+    from release.records.mechanisms import MechanismRecord
+
+BEST = "best"
+"""The mechanism that loses least of all that fit."""
+
+
+@dataclass(frozen=True)
+class NamedMechanism:
+    """What is public of a mechanism that a spec can name.
+
+    ``family`` and ``record`` are places ``module:name``. The first is of a
+    :class:`release.noise.families.Family`; the second, where the mechanism has a file format of its
+    own, is of a :class:`release.records.mechanisms.MechanismRecord`.
+    """
+
+    name: str
+    family: str
+    record: str | None = None
+    needs_order: bool = False
+    """Answers in order, few enough for a row each, and a loss of published answers."""
+    needs_delta: bool = False
+    needs_epsilon: bool = False
+    can_wrap: bool = False
+    """Whether it can publish one end of an order for the other, so that ``best`` leaves it out."""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is from the literature: nothing is claimed of its loss."""
+        return self.record is None
+
+
+def _baseline(name: str, *, needs_order: bool = False, needs_delta: bool = False) -> NamedMechanism:
+    return NamedMechanism(
+        name,
+        family="release.noise.families:BASELINES",
+        needs_order=needs_order,
+        needs_delta=needs_delta,
+        needs_epsilon=True,
+        # The baselines that need no order are modular noise.
+        can_wrap=not needs_order,
+    )
+
+
+MECHANISMS: dict[str, NamedMechanism] = {
+    entry.name: entry
+    for entry in (
+        NamedMechanism(
+            "modular",
+            family="release.noise.families:MODULAR",
+            record="release.records.mechanisms:ModularRecord",
+            can_wrap=True,
+        ),
+        NamedMechanism(
+            "channel",
+            family="release.noise.families:CHANNEL",
+            record="release.records.mechanisms:ChannelRecord",
+            needs_order=True,
+        ),
+        _baseline("geometric_clamped", needs_order=True),
+        _baseline("geometric_truncated", needs_order=True),
+        _baseline("exponential", needs_order=True),
+        _baseline("gaussian_clamped", needs_order=True, needs_delta=True),
+        _baseline("gumbel_clamped", needs_order=True, needs_delta=True),
+        _baseline("randomised_response"),
+        _baseline("data_independent"),
+        _baseline("geometric_modular"),
+        _baseline("gaussian_modular", needs_delta=True),
+    )
+}
+"""Every mechanism by its name, in the order in which they are compared."""
+
+
+def formats() -> Iterator[str]:
+    """The mechanisms that have a file format of their own."""
+    return (name for name, entry in MECHANISMS.items() if not entry.is_baseline)
+
+
+def record_model(family: str) -> type[MechanismRecord]:
+    """The model of the files of a family, loaded on use; ``family`` is one of :func:`formats`."""
+    module, _, attribute = str(MECHANISMS[family].record).partition(":")
+    return cast("type[MechanismRecord]", getattr(importlib.import_module(module), attribute))
+
+
+def chosen_unseen(
+    domain: AnswerDomain | JointDomain, loss: LossName | None, guarantee: Guarantee
+) -> str | None:
+    """What ``best`` is under empirical sensitivity; None where the spec has to name a mechanism.
+
+    Nothing that was seen in a table enters. A channel is taken where the domain is so small that a
+    program holds all differences; modular noise is, where the answers have no order.
+    """
+    if channel_unseen(domain, loss, guarantee):
+        return "channel"
+    return None if domain.has_order else "modular"
+
+
+def check_name(name: str) -> str:
+    """The name of a mechanism, or ``best``.
+
+    Raises:
+        ValueError: another name.
+    """
+    known = [BEST, *MECHANISMS]
+    if name not in known:
+        raise ValueError(f"found {name!r}; write {', '.join(known[:-1])} or {known[-1]}")
+    return name
+
+
+def _schema() -> dict[str, Any]:
+    return {"type": "string", "enum": [BEST, *MECHANISMS]}
+
+
+MechanismName: TypeAlias = Annotated[str, AfterValidator(check_name), WithJsonSchema(_schema())]
