@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.domain import Group
-from release.exact.sensitivity import Sensitivity
+from release.exact.domain import AnswerDomain, Group, Topology
+from release.exact.sensitivity import Sensitivity, check_shifts, line_pairs
 
 
 @given(st.lists(st.integers(2, 4), min_size=1, max_size=3), st.data())
@@ -43,3 +43,58 @@ def test_a_line_keeps_how_far_neighbors_are_apart() -> None:
     both = Sensitivity.on_line(6, [3, -2, 2, 0])
     assert (both.shifts, both.apart) == (((2,), (3,), (4,)), (2, 3))
     assert not both.directed
+
+
+def test_the_least_step_is_that_of_the_nearest_neighbors() -> None:
+    assert Sensitivity.on_line(9, [-3, 5]).least_step == 3
+    assert Sensitivity.on_line(9, []).least_step == 1
+    # In a group without an order the numbers of its elements stand for distances.
+    assert Sensitivity.of(Group((9,)), [(3,)]).least_step == 3
+    assert Sensitivity.of(Group((9,)), []).least_step == 1
+
+
+@given(st.integers(1, 9), st.lists(st.integers(-9, 9), max_size=3))
+def test_pairs_on_a_line_do_not_wrap(answers: int, steps: list[int]) -> None:
+    codes = itertools.product(range(answers), repeat=2)
+    expected = [(a, b) for a, b in codes if a != b and abs(a - b) in {abs(s) for s in steps}]
+    assert list(line_pairs(answers, steps)) == expected
+    assert list(Sensitivity.on_line(10, steps).pairs(answers)) == expected
+
+
+def test_pairs_of_a_group_are_those_of_its_differences() -> None:
+    group = Group((2, 3))
+    pairs = Sensitivity.of(group, [(1, 1)]).pairs(6)
+    assert pairs == tuple(sorted(pairs))
+    moves = {
+        tuple((b - a) % m for a, b, m in zip(*map(group.shift, pair), group.moduli, strict=True))
+        for pair in pairs
+    }
+    assert (moves, len(set(pairs))) == ({(1, 1), (1, 2)}, 12)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "is_possible"),
+    [
+        ([(4, 0)], True),
+        ([(-4, 2)], True),
+        ([(0, 0), (0, -2)], True),
+        ([(5, 0)], False),
+        ([(-5, 0)], False),
+        ([(1, 0), (0, 3)], False),
+        ([(0, 0)], False),
+        ([], False),
+        ([(1,)], False),
+    ],
+)
+def test_declared_differences_are_those_of_two_answers(
+    shifts: list[tuple[int, ...]], is_possible: bool
+) -> None:
+    parts = (
+        AnswerDomain(Topology.ORDERED, (0, 1, 2, 3, 4)),
+        AnswerDomain(Topology.NOMINAL, ("x", "y", "z")),
+    )
+    if is_possible:
+        check_shifts(parts, shifts)
+        return
+    with pytest.raises(ValueError):
+        check_shifts(parts, shifts)
