@@ -203,8 +203,11 @@ def test_the_date_of_a_charge_is_the_day_in_utc() -> None:
 def test_a_key_cannot_leave_a_ledger_that_it_signs(ledger: Ledger) -> None:
     ledger.append(change_key("add", TWO.public(NAME), ONE, DAY))
     both = Ledger(ledger.folder, TWO)
-    with pytest.raises(LedgerError):
-        ledger.append(change_key("retire", ONE.public(NAME), ONE, DAY))
+    # Whoever signs the change: the writer could not sign for the ledger after it.
+    for signer in (ONE, TWO):
+        with pytest.raises(LedgerError):
+            ledger.append(change_key("retire", ONE.public(NAME), signer, DAY))
+        assert read_ledger(ledger.folder).state.size == 2
     ledger.append(RESERVE)
     ledger.append(change_key("retire", TWO.public(NAME), ONE, DAY))
     with pytest.raises(LedgerError):
