@@ -169,5 +169,7 @@ def test_the_likely_answers_are_the_shortest_run_that_holds_the_share(
 def test_a_run_of_likely_answers_may_pass_the_end_of_a_circle() -> None:
     noise = modular((8,), [16, 8, 0, 0, 0, 0, 0, 8])
     assert likely_around(noise, domain(CIRCLE, 8), 0) == (7, 1)
+    # A share that is reached exactly is reached.
+    assert likely_around(noise, domain(CIRCLE, 8), 0, Fraction(1, 2)) == (0, 0)
     assert likely_around(noise, domain(CIRCLE, 8), 4) == (3, 5)
     assert likely_around(modular((8,), [4] * 8), domain(CIRCLE, 8), 4) is None

@@ -108,11 +108,16 @@ def test_a_ratio_of_masses_survives_rounding(ratio: Fraction, powers: list[int],
 
 
 def test_a_ratio_too_near_to_one_is_refused() -> None:
-    """2·2²·(1 + r)/((r - 1)·2^bits) has to be below a half."""
-    rows = [[Fraction(1, 2), Fraction(1, 2)]] * 2
-    assert Channel.near(rows, 6, Fraction(5, 3) + Fraction(1, 10**9)).total == 64
+    """2·3²·(1 + r)/((r - 1)·2^bits) has to be below a half."""
+    rows, ratio = [[1, 1, 1]] * 2, Fraction(41, 23)
+    assert Channel.near(rows, 7, ratio + Fraction(1, 10**9)).total == 128
     with pytest.raises(ValueError, match="too near 1"):
-        Channel.near(rows, 6, Fraction(5, 3))
+        Channel.near(rows, 7, ratio)
+
+
+def test_the_least_mass_makes_a_row() -> None:
+    assert Channel.near([[1, 0], [0, 1]], 2).rows.tolist() == [[4, 0], [0, 4]]
+    assert Channel.of([[1, 1]]).answers == 1
 
 
 def test_a_row_without_mass_is_refused() -> None:
@@ -143,13 +148,33 @@ def test_losses_are_exact_however_large(
     assert channel.mean_loss(costs) == sum(expected) / len(expected)
 
 
-def test_losses_at_the_edge_of_64_bits_are_exact() -> None:
-    """Where halves of weights still fit beside the costs, and one above."""
-    channel = Channel.of([[2**62 - 1, 1], [1, 2**62 - 1]])
-    for largest in (2**31 - 1, 2**31, 2**32, 2**61):
-        costs = np.array([[largest, largest - 1]] * 2, dtype=np.int64)
-        weighted = (2**62 - 1) * largest + largest - 1
-        assert channel.loss(costs)[0] == Fraction(weighted, 2**62)
+@pytest.mark.parametrize("width", [2, 8])
+@pytest.mark.parametrize(
+    "largest",
+    [2**29 - 1, 2**30 - 1, 2**30, 2**31, 2**32 - 9, 2**32 - 1, 2**32, 2**40, 2**45, 2**61],
+)
+def test_losses_of_the_heaviest_weights_are_exact(width: int, largest: int) -> None:
+    """All bits of the weights are set, so that any sum that leaves 64 bits shows."""
+    weight = 2**62 // width - 1
+    channel = Channel.of([[2**62 - (width - 1) * weight, *[weight] * (width - 1)]])
+    costs = np.full((1, width), largest, dtype=np.int64)
+    assert channel.loss(costs) == (Fraction(largest),)
+    costs[0, 0] = 0
+    assert channel.loss(costs) == (Fraction(largest * weight * (width - 1), 2**62),)
+
+
+def test_a_violation_is_not_overlooked_for_what_other_rows_hold() -> None:
+    """Rows are skipped by the least of each column, whatever the least of each row is."""
+    channel = Channel.of([[5, 5, 6], [6, 6, 4], [3, 7, 6]])
+    found = channel.deltas_of_pairs([(1, 2)], Fraction(3, 2))
+    assert (found.probabilistic, found.approximate) == (Fraction(6, 16), Fraction(3, 32))
+    channel = Channel.of([[2, 1, 1], [4, 0, 0], [0, 2, 2]])
+    found = channel.deltas_of_pairs([(0, 1)], Fraction(100))
+    assert (found.probabilistic, found.approximate) == (Fraction(1, 2), Fraction(1, 2))
+
+
+def test_probabilities_of_all_rows_are_rounded_to_floats() -> None:
+    assert Channel.of([[1, 3], [4, 0]]).to_floats().tolist() == [[0.25, 0.75], [1, 0]]
 
 
 @pytest.mark.parametrize("power", [0, 1, 2, 5])
