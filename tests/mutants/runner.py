@@ -37,6 +37,8 @@ MEMORY = 16 * 2**30
 """Address space of a child, in bytes: a mutant may build a very long list."""
 ENOUGH = 20_000
 """Lines of a function to trace in a test: a long loop executes no others."""
+TRACED = 20.0
+"""Seconds of a test to trace: a test of so long repeats itself."""
 SURVIVED = {"survived", "unreached"}
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:xdist")
 
@@ -128,7 +130,11 @@ class Runner:
         lines: set[tuple[str, int]] = set()
         events: Counter[CodeType] = Counter()
 
+        end = time.monotonic() + TRACED
+
         def trace(frame: FrameType, event: str, _: object) -> Any:
+            if time.monotonic() > end:
+                sys.settrace(None)
             code = frame.f_code
             file = self._files.get(code.co_filename)
             if file is None or events[code] > ENOUGH:
