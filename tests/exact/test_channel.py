@@ -225,7 +225,7 @@ PURE, SOME, TAIL = Definition.PURE, Definition.APPROXIMATE, Definition.PROBABILI
         (21, guarantee(TAIL), True),
         (21, guarantee(TAIL, "1", "0.1"), False),
         (21, guarantee(PURE, "0.001"), True),
-        (21, guarantee(PURE, "0.000999"), False),
+        (21, guarantee(PURE, "0.0009999"), False),
     ],
 )
 def test_the_family_of_unseen_differences_depends_on_public_fields(
@@ -236,9 +236,14 @@ def test_the_family_of_unseen_differences_depends_on_public_fields(
 
 
 def test_an_expected_loss_needs_a_loss_of_published_answers() -> None:
-    channel = Channel.of([[3, 1, 0], [1, 2, 1], [0, 0, 4]])
-    absolute = named_loss(LossName.ABSOLUTE, Topology.ORDERED, 3)
-    assert channel.expected_loss(absolute, line(3)) == Fraction(1 + 2, 4 * 3)
+    channel = Channel.of([[2, 1, 1], [0, 4, 0], [1, 1, 2]])
+    for name, weighted in (
+        (LossName.ERROR_RATE, 2 + 0 + 2),
+        (LossName.ABSOLUTE, 3 + 0 + 3),
+        (LossName.SQUARED, 5 + 0 + 5),
+    ):
+        loss = named_loss(name, Topology.ORDERED, 3)
+        assert channel.expected_loss(loss, line(3)) == Fraction(weighted, 4 * 3)
     for loss in (
         named_loss(LossName.NOISE_SQUARED, Topology.ORDERED, 3),
         table_loss((Fraction(0), Fraction(1), Fraction(1))),
