@@ -45,7 +45,7 @@ check: lint types test
 
 check-all: check test-slow
 
-# Half an hour for all of them; SAMPLE=400 takes so many at random, MODULES=release/budget those of a room.
+# About an hour for all; SAMPLE=400 takes so many at random, MODULES=release/budget those of a room.
 mutants: export OPENBLAS_NUM_THREADS := 1
 mutants: .venv/ready
 	@$(BIN)/python -m tests.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
