@@ -187,9 +187,9 @@ def _holds_nothing_to_check(node: ast.AST) -> bool:
 class Module:
     """A module under test: its tree, and the mutants of it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, root: Path = PROJECT) -> None:
         self.path = path
-        self.file = path.relative_to(PROJECT).as_posix()
+        self.file = path.relative_to(root).as_posix()
         source = path.read_text("utf-8")
         self.digest = hashlib.sha256(source.encode()).hexdigest()
         self.tree = ast.parse(source)
