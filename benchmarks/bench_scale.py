@@ -21,6 +21,8 @@ from pathlib import Path
 import duckdb
 import yaml
 
+from tests.small import sensitivities
+
 AREAS, CIRCUITS, SAMPLE = 14_000, 1_000, 5
 
 PERSONS = """
@@ -114,7 +116,7 @@ def _written(folder: Path, plain: dict[str, object]) -> Path:
 
 def measure(path: Path, limit: str | None) -> tuple[float, float, list[int]]:
     """Seconds, peak MiB and the number of differences of each query."""
-    from release.pipeline import answer, find_sensitivity, load
+    from release.pipeline import answer, load
     from release.queries.read import read_spec
     from release.tables.duckdb import Engine
 
@@ -122,7 +124,7 @@ def measure(path: Path, limit: str | None) -> tuple[float, float, list[int]]:
     start = time.perf_counter()
     with load(spec_file, Engine(limit, 2)) as tables:
         answered = answer(tables, spec_file)
-    found = find_sensitivity(answered, spec_file)
+    found = sensitivities(answered, spec_file)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return seconds, peak, [len(one.shifts) for one in found]

@@ -1,15 +1,16 @@
-"""What the house looks like, in numbers: ``python benchmarks/house.py``; status 1 beyond a target.
+"""What the house looks like, in numbers: ``python -m benchmarks.house``; status 1 beyond a target.
 
-Measured on ``release`` and ``flows``: lines, comments, comprehensions, names that are bare
-participles or pronouns, the fullest folder, the longest function, and the maintainability index of
-the median module where radon is installed. Imports upwards and cycles are held by
-``tests/test_rooms.py``.
+Measured on ``release`` and ``flows``: import cycles, imports upwards, the fullest folder, mentions
+of absent documents (all as ``tests/test_rooms.py`` finds them), lines, comments, comprehensions,
+names that are bare participles or pronouns, the longest function, and the maintainability index of
+the median module where radon is installed. Ten comments drawn at random follow, to be read.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import random
 import statistics
 import sys
 import tokenize
@@ -17,6 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.test_rooms import GRAPH, absent_documents, floor, reached_from
 
 PROJECT = Path(__file__).parent.parent
 PRODUCT = ("release", "flows")
@@ -93,7 +96,12 @@ def measures() -> list[Measure]:
     )
     fullness = Counter(path.parent for path in texts if path.name != "__init__.py")
     comments = sum(map(comment_lines, texts.values()))
-    found = [
+    cycles = [module for module in GRAPH if module in reached_from(module)]
+    upwards = [module for module in GRAPH if any(floor(n) > floor(module) for n in GRAPH[module])]
+    results = [
+        Measure("modules in an import cycle", len(cycles), 0, is_most=True),
+        Measure("modules that import upwards", len(upwards), 0, is_most=True),
+        Measure("mentions of absent documents", len(absent_documents()), 0, is_most=True),
         Measure("lines of the product", lines, 24_000, is_most=True),
         Measure("modules in the fullest folder", max(fullness.values()), 16, is_most=True),
         Measure("comments, % of lines", 100 * comments / lines, 3, is_most=False),
@@ -104,10 +112,10 @@ def measures() -> list[Measure]:
     index = maintainability()
     if index is not None:
         indices = [index(text) for text in texts.values()]
-        found.append(
+        results.append(
             Measure("maintainability, median module", statistics.median(indices), 60, is_most=False)
         )
-    return found
+    return results
 
 
 def maintainability() -> Callable[[str], float] | None:
@@ -120,11 +128,28 @@ def maintainability() -> Callable[[str], float] | None:
 
 
 def main() -> None:
-    """Print the measures."""
-    found = measures()
-    for one in found:
-        print(one)
-    sys.exit(0 if all(one.holds for one in found) else 1)
+    """Print the measures, and ten comments to be read."""
+    results = measures()
+    for measure in results:
+        print(measure)
+    places = [(path, line) for path in modules() for line in commented(path)]
+    print("\nTen comments at random; none may restate its line:")
+    for path, line in sorted(random.SystemRandom().sample(places, 10)):
+        print(f"  {path.relative_to(PROJECT)}:{line}")
+        for text in path.read_text("utf-8").splitlines()[line - 1 : line + 1]:
+            print(f"    {text.strip()}")
+    sys.exit(0 if all(measure.holds for measure in results) else 1)
+
+
+def commented(path: Path) -> list[int]:
+    """The lines of a module that begin a comment."""
+    lines = path.read_text("utf-8").splitlines()
+    comments = [text.lstrip().startswith("# ") for text in lines]
+    return [
+        n
+        for n, (now, before) in enumerate(zip(comments, [False, *comments], strict=False), 1)
+        if now and not before
+    ]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from release.bundle.publish import LEDGER
-from release.bundle.summary import QuerySummary, summarise
+from release.bundle.report.summary import QuerySummary, summarise
 from release.verification.provenance import Trust
 from release.verification.verifier import Verdict, verify
 

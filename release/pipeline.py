@@ -30,12 +30,13 @@ from release.noise.design import GAP
 from release.noise.families import AnyDesign
 from release.noise.processes import FanOut
 from release.noise.stage import design_all
+from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data
 from release.records.signing import read_key
 from release.spec.load import SpecFile
-from release.spec.model import Query, SqlQuery, answer_domain
 from release.spec.periods import Period
+from release.spec.query import Query
 from release.spec.unfinished import check_finished
 from release.tables.frames import with_frames
 from release.verification.provenance import Trust
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from release.exact.domain import Codes
     from release.queries.contributions import Contributions
     from release.queries.engines.base import Loaded
-    from release.queries.statement import Rerun
     from release.tables.duckdb import Engine
 
 T = TypeVar("T")
@@ -78,14 +78,46 @@ class Answered:
 
 
 @dataclass(frozen=True, repr=False)
-class Noisy:
-    """The noisy codes of every query: the first values that may leave."""
+class QueryRun:
+    """One query on its way down the street; each stage gives a new one, with what it has found.
 
-    codes: tuple[Codes, ...]
+    Confidential until it is drawn: the draw takes ``answered`` away and adds ``noisy``, the first
+    values that may leave. The representation shows nothing.
+    """
+
+    query: Query
+    answered: Answered | None
+    sensitivity: Sensitivity | None = None
+    design: AnyDesign | None = None
+    noisy: Codes | None = None
+
+    def __repr__(self) -> str:
+        return "QueryRun(confidential)"
+
+    @property
+    def codes(self) -> Codes:
+        """The true answer codes."""
+        return reached(self.answered).codes
+
+    def drawn(self, source: RandomBytes) -> QueryRun:
+        """The run with noisy answers and without the true ones."""
+        noisy = reached(self.design).mechanism.draw(self.codes, source)
+        return replace(self, answered=None, noisy=noisy)
+
+
+def reached(value: T | None) -> T:
+    """What a stage has found.
+
+    Raises:
+        TypeError: the stage has not run.
+    """
+    if value is None:
+        raise TypeError("a stage of the street was left out")
+    return value
 
 
 Watch: TypeAlias = Callable[[int, int, str], None]
-"""Told of each query before a stage turns to it: how many are done, of how many, and its name."""
+"""Called before a stage turns to a query: how many are done, of how many, and its name."""
 
 
 def unwatched(done: int, total: int, query: str) -> None:
@@ -94,13 +126,13 @@ def unwatched(done: int, total: int, query: str) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """How a release is run; nothing here changes what it promises.
+    """How a release is run; nothing here changes its guarantee.
 
-    A law that some other could beat by more than the share ``accept_gap`` is refused. Laws that
-    follow from the spec alone are kept in the ``cache``. ``engine`` bounds what DuckDB may use.
-    ``watch`` is told of the queries within each stage. ``key`` signs, where there is a ledger.
-    ``period`` is what a spec template is filled in with. ``fan_out`` is who designs.
-    ``frames`` are read in place of the files that the spec names for these tables.
+    A mechanism is refused where another could lose less by more than the share ``accept_gap``.
+    Mechanisms that follow from the spec alone are kept in the ``cache``. ``engine`` bounds what
+    DuckDB may use. ``watch`` is called for each query within each stage. ``key`` signs, where there
+    is a ledger. ``period`` fills in a spec template. ``fan_out`` designs. ``frames`` are read in
+    place of the files that the spec names for these tables.
     """
 
     accept_gap: Fraction = GAP
@@ -154,16 +186,12 @@ def run_release(
                 with_frames(spec_file, chosen.frames, frames_folder) as declared,
                 step("load", load, declared, chosen.engine, publication) as tables,
             ):
-                answered = step("answer", answer, tables, spec_file, chosen.watch)
-            sensitivity = step("sensitivity", find_sensitivity, answered, spec_file, chosen.watch)
-            designs = step("design", design, sensitivity, spec_file, chosen)
+                runs = step("answer", answer, tables, spec_file, chosen.watch)
+            runs = step("sensitivity", find_sensitivity, runs, spec_file, chosen.watch)
+            runs = step("design", design, runs, spec_file, chosen)
             charged = step("charge", charge, publication, spec_file)
-            source = test_source or os.urandom
-            noisy = step("draw", draw, publication, answered, designs, source)
-            del answered
-            public = step(
-                "publish", publish, publication, spec_file, designs, charged, noisy, about
-            )
+            runs = step("draw", draw, publication, runs, test_source or os.urandom)
+            public = step("publish", publish, publication, spec_file, runs, charged, about)
     auditor = auditor_bundle(public)
     verdict = step("verify", check_published, public, auditor, out) if kind == "RELEASE" else None
     return Published(public, auditor, verdict)
@@ -239,58 +267,61 @@ def load(
     return HereTables(spec_file, engine, scratch)
 
 
-def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[Answered, ...]:
-    """The true answers of all queries, with what their differences are found from."""
+def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[QueryRun, ...]:
+    """Answer every query, and keep what its sensitivity is found from."""
     from release.queries.contributions import contributions, true_answers
 
-    found = []
+    runs = []
     for query in _watched(spec_file, watch):
-        if isinstance(query, SqlQuery):
-            run_again = tables.rerun(query)
-            found.append(Answered(run_again, run_again.codes))
-            continue
-        contributed = contributions(tables.profiles(query), spec_file, query)
-        found.append(Answered(contributed, true_answers(contributed, query)))
+        if isinstance(query, RerunQuery):
+            reruns = tables.rerun(query)
+            runs.append(QueryRun(query, Answered(reruns, reruns.codes)))
+        else:
+            contributed = contributions(tables.profiles(query), spec_file, query)
+            codes = true_answers(contributed, query)
+            runs.append(QueryRun(query, Answered(contributed, codes)))
     tables.check_unchanged()
-    return tuple(found)
+    return tuple(runs)
 
 
 def find_sensitivity(
-    answered: tuple[Answered, ...], spec_file: SpecFile, watch: Watch = unwatched
-) -> tuple[Sensitivity, ...]:
-    """The differences of each query: seen in the tables, or from the declaration alone."""
-    from release.queries.sensitivity import empirical_sensitivity, seen_sensitivity
-    from release.queries.statement import Rerun
+    runs: tuple[QueryRun, ...], spec_file: SpecFile, watch: Watch = unwatched
+) -> tuple[QueryRun, ...]:
+    """Add to each run the sensitivity of its query: of this table, or of the declaration."""
+    watched = zip(_watched(spec_file, watch), runs, strict=True)
+    return tuple(replace(run, sensitivity=_sensitivity_of(run, spec_file)) for _, run in watched)
 
-    found = []
-    for query, one in zip(_watched(spec_file, watch), answered, strict=True):
-        if isinstance(one.contributed, Rerun):
-            steps, domain = one.contributed.steps, answer_domain(query)
-            numbers = steps if domain.is_line else np.unique(steps % domain.size)
-            found.append(seen_sensitivity(numbers, domain))
-        elif query.is_empirical:
-            found.append(empirical_sensitivity(one.contributed, spec_file, query))
-        else:
-            found.append(sensitivity_without_data(spec_file.spec, query))
-    return tuple(found)
+
+def _sensitivity_of(run: QueryRun, spec_file: SpecFile) -> Sensitivity:
+    from release.queries.sensitivity import empirical_sensitivity, seen_sensitivity
+
+    domain = run.query.answers
+    contributed = reached(run.answered).contributed
+    if isinstance(contributed, Rerun):
+        steps = contributed.steps
+        return seen_sensitivity(steps if domain.is_line else np.unique(steps % domain.size), domain)
+    if run.query.is_empirical:
+        return empirical_sensitivity(contributed, spec_file, run.query)
+    return sensitivity_without_data(spec_file.spec, run.query)
 
 
 def design(
-    sensitivity: tuple[Sensitivity, ...], spec_file: SpecFile, options: Options
-) -> tuple[AnyDesign, ...]:
-    """A proved law for each query.
+    runs: tuple[QueryRun, ...], spec_file: SpecFile, options: Options
+) -> tuple[QueryRun, ...]:
+    """Add to each run a mechanism whose guarantee is proved.
 
     Raises:
-        DesignError: a law could not be proved, or not to be within the gap that is accepted.
+        DesignError: a mechanism could not be proved, or not to be within the accepted gap.
     """
-    return design_all(
-        sensitivity,
+    designs = design_all(
+        [reached(run.sensitivity) for run in runs],
         spec_file,
         lambda: _watched(spec_file, options.watch),
         options.cache,
         options.accept_gap,
         options.fan_out,
     )
+    return tuple(replace(run, design=made) for run, made in zip(runs, designs, strict=True))
 
 
 def charge(publication: Publication, spec_file: SpecFile) -> Charges:
@@ -306,36 +337,31 @@ def charge(publication: Publication, spec_file: SpecFile) -> Charges:
 
 
 def draw(
-    publication: Publication,
-    answered: tuple[Answered, ...],
-    designs: tuple[AnyDesign, ...],
-    source: RandomBytes,
-) -> Noisy:
-    """One noisy code for each cell of each query; the only place where noise is drawn."""
-
-    def once() -> Noisy:
-        pairs = zip(answered, designs, strict=True)
-        return Noisy(tuple(design.mechanism.draw(one.codes, source) for one, design in pairs))
-
-    return publication.draw(once)
+    publication: Publication, runs: tuple[QueryRun, ...], source: RandomBytes
+) -> tuple[QueryRun, ...]:
+    """Draw one noisy answer for each cell of each query; the only place where noise is drawn."""
+    return publication.draw(lambda: tuple(run.drawn(source) for run in runs))
 
 
 def publish(
     publication: Publication,
     spec_file: SpecFile,
-    designs: tuple[AnyDesign, ...],
+    runs: tuple[QueryRun, ...],
     charged: Charges,
-    noisy: Noisy,
     about: About,
 ) -> Path:
     """Put the results together, write them, and make them public."""
     from release.queries.profiles import cells_of
 
     results = tuple(
-        Result(query, cells_of(spec_file, query).keys, made, charge, codes)
-        for query, made, charge, codes in zip(
-            spec_file.spec.released, designs, charged.queries, noisy.codes, strict=True
+        Result(
+            run.query,
+            cells_of(spec_file, run.query).keys,
+            reached(run.design),
+            charge,
+            reached(run.noisy),
         )
+        for run, charge in zip(runs, charged.queries, strict=True)
     )
     spent = publication.spending(spec_file.spec.budget.scope)
     of = replace(about, sequence=publication.sequence, spending=spent)

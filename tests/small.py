@@ -11,6 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 
+from release.exact.sensitivity import Sensitivity
+from release.pipeline import QueryRun, find_sensitivity, reached
+from release.spec.load import SpecFile
 from release.verification.provenance import Trust
 from release.verification.required import Required
 from release.verification.verifier import Verdict
@@ -120,6 +123,11 @@ def write_rows(path: Path, rows: list[Row]) -> None:
         pyarrow.csv.write_csv(table_of(rows), path)
     else:
         pq.write_table(table_of(rows), path)
+
+
+def sensitivities(runs: tuple[QueryRun, ...], spec_file: SpecFile) -> tuple[Sensitivity, ...]:
+    """The sensitivity of each query, as the stage of that name finds it."""
+    return tuple(reached(run.sensitivity) for run in find_sensitivity(runs, spec_file))
 
 
 def query(kind: str, **fields: Any) -> dict[str, Any]:

@@ -22,7 +22,6 @@ import pytest
 
 from release.pipeline import Options, Published, run_release
 from release.records.hashes import sha256
-from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.periods import parse_period
 from tests.conftest import PROJECT
 from tests.small import Row, Small, joint, part, query
@@ -57,10 +56,16 @@ EVERY_KIND: list[dict[str, Any]] = [
     part("rows_here", "count"),
     part("commonest", "mode"),
 ]
+# The draws of one query shift those of the next: the order is that of the fingerprints.
+MECHANISMS_IN_ORDER = (
+    *("best", "modular", "channel", "geometric_clamped", "geometric_truncated"),
+    *("geometric_modular", "gaussian_clamped", "gaussian_modular", "gumbel_clamped"),
+    *("exponential", "randomised_response", "data_independent"),
+)
 EVERY_MECHANISM = [
     query("count", name=name, by=["place", "day"], mechanism=name)
     | {"guarantee": with_delta("approximate")}
-    for name in (BEST, *MECHANISMS)
+    for name in MECHANISMS_IN_ORDER
 ]
 
 

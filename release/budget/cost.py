@@ -25,7 +25,7 @@ from release.queries.registry import rows_read
 from release.spec.declarations import Relation
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
-from release.spec.model import Query, SqlQuery, answers_for_units
+from release.spec.query import Query
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Charges:
 def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """An upper bound on the cells of ``query`` that can differ between neighboring tables."""
     privacy = spec_file.spec.privacy
-    if answers_for_units(query):
+    if query.for_units:
         return 1
-    if isinstance(query, SqlQuery):
+    if query.runs_again:
         return _combinations(spec_file, query.by)
     free = _combinations(spec_file, [column for column in query.by if column not in privacy.fixed])
     at_once = min(free, rows_read(spec_file.spec, query), privacy.max_cells_per_unit or free)

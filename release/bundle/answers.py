@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from release.bundle.metadata import field_facts
 from release.errors import VerificationError
 from release.exact.domain import Codes
-from release.spec.model import Query, answer_columns, answer_domain
+from release.spec.query import Query
 
 FORMAT = "dp-release/data/v1"
 
@@ -40,10 +40,10 @@ def released_bytes(
     The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part; its code is the
     number of the joint answer.
     """
-    domain, schema = answer_domain(query), released_schema(query)
+    domain, schema = query.answers, released_schema(query)
     columns = [pa.array([key[i] for key in keys], pa.string()) for i in range(len(query.by))]
     coordinates = domain.group.coordinates(noisy)
-    for name, part, codes in zip(answer_columns(query), domain.parts, coordinates, strict=True):
+    for name, part, codes in zip(query.columns, domain.parts, coordinates, strict=True):
         labels = [part.labels[code] for code in codes.tolist()]
         columns.append(pa.array(labels, schema.field(name).type))
     columns.append(pa.array(noisy.astype(np.int32), pa.int32()))
@@ -58,7 +58,7 @@ def released_bytes(
 
 def released_schema(query: Query) -> pa.Schema:
     """The columns of a released table."""
-    parts = zip(answer_columns(query), answer_domain(query).parts, field_facts(query), strict=True)
+    parts = zip(query.columns, query.answers.parts, field_facts(query), strict=True)
     labels = [
         pa.field(
             name,
@@ -133,7 +133,7 @@ def check_released(
             if chunk.has_dictionary_page or any("DICTIONARY" in e for e in chunk.encodings):
                 raise VerificationError(file, "encoding", "a dictionary", "plain values")
     expect("missing values", sum(column.null_count for column in table.columns), 0)
-    by, size = query.by, answer_domain(query).size
+    by, size = query.by, query.answers.size
     keys = list(zip(*(table.column(c).to_pylist() for c in by), strict=True)) if by else [()]
     if not all(a < b for a, b in pairwise(keys)):
         raise VerificationError(file, "order", "keys out of order", "keys ascending, each once")

@@ -14,18 +14,9 @@ import yaml
 
 from release.bundle.statements import rests_on
 from release.exact.domain import AnswerDomain, Topology
-from release.exact.numbers import format_exact
 from release.records.models import QueryRecord, ReleaseRecord
-from release.spec.domains import Bins, plain_answers
-from release.spec.model import (
-    BinnedQuery,
-    GridQuery,
-    Query,
-    Spec,
-    answer_columns,
-    answer_domain,
-    plain_parts,
-)
+from release.spec.model import Spec
+from release.spec.query import PlainQuery, Query
 from release.spec.unfinished import TODO
 
 DATAPACKAGE, REGISTRY = "datapackage.json", "registry.yaml"
@@ -39,27 +30,22 @@ _PROFILE = "https://datapackage.org/profiles/2.0/"
 
 def field_facts(query: Query) -> list[dict[str, Any]]:
     """What is known of each answer column: title, units, labels, edges; in the order of columns."""
-    domain = answer_domain(query)
-    return [
-        _facts(part, answers)
-        for part, answers in zip(plain_parts(query), domain.parts, strict=True)
-    ]
+    domain = query.answers
+    return [_facts(part, answers) for part, answers in zip(query.parts, domain.parts, strict=True)]
 
 
-def _facts(query: Query, domain: AnswerDomain) -> dict[str, Any]:
+def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
     facts: dict[str, Any] = {"title": query.title or query.name.replace("_", " ")}
     if query.units is not None:
         facts["unit"] = query.units
-    if isinstance(query, GridQuery):
-        facts["scale"] = format_exact(query.domain.grid.scale)
+    facts |= query.facts()
     facts["topology"] = domain.topology.value
     if domain.size > MOST_LABELS:
         return facts
     if domain.topology is Topology.NOMINAL:
         facts["labels"] = list(domain.labels)
-    elif isinstance(query, BinnedQuery) and isinstance(query.domain, Bins):
-        # The least integer of each level, and the end of the last.
-        facts["edges"] = [*domain.labels, query.domain.bins.high]
+    elif (edges := query.edges()) is not None:
+        facts["edges"] = list(edges)
     return facts
 
 
@@ -110,9 +96,9 @@ def _table_schema(query: Query) -> dict[str, Any]:
         for column in query.by
     ]
     answers = []
-    parts = plain_parts(query)
-    for name, part, facts in zip(answer_columns(query), parts, field_facts(query), strict=True):
-        labels = plain_answers(part.domain).labels
+    parts = query.parts
+    for name, part, facts in zip(query.columns, parts, field_facts(query), strict=True):
+        labels = part.answers.labels
         constraints: dict[str, Any] = {"required": True}
         if isinstance(labels[0], str):
             if len(labels) <= MOST_LABELS:
@@ -128,7 +114,7 @@ def _table_schema(query: Query) -> dict[str, Any]:
         "constraints": {
             "required": True,
             "minimum": 0,
-            "maximum": answer_domain(query).size - 1,
+            "maximum": query.answers.size - 1,
         },
     }
     schema: dict[str, Any] = {

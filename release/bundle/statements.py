@@ -17,7 +17,8 @@ from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_down, format_up
 from release.records.models import Accuracy
 from release.spec.declarations import Privacy, Relation
-from release.spec.model import Query, Spec, plain_parts
+from release.spec.model import Spec
+from release.spec.query import Query
 
 SUMS, ATTESTATION, PROOF = "SHA256SUMS", "attestation.dsse.json", "ledger.proof"
 
@@ -95,7 +96,7 @@ def rests_on(spec: Spec, query: Query) -> str | None:
     """
     sql = [
         "its condition" if part.name == query.name else f"the condition of {part.name}"
-        for part in {one.name: one for one in (query, *plain_parts(query))}.values()
+        for part in {one.name: one for one in (query, *query.parts)}.values()
         if part.where is not None
     ]
     sql += [f"the derived column {column}" for column in spec.tables[query.table].derive]

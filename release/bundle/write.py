@@ -62,7 +62,7 @@ from release.records.models import (
 )
 from release.spec.load import SpecFile
 from release.spec.mechanisms import record_model
-from release.spec.model import Query, answer_domain, plain_domain
+from release.spec.query import Query
 from release.version import VERSION
 
 
@@ -93,7 +93,7 @@ _NEVER = "some published values never occur: ε over all differences is infinite
 def mechanism_record(query: Query, design: AnyDesign) -> MechanismRecord:
     """The file of a query's mechanism; every figure in it is recomputed from the integers."""
     mechanism, sensitivity = design.mechanism, design.sensitivity
-    domain = answer_domain(query)
+    domain = query.answers
     everywhere = epsilon_everywhere(mechanism)
     model = record_model(mechanism.family)
     return model.model_validate(
@@ -257,7 +257,7 @@ def query_record(
         kind=query.kind,
         by=query.by,
         cells=len(result.keys),
-        domain=plain_domain(query),
+        domain=query.domain_record(),
         definition=definition_name(query.promised.definition),
         epsilon=format_exact(query.promised.epsilon),
         delta=format_exact(query.promised.delta),

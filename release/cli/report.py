@@ -22,7 +22,7 @@ def report(
 
     Example: dp-release report out/public/ami-2013-01-05
     """
-    from release.bundle.summary import summarise
+    from release.bundle.report.summary import summarise
 
     found = summarise(public)
     if as_json:

@@ -25,7 +25,7 @@ from release.noise.select import choose, family_of
 from release.noise.solvers.remapped import REMAPPED
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of
-from release.spec.model import Query, answer_domain
+from release.spec.query import Query
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def asked_of(query: Query, sensitivity: Sensitivity) -> Asked:
     """What a mechanism is chosen for, as the spec has it."""
     name = query.loss if isinstance(query.loss, LossName) else None
     guarantee = query.promised.to_guarantee()
-    return Asked(answer_domain(query), sensitivity, guarantee, loss_of(query), name)
+    return Asked(query.answers, sensitivity, guarantee, loss_of(query), name)
 
 
 def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:

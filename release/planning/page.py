@@ -13,7 +13,7 @@ from release.noise.design import Asked
 from release.planning.compare import Curve, Losses, Side
 from release.planning.plan import Candidate, Plan, QueryPlan
 from release.spec.load import SpecFile
-from release.spec.model import Query
+from release.spec.query import Query
 
 
 def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] | None) -> str:

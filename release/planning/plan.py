@@ -36,7 +36,7 @@ from release.queries.registry import global_sensitivity, sensitivity_without_dat
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
 from release.spec.mechanisms import BEST, MECHANISMS
-from release.spec.model import Query, SqlQuery, answer_domain
+from release.spec.query import Query
 from release.spec.unfinished import TODO, unfinished
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, As
     if not query.is_empirical:
         yield None, asked_of(query, sensitivity_without_data(spec_file.spec, query))
         return
-    domain = answer_domain(query)
+    domain = query.answers
     few = seen_sensitivity(np.zeros(1, dtype=np.int64), domain)
     many = _most(spec_file, query, domain)
     yield ONE_STEP, asked_of(query, few)
@@ -187,10 +187,6 @@ def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, As
 
 
 def _most(spec_file: SpecFile, query: Query, domain: AnswerDomain | JointDomain) -> Sensitivity:
-    if isinstance(query, SqlQuery):
-        if domain.is_line:
-            return Sensitivity.on_line(domain.size, range(1, domain.size))
-        return Sensitivity.everything(domain.group)
     rows = spec_file.spec.rows_per_unit(query)
     return global_sensitivity(spec_file.spec, query, rows)
 

@@ -8,7 +8,9 @@ putting one in adds its profile.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,11 @@ from numpy.typing import NDArray
 from release.errors import DataError
 from release.exact.domain import Codes
 from release.spec.declarations import Relation
+from release.spec.query import DomainQuery, Query
+
+if TYPE_CHECKING:
+    from release.spec.load import SpecFile
+    from release.tables.duckdb import Tables
 
 Profiles = NDArray[np.int64]
 """Shape (units, width): what each unit adds to the sums of a cell."""
@@ -92,6 +99,60 @@ class RowKind(Kind, Protocol):
     def value_sql(self) -> str:
         """An integer: what the row adds there, already clamped."""
         ...
+
+
+class SummedQuery(Query):
+    """A query that the sums of its units' profiles decide."""
+
+    @abstractmethod
+    def sums(self) -> Kind:
+        """The way from the sums of a cell to its answer."""
+
+
+MOST_UNITS = 150
+"""The most units of a query that runs again: more would be more than twenty thousand runs."""
+
+
+@dataclass(frozen=True, repr=False)
+class Rerun:
+    """Confidential: the true codes, and how far they lie from those of the neighbors, signed."""
+
+    codes: Codes
+    steps: Codes
+
+    def __repr__(self) -> str:
+        return "Rerun(confidential)"
+
+
+class RerunQuery(DomainQuery):
+    """A query of which nothing is known but its answers: it runs again on every neighbor.
+
+    Its guarantee is instance-specific, and a unit is charged for every cell.
+    """
+
+    can_be_part = False
+    runs_again = True
+
+    @abstractmethod
+    def rerun(self, tables: Tables, spec_file: SpecFile) -> Rerun:
+        """Answer the query on the table and on every neighbor.
+
+        Raises:
+            SpecError: the query cannot be run as it is written.
+            DataError: too many units, or it fails on the table or a neighbor.
+        """
+
+
+def row_sums(query: Query) -> RowKind:
+    """The way of a query that reads rows: a part of a tuple.
+
+    Raises:
+        TypeError: the query is no part.
+    """
+    sums = query.sums() if isinstance(query, SummedQuery) and query.can_be_part else None
+    if sums is None:
+        raise TypeError(f"{query.name} is no part of a tuple")
+    return cast(RowKind, sums)
 
 
 _PAIRS_AT_ONCE = 2**22

@@ -17,29 +17,129 @@ one unit only.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
-from release.exact.domain import Codes, level_edge
+from release.exact.domain import AnswerDomain, Codes, level_edge
 from release.queries.base import (
     Prepared,
     Profiles,
+    SummedQuery,
     between,
     reached_by_order,
     reached_by_pairs,
     steps_between,
 )
-from release.spec.declarations import Relation
+from release.spec.declarations import ColumnType, Pair, Relation
+from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Grid, plain_answers
 from release.spec.expressions import identifier
-from release.spec.model import BinnedQuery, Statistic
+from release.spec.query import PlainQuery, bin_interval, bin_labels
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:
     return np.asarray(values, dtype=np.int64)
+
+
+class Statistic(StrEnum):
+    """The statistics of a column."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MIN = "min"
+    MAX = "max"
+    MEDIAN = "median"
+
+
+class Noise(StrEnum):
+    """Where noise is added: to the code of the quantised answer."""
+
+    ON_ANSWER = "on_answer"
+
+
+class StatisticQuery(PlainQuery, SummedQuery):
+    """A statistic of a column, clamped row by row, quantised before noise is added."""
+
+    kind: Literal["sum", "mean", "min", "max", "median"] = Field(description="the statistic")
+    of: str = Field(description="the column of the numbers")
+    noise: Noise = Field(default=Noise.ON_ANSWER, strict=False, description="where noise is added")
+
+    @property
+    def answers(self) -> AnswerDomain:
+        """The bins, or the points of the grid, in order."""
+        return plain_answers(self.domain)
+
+    @property
+    @abstractmethod
+    def domain(self) -> Bins | Grid:
+        """The bins or the grid as the possible answers."""
+
+    def domain_record(self) -> dict[str, Any]:
+        """As it stands in the spec."""
+        return self.domain.model_dump(mode="json")
+
+    @property
+    def statistic(self) -> Statistic:
+        """The statistic that ``kind`` names."""
+        return Statistic(self.kind)
+
+
+class BinnedQuery(StatisticQuery):
+    """A statistic of an integer column, published as the bin in which it lies."""
+
+    bins: BinRange = Field(description="the bins of the answers")
+    clamp: Pair | None = Field(
+        default=None,
+        description="the lowest and highest value a row counts as; else the range of the bins",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> BinnedQuery:
+        Bins(bins=self.bins)
+        if self.clamp is None:
+            if self.statistic is Statistic.SUM:
+                raise ValueError("a sum needs clamp: [lo, hi], the bounds of one row")
+        elif not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= INTEGER_LIMIT:
+            raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
+        return self
+
+    @property
+    def domain(self) -> Bins:
+        """The bins as the possible answers."""
+        return Bins(bins=self.bins)
+
+    @property
+    def row_bounds(self) -> tuple[int, int]:
+        """The lowest and highest value a row counts as: ``clamp``, else the range of the bins."""
+        if self.clamp is None:
+            return self.bins.low, self.bins.high
+        return self.clamp[0], self.clamp[1]
+
+    def sums(self) -> Binned:
+        """The way from the sums of a cell to its answer."""
+        return Binned(self)
+
+    def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
+        """The column of the numbers."""
+        return {"of": (self.of, ColumnType.INTEGER)}
+
+    def shown_labels(self) -> tuple[str, ...]:
+        """From the least integer of each bin to the largest."""
+        return bin_labels(self.answers)
+
+    def shown_interval(self, first: int, last: int) -> tuple[str, str]:
+        """From where the first bin begins to where the last one ends."""
+        return bin_interval(self.answers, first, last)
+
+    def edges(self) -> tuple[int, ...]:
+        """The least integer of each bin, and the end of the last."""
+        return (*map(int, self.answers.labels), self.bins.high)
 
 
 _BY_ROWS = (Statistic.MIN, Statistic.MAX, Statistic.MEDIAN)

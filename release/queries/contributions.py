@@ -16,7 +16,7 @@ from release.queries.base import Kind, Profiles
 from release.queries.profiles import Cells, cells_of, integers
 from release.queries.registry import kind_of
 from release.spec.load import SpecFile
-from release.spec.model import Query
+from release.spec.query import Query
 
 
 @dataclass(frozen=True, repr=False)

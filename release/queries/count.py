@@ -10,16 +10,57 @@ Units: ±1.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
+from release.errors import SpecError
 from release.exact.domain import Codes
-from release.queries.base import Prepared, Profiles, between, reached_by_order, steps_between
-from release.spec.declarations import Relation
+from release.queries.base import (
+    Prepared,
+    Profiles,
+    SummedQuery,
+    between,
+    reached_by_order,
+    steps_between,
+)
+from release.spec.declarations import Privacy, Relation
 from release.spec.domains import Ordered
-from release.spec.model import CountQuery
+from release.spec.query import DomainQuery
+
+
+class CountQuery(DomainQuery, SummedQuery):
+    """The number of rows that meet ``where``, clamped to an ordered domain from 0 or more."""
+
+    kind: Literal["count"] = Field(description="the kind of query")
+    of: str | None = Field(default=None, description="the privacy unit, to count units, not rows")
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether rows are counted, not units."""
+        return self.of is None
+
+    def sums(self) -> Count:
+        """The way from the sums of a cell to its answer."""
+        return Count(self)
+
+    def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
+        """Only rows and units can be counted."""
+        if self.of not in (None, privacy.unit):
+            told = f"a count counts rows, or units: leave it out or write {privacy.unit}"
+            raise SpecError(f"{at}.of", told)
+
+    @model_validator(mode="after")
+    def _check(self) -> CountQuery:
+        if not isinstance(self.domain, Ordered) or self.domain.ordered.min < 0:
+            raise ValueError(
+                "a count needs domain: {ordered: {min: a, max: b}} with min at least 0"
+            )
+        return self
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,71 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
-from release.exact.domain import Codes, Group
-from release.queries.base import Prepared, Profiles, RowKind, reached_by_pairs
-from release.spec.declarations import Relation
+from release.exact.domain import Codes, Group, JointDomain
+from release.queries.base import (
+    Prepared,
+    Profiles,
+    RowKind,
+    SummedQuery,
+    reached_by_pairs,
+    row_sums,
+)
+from release.spec.declarations import Name, Relation
+from release.spec.query import PlainQuery
+
+
+class TupleQuery(SummedQuery):
+    """Queries of the same table and keys, answered jointly with one mechanism."""
+
+    can_be_part = False
+
+    kind: Literal["tuple"] = Field(description="the kind of query")
+    of: list[Name] = Field(min_length=2, max_length=8, description="the queries to answer jointly")
+    _parts: tuple[PlainQuery, ...] = ()
+
+    @property
+    def for_units(self) -> bool:
+        """Whether its parts answer for each unit by itself."""
+        return all(part.for_units for part in self.parts)
+
+    @property
+    def answers(self) -> JointDomain:
+        """The joint answers, numbered row-major over the codes of the parts."""
+        return JointDomain(tuple(part.answers for part in self.parts))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """One for each part."""
+        return tuple(f"answer_{name}" for name in self.of)
+
+    def domain_record(self) -> dict[str, Any]:
+        """Those of the parts."""
+        return {"tuple": [part.domain_record() for part in self.parts]}
+
+    def sums(self) -> Joint:
+        """The ways of the parts, side by side."""
+        return Joint(tuple(row_sums(part) for part in self.parts), self.answers.group)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Those of ``of``."""
+        return tuple(self.of)
+
+    @property
+    def parts(self) -> tuple[PlainQuery, ...]:
+        """The queries that ``of`` names, once :func:`release.spec.tuples.with_parts` has run."""
+        return self._parts
+
+    def with_parts(self, parts: tuple[PlainQuery, ...]) -> TupleQuery:
+        """A copy of the query that holds its parts."""
+        query = self.model_copy()
+        query._parts = parts
+        return query
 
 
 @dataclass(frozen=True)

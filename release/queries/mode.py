@@ -10,22 +10,74 @@ close that one unit decides between them, and they can be any two.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from release.exact.domain import Codes
-from release.queries.base import Prepared, Profiles, reached_by_pairs
-from release.spec.declarations import Relation
-from release.spec.domains import INTEGER_LIMIT, Nominal, Ordered, plain_answers
+from release.queries.base import Prepared, Profiles, SummedQuery, reached_by_pairs
+from release.spec.declarations import ColumnType, Relation
+from release.spec.domains import INTEGER_LIMIT, Bins, Domain, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal
-from release.spec.model import ModeQuery, PerUnitQuery
+from release.spec.query import DomainQuery
+
+
+class CategoryQuery(Protocol):
+    """A query about one category of a cell: which column, weighted by which."""
+
+    @property
+    def of(self) -> str:
+        """The column of the category."""
+        ...
+
+    @property
+    def weight(self) -> str | None:
+        """The column to sum; None to count rows."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """The possible categories."""
+        ...
+
+
+def category_type(domain: Domain) -> ColumnType:
+    """The type of a column of categories."""
+    return ColumnType.STRING if isinstance(domain, Nominal) else ColumnType.INTEGER
+
+
+class ModeQuery(DomainQuery, SummedQuery):
+    """The category with most rows, or most ``weight``; ties go to the smallest code.
+
+    Its domain is cyclic, nominal or ordered.
+    """
+
+    kind: Literal["mode"] = Field(description="the kind of query")
+    of: str = Field(description="the column of the category")
+    weight: str | None = Field(default=None, description="an integer column to sum, not rows")
+
+    def sums(self) -> Mode:
+        """The way from the sums of a cell to its answer."""
+        return Mode(self)
+
+    def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
+        """The category's column, and that of the weight."""
+        weight = {} if self.weight is None else {"weight": (self.weight, ColumnType.INTEGER)}
+        return {"of": (self.of, category_type(self.domain)), **weight}
+
+    @model_validator(mode="after")
+    def _check(self) -> ModeQuery:
+        if isinstance(self.domain, Bins):
+            raise ValueError("a mode needs a domain that is cyclic, nominal or ordered")
+        return self
 
 
 @dataclass(frozen=True)
 class Mode:
     """The commonest category of one query."""
 
-    query: ModeQuery | PerUnitQuery
+    query: CategoryQuery
 
     @property
     def eligible_sql(self) -> str:

@@ -10,14 +10,58 @@ rate then gives k-ary randomised response.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from typing import Literal
 
-from release.queries.mode import Mode
-from release.spec.model import PerUnitQuery
+from pydantic import Field, model_validator
+
+from release.errors import SpecError
+from release.queries.base import SummedQuery
+from release.queries.mode import Mode, category_type
+from release.spec.declarations import ColumnType, Privacy
+from release.spec.domains import Bins
+from release.spec.query import DomainQuery
 
 
-@dataclass(frozen=True)
-class PerUnit(Mode):
-    """The own category of each unit."""
+class PerUnitQuery(DomainQuery, SummedQuery):
+    """Each unit's own category, for attribute neighbors; the keys are the public list of units.
 
-    query: PerUnitQuery
+    Its domain is cyclic, nominal or ordered. It reads one row of a unit.
+    """
+
+    kind: Literal["per_unit"] = Field(description="the kind of query")
+    of: str = Field(description="the column of the unit's category")
+
+    @property
+    def for_units(self) -> bool:
+        """Each unit has its own answer."""
+        return True
+
+    def sums(self) -> Mode:
+        """A mode over the one row of a unit."""
+        return Mode(self)
+
+    def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
+        """The category's column."""
+        return {"of": (self.of, category_type(self.domain))}
+
+    def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
+        """The keys are the units, whose categories may change."""
+        if self.by != [privacy.unit] or privacy.unit not in keys:
+            told = f"per_unit is one answer a unit: write [{privacy.unit}], and its keys"
+            raise SpecError(f"{at}.by", told)
+
+    @property
+    def weight(self) -> str | None:
+        """Each row counts one."""
+        return None
+
+    @model_validator(mode="after")
+    def _check(self) -> PerUnitQuery:
+        if isinstance(self.domain, Bins):
+            raise ValueError("a per_unit answer needs a domain that is cyclic, nominal or ordered")
+        if self.max_rows_per_unit not in (None, 1):
+            raise ValueError(
+                "a per_unit answer reads one row of a unit; leave max_rows_per_unit out"
+            )
+        return self

@@ -20,19 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from release.exact.domain import Codes
-from release.queries.base import RowKind
-from release.queries.joint import Joint
+from release.queries.base import Kind, row_sums
 from release.queries.registry import kind_of, rows_read
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
-from release.spec.model import Query, TupleQuery
+from release.spec.query import Query
 from release.tables.duckdb import Tables, wide_table
 
 
@@ -121,7 +120,11 @@ class _Reader:
     spec_file: SpecFile
     query: Query
     cells: Cells
-    kind: RowKind | Joint
+    kind: Kind
+
+    @property
+    def _is_joint(self) -> bool:
+        return len(self.query.parts) > 1
 
     @property
     def unit(self) -> str:
@@ -195,12 +198,12 @@ class _Reader:
         """The rows that count, with the numbers of their parts and with what they add to which."""
         fixed, free = self._keys(True), self._keys(False)
         named = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
-        if isinstance(self.kind, Joint):
-            added, counts = self._joint(self.kind)
+        if self._is_joint:
+            added, counts = self._joint()
         else:
-            item, value = self.kind.item_sql, self.kind.value_sql
-            added = f'({item})::BIGINT AS "#item", ({value})::BIGINT AS "#value"'
-            counts = self.kind.eligible_sql
+            rows = row_sums(self.query)
+            added = f'({rows.item_sql})::BIGINT AS "#item", ({rows.value_sql})::BIGINT AS "#value"'
+            counts = rows.eligible_sql
         return (
             f'(SELECT rows.{self.unit} AS "#unit", coalesce(home."#number", -1) AS "#at", '
             f'free."#number" AS "#free", {added}, {self._order_columns()} '
@@ -217,13 +220,14 @@ class _Reader:
             empirical=self.query.is_empirical,
         )
 
-    def _joint(self, kind: Joint) -> tuple[str, str]:
+    def _joint(self) -> tuple[str, str]:
         """What a row adds to each part that reads it, as a list; whether any part does."""
+        kinds = [row_sums(part) for part in self.query.parts]
         reads, adds = [], []
         for part, own, first in zip(
-            self.query.parts if isinstance(self.query, TupleQuery) else (),
-            kind.kinds,
-            kind.first_items,
+            self.query.parts,
+            kinds,
+            accumulate((kind.items for kind in kinds), initial=0),
             strict=False,
         ):
             reads.append(f"({self._condition(part)} AND {own.eligible_sql})")
@@ -263,7 +267,7 @@ class _Reader:
         return int(integers(found, "n")[0])
 
     def _profiles(self, eligible: str, *, one_row: bool) -> str:
-        if isinstance(self.kind, Joint):
+        if self._is_joint:
             eligible = (
                 '(SELECT "#unit", "#at", "#free", "#add".item AS "#item", "#add".value AS "#value" '
                 f'FROM (SELECT *, unnest("#adds") AS "#add" FROM {eligible}) '

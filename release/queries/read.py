@@ -20,25 +20,13 @@ from release.exact.numbers import format_exact
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
 from release.spec.declarations import ColumnType
-from release.spec.domains import MAX_ANSWERS, Nominal
+from release.spec.domains import MAX_ANSWERS
 from release.spec.guarantees import TableLoss
 from release.spec.load import SpecFile, open_named, parse_models, read_text
 from release.spec.mechanisms import BEST, MECHANISMS
-from release.spec.model import (
-    BinnedQuery,
-    CountQuery,
-    GridQuery,
-    ModeQuery,
-    PerUnitQuery,
-    Query,
-    Spec,
-    SqlQuery,
-    answer_columns,
-    answer_domain,
-    answers_for_units,
-    plain_parts,
-)
+from release.spec.model import Spec
 from release.spec.periods import Period, filled
+from release.spec.query import Query
 from release.spec.tuples import with_parts
 
 ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
@@ -164,7 +152,7 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
     _check_kind(spec, at, query, columns)
     _check_relation(spec, at, query)
     _check_mechanism(at, query)
-    size = answer_domain(query).size
+    size = query.answers.size
     if size > MAX_ANSWERS:
         raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
     if query.guarantee is not None:
@@ -184,7 +172,7 @@ def _check_mechanism(at: str, query: Query) -> None:
     """Refuse a mechanism that does not fit the answers, the loss or the guarantee."""
     if query.guarantee is None:
         return
-    at, domain = f"{at}.mechanism", answer_domain(query)
+    at, domain = f"{at}.mechanism", query.answers
     if query.mechanism == BEST:
         _check_reach(at, query)
         return
@@ -209,7 +197,7 @@ def _check_reach(at: str, query: Query) -> None:
     Such noise can publish the one end of the domain for the other, which a curator has to have
     asked for by its name. Only public fields decide, so nothing confidential is read before.
     """
-    domain = answer_domain(query)
+    domain = query.answers
     reason = None
     if not domain.has_order:
         return
@@ -235,7 +223,7 @@ def _check_reach(at: str, query: Query) -> None:
 def _unreached_unseen(query: Query, answers: int) -> str | None:
     """Why ``best`` is refused under empirical sensitivity, which may not decide on it."""
     claimed = query.promised
-    if channel_unseen(answer_domain(query), query.loss, claimed.to_guarantee()):
+    if channel_unseen(query.answers, query.loss, claimed.to_guarantee()):
         return None
     under = "under sensitivity: empirical"
     if answers > MOST_UNSEEN:
@@ -260,9 +248,9 @@ def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType])
             raise SpecError(place, unknown_name(column, columns))
         if column in query.by[:position]:
             raise SpecError(place, f"{column!r} stands twice; keep one")
-        if column == spec.privacy.unit and not answers_for_units(query):
+        if column == spec.privacy.unit and not query.for_units:
             raise SpecError(place, "the privacy unit cannot be a key; its values are confidential")
-        if column in {*answer_columns(query), "answer_code"}:
+        if column in {*query.columns, "answer_code"}:
             raise SpecError(place, f"{column!r} is a column of the released table; derive another")
         if columns[column] not in {ColumnType.STRING, ColumnType.INTEGER, ColumnType.DATE}:
             raise SpecError(place, "keys are strings, integers or dates; derive such a column")
@@ -271,24 +259,15 @@ def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType])
 
 
 def _check_relation(spec: Spec, at: str, query: Query) -> None:
-    if isinstance(query, SqlQuery) and spec.privacy.fixed:
-        raise SpecError(
-            f"{at}.kind", "a statement cannot be told what neighbors share; leave fixed out"
-        )
-    if isinstance(query, SqlQuery) and spec.privacy.any_of_domain:
-        raise SpecError(
-            f"{at}.kind",
-            "a statement runs anew for what is observed only; leave attribute and replacement out",
-        )
     _check_taken_over(spec, at, query)
     attribute = spec.privacy.attribute
     if attribute is None:
-        if answers_for_units(query):
+        if query.for_units:
             raise SpecError(
                 f"{at}.kind", "per_unit shows who is listed; it needs neighbors: attribute"
             )
         return
-    parts = plain_parts(query)
+    parts = query.parts
     reads = {*query.by, *(getattr(one, name, None) for one in parts for name in ("of", "weight"))}
     unknown = spec.tables[query.table].derive or any(one.where for one in (query, *parts))
     if attribute not in reads and not unknown and query.guarantee is not None:
@@ -301,7 +280,7 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
     """A copy of another unit takes over fixed columns, but its profile was made of its own."""
     if not query.is_empirical or spec.privacy.any_of_domain:
         return
-    for part in plain_parts(query):
+    for part in query.parts:
         for field_name in ("of", "weight"):
             column = getattr(part, field_name, None)
             if column in spec.privacy.fixed:
@@ -313,26 +292,13 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
 
 
 def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
-    unit = spec.privacy.unit
-    if isinstance(query, CountQuery) and query.of not in (None, unit):
-        raise SpecError(f"{at}.of", f"a count counts rows, or units: leave it out or write {unit}")
-    wanted: dict[str, tuple[str, ColumnType]] = {}
-    if answers_for_units(query) and (query.by != [unit] or unit not in spec.keys):
-        raise SpecError(f"{at}.by", f"per_unit is one answer a unit: write [{unit}], and its keys")
-    if isinstance(query, ModeQuery | PerUnitQuery):
-        nominal = isinstance(query.domain, Nominal)
-        wanted["of"] = (query.of, ColumnType.STRING if nominal else ColumnType.INTEGER)
-        if query.weight is not None:
-            wanted["weight"] = (query.weight, ColumnType.INTEGER)
-    elif isinstance(query, BinnedQuery):
-        wanted["of"] = (query.of, ColumnType.INTEGER)
-    elif isinstance(query, GridQuery):
-        wanted["of"] = (query.of, ColumnType.NUMBER)
-    for part, (column, kind) in wanted.items():
+    """What the kind of the query says of its privacy unit, its keys and its columns."""
+    query.check(at, spec.privacy, spec.keys)
+    for field, (column, needed) in query.needed_columns().items():
         if column not in columns:
-            raise SpecError(f"{at}.{part}", unknown_name(column, columns))
-        if columns[column] is not kind:
+            raise SpecError(f"{at}.{field}", unknown_name(column, columns))
+        if columns[column] is not needed:
             raise SpecError(
-                f"{at}.{part}",
-                f"{column!r} is declared {columns[column].value}; needed is {kind.value}",
+                f"{at}.{field}",
+                f"{column!r} is declared {columns[column].value}; needed is {needed.value}",
             )

@@ -1,52 +1,28 @@
-"""The kinds of query: each file holds a kind's answers and its differences side by side."""
+"""What a query's declaration says of its answers and its sensitivity, whatever its kind."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity, check_shifts
-from release.queries.base import RowKind
-from release.queries.binned import Binned
-from release.queries.count import Count
-from release.queries.grid import OnGrid
-from release.queries.joint import Joint
-from release.queries.mode import Mode
-from release.queries.per_unit import PerUnit
+from release.queries.base import Kind, SummedQuery
 from release.spec.guarantees import DeclaredSensitivity
-from release.spec.model import (
-    CountQuery,
-    GridQuery,
-    ModeQuery,
-    Part,
-    PerUnitQuery,
-    Query,
-    Spec,
-    SqlQuery,
-    TupleQuery,
-    answer_domain,
-)
+from release.spec.model import Spec
+from release.spec.query import Query
 
 
-def kind_of(query: Query) -> RowKind | Joint:
-    """The kind that answers ``query``, unless that is a statement of the curator's own."""
-    if isinstance(query, TupleQuery):
-        return Joint(tuple(map(_kind_of_part, query.parts)), answer_domain(query).group)
-    if isinstance(query, SqlQuery):
-        raise TypeError("a statement of the curator's own is no kind that sums of profiles decide")
-    return _kind_of_part(query)
+def kind_of(query: Query) -> Kind:
+    """The way of ``query`` from what units add up to, to an answer.
 
-
-def _kind_of_part(query: Part) -> RowKind:
-    if isinstance(query, CountQuery):
-        return Count(query)
-    if isinstance(query, ModeQuery):
-        return Mode(query)
-    if isinstance(query, PerUnitQuery):
-        return PerUnit(query)
-    if isinstance(query, GridQuery):
-        return OnGrid.of(query)
-    return Binned(query)
+    Raises:
+        TypeError: its answers are not decided by sums.
+    """
+    if not isinstance(query, SummedQuery):
+        raise TypeError(f"the answers of {query.name} are not decided by sums")
+    return query.sums()
 
 
 def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:
@@ -61,8 +37,12 @@ def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:
 
 def global_sensitivity(spec: Spec, query: Query, rows: int) -> Sensitivity:
     """All differences that up to ``rows`` rows of a unit can make, whatever the table."""
-    domain = answer_domain(query)
-    steps = kind_of(query).steps(rows, spec.privacy.neighbors)
+    domain = query.answers
+    if query.runs_again:
+        # Nothing is known of what the query does.
+        steps = np.arange(domain.size, dtype=np.int64)
+    else:
+        steps = kind_of(query).steps(rows, spec.privacy.neighbors)
     if domain.is_line:
         return Sensitivity.on_line(domain.size, steps.tolist())
     group = domain.group
@@ -100,9 +80,9 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
     if not isinstance(declared, DeclaredSensitivity):
         return
     at = f"{at}.sensitivity.declared"
-    if isinstance(query, SqlQuery):
+    if query.runs_again:
         raise SpecError(at, "nothing is known of a statement; write sensitivity: empirical")
-    parts = answer_domain(query).parts
+    parts = query.answers.parts
     count = len(parts)
     if any(len(shift) != count for shift in declared.shifts):
         wanted = "numbers" if count == 1 else f"lists of {count} numbers, one for each part"
@@ -123,4 +103,4 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
 
 
 def _declared(sensitivity: DeclaredSensitivity, query: Query) -> Sensitivity:
-    return Sensitivity.of(answer_domain(query).group, sensitivity.shifts)
+    return Sensitivity.of(query.answers.group, sensitivity.shifts)

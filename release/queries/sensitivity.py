@@ -18,7 +18,7 @@ from release.queries.contributions import Contributions
 from release.queries.registry import kind_of, rows_read
 from release.spec.declarations import Relation
 from release.spec.load import SpecFile
-from release.spec.model import Query, answer_domain
+from release.spec.query import Query
 
 
 def empirical_sensitivity(
@@ -38,7 +38,7 @@ def empirical_sensitivity(
     units; equal profiles of one free part are compared once.
     """
     privacy = spec_file.spec.privacy
-    cells, kind, domain = contributed.cells, kind_of(query), answer_domain(query)
+    cells, kind, domain = contributed.cells, kind_of(query), query.answers
     group = domain.group
     rows = rows_read(spec_file.spec, query)
     add_remove = privacy.neighbors is Relation.ADD_REMOVE

@@ -7,13 +7,13 @@ from pathlib import Path
 from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
-from release.pipeline import answer, find_sensitivity, load
+from release.pipeline import answer, find_sensitivity, load, reached
+from release.queries.binned import BinnedQuery
 from release.queries.read import read_spec
 from release.research.kadam import ONE_SIDED, PAPER, bars, law_panel
 from release.research.laws import ours, printed
 from release.research.sheet import Sheet
 from release.spec.losses import loss_of
-from release.spec.model import BinnedQuery
 
 PRINTED: tuple[tuple[int, tuple[int, ...]], ...] = ((10, (1, 2, 3, 4)), (16, (1, 3, 5, 6)))
 """n and the differences that the paper saw in its table."""
@@ -28,7 +28,8 @@ def seen_levels(spec: Path) -> tuple[str, list[tuple[BinnedQuery, Sensitivity]]]
     """
     spec_file = read_spec(spec)
     with load(spec_file) as tables:
-        found = find_sensitivity(answer(tables, spec_file), spec_file)
+        runs = find_sensitivity(answer(tables, spec_file), spec_file)
+    found = [reached(run.sensitivity) for run in runs]
     levels = [
         (query, moves)
         for query, moves in zip(spec_file.spec.released, found, strict=True)

@@ -10,6 +10,8 @@ from pydantic import Tag
 from pydantic.fields import FieldInfo
 
 from release.spec.domains import Model
+from release.spec.kinds import query_models
+from release.spec.query import Query
 
 
 def description_of(model: type[Model], location: Sequence[int | str]) -> str:
@@ -35,6 +37,8 @@ def _within(annotation: Any, part: int | str) -> Any:
     """The annotation of what stands at ``part``; None where nothing does."""
     if get_origin(annotation) in (list, dict):
         return get_args(annotation)[-1]
+    if annotation is Query:
+        return query_models().get(str(part))
     if field := _fields(annotation).get(str(part)):
         return field.annotation
     alternatives = get_args(annotation)

@@ -10,22 +10,22 @@ files named in it again, except the confidential tables.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import Tag, ValidationError
+from pydantic import ValidationError
 
 from release.errors import SpecError
 from release.records.versions import unread
 from release.spec.contract import Contract, OnViolation, read_contract
-from release.spec.domains import MAX_ANSWERS, Model, only_key
-from release.spec.fields import description_of
+from release.spec.domains import MAX_ANSWERS, only_key
+from release.spec.fields import description_of, fields_at
 from release.spec.key_sets import declared_keys
-from release.spec.model import KINDS, Spec
+from release.spec.kinds import KINDS
+from release.spec.model import Spec
 
 MAX_SPEC_BYTES = 4 * 2**20
 _READ_ERRORS = 100
@@ -199,7 +199,6 @@ def _validated(plain: object) -> Spec:
 
 
 _TAGS = {
-    *("count", "mode", "binned", "grid", "per_unit", "tuple", "sql"),
     *("cyclic", "ordered", "nominal", "bins"),
     *("list", "range", "file", "str", "int", "date", "[key]"),
     *("declared", "codes", "vectors", "name", "table"),
@@ -228,7 +227,7 @@ def _field_path(location: tuple[int | str, ...]) -> str:
     for position, part in enumerate(location):
         if isinstance(part, int):
             path += f"[{part}]"
-        elif not (part in _TAGS and _is_tag(location, position)):
+        elif not _is_tag(location, position):
             # A message is one line, whatever somebody calls a field.
             name = part if part.isprintable() else repr(part)
             path += f".{name}" if path else name
@@ -237,10 +236,11 @@ def _field_path(location: tuple[int | str, ...]) -> str:
 
 def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
     previous = location[position - 1] if position else None
-    is_kind = isinstance(previous, int) and location[0] == "queries"
-    return (
-        is_kind
-        or previous in {"domain", "loss", "sensitivity"}
+    if isinstance(previous, int) and location[0] == "queries":
+        # The place of the query's model, which no field can be called.
+        return ":" in str(location[position])
+    return location[position] in _TAGS and (
+        previous in {"domain", "loss", "sensitivity"}
         or location[position] in {"codes", "vectors"}
         or location[position - 2 : position - 1] == ("keys",)
     )
@@ -281,7 +281,7 @@ def _remedy(error: Any) -> str:
     """What was probably meant by an unknown field; empty where nothing is likely."""
     if error["type"] != "extra_forbidden":
         return ""
-    name, fields = str(error["loc"][-1]), _fields_at(error["loc"])
+    name, fields = str(error["loc"][-1]), set(fields_at(Spec, error["loc"][:-1]))
     if name == "domain" and fields & {"bins", "grid"}:
         form = "grid" if only_key(error["input"]) == "grid" else "bins"
         return f"write {form}: {{…}} without domain"
@@ -289,29 +289,3 @@ def _remedy(error: Any) -> str:
         return f"it is called {_RENAMED[name]!r}"
     near = difflib.get_close_matches(name, sorted(fields), 1)
     return f"did you mean {near[0]!r}?" if near else ""
-
-
-def _fields_at(location: tuple[int | str, ...]) -> set[str]:
-    """The fields of the model that holds this location."""
-    models: dict[str, type[Model]] = {"": Spec}
-    for part in map(str, location[:-1]):
-        if part in models:
-            models = {"": models[part]}
-            continue
-        declared = [
-            model.model_fields[part] for model in models.values() if part in model.model_fields
-        ]
-        if declared:
-            models = dict(_models_in(declared[0].annotation))
-    return {name for model in models.values() for name in model.model_fields}
-
-
-def _models_in(annotation: Any, tag: str = "") -> Iterator[tuple[str, type[Model]]]:
-    """The models that an annotation mentions, each with its tag in a union."""
-    if isinstance(annotation, type) and issubclass(annotation, Model):
-        yield tag, annotation
-        return
-    for note in getattr(annotation, "__metadata__", ()):
-        tag = note.tag if isinstance(note, Tag) else tag
-    for inner in get_args(annotation):
-        yield from _models_in(inner, tag)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from release.errors import SpecError, unknown_name
-from release.spec.model import Part, PerUnitQuery, Query, Spec, SqlQuery, TupleQuery
+from release.spec.model import Spec
+from release.spec.query import PlainQuery, Query
 
 
 def with_parts(spec: Spec) -> Spec:
@@ -16,35 +17,33 @@ def with_parts(spec: Spec) -> Spec:
     by_name: dict[str, Query] = {query.name: query for query in spec.queries}
     queries: list[Query] = []
     for index, query in enumerate(spec.queries):
-        if isinstance(query, TupleQuery):
-            parts = [
-                _part(f"queries[{index}].of[{i}]", query, by_name, i) for i in range(len(query.of))
-            ]
-            queries.append(query.with_parts(tuple(parts)))
-        else:
-            queries.append(query)
-    named = {name for query in queries if isinstance(query, TupleQuery) for name in query.of}
+        parts = [
+            _part(f"queries[{index}].of[{position}]", query, by_name, position)
+            for position in range(len(query.part_names))
+        ]
+        queries.append(query.with_parts(tuple(parts)))
+    named = {name for query in queries for name in query.part_names}
     for index, query in enumerate(queries):
         _check_guarantee(f"queries[{index}]", query, is_part=query.name in named)
     return spec.model_copy(update={"queries": queries})
 
 
-def _part(at: str, query: TupleQuery, by_name: dict[str, Query], position: int) -> Part:
+def _part(at: str, query: Query, by_name: dict[str, Query], position: int) -> PlainQuery:
     """The query that a tuple names at ``position``."""
-    name = query.of[position]
+    name = query.part_names[position]
     if name not in by_name:
         raise SpecError(at, unknown_name(name, by_name))
     part = by_name[name]
-    if isinstance(part, TupleQuery | SqlQuery):
+    if not isinstance(part, PlainQuery) or not part.can_be_part:
         raise SpecError(at, f"{name!r} is a {part.kind}; name other kinds of query")
     if name == "code":
         raise SpecError(at, "answer_code is the column of the joint code; rename the query")
-    if name in query.of[:position]:
+    if name in query.part_names[:position]:
         raise SpecError(at, f"{name!r} stands twice; keep one")
     for field in ("table", "by", "max_rows_per_unit"):
         if getattr(part, field) != getattr(query, field):
             raise SpecError(at, f"{name!r} has another {field}; write the same")
-    if isinstance(part, PerUnitQuery) is not isinstance(by_name[query.of[0]], PerUnitQuery):
+    if part.for_units is not by_name[query.part_names[0]].for_units:
         raise SpecError(at, "a per_unit answer goes together with such answers only")
     return part
 

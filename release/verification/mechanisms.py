@@ -17,7 +17,7 @@ from release.exact.sensitivity import Sensitivity
 from release.records.mechanisms import MechanismRecord
 from release.spec.losses import loss_of
 from release.spec.mechanisms import BEST, MECHANISMS
-from release.spec.model import Query, answer_domain
+from release.spec.query import Query
 
 
 def expect(file: str, check: str, found: object, expected: object) -> None:
@@ -40,7 +40,7 @@ def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensiti
             guarantee that it does not satisfy.
     """
     _check_named(file, record, query)
-    domain = answer_domain(query)
+    domain = query.answers
     expect(file, "query", record.query, query.name)
     expect(file, "group", tuple(record.group), domain.group.moduli)
     mechanism, sensitivity = _parsed(file, record)
@@ -59,7 +59,7 @@ def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensiti
 def _check_named(file: str, record: MechanismRecord, query: Query) -> None:
     """The file is of the mechanism that the spec names."""
     if query.mechanism == BEST:
-        if answer_domain(query).has_order and MECHANISMS[record.mechanism].can_wrap:
+        if query.answers.has_order and MECHANISMS[record.mechanism].can_wrap:
             # It can publish one end of an order for the other: only a spec may name it.
             raise VerificationError(
                 file, "mechanism", repr(record.mechanism), "one that cannot wrap round an order"

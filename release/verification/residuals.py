@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from release.exact.domain import Codes
 from release.exact.mechanism import Mechanism
 from release.exact.pmf import Pmf
-from release.spec.domains import Ordered
-from release.spec.model import CountQuery, Query
+from release.spec.query import PlainQuery
 
 CHANCE = 1e-9
 """Residuals that noise makes so small with less than this chance are refused."""
@@ -44,7 +43,7 @@ _LONGEST = 2**22
 class Released:
     """A released count: its query, its mechanism, the keys of its cells and their noisy codes."""
 
-    query: CountQuery
+    query: PlainQuery
     mechanism: Mechanism
     keys: tuple[tuple[str, ...], ...]
     codes: Codes
@@ -52,9 +51,8 @@ class Released:
     @property
     def counts(self) -> list[int]:
         """The noisy counts."""
-        if not isinstance(self.query.domain, Ordered):
-            raise TypeError("a count without an ordered domain")
-        return [int(code) + self.query.domain.ordered.min for code in self.codes]
+        labels = self.query.answers.labels
+        return [int(labels[code]) for code in self.codes.tolist()]
 
 
 @dataclass(frozen=True)
@@ -75,13 +73,11 @@ class Residuals:
         )
 
 
-def is_total_of(total: Query, parts: Query) -> bool:
+def is_total_of(total: PlainQuery, parts: PlainQuery) -> bool:
     """Whether true counts of ``total`` are sums of those of ``parts``, as far as is declared."""
     return (
-        isinstance(total, CountQuery)
-        and isinstance(parts, CountQuery)
-        and total.of is None
-        and parts.of is None
+        total.counts_rows
+        and parts.counts_rows
         and (total.table, total.where) == (parts.table, parts.where)
         and total.max_rows_per_unit == parts.max_rows_per_unit
         and set(total.by) < set(parts.by)

@@ -52,7 +52,8 @@ from release.spec.declarations import KeyFile
 from release.spec.key_sets import check_keys, declared_keys, key_text
 from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST, chosen_unseen, formats
-from release.spec.model import CountQuery, Query, Spec, answer_domain, plain_domain
+from release.spec.model import Spec
+from release.spec.query import PlainQuery, Query
 from release.verification.mechanisms import check_mechanism, expect, shown
 from release.verification.provenance import Trust, check_provenance
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
@@ -231,7 +232,7 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         instance = query.is_empirical
         expect(file, f"{at}.kind", record.kind, query.kind)
         expect(file, f"{at}.by", record.by, query.by)
-        expect(file, f"{at}.domain", record.domain, plain_domain(query))
+        expect(file, f"{at}.domain", record.domain, query.domain_record())
         expect(file, f"{at}.definition", record.definition, query.promised.definition.value)
         expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.promised.epsilon))
         expect(file, f"{at}.delta", record.delta, format_exact(query.promised.delta))
@@ -267,7 +268,7 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
 
 def _chosen_unseen(query: Query) -> str | None:
     name = query.loss if isinstance(query.loss, LossName) else None
-    return chosen_unseen(answer_domain(query), name, query.promised.to_guarantee())
+    return chosen_unseen(query.answers, name, query.promised.to_guarantee())
 
 
 def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> None:
@@ -282,9 +283,10 @@ def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> Non
 
 def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list[str]:
     """Whether totals differ from the sums of their parts as their public mechanisms say."""
-    counts = [q for q in spec.released if isinstance(q, CountQuery) and not q.is_empirical]
+    worst_case = (query for query in spec.released if not query.is_empirical)
+    counts = [q for q in worst_case if isinstance(q, PlainQuery) and q.counts_rows]
 
-    def released(query: CountQuery) -> Released:
+    def released(query: PlainQuery) -> Released:
         path = public / "mechanisms" / f"{query.name}.json"
         record = read_mechanism(path.name, path)
         return Released(query, record.to_mechanism(), *tables[query.name])

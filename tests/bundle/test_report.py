@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from release.bundle.read import read_mechanism
-from release.bundle.report import page as report
 from release.bundle.report.page import PublicQuery, chance, odds
 from release.errors import VerificationError
 from release.exact.channel import Channel
@@ -23,6 +22,7 @@ from release.pipeline import auditor_bundle, run_release
 from release.queries.read import parse_spec
 from release.records.hashes import sha256
 from release.records.models import QueryRecord
+from release.spec.query import DomainQuery
 from release.verification.verifier import verify
 from tests.small import Row, Small, joint, part, query
 
@@ -76,13 +76,13 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_labels_are_made_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a cell they cost 1,900 CPU s for 227,056 cells of 30,001 answers."""
     made: list[str] = []
-    labels_of = report._labels
+    labels_of = DomainQuery.shown_labels
 
-    def counted_labels(one: Any) -> tuple[str, ...]:
+    def counted_labels(one: DomainQuery) -> tuple[str, ...]:
         made.append(one.name)
         return labels_of(one)
 
-    monkeypatch.setattr(report, "_labels", counted_labels)
+    monkeypatch.setattr(DomainQuery, "shown_labels", counted_labels)
     wide = query("count", sensitivity="global", domain={"ordered": {"min": 5, "max": 30_005}})
     plain = Small([], [wide | {"mechanism": "modular"}]).plain()
     spec = parse_spec(yaml.safe_dump(plain).encode())

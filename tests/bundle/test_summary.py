@@ -12,7 +12,7 @@ import pytest
 import rfc8785
 from typer.testing import CliRunner
 
-from release.bundle.summary import summarise
+from release.bundle.report.summary import summarise
 from release.cli.main import app
 from release.errors import VerificationError
 from release.pipeline import run_release

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from release.errors import DataError, SpecError
-from release.pipeline import answer, find_sensitivity, load
+from release.pipeline import answer, load
 from release.queries.engines.base import HereTables
 from release.queries.engines.spark import (
     Fragment,
@@ -42,7 +42,7 @@ from release.tables.sources import find_sources
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.queries.test_kinds import smalls
-from tests.small import UNSIGNED, Row, Small, joint, part, query, table_of
+from tests.small import UNSIGNED, Row, Small, joint, part, query, sensitivities, table_of
 
 SPARK = Engine(spark="local[2]")
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
@@ -173,7 +173,7 @@ def test_spark_gives_the_same_integers_of_every_kind(tmp_path: Path) -> None:
         with HereTables(spec_file) as tables:
             answered = answer(tables, spec_file)
         expected = [one.codes.tolist() for one in answered]
-        found = find_sensitivity(answered, spec_file)
+        found = sensitivities(answered, spec_file)
         scratch = here / "private" / "scratch"
         scratch.parent.mkdir()
         with SparkTables(spec_file, "local[2]", Engine("1.5GB"), scratch) as on_spark:
@@ -182,7 +182,7 @@ def test_spark_gives_the_same_integers_of_every_kind(tmp_path: Path) -> None:
             assert scratch.stat().st_mode & 0o077 == 0
         assert not any(scratch.parent.iterdir())
         assert [one.codes.tolist() for one in answered] == expected
-        assert find_sensitivity(answered, spec_file) == found
+        assert sensitivities(answered, spec_file) == found
         assert sum(any(codes) for codes in expected) >= 10
         kinds |= {one.kind for one in spec_file.spec.released}
     assert kinds == {

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from release.pipeline import answer, find_sensitivity, load, run_release
+from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
 from release.verification.verifier import verify
-from tests.small import UNSIGNED, Small, lacks_only_a_signature
+from tests.small import UNSIGNED, Small, lacks_only_a_signature, sensitivities
 
 
 def numbered(source: Path, target: Path) -> None:
@@ -85,7 +85,7 @@ def test_counts_of_hawaii_by_tract_race_and_age(
     assert answered[0].codes.tolist() == [n for *_, n in truth]
     assert len(truth) == 7376
     assert answered[0].codes.sum() == 1_455_271
-    for found in find_sensitivity(answered, spec_file):
+    for found in sensitivities(answered, spec_file):
         group = found.group.size
         assert {shift for (shift,) in found.shifts} == {1, group - 1}
 
@@ -197,7 +197,7 @@ def test_tenure_and_income_decile_jointly(acs: Path, tmp_path: Path) -> None:
     spec_file = read_spec(path)
     with load(spec_file) as tables:
         answered = answer(tables, spec_file)
-    found = find_sensitivity(answered, spec_file)
+    found = sensitivities(answered, spec_file)
 
     def profile(row: dict[str, str | None]) -> tuple[np.ndarray, ...]:
         return tuple(

@@ -52,8 +52,8 @@ def spec_of(folder: Path) -> SpecFile:
 
 def designs(spec_file: SpecFile, out: FanOut | None) -> list[Any]:
     with load(spec_file) as tables:
-        sensitivity = find_sensitivity(answer(tables, spec_file), spec_file)
-    return list(design(sensitivity, spec_file, replace(Options(), fan_out=out)))
+        runs = find_sensitivity(answer(tables, spec_file), spec_file)
+    return [run.design for run in design(runs, spec_file, replace(Options(), fan_out=out))]
 
 
 def weights(found: Sequence[Any]) -> list[Any]:

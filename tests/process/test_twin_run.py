@@ -30,7 +30,7 @@ from release.budget.ledger import ScopeCap, create_ledger
 from release.bundle import write
 from release.cli.console import one_line
 from release.errors import DataError, ReleaseError
-from release.pipeline import Answered, Noisy, Options, load, run_release
+from release.pipeline import Answered, Options, QueryRun, load, run_release
 from release.queries.contributions import contributions
 from release.queries.read import read_spec
 from release.queries.sensitivity import empirical_sensitivity
@@ -107,9 +107,12 @@ REPLACED: list[Row] = [
 def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
     """A step that draws the same noisy answers whatever the true ones are."""
     if name == "draw":
-        answered: tuple[Answered, ...] = arguments[1]
-        codes = tuple(np.arange(one.codes.size, dtype=np.int64) % 2 for one in answered)
-        return cast("T", Noisy(codes))
+        runs: tuple[QueryRun, ...] = arguments[1]
+        drawn = []
+        for run in runs:
+            noisy = np.arange(run.codes.size, dtype=np.int64) % 2
+            drawn.append(replace(run, answered=None, noisy=noisy))
+        return cast("T", tuple(drawn))
     return function(*arguments)
 
 
@@ -226,7 +229,8 @@ def file_left_behind(name: str, function: Callable[..., T], *arguments: Any) -> 
 
 def true_answers(name: str, function: Callable[..., T], *arguments: Any) -> T:
     if name == "draw":
-        return cast("T", Noisy(tuple(one.codes for one in arguments[1])))
+        runs: tuple[QueryRun, ...] = arguments[1]
+        return cast("T", tuple(replace(run, answered=None, noisy=run.codes) for run in runs))
     return frozen(name, function, *arguments)
 
 
@@ -325,7 +329,9 @@ def test_confidential_objects_show_nothing(tmp_path: Path) -> None:
         contributed = contributions(tables.profiles(query_of), spec_file, query_of)
         assert repr(tables) == "Tables(confidential)"
         assert repr(contributed) == "Contributions(confidential)"
-        assert repr(Answered(contributed, np.array([4711]))) == "Answered(confidential)"
+        answered = Answered(contributed, np.array([4711]))
+        assert repr(answered) == "Answered(confidential)"
+        assert repr(QueryRun(query_of, answered)) == "QueryRun(confidential)"
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from release.budget.cost import charges
 from release.errors import SpecError
-from release.pipeline import answer, find_sensitivity, load, run_release
+from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
-from tests.small import Row, Small, query, write_rows
+from tests.small import Row, Small, query, sensitivities, write_rows
 
 QUERIES = [
     query("mode", sensitivity="global", by=["place", "day"]),
@@ -87,7 +87,7 @@ def test_no_attribute_moves_more_cells_or_further_than_charged(small: Small, sou
         charged = charges(spec_file).queries
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-        allowed = [{s for (s,) in found.shifts} for found in find_sensitivity(answered, spec_file)]
+        allowed = [{s for (s,) in found.shifts} for found in sensitivities(answered, spec_file)]
         unit = small.rows[0]["unit"]
         own = [i for i, row in enumerate(small.rows) if row["unit"] == unit]
         for number, values in enumerate(itertools.product([0, 1, 2, None], repeat=len(own))):
@@ -163,7 +163,7 @@ def test_what_was_seen_of_an_attribute_is_what_it_can_do_in_this_table(tmp_path:
     small = Small(rows, [query("mode", by=[]), query("count", by=[], where="kind = 0")])
     spec_file = read_spec(write(replace(small, max_rows_per_unit=1), tmp_path))
     with load(spec_file) as tables:
-        found = find_sensitivity(answer(tables, spec_file), spec_file)
+        found = sensitivities(answer(tables, spec_file), spec_file)
     assert [one.shifts for one in found] == [((1,), (3,)), ((1,), (5,))]
 
 

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from release.pipeline import answer, find_sensitivity, load
+from release.pipeline import answer, load
 from release.queries.read import read_spec
 from release.queries.registry import kind_of, sensitivity_without_data
-from release.spec.model import Query
+from release.spec.query import Query
 from tests.cli.test_main import run
-from tests.small import Row, Small, joint, part, query
+from tests.small import Row, Small, joint, part, query, sensitivities
 
 ORDER = ["unit", "place", "day", "kind", "wh"]
 
@@ -253,7 +253,7 @@ def test_answers_and_differences_are_those_of_brute_force(small: Small) -> None:
         spec_file = read_spec(small.write(Path(folder)))
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-    sensitivity = find_sensitivity(answered, spec_file)
+    sensitivity = sensitivities(answered, spec_file)
     for index, plain in enumerate(QUERIES):
         expected = answers_of(small, plain, small.rows)
         assert answered[index].codes.tolist() == expected, plain
@@ -316,7 +316,7 @@ def test_what_comes_in_may_be_anything_of_the_domain(small: Small, relation: str
         spec_file = read_spec(path)
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-    sensitivity = find_sensitivity(answered, spec_file)
+    sensitivity = sensitivities(answered, spec_file)
     possible = possible_units(1)
     for index, plain in enumerate(queries):
         found = set(sensitivity[index].shifts)

@@ -26,11 +26,11 @@ from release.exact.privacy import Definition, Guarantee, deltas_at_ratio, keeps
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.geng import zero_delta_noise
 from release.noise.solve import design
-from release.pipeline import answer, find_sensitivity, load, run_release
+from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data
 from release.verification.verifier import verify
-from tests.small import UNSIGNED, Small
+from tests.small import UNSIGNED, Small, sensitivities
 
 GRID: dict[str, Any] = {"low": -6, "high": 18, "step": 3, "scale": "0.25"}
 Rows = list[tuple[str, str, float | None]]
@@ -107,7 +107,7 @@ def test_answers_and_differences_are_those_by_hand(
     spec_file = read_spec(write(tmp_path_factory.mktemp("real"), rows, real(kind=measure), bound=8))
     with load(spec_file) as tables:
         answered = answer(tables, spec_file)
-        (found,) = find_sensitivity(answered, spec_file)
+        (found,) = sensitivities(answered, spec_file)
     here = [code_of(rows, place, measure) for place in "ab"]
     assert answered[0].codes.tolist() == here
     seen = set()

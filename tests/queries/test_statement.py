@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 from release.errors import DataError, ReleaseError, SpecError
-from release.pipeline import answer, find_sensitivity, load, run_release
+from release.pipeline import answer, load, run_release
+from release.queries.base import MOST_UNITS
 from release.queries.read import read_spec
-from release.queries.statement import MOST_UNITS
 from release.verification.verifier import verify
 from tests.queries.test_kinds import answers_of, sensitivity_of, smalls
-from tests.small import UNSIGNED, Row, Small, query
+from tests.small import UNSIGNED, Row, Small, query, sensitivities
 
 COUNT = query("count", by=["place"])
 PEOPLE = query("count", by=["day"], of="unit")
@@ -54,7 +54,7 @@ def test_statements_find_what_the_kinds_find(small: Small) -> None:
         spec_file = read_spec(own.write(Path(folder)))
         with load(spec_file) as tables:
             answered = answer(tables, spec_file)
-    found = find_sensitivity(answered, spec_file)
+    found = sensitivities(answered, spec_file)
     for (plain, _), one, sensitivity in zip(SAME, answered, found, strict=True):
         assert one.codes.tolist() == answers_of(own, plain, own.rows)
         assert set(sensitivity.shifts) == sensitivity_of(own, plain, own.rows)

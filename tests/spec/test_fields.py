@@ -11,11 +11,13 @@ import pytest
 
 from release.bundle.schemas import schema_texts
 from release.errors import SpecError
+from release.queries.binned import BinnedQuery
+from release.queries.grid import GridQuery
 from release.spec.contract import read_contract
 from release.spec.declarations import Table
 from release.spec.fields import description_of, fields_at
 from release.spec.load import parse_models
-from release.spec.model import BinnedQuery, GridQuery, Spec
+from release.spec.model import Spec
 from tests.conftest import PROJECT
 
 
@@ -36,8 +38,13 @@ def test_every_field_of_every_file_is_described(file: str) -> None:
 
 
 def test_the_fields_of_a_union_are_those_of_its_alternative() -> None:
-    assert fields_at(Spec, ("queries", 3, "binned")) == BinnedQuery.model_fields
-    assert fields_at(Spec, ("queries", 3, "grid")) == GridQuery.model_fields
+    assert (
+        fields_at(Spec, ("queries", 3, "release.queries.binned:BinnedQuery"))
+        == BinnedQuery.model_fields
+    )
+    assert (
+        fields_at(Spec, ("queries", 3, "release.queries.grid:GridQuery")) == GridQuery.model_fields
+    )
     assert fields_at(Spec, ("queries", 3, "median")) == {}
     # A table may have the name of a field.
     assert fields_at(Spec, ("tables", "path")) == Table.model_fields
@@ -47,11 +54,28 @@ def test_the_fields_of_a_union_are_those_of_its_alternative() -> None:
     ("location", "description"),
     [
         (("privacy", "unit"), "the column that names the privacy unit"),
-        (("queries", 0, "grid", "grid", "step"), "the distance of neighboring points"),
-        (("queries", 0, "count", "domain", "ordered", "ordered", "min"), "the least answer"),
-        (("queries", 0, "tuple", "guarantee", "epsilon"), "ε of one cell"),
+        (
+            ("queries", 0, "release.queries.grid:GridQuery", "grid", "step"),
+            "the distance of neighboring points",
+        ),
+        (
+            (
+                "queries",
+                0,
+                "release.queries.count:CountQuery",
+                "domain",
+                "ordered",
+                "ordered",
+                "min",
+            ),
+            "the least answer",
+        ),
+        (
+            ("queries", 0, "release.queries.joint:TupleQuery", "guarantee", "epsilon"),
+            "ε of one cell",
+        ),
         (("keys", "place", "range", "range"), "the first and the last integer"),
-        (("queries", 0, "count", "bins"), ""),
+        (("queries", 0, "release.queries.count:CountQuery", "bins"), ""),
         (("spec", "spec"), ""),
     ],
 )

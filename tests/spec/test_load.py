@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from release.budget.cost import charges
 from release.bundle.schemas import FOLDER, schema_texts
 from release.errors import BudgetError, ReleaseError, SpecError
+from release.queries.joint import TupleQuery
 from release.queries.read import parse_spec, read_spec
 from release.spec.declarations import ColumnType
 from release.spec.key_sets import key_text
-from release.spec.model import TupleQuery
 from tests.conftest import PROJECT
 from tests.small import Small, joint, part, query
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from release.errors import DataError, SpecError
-from release.pipeline import answer, find_sensitivity, load
+from release.pipeline import answer, load
 from release.queries.read import read_spec
-from tests.small import Row, Small, query, table_of
+from tests.small import Row, Small, query, sensitivities, table_of
 
 QUERIES = [
     query("count", by=["place"]),
@@ -71,7 +71,7 @@ def test_tables_of_nobody_and_of_one(rows: list[Row], tmp_path: Path) -> None:
     with load(spec_file) as tables:
         answered = answer(tables, spec_file)
     assert [one.codes.size for one in answered] == [2, 2, 2]
-    assert all(found.shifts for found in find_sensitivity(answered, spec_file))
+    assert all(found.shifts for found in sensitivities(answered, spec_file))
 
 
 def test_all_ties_go_to_the_smallest_code(tmp_path: Path) -> None:

@@ -32,17 +32,7 @@ from release.exact.mechanism import Mechanism
 from release.exact.numbers import exp_bounds, format_exact
 from release.records.mechanisms import MechanismRecord
 from release.records.models import QueryRecord, ReleaseRecord
-from release.spec.domains import Bins, plain_answers
-from release.spec.model import (
-    GridQuery,
-    Part,
-    Query,
-    SqlQuery,
-    TupleQuery,
-    answer_columns,
-    answer_domain,
-    plain_parts,
-)
+from release.spec.query import Query
 
 MAX_ROWS = 200
 """Longer tables are cut in the report; the Parquet file has them whole."""
@@ -72,32 +62,19 @@ class PublicQuery:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the keys and of the answer, or of each part of it."""
-        return (*self.record.by, *answer_columns(self.query))
+        return (*self.record.by, *self.query.columns)
 
     @property
     def rows(self) -> tuple[tuple[str, ...], ...]:
         """Keys and answer as a reader reads them, row by row."""
-        group = answer_domain(self.query).group
+        group = self.query.answers.group
         coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
         answers = []
-        for part, codes in zip(plain_parts(self.query), coordinates, strict=True):
+        for part, codes in zip(self.query.parts, coordinates, strict=True):
             # Once for all cells: a domain may have as many labels as there are cells.
-            labels = _labels(part)
+            labels = part.shown_labels()
             answers.append([labels[code] for code in codes.tolist()])
         return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
-
-
-def _labels(query: Part | SqlQuery) -> tuple[str, ...]:
-    """The answers of a domain; bins as ranges from their least to their greatest integer."""
-    labels = plain_answers(query.domain).labels
-    if isinstance(query, GridQuery):
-        points = (int(label) * query.domain.grid.scale for label in labels)
-        return tuple(("-" if p < 0 else "") + format_exact(abs(p)) for p in points)
-    if isinstance(query.domain, Bins):
-        ends = [int(label) - 1 for label in labels[1:]]
-        ranges = [f"{low} to {high}" for low, high in zip(labels, ends, strict=False)]
-        return (*ranges, f"{labels[-1]} or more")
-    return tuple(map(str, labels))
 
 
 def report_html(
@@ -158,7 +135,7 @@ def chance(delta: Fraction) -> str | None:
 
 def _near(public: PublicQuery) -> str | None:
     """How often an answer is at most one step off; None where answers have no order."""
-    nominal = [part.topology is Topology.NOMINAL for part in answer_domain(public.query).parts]
+    nominal = [part.topology is Topology.NOMINAL for part in public.query.answers.parts]
     if public.mechanism is None or any(nominal):
         return None
     return _share(public.mechanism.accuracy.p_within_1)
@@ -188,7 +165,7 @@ def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     record = public.mechanism
     if record is None:
         return {"example": None, "mechanism_picture": None, "delta_picture": None, "losses": None}
-    domain = answer_domain(public.query)
+    domain = public.query.answers
     mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
     about = (public.record.name, mechanism, sensitivity, public.query.promised.to_guarantee())
     plain = len(domain.parts) == 1
@@ -210,18 +187,13 @@ def _losses(public: PublicQuery) -> str | None:
 def _example(public: PublicQuery, mechanism: Mechanism) -> str | None:
     """How to read one number: the first published answer, and where the true one is likely."""
     *key, published = public.rows[0]
-    part = plain_parts(public.query)[0]
-    domain = plain_answers(part.domain)
-    interval = likely_around(mechanism, domain, public.codes[0])
+    part = public.query.parts[0]
+    interval = likely_around(mechanism, part.answers, public.codes[0])
     if interval is None:
         return None
     low, high = interval
     about = f" for {', '.join(key)}" if key else ""
-    labels = _labels(part)
-    first, last = labels[low], labels[high]
-    if isinstance(part.domain, Bins):
-        # From the begin of the first bin to the end of the last.
-        first, last = str(domain.labels[low]), last.split(" to ")[-1]
+    first, last = part.shown_interval(low, high)
     where = f"is {first}" if low == high else f"lies from {first} to {last}"
     return (
         f"Published {published}{about}: the true answer {where} in 95 of 100 such cases, if all "
@@ -237,9 +209,9 @@ def _share(text: str) -> str:
 
 def _answers_picture(public: PublicQuery) -> str | None:
     """Released answers by one key or two; None where a picture would not help."""
-    if isinstance(public.query, TupleQuery):
+    if len(public.query.parts) > 1:
         return None
-    domain, by, name = plain_answers(public.query.domain), public.record.by, public.record.name
+    domain, by, name = public.query.parts[0].answers, public.record.by, public.record.name
     if len(by) == 1 and 2 <= len(public.keys) <= _BARS:
         return answers_svg(name, domain, by[0], [key[0] for key in public.keys], public.codes)
     if len(by) != 2 or not all(2 <= count <= _FIELDS for count in _sides(public.keys)):

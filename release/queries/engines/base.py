@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
+from release.queries.base import Rerun, RerunQuery
 from release.queries.profiles import read_profiles
-from release.queries.statement import Rerun, rerun
 from release.spec.load import SpecFile
-from release.spec.model import Query, SqlQuery
+from release.spec.query import Query
 from release.tables.duckdb import Tables
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Loaded(Protocol):
         """The distinct profiles of a query's units, as :func:`read_profiles` describes them."""
         ...
 
-    def rerun(self, query: SqlQuery) -> Rerun:
+    def rerun(self, query: RerunQuery) -> Rerun:
         """The answers of a statement on the table and on every neighbor of it."""
         ...
 
@@ -66,6 +66,6 @@ class HereTables(Tables):
         """As :class:`Loaded` has it."""
         return read_profiles(self, self.spec_file, query)
 
-    def rerun(self, query: SqlQuery) -> Rerun:
+    def rerun(self, query: RerunQuery) -> Rerun:
         """As :class:`Loaded` has it."""
-        return rerun(self, self.spec_file, query)
+        return query.rerun(self, self.spec_file)

@@ -35,12 +35,12 @@ import duckdb
 import pyarrow as pa
 
 from release.errors import BudgetError, DataError, ReleaseError, SpecError
+from release.queries.base import MOST_UNITS, Rerun, RerunQuery
 from release.queries.profiles import merged, read_profiles
-from release.queries.statement import MOST_UNITS, Rerun, rerun
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
-from release.spec.model import Query, SqlQuery
+from release.spec.query import Query
 from release.tables.duckdb import Engine, Tables, given_table, wide_table
 from release.tables.sources import (
     Format,
@@ -149,7 +149,7 @@ class SparkTables:
             self._read = self._run()
         return self._read[query.name]
 
-    def rerun(self, query: SqlQuery) -> Rerun:
+    def rerun(self, query: RerunQuery) -> Rerun:
         """The answers of a statement and of every neighbor, on this machine: the table is small."""
         if self._read is None:
             self._read = self._run()
@@ -159,7 +159,7 @@ class SparkTables:
             for name in self._sources
         }
         with Tables(self._spec_file, self._engine, self._scratch / "rerun", given) as tables:
-            return rerun(tables, self._spec_file, query)
+            return query.rerun(tables, self._spec_file)
 
     def check_unchanged(self) -> None:
         """As :class:`release.queries.engines.base.Loaded` has it."""
@@ -174,7 +174,7 @@ class SparkTables:
         given = {name: [self._schema(name).empty_table()] for name in self._sources}
         with Tables(self._spec_file, self._engine, self._scratch / "empty", given) as tables:
             for query in self._spec_file.spec.released:
-                if not isinstance(query, SqlQuery):
+                if not isinstance(query, RerunQuery):
                     read_profiles(tables, self._spec_file, query)
 
     def _run(self) -> dict[str, pa.Table]:
@@ -218,7 +218,7 @@ class SparkTables:
         self._base = {
             query.name: defaultdict(list)
             for query in self._spec_file.spec.released
-            if isinstance(query, SqlQuery)
+            if isinstance(query, RerunQuery)
         }
         for what, name, data in sorted(found, key=lambda one: one[:2]):
             if what == "error":
@@ -231,7 +231,7 @@ class SparkTables:
         return {
             query.name: merged(read[query.name])
             for query in self._spec_file.spec.released
-            if not isinstance(query, SqlQuery)
+            if not isinstance(query, RerunQuery)
         }
 
 
@@ -365,7 +365,7 @@ def read_bucket(
     scratch = Path(tempfile.mkdtemp(prefix="dp-release-", dir=_local_folder()))
     with Tables(spec_file, limits, scratch, unpacked) as tables:
         for query in spec_file.spec.released:
-            if isinstance(query, SqlQuery):
+            if isinstance(query, RerunQuery):
                 yield from _base_of(tables, spec_file, query)
             else:
                 yield "profiles", query.name, _packed(read_profiles(tables, spec_file, query))
@@ -378,7 +378,7 @@ def _each(schema: pa.Schema, blobs: list[bytes]) -> Iterator[pa.Table]:
         yield _unpacked(blobs.pop())
 
 
-def _base_of(tables: Tables, spec_file: SpecFile, query: SqlQuery) -> Iterator[Told]:
+def _base_of(tables: Tables, spec_file: SpecFile, query: RerunQuery) -> Iterator[Told]:
     """The given rows of the units that a statement reads, of every table that it may read."""
     spec = spec_file.spec
     unit = identifier(spec.privacy.unit)
@@ -390,8 +390,8 @@ def _base_of(tables: Tables, spec_file: SpecFile, query: SqlQuery) -> Iterator[T
         MOST_UNITS
     ):
         raise DataError(
-            f"{spec.place_of(query)}.sql: the table has more than {MOST_UNITS} units, and the "
-            "statement runs once for each pair of them; use another kind of query"
+            f"{spec.place_of(query)}.{query.kind}: the table has more than {MOST_UNITS} units, and "
+            "the statement runs once for each pair of them; use another kind of query"
         )
     join = spec.tables[query.table].join
     for name in [query.table] if join is None else [query.table, join.table]:

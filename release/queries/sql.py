@@ -13,51 +13,66 @@ that it gives no row, or NULL, has the smallest code; an answer outside the doma
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
-import duckdb
 import numpy as np
-import pyarrow as pa
+from pydantic import Field, model_validator
 
 from release.errors import DataError, SpecError
 from release.exact.domain import Codes
-from release.queries.profiles import cells_of
-from release.spec.declarations import Relation
-from release.spec.domains import Bins, Ordered, plain_answers
+from release.queries.base import MOST_UNITS, Rerun, RerunQuery
+from release.spec.declarations import Privacy, Relation
+from release.spec.domains import Bins, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal, parts_of
 from release.spec.load import SpecFile
-from release.spec.model import SqlQuery
-from release.tables.duckdb import Tables, wide_table
 
-MOST_UNITS = 150
-"""More would be more than twenty thousand runs."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-
-@dataclass(frozen=True, repr=False)
-class Rerun:
-    """Confidential: the true codes, and how far they lie from those of the neighbors, signed."""
-
-    codes: Codes
-    steps: Codes
-
-    def __repr__(self) -> str:
-        return "Rerun(confidential)"
+    from release.tables.duckdb import Tables
 
 
-def rerun(tables: Tables, spec_file: SpecFile, query: SqlQuery) -> Rerun:
-    """Answer ``query`` on the table and on every neighbor.
+class SqlQuery(RerunQuery):
+    """The answers of a statement, which is run anew for every neighbor.
 
-    Raises:
-        SpecError: the statement is not one consistent SELECT over its table with the right columns.
-        DataError: too many units, or the statement fails on the table or a neighbor.
+    Its domain is cyclic, ordered or bins; its sensitivity is empirical.
     """
-    return _Statement(tables, spec_file, query).rerun()
+
+    kind: Literal["sql"] = Field(description="the kind of query")
+    sql: str = Field(min_length=1, description="a SELECT of key columns and an integer `answer`")
+
+    def rerun(self, tables: Tables, spec_file: SpecFile) -> Rerun:
+        """The answers on the table and on every neighbor."""
+        return _Statement(tables, spec_file, self).rerun()
+
+    def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
+        """A statement runs on whole neighbors only, which hold what was observed."""
+        if privacy.fixed:
+            told = "a statement cannot be told what neighbors share; leave fixed out"
+            raise SpecError(f"{at}.kind", told)
+        if privacy.any_of_domain:
+            raise SpecError(
+                f"{at}.kind",
+                "a statement runs anew for what is observed only; leave attribute and replacement "
+                "out",
+            )
+
+    @model_validator(mode="after")
+    def _check(self) -> SqlQuery:
+        if isinstance(self.domain, Nominal):
+            raise ValueError("a statement answers with integers; write ordered, cyclic or bins")
+        if not self.is_empirical:
+            raise ValueError("nothing is known of a statement; write sensitivity: empirical")
+        return self
 
 
 class _Statement:
     def __init__(self, tables: Tables, spec_file: SpecFile, query: SqlQuery) -> None:
+        # Loaded here, because a verifier reads this model and loads no engine.
+        from release.queries.profiles import cells_of
+        from release.tables.duckdb import wide_table
+
         spec = spec_file.spec
         at = spec.place_of(query)
         self.tables, self.query, self.field = tables, query, f"{at}.sql"
@@ -120,6 +135,8 @@ class _Statement:
         return f"{kept} UNION ALL {copy} WHERE {self.unit} = {_value(into)}"
 
     def _codes(self, rows: str) -> Codes:
+        import duckdb
+
         columns = ", ".join(
             f"CAST({identifier(column)} AS VARCHAR) AS {identifier(f'#key {i}')}"
             for i, column in enumerate(self.query.by)
@@ -189,6 +206,8 @@ class _Statement:
             )
 
     def _check_columns(self) -> None:
+        import duckdb
+
         try:
             shape = self.tables.connection.sql(
                 f'WITH {identifier(self.query.table)} AS (SELECT * FROM "#base" LIMIT 0) '
