@@ -11,7 +11,7 @@ WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow lint types check check-all bench year site clean
+.PHONY: demo test test-slow lint types check check-all mutants bench year site clean
 
 demo: .venv/ready
 	@rm -rf $(OUT)/demo $(OUT)/demo.key && mkdir -p $(OUT)
@@ -44,6 +44,11 @@ types: .venv/complete
 check: lint types test
 
 check-all: check test-slow
+
+# About an hour for all; SAMPLE=400 takes so many at random, MODULES=release/budget those of a room.
+mutants: export OPENBLAS_NUM_THREADS := 1
+mutants: .venv/ready
+	@$(BIN)/python -m tests.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 # The wheel leaves research/ out; a benchmark measures the papers' program from it.
 bench: export PYTHONPATH := $(CURDIR)

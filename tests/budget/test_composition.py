@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from fractions import Fraction
 from math import comb, exp, inf
 from pathlib import Path
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create_ledger, reserve
 from release.cli.main import app
+from release.errors import ReleaseError
 from release.records.signing import create_key, read_key
 
 pytest.importorskip("dp_accounting", reason="the extra `accounting` is not installed")
@@ -48,6 +50,21 @@ def test_without_delta_the_sum_is_all_that_holds() -> None:
     for wrong in (Fraction(1), Fraction(-1, 2)):
         with pytest.raises(ValueError, match="at least 0 and below 1"):
             composed_epsilon(charges, wrong)
+
+
+def test_rounding_does_not_lift_the_figure_above_the_sum() -> None:
+    """A third is no multiple of the step, so that each charge is rounded up in between."""
+    third, two = Spent(Fraction(1, 3)), Spent(Fraction(1, 3), Fraction(1, 100))
+    assert composed_epsilon([third] * 2, Fraction(0)) == float(Fraction(2, 3))
+    assert composed_epsilon([two] * 2, Fraction(2, 100)) <= float(Fraction(2, 3))
+    # Below the sum of the δ the sum of the ε is no bound.
+    assert composed_epsilon([two], Fraction(9, 1000)) > float(Fraction(1, 3))
+
+
+def test_without_the_extra_the_figure_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    with pytest.raises(ReleaseError, match=r"dp-release\[accounting\]"):
+        composed_epsilon([], Fraction(0))
 
 
 def test_the_ledger_tells_it_for_what_is_charged(tmp_path: Path) -> None:

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.domain import Group, Topology, level_edge, levels
+from release.exact.domain import (
+    AnswerDomain,
+    Group,
+    JointDomain,
+    Topology,
+    level_edge,
+    levels,
+)
 
 moduli = st.lists(st.integers(2, 7), min_size=1, max_size=3).map(tuple)
 
@@ -119,3 +126,67 @@ def test_elements_add_and_subtract_by_coordinates(moduli: list[int], data: st.Da
         assert group.shift(int(plus)) == tuple((x + y) % m for x, y, m in pairs)
         assert group.shift(int(minus)) == tuple((x - y) % m for x, y, m in pairs)
     assert (group.elements(group.coordinates(left)) == left).all()
+
+
+@given(st.integers(2, 12), st.sets(st.integers(0, 11), max_size=12))
+def test_an_interval_of_shifts_is_known_by_its_width(size: int, numbers: set[int]) -> None:
+    group = Group((size,))
+    shifts = {number % size for number in numbers} - {0}
+    expected = {
+        (width, signed)
+        for width in range(1, size)
+        for signed in (False, True)
+        if shifts == {s % size for i in range(1, width + 1) for s in ((i, -i) if signed else (i,))}
+    }
+    width, signed = group.interval(tuple((number,) for number in numbers))
+    assert bool(width) == bool(expected)
+    if expected:
+        assert signed == any(description[1] for description in expected)
+        assert (width, signed) == min(one for one in expected if one[1] == signed)
+
+
+def test_intervals_are_those_of_one_ring() -> None:
+    assert Group((3, 3)).interval(((1, 0), (2, 0))) == (0, False)
+    assert Group((9,)).interval(()) == (0, False)
+    assert Group((9,)).interval(((10,), (-1,))) == (1, True)
+
+
+@pytest.mark.parametrize("shift", [(), (1,), (1, 2, 3)])
+def test_a_shift_has_one_coordinate_for_each_factor(shift: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError):
+        Group((4, 5)).normal(shift)
+
+
+def test_a_domain_has_two_answers_or_more() -> None:
+    with pytest.raises(ValueError, match="two answers"):
+        AnswerDomain(Topology.NOMINAL, ("only",))
+    two = AnswerDomain(Topology.NOMINAL, ("no", "yes"))
+    assert (two.size, two.group, two.parts) == (2, Group((2,)), (two,))
+
+
+def test_only_ordered_answers_lie_on_a_line() -> None:
+    on_a_line = {topology for topology in Topology if AnswerDomain(topology, (0, 1)).is_line}
+    assert on_a_line == {Topology.ORDERED}
+
+
+def test_joint_answers_live_in_the_product_of_their_groups() -> None:
+    parts = tuple(AnswerDomain(Topology.ORDERED, tuple(range(size))) for size in (2, 3, 4))
+    joint = JointDomain(parts)
+    assert (joint.size, joint.group) == (24, Group((2, 3, 4)))
+    assert joint.is_line is False
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count", "says"),
+    [
+        (0, 0, 2, "low must be"),
+        (1, 0, 2, "low must be"),
+        (0, 9, 1, "count must be"),
+        (0, 9, 10, "count must be"),
+    ],
+)
+def test_levels_are_no_more_than_the_integers_between(
+    low: int, high: int, count: int, says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        levels(low, high, count)

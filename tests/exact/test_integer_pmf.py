@@ -28,7 +28,7 @@ def laws(draw: st.DrawFn) -> IntegerPmf:
 
 
 @given(laws(), st.integers(1, 4), st.sampled_from([Fraction(1), Fraction(5, 4), Fraction(3)]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_deltas_are_the_sums_over_a_long_stretch(
     law: IntegerPmf, most: int, ratio: Fraction
 ) -> None:
@@ -43,6 +43,38 @@ def test_deltas_are_the_sums_over_a_long_stretch(
         probabilistic = max(probabilistic, sum((a for a, b in pairs if a > ratio * b), Fraction(0)))
     assert 0 <= found.approximate - approximate < Fraction(1, 10**12)
     assert 0 <= found.probabilistic - probabilistic < Fraction(1, 10**12)
+
+
+@given(laws(), st.integers(-20, 20), st.integers(0, 25), st.sampled_from([3, 40]))
+def test_units_follow_a_tail_step_by_step(
+    law: IntegerPmf, low: int, more: int, places: int
+) -> None:
+    def units(noise: int) -> int:
+        tail = law.right if noise > law.high else law.left
+        if law.low <= noise <= law.high:
+            return int(law.mass(noise) * 2**places)
+        if tail is None:
+            return 0
+        nearer = noise - tail.period if noise > law.high else noise + tail.period
+        return int(units(nearer) * tail.ratio)
+
+    high = max(low + more, law.low)
+    low = min(low, law.high)
+    assert law.units(low, high, places) == [units(noise) for noise in range(low, high + 1)]
+
+
+@given(laws(), st.sampled_from([Fraction(1), Fraction(3)]))
+def test_one_and_the_same_answer_has_no_delta(law: IntegerPmf, ratio: Fraction) -> None:
+    found = law.deltas(0, ratio)
+    assert (found.probabilistic, found.approximate) == (Fraction(0), Fraction(0))
+    assert theorem_1(law, 0) == 1
+
+
+def test_noise_that_never_occurs_bounds_nothing() -> None:
+    law = IntegerPmf(0, (Fraction(1, 4), HALF, Fraction(1, 4)))
+    kept = theorem_2(law, 1, range(5, 8))
+    assert kept is not None
+    assert (kept.bound, kept.delta) == (Fraction(1), Fraction(1))
 
 
 @given(laws(), st.integers(-40, 40))
@@ -110,6 +142,11 @@ def test_what_is_no_law_is_refused() -> None:
     for wrong in (
         lambda: Tail(0, HALF),
         lambda: Tail(1, Fraction(1)),
+        lambda: Tail(1, Fraction(0)),
+        lambda: Tail(1, Fraction(-1, 2)),
+        # Its period would reach beyond the window, where the same sum of 1 is of nothing.
+        lambda: IntegerPmf(0, (HALF,), Tail(2, HALF)),
+        lambda: IntegerPmf(0, (HALF,), None, Tail(2, HALF)),
         lambda: IntegerPmf(0, (Fraction(1, 3),)),
         lambda: IntegerPmf(0, (Fraction(-1), Fraction(2))),
         lambda: IntegerPmf(0, (Fraction(1),), Tail(2, HALF)),

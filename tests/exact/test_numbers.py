@@ -5,13 +5,16 @@ from __future__ import annotations
 import doctest
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from release.errors import SpecError
 from release.exact import numbers
 from release.exact.numbers import (
+    exact,
     exp_below_any_verifier,
     exp_bounds,
     format_down,
@@ -40,6 +43,81 @@ def test_what_is_not_in_the_grammar_is_refused(text: str) -> None:
 @given(st.fractions(min_value=0, max_denominator=10**12))
 def test_writing_and_reading_gives_the_number_back(value: Fraction) -> None:
     assert parse_exact(format_exact(value)) == value
+
+
+@given(st.integers(0, 10**6), st.integers(0, 9), st.integers(0, 9))
+def test_a_number_that_ends_is_written_as_its_shortest_decimal(
+    numerator: int, twos: int, fives: int
+) -> None:
+    value = Fraction(numerator, 2**twos * 5**fives)
+    text = format_exact(value)
+    assert "/" not in text
+    assert Fraction(text) == value
+    assert not ("." in text and text.endswith("0"))
+
+
+def test_a_number_that_does_not_end_is_written_as_a_rational() -> None:
+    for value in (Fraction(1, 3), Fraction(7, 6), Fraction(2, 35), Fraction(1, 11 * 2**9)):
+        assert format_exact(value) == f"{value.numerator}/{value.denominator}"
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "down", "up"),
+    [
+        (Fraction(0), 3, "0", "0"),
+        (Fraction(-1, 4), 1, "-0.3", "-0.2"),
+        (Fraction(-1, 10), 1, "-0.1", "-0.1"),
+        (Fraction(-1, 3), 0, "-1", "0"),
+        (Fraction(10), 0, "10", "10"),
+        (Fraction(100), 2, "100", "100"),
+        (Fraction(1001, 1000), 2, "1", "1.01"),
+    ],
+)
+def test_decimals_are_rounded_in_the_named_direction(
+    value: Fraction, places: int, down: str, up: str
+) -> None:
+    assert (format_down(value, places), format_up(value, places)) == (down, up)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3, Fraction(3)),
+        ("0.25", Fraction(1, 4)),
+        (Fraction(2, 7), Fraction(2, 7)),
+        (0, Fraction(0)),
+    ],
+)
+def test_an_argument_gives_an_exact_number(value: int | str | Fraction, expected: Fraction) -> None:
+    assert exact("epsilon", value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (0.5, "write an integer"),
+        (True, "write an integer"),
+        (None, "write an integer"),
+        ("1e-3", "not an exact number"),
+        (-1, "at least 0"),
+        (Fraction(-1, 1000), "at least 0"),
+    ],
+)
+def test_an_argument_that_is_not_exact_is_refused_by_its_name(value: Any, says: str) -> None:
+    with pytest.raises(SpecError, match=f"^epsilon: .*{says}"):
+        exact("epsilon", value)
+
+
+FORTY = "9" * 40
+
+
+@pytest.mark.parametrize("text", [FORTY, f"{FORTY}.{FORTY}", f"{FORTY}/{FORTY}"])
+def test_numbers_have_at_most_forty_digits_each_side(text: str) -> None:
+    assert parse_exact(text) == Fraction(text)
+    with pytest.raises(ValueError, match="not an exact number"):
+        parse_exact(text + "0")
+    with pytest.raises(ValueError, match="not an exact number"):
+        parse_exact("9" + text)
 
 
 @given(st.fractions(min_value=0, max_value=1000), st.integers(0, 40))
@@ -84,8 +162,31 @@ def test_the_bounds_of_exp_hold_and_are_narrow(epsilon: Fraction) -> None:
 
 @given(epsilons)
 def test_laws_are_built_below_every_admissible_ratio(epsilon: Fraction) -> None:
-    _, high = _exp_by_series(epsilon)
-    assert exp_below_any_verifier(epsilon) <= max(Fraction(1), high - Fraction(1, 10**30))
+    low, high = _exp_by_series(epsilon)
+    built = exp_below_any_verifier(epsilon)
+    assert built <= max(Fraction(1), high - Fraction(1, 10**30))
+    # Lower than that would cost accuracy for nothing.
+    assert built >= low - Fraction(21, 10**31)
+
+
+def test_the_powers_of_e_reach_from_zero_to_a_hundred() -> None:
+    assert exp_bounds(Fraction(0))[0] == exp_below_any_verifier(Fraction(0)) == 1
+    low, high = exp_bounds(Fraction(100))
+    assert high - low < Fraction(1, 10**30)
+    assert len(str(int(low))) == 44
+    for wrong in (Fraction(-1, 10**9), 100 + Fraction(1, 10**9)):
+        with pytest.raises(ValueError, match=r"in \[0, 100\]"):
+            exp_bounds(wrong)
+
+
+@given(epsilons)
+def test_the_bounds_of_exp_are_outside_of_a_longer_series(epsilon: Fraction) -> None:
+    """The series is good to a hundred places, so it tells on which side a bound lies."""
+    low, high = exp_bounds(epsilon)
+    series_low, series_high = _exp_by_series(epsilon)
+    assert series_high - series_low < Fraction(1, 10**60)
+    assert low < series_low
+    assert series_high < high
 
 
 def test_e_itself() -> None:

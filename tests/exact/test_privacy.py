@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from release.exact.domain import Group
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
-from release.exact.privacy import Definition, Guarantee, deltas
+from release.exact.privacy import MAX_WORK, Definition, Guarantee, deltas, deltas_at_ratio, keeps
 from release.exact.sensitivity import Sensitivity
 from release.noise.solvers.closed_form import pure_pmf
 
@@ -90,3 +90,89 @@ def test_a_promise_out_of_range_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"must be|has delta 0"):
         Guarantee(definition, epsilon, delta)
+
+
+TINY = Fraction(1, 10**60)
+LEAST = Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize(
+    ("definition", "epsilon", "delta"),
+    [
+        (Definition.PURE, LEAST, Fraction(0)),
+        (Definition.PURE, Fraction(100), Fraction(0)),
+        (Definition.PROBABILISTIC, Fraction(1), 1 - TINY),
+        (Definition.APPROXIMATE, Fraction(1), Fraction(0)),
+        # The δ of a law for ε = 0 may be 2·10^-30 below what was asked for.
+        (Definition.APPROXIMATE, Fraction(0), LEAST - Fraction(2, 10**30)),
+    ],
+)
+def test_a_promise_at_the_edge_of_its_range_is_taken(
+    definition: Definition, epsilon: Fraction, delta: Fraction
+) -> None:
+    assert Guarantee(definition, epsilon, delta).delta == delta
+
+
+@pytest.mark.parametrize(
+    ("definition", "epsilon", "delta", "says"),
+    [
+        (Definition.PURE, LEAST - TINY, Fraction(0), r"at least 10\^-12"),
+        (Definition.PURE, Fraction(-1), Fraction(0), r"at least 10\^-12"),
+        (Definition.PURE, 100 + TINY, Fraction(0), "at most 100"),
+        (Definition.PURE, Fraction(1), TINY, "a pure guarantee has delta 0"),
+        (Definition.PROBABILISTIC, Fraction(1), Fraction(1), "below 1"),
+        (Definition.PROBABILISTIC, Fraction(1), -TINY, "at least 0"),
+        (Definition.PROBABILISTIC, Fraction(0), Fraction(1, 2), "with an approximate guarantee"),
+        (Definition.APPROXIMATE, Fraction(0), Fraction(0), "with an approximate guarantee"),
+        (
+            Definition.APPROXIMATE,
+            Fraction(0),
+            LEAST - Fraction(2, 10**30) - TINY,
+            "with an approximate guarantee",
+        ),
+    ],
+)
+def test_a_promise_just_outside_its_range_is_refused(
+    definition: Definition, epsilon: Fraction, delta: Fraction, says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        Guarantee(definition, epsilon, delta)
+
+
+def test_a_guarantee_is_satisfied_under_its_own_definition() -> None:
+    """3/4 against 1/4 breaks a ratio of 2: the tail is 3/4, the excess 3/4 - 2/4."""
+    law = Pmf.of(Group((2,)), [3, 1])
+    sensitivity = Sensitivity.of(law.group, [(1,)])
+    found = deltas_at_ratio(law, sensitivity, Fraction(2))
+    assert (found.probabilistic, found.approximate) == (Fraction(3, 4), Fraction(1, 4))
+    for definition, delta in (
+        (Definition.PROBABILISTIC, Fraction(3, 4)),
+        (Definition.APPROXIMATE, Fraction(1, 4)),
+        (Definition.PURE, Fraction(0)),
+    ):
+        guarantee = Guarantee(definition, Fraction(1), delta)
+        pure = definition is Definition.PURE
+        assert found.under(definition) == (Fraction(3, 4) if pure else delta)
+        assert keeps(law, sensitivity, guarantee, Fraction(2)) is not pure
+        assert keeps(law, sensitivity, guarantee, Fraction(3))
+    less = Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 4) - TINY)
+    assert not keeps(law, sensitivity, less, Fraction(2))
+
+
+def test_a_law_is_not_checked_against_the_differences_of_another_group() -> None:
+    law = Pmf.of(Group((4,)), [1, 1, 1, 1])
+    with pytest.raises(ValueError, match="different groups"):
+        deltas_at_ratio(law, Sensitivity.of(Group((2, 2)), [(1, 0)]), Fraction(2))
+
+
+def test_the_work_of_a_verifier_is_bounded_as_the_format_says() -> None:
+    assert MAX_WORK == 1_000_000_000
+
+
+def test_a_strict_excess_violates_and_equality_does_not() -> None:
+    law = Pmf.of(Group((3,)), [2, 1, 1])
+    sensitivity = Sensitivity.of(law.group, [(1,)])
+    assert deltas_at_ratio(law, sensitivity, Fraction(2)).probabilistic == 0
+    below = deltas_at_ratio(law, sensitivity, 2 - TINY)
+    assert below.probabilistic == Fraction(1, 2)
+    assert below.approximate == TINY / 4

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from release.exact.channel import Channel
 from release.exact.domain import Group
 from release.exact.integer_pmf import IntegerPmf
 from release.exact.modular import Modular
@@ -104,8 +105,33 @@ def test_noise_is_added_modulo_the_number_of_answers() -> None:
 @pytest.mark.parametrize("code", [-1, 4])
 def test_codes_outside_the_domain_are_refused(code: int) -> None:
     law = Pmf.of(Group((4,)), [1, 1, 1, 1])
-    with pytest.raises(ValueError, match="outside"):
-        Modular(law).draw(np.array([code]))
+    for codes in (np.array([code]), np.array([0, code, 3])):
+        with pytest.raises(ValueError, match="outside"):
+            Modular(law).draw(codes)
+        with pytest.raises(ValueError, match="outside"):
+            Channel.of_mechanism(Modular(law)).draw(codes)
+
+
+@pytest.mark.parametrize("bits", [0, 65])
+def test_words_have_one_to_64_bits(bits: int) -> None:
+    with pytest.raises(ValueError, match="between 1 and 64"):
+        random_below_power(bits, 1)
+
+
+@pytest.mark.parametrize("bits", [3, 62])
+def test_each_answer_is_drawn_from_its_own_row(bits: int) -> None:
+    """Every boundary of every row, with the answers mixed."""
+    unit = 2 ** (bits - 3)
+    channel = Channel.of([[5 * unit, 3 * unit, 0], [0, 8 * unit, 0], [unit, 0, 7 * unit]])
+    answers = np.array([0, 2, 0, 1, 2, 1, 0, 2])
+    draws = [0, unit - 1, 5 * unit - 1, 0, unit, 8 * unit - 1, 5 * unit, 8 * unit - 1]
+    drawn = channel.draw(answers, fixed(*draws, bits=bits))
+    assert drawn.tolist() == [0, 0, 0, 1, 2, 1, 1, 2]
+
+
+def test_a_channel_of_more_than_62_bits_is_not_drawn_from() -> None:
+    with pytest.raises(ValueError, match=r"at most 2\^62"):
+        Channel.of([[2**62, 2**62], [2**63, 0]]).draw(np.array([0]))
 
 
 def test_no_other_generator_is_imported_anywhere() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from release.spec.answer_units import CODES, AnswerUnit, answer_unit
-from release.spec.query import Query
+from release.spec.kinds import AnyQuery
 from tests.small import joint, query
 
 PLACES = {"nominal": ["a", "b"]}
@@ -40,7 +40,7 @@ PLACES = {"nominal": ["a", "b"]}
 def test_a_code_is_worth_its_step_in_the_unit_of_the_answer(
     plain: dict[str, Any], unit: AnswerUnit
 ) -> None:
-    asked: Query = TypeAdapter(Query).validate_python(plain)
+    asked = TypeAdapter(AnyQuery).validate_python(plain)
     assert answer_unit(asked) == unit
     if unit.word == plain.get("units") and plain["kind"] != "tuple":
         # What is claimed of the step holds for all neighboring labels.

@@ -1,0 +1,147 @@
+"""Charges: the cells that one unit can touch, caps at their edge, the definition of the sum."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release.budget.cost import Charges, charge_of, charges, touched_cells
+from release.errors import BudgetError
+from release.exact.privacy import Definition, Guarantee
+from release.queries.read import parse_spec
+from release.spec.load import SpecFile
+from tests.small import Small, part, query
+from tests.small import joint as joint_query
+
+KEYS: dict[str, tuple[str, ...]] = {"place": ("a", "b"), "day": ("1", "2"), "unit": ("u", "v")}
+PURE = {"definition": "pure", "epsilon": "1"}
+
+
+def spec_file(*queries: dict[str, Any], **fields: Any) -> SpecFile:
+    privacy = fields.pop("privacy", {})
+    plain = Small([], list(queries), **fields).plain()
+    plain["privacy"] |= privacy
+    plain["keys"]["unit"] = list(KEYS["unit"])
+    text = yaml.safe_dump(plain).encode()
+    return SpecFile(parse_spec(text), text, Path(), KEYS)
+
+
+def cells(asked: dict[str, Any], **fields: Any) -> int:
+    read = spec_file(asked, **fields)
+    return touched_cells(read, read.spec.released[0])
+
+
+BOTH = query("count", by=["place", "day"])
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "rows", "most", "fixed", "expected"),
+    [
+        ("add_remove", 3, 1, [], 1),
+        ("replace_one", 3, 1, [], 2),
+        ("add_remove", 1, 3, [], 1),
+        ("add_remove", 9, 3, [], 3),
+        ("replace_one", 9, 2, [], 4),
+        ("replace_one", 9, 3, [], 4),
+        ("replace_one", 9, 1, ["place"], 2),
+        ("add_remove", 9, 1, ["place"], 1),
+    ],
+)
+def test_a_bound_on_cells_is_a_bound_on_what_is_charged(
+    neighbors: str, rows: int, most: int, fixed: list[str], expected: int
+) -> None:
+    found = cells(
+        BOTH, neighbors=neighbors, max_rows_per_unit=rows, max_cells_per_unit=most, fixed=fixed
+    )
+    assert found == expected
+
+
+def test_a_query_of_one_cell_is_charged_once() -> None:
+    assert cells(query("count", by=[]), neighbors="replace_one") == 1
+    assert cells(BOTH, fixed=["place", "day"], neighbors="replace_one") == 1
+
+
+def test_a_changed_attribute_counts_as_a_replacement() -> None:
+    privacy = {"neighbors": "attribute", "attribute": "kind"}
+    asked = query("count", by=["place", "day"], sensitivity="global", where="kind = 1")
+    assert cells(asked, max_rows_per_unit=1, privacy=privacy) == 2
+
+
+def test_an_answer_for_each_unit_is_one_cell() -> None:
+    own = query("mode", by=["unit"], sensitivity="global", domain={"nominal": ["a", "b"]})
+    own |= {"kind": "per_unit", "of": "place"}
+    privacy = {"neighbors": "attribute", "attribute": "place"}
+    assert cells(own, privacy=privacy) == 1
+
+
+def test_a_statement_may_touch_every_cell() -> None:
+    own = query("count", by=["place", "day"], sql="SELECT 1") | {"kind": "sql"}
+    for fields in ({"max_rows_per_unit": 1}, {"max_cells_per_unit": 1}):
+        assert cells(own, neighbors="add_remove", **fields) == 4
+
+
+def named(*guarantees: dict[str, str]) -> list[dict[str, Any]]:
+    return [
+        query("mode", name=f"q{number}", by=[], guarantee=dict(guarantee))
+        for number, guarantee in enumerate(guarantees)
+    ]
+
+
+def charged(*guarantees: dict[str, str], budget: tuple[str, str] = ("1000", "0.9")) -> Charges:
+    """Charges of queries that touch one cell each."""
+    return charges(spec_file(*named(*guarantees), budget=budget))
+
+
+def approximate(epsilon: str, delta: str) -> dict[str, str]:
+    return {"definition": "approximate", "epsilon": epsilon, "delta": delta}
+
+
+def test_a_release_may_charge_its_cap_and_no_more() -> None:
+    third, tenth = approximate("1/3", "0.1"), approximate("1", "0.1")
+    found = charged(third, third, tenth, budget=("5/3", "0.3"))
+    assert (found.epsilon, found.delta) == (Fraction(5, 3), Fraction(3, 10))
+    assert [charge.epsilon for charge in found.queries] == [Fraction(1, 3), Fraction(1, 3), 1]
+    with pytest.raises(BudgetError, match=r"budget\.epsilon"):
+        charged(third, third, tenth, budget=("1.666666", "0.3"))
+    with pytest.raises(BudgetError, match=r"budget\.delta"):
+        charged(third, third, tenth, budget=("5/3", "0.299999"))
+
+
+PROBABILISTIC = {"definition": "probabilistic", "epsilon": "1", "delta": "0.01"}
+WITHOUT_DELTA = {"definition": "probabilistic", "epsilon": "1", "delta": "0"}
+
+
+@pytest.mark.parametrize(
+    ("guarantees", "expected"),
+    [
+        ([PURE], Definition.PURE),
+        ([PURE, WITHOUT_DELTA], Definition.PURE),
+        ([PURE, PROBABILISTIC], Definition.PROBABILISTIC),
+        ([PROBABILISTIC, approximate("1", "0.01"), PURE], Definition.APPROXIMATE),
+        ([PROBABILISTIC, approximate("1", "0")], Definition.PROBABILISTIC),
+    ],
+)
+def test_the_sum_satisfies_the_weakest_definition_of_its_parts(
+    guarantees: list[dict[str, str]], expected: Definition
+) -> None:
+    assert charged(*guarantees).definition is expected
+
+
+def test_a_charge_is_the_guarantee_of_a_cell_times_the_cells() -> None:
+    read = spec_file(BOTH, neighbors="add_remove", max_rows_per_unit=3)
+    guarantee = Guarantee(Definition.APPROXIMATE, Fraction(1, 3), Fraction(1, 7))
+    charge = charge_of(read, read.spec.released[0], guarantee)
+    assert (charge.cells, charge.epsilon, charge.delta) == (3, Fraction(1), Fraction(3, 7))
+    assert not charge.parallel
+    read = spec_file(BOTH, neighbors="add_remove", max_rows_per_unit=1)
+    assert charge_of(read, read.spec.released[0], guarantee).parallel
+
+
+def test_parts_of_a_tuple_are_not_charged_by_themselves() -> None:
+    parts = [part("low", "mode", where="wh < 3", by=[]), part("high", "mode", by=[])]
+    both = joint_query("low", "high", name="both", by=[], guarantee=PURE)
+    assert [charge.epsilon for charge in charges(spec_file(*parts, both)).queries] == [1]

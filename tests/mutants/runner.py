@@ -1,0 +1,285 @@
+"""Runs the tests against each mutant, in a child of a process that is set up once."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NoReturn, TypeAlias
+
+import pytest
+
+from tests.mutants.changes import PROJECT, Module, Mutant
+from tests.mutants.live import caches, forget_properties, import_anew, put_in_place
+
+OUTCOMES = PROJECT / "out" / "mutants.jsonl"
+LONGEST = 6.0
+"""Seconds: no test that takes longer is run against mutants."""
+LONG_ENOUGH = 15.0
+"""Seconds: a mutant that tests of so long together pass survives."""
+PATIENCE = 8.0
+"""A test hangs that takes so many times its usual time, and so many seconds more."""
+MEMORY = 16 * 2**30
+"""Address space of a child, in bytes: a mutant may build a very long list."""
+ENOUGH = 20_000
+"""Lines of a function to trace in a test: a long loop executes no others."""
+TRACED = 20.0
+"""Seconds of a test to trace: a test of so long repeats itself."""
+SURVIVED = {"survived", "unreached"}
+OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+Result: TypeAlias = tuple[int, bool, float]
+"""Number of a test, whether it passed, and its seconds."""
+
+
+class Outcomes:
+    """The stored outcomes: one JSON object a line, of which the last of a mutant is valid."""
+
+    def __init__(self) -> None:
+        tests = [
+            path
+            for path in (PROJECT / "tests").rglob("*.py")
+            if path.parent != Path(__file__).parent
+        ]
+        whole = b"".join(path.read_bytes() for path in sorted(tests))
+        self._tests = hashlib.sha256(whole).hexdigest()
+        lines = OUTCOMES.read_text("utf-8").splitlines() if OUTCOMES.exists() else []
+        self._stored = {tuple(line["key"]): line for line in map(json.loads, lines)}
+
+    def add(self, module: Module, mutant: Mutant, outcome: dict[str, Any]) -> None:
+        """Store an outcome."""
+        line = {"key": mutant.key, "module": module.digest, "tests": self._tests, **outcome}
+        self._stored[mutant.key] = line
+        OUTCOMES.parent.mkdir(exist_ok=True)
+        with OUTCOMES.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def of(self, module: Module, mutant: Mutant) -> str | None:
+        """The outcome of a mutant, None if there is none or it holds no longer."""
+        line = self._stored.get(mutant.key)
+        if line is None or line["module"] != module.digest:
+            return None
+        holds = line["outcome"] not in SURVIVED or line["tests"] == self._tests
+        return str(line["outcome"]) if holds else None
+
+
+class Runner:
+    """The pytest plugin that runs the tests once, and then against every mutant."""
+
+    def __init__(self, chosen: list[tuple[Module, Mutant]], outcomes: Outcomes) -> None:
+        self._chosen = chosen
+        self._outcomes = outcomes
+        self._files = {str(module.path): module.file for module, _ in chosen}
+        self._items: list[pytest.Item] = []
+        self._live: list[FunctionType] = []
+        self._caches: list[Any] = []
+        self._seconds: dict[int, float] = {}
+        self._runs: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+        self._kills: Counter[tuple[str, int]] = Counter()
+        self._failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure."""
+        self._failed |= report.failed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Take the place of pytest's own loop."""
+        self._items = session.items
+        self._live = [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]
+        self._caches = caches()
+        for number in range(len(self._items)):
+            self._learn(number)
+        self._forget()
+        forget_properties()
+        # Or the collector of each child would touch, and so copy, all memory that it shares.
+        gc.collect()
+        gc.freeze()
+        self._time()
+        for number, (module, mutant) in enumerate(self._chosen, 1):
+            self._outcomes.add(module, mutant, self._judge(module, mutant))
+            if number % 50 == 0:
+                say(f"{number} of {len(self._chosen)} mutants")
+        return True
+
+    def _run(self, number: int) -> None:
+        item = self._items[number]
+        # The session stands for the next test: its own fixtures stay, all others end.
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=item.session)
+
+    def _forget(self) -> None:
+        for cache in self._caches:
+            cache.cache_clear()
+
+    def _learn(self, number: int) -> None:
+        """Run a test under a trace: which lines of the modules it executes."""
+        lines: set[tuple[str, int]] = set()
+        events: Counter[CodeType] = Counter()
+
+        end = time.monotonic() + TRACED
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            if time.monotonic() > end:
+                sys.settrace(None)
+            code = frame.f_code
+            file = self._files.get(code.co_filename)
+            if file is None or events[code] > ENOUGH:
+                frame.f_trace_lines = False
+                return None
+            if event == "line":
+                events[code] += 1
+                lines.add((file, frame.f_lineno))
+            return trace
+
+        self._forget()
+        threading.settrace(trace)
+        sys.settrace(trace)
+        self._run(number)
+        sys.settrace(None)
+        threading.settrace(None)
+        if self._failed:
+            pytest.exit(f"{self._items[number].nodeid} fails without a mutant", 3)
+        for line in lines:
+            self._runs[line].add(number)
+
+    def _time(self) -> None:
+        """Run every test in a child without a mutant; what fails there judges nothing."""
+        numbers = list(range(len(self._items)))
+        while numbers:
+            results = self._child(partial(self._each, numbers), [60.0] * len(numbers))
+            self._seconds |= {n: took for n, passed, took in results if passed and took <= LONGEST}
+            # The test after the last result has hung or ended the child.
+            numbers = numbers[len(results) + 1 :]
+        left_out = [item.nodeid for n, item in enumerate(self._items) if n not in self._seconds]
+        say(
+            f"{len(self._seconds)} tests of {sum(self._seconds.values()):.0f} s; too long or unfit:"
+        )
+        say("\n".join(f"  {name}" for name in left_out))
+
+    def _judge(self, module: Module, mutant: Mutant) -> dict[str, Any]:
+        """Run the tests of a mutant, first those that are quick and have failed before."""
+        outside, within = mutant.place.code is None, mutant.place.lines
+        numbers: set[int] = set()
+        for (file, line), tests in self._runs.items():
+            if file == module.file and (outside or line in within):
+                numbers |= tests
+        if outside:
+            # What is executed on import shows in whatever uses it: in any test of the room.
+            room = f"tests/{Path(module.file).parent.name}/"
+            numbers |= {n for n, item in enumerate(self._items) if item.nodeid.startswith(room)}
+        order = self._order(module, numbers & set(self._seconds))
+        if not order:
+            return {"outcome": "unreached"}
+        limits = [PATIENCE * (1 + self._seconds[number]) for number in order]
+        results: list[Result] = []
+        if not outside:
+            results = self._child(partial(self._exchanged, module, mutant, order), [60, *limits])
+        if not results:
+            return self._judge_anew(module, mutant, order)
+        if len(results) == len(order) + 1 and results[-1][1]:
+            return {"outcome": "survived", "judges": len(order)}
+        by = order[len(results) - 1] if results[-1][1] else results[-1][0]
+        self._kills[module.file, by] += 1
+        outcome = "hung or crashed" if results[-1][1] else "killed"
+        return {"outcome": outcome, "by": self._items[by].nodeid}
+
+    def _order(self, module: Module, numbers: set[int]) -> list[int]:
+        """Tests of ``LONG_ENOUGH`` seconds: quick ones, the module's own, those that killed."""
+        own = Path(module.file)
+        own_tests = f"tests/{own.parent.name}/test_{own.name}"
+
+        def rank(number: int) -> float:
+            likely = 10 if self._items[number].nodeid.startswith(own_tests) else 1
+            return (self._seconds[number] + 0.01) / likely / (1 + self._kills[module.file, number])
+
+        order: list[int] = []
+        total = 0.0
+        for number in sorted(numbers, key=rank):
+            total += self._seconds[number]
+            if total > LONG_ENOUGH and order:
+                break
+            order.append(number)
+        return order
+
+    def _judge_anew(self, module: Module, mutant: Mutant, order: list[int]) -> dict[str, Any]:
+        limit = PATIENCE * (8 + sum(self._seconds[number] for number in order))
+        results = self._child(partial(self._imported, module, mutant, order), [limit])
+        if not results:
+            return {"outcome": "hung or crashed"}
+        return {"outcome": "survived" if results[0][1] else "killed", "judges": len(order)}
+
+    def _each(self, numbers: list[int]) -> Iterator[Result]:
+        for number in numbers:
+            self._failed, before = False, time.monotonic()
+            self._run(number)
+            yield number, not self._failed, time.monotonic() - before
+
+    def _exchanged(self, module: Module, mutant: Mutant, order: list[int]) -> Iterator[Result]:
+        """The results up to the first failure, after one that says that the mutant is in place."""
+        if put_in_place(module, mutant, self._live):
+            yield -1, True, 0.0
+            for result in self._each(order):
+                yield result
+                if not result[1]:
+                    return
+
+    def _imported(self, module: Module, mutant: Mutant, order: list[int]) -> Iterator[Result]:
+        import_anew(module, mutant)
+        temporary = self._items[0].config.option.basetemp
+        names = [self._items[number].nodeid for number in order]
+        yield -1, pytest.main([*OPTIONS, "-x", f"--basetemp={temporary}", *names]) == 0, 0.0
+
+    def _child(self, work: Callable[[], Iterator[Result]], limits: list[float]) -> list[Result]:
+        """The results of ``work`` in a child, up to the first that comes later than its limit."""
+        read, write = os.pipe()
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+            if (child := os.fork()) == 0:
+                self._be_child(work, write, Path(temporary))
+            os.close(write)
+            results: list[Result] = []
+            with os.fdopen(read, "rb", buffering=0) as pipe:
+                for limit in limits:
+                    ready, _, _ = select.select([pipe], [], [], limit)
+                    if not (line := pipe.readline() if ready else b""):
+                        break
+                    results.append(tuple(json.loads(line)))
+            # The child leads a group of what its tests have started.
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        return results
+
+    def _be_child(
+        self, work: Callable[[], Iterator[Result]], write: int, temporary: Path
+    ) -> NoReturn:
+        try:
+            os.setsid()
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            config = self._items[0].config
+            config.option.basetemp = temporary / "new"
+            config._tmp_path_factory._basetemp = temporary  # type: ignore[attr-defined]
+            for result in work():
+                os.write(write, json.dumps(result).encode() + b"\n")
+        finally:
+            os._exit(0)
+
+
+def say(line: str) -> None:
+    """Print a line for whoever waits."""
+    print(line, flush=True)  # noqa: T201
