@@ -1,8 +1,8 @@
-"""What the answer stage asks of an engine, and the engine of one machine.
+"""The protocol of an engine, and the engine of one machine.
 
 An engine reads profiles (:mod:`release.queries.profiles`), and runs a statement of the curator's
-own; all that comes after is arithmetic on what it has read. Here it is DuckDB in this process; in
-:mod:`release.queries.engines.spark` it is DuckDB in the tasks of a Spark cluster.
+own; the later stages are arithmetic on the profiles. This engine is DuckDB in this process; that of
+:mod:`release.queries.engines.spark` is DuckDB in the tasks of a Spark cluster.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Loaded(Protocol):
         ...
 
     def check_unchanged(self) -> None:
-        """See to it that all answers are of the same files.
+        """Check that no file has changed since the tables were opened.
 
         Raises:
-            DataError: they are not.
+            DataError: a file has changed, so answers may be of different tables.
         """
         ...
 
@@ -59,7 +59,7 @@ class HereTables(Tables):
 
     @property
     def spec_file(self) -> SpecFile:
-        """What declares them."""
+        """The spec that declares the tables."""
         return self._spec_file
 
     def profiles(self, query: Query) -> pa.Table:
