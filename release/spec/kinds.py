@@ -1,8 +1,8 @@
 """The kinds of query that a spec can name: the registry.
 
 A kind is added by one file and one entry of :data:`KINDS` (CONTRIBUTING.md, "your first query
-kind"). An entry says where the models of a kind lie instead of importing them, so that the models
-of the spec stand below the rooms that answer queries.
+kind"). An entry names the places of the kind's models instead of importing them, because they lie
+in :mod:`release.queries`, above this room.
 """
 
 from __future__ import annotations
@@ -33,16 +33,21 @@ KINDS: dict[str, dict[str, str]] = {
     "tuple": {"": "release.queries.joint:TupleQuery"},
     "sql": {"": "release.queries.sql:SqlQuery"},
 }
-"""For each kind the places ``module:name`` of its models, by the field that tells them apart.
+"""For each kind the places ``module:name`` of its models, by the field that only this model has.
 
-The model without such a field stands for all other queries of the kind.
+The empty field stands for the model of all other queries of the kind, and comes last.
 """
 
 
 def query_models() -> dict[str, type[Query]]:
     """Every model by its place, in the order of the registry."""
-    places = dict.fromkeys(place for models in KINDS.values() for place in models.values())
-    return {place: _loaded(place) for place in places}
+    # Kinds share models, so places repeat. A dictionary and not a set: the order of the models is
+    # the order of the published schema.
+    models = {}
+    for places in KINDS.values():
+        for place in places.values():
+            models[place] = _loaded(place)
+    return models
 
 
 def _loaded(place: str) -> type[Query]:
@@ -51,24 +56,32 @@ def _loaded(place: str) -> type[Query]:
 
 
 def place_of(value: object) -> str | None:
-    """The place of the model that ``value``, a mapping or a query, is of; None for no kind."""
+    """The place of the model for ``value``, a mapping or a query.
+
+    An unknown kind is returned as it is, for the message; None where no kind is named.
+    """
+    # Pydantic also asks of finished queries, when it writes or copies them.
     if isinstance(value, Query):
         return f"{type(value).__module__}:{type(value).__name__}"
     kind = value.get("kind") if isinstance(value, dict) else None
-    models = KINDS.get(kind) if isinstance(kind, str) else None
-    if models is None or not isinstance(value, dict):
-        return kind if isinstance(kind, str) else None
-    return next(place for field, place in models.items() if not field or field in value)
+    if not isinstance(value, dict) or not isinstance(kind, str):
+        return None
+    for field, place in KINDS.get(kind, {"": kind}).items():
+        if not field or field in value:
+            return place
+    return kind
 
 
 @dataclass(frozen=True)
 class _ByKind:
-    """Makes the models of a query from the registry, when the spec is first read."""
+    """The union of all registered models, built when a spec is first read."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        choices = {place: handler.generate_schema(model) for place, model in query_models().items()}
+        # Built late, because the models are in a room above and import this module.
+        models = query_models()
+        choices = dict(zip(models, map(handler.generate_schema, models.values()), strict=True))
         return core_schema.tagged_union_schema(choices, discriminator=place_of)
 
 
