@@ -58,7 +58,6 @@ class Step(Protocol):
 
     def __call__(self, name: str, function: Callable[..., T], *arguments: Any) -> T:
         """Run the stage."""
-        ...
 
 
 def call(name: str, function: Callable[..., T], *arguments: Any) -> T:

@@ -38,40 +38,32 @@ class Kind(Protocol):
     @property
     def unit_sql(self) -> str:
         """The SQL aggregate of the values ``"#value"`` of one unit, cell and item: an integer."""
-        ...
 
     @property
     def items(self) -> int:
         """The number of items; a unit can have several in a cell."""
-        ...
 
     @property
     def width(self) -> int:
         """The number of integers in a profile."""
-        ...
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """Write one cell's contributions into zeroed ``profiles``.
 
         ``total`` is the aggregate :attr:`unit_sql`, ``rows`` the number of rows.
         """
-        ...
 
     def decide(self, sums: Profiles) -> Codes:
         """The answer code for each row of sums; shape (n, width) to (n,)."""
-        ...
 
     def prepared(self, entering: Profiles) -> Prepared:
         """What :meth:`reached` needs of the profiles that can enter, once for all cells."""
-        ...
 
     def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """The codes of sums - a + b for all a of ``leaving`` and b of ``entering``, each once."""
-        ...
 
     def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
         """As :meth:`reached`, for every profile b of up to ``rows`` rows within the bounds."""
-        ...
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """The signed steps by which a unit can move the code in any table, 0 included.
@@ -79,7 +71,6 @@ class Kind(Protocol):
         Under ``add_remove`` those of a unit that comes in (leaving gives the negatives), else those
         of a unit that is replaced. On a domain without an order, modulo its size.
         """
-        ...
 
 
 class RowKind(Kind, Protocol):
@@ -88,17 +79,14 @@ class RowKind(Kind, Protocol):
     @property
     def eligible_sql(self) -> str:
         """The condition under which a row counts at all."""
-        ...
 
     @property
     def item_sql(self) -> str:
         """An integer: which part of the profile the row belongs to."""
-        ...
 
     @property
     def value_sql(self) -> str:
         """An integer: what the row adds there, already clamped."""
-        ...
 
 
 class SummedQuery(Query):

@@ -29,17 +29,14 @@ class CategoryQuery(Protocol):
     @property
     def of(self) -> str:
         """The column of the category."""
-        ...
 
     @property
     def weight(self) -> str | None:
         """The column to sum; None to count rows."""
-        ...
 
     @property
     def domain(self) -> Domain:
         """The possible categories."""
-        ...
 
 
 def category_type(domain: Domain) -> ColumnType:

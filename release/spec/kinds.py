@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, TypeAlias, cast
 
 from pydantic import GetCoreSchemaHandler
@@ -43,11 +44,8 @@ def query_models() -> dict[str, type[Query]]:
     """Every model by its place, in the order of the registry."""
     # Kinds share models, so places repeat. A dictionary and not a set: the order of the models is
     # the order of the published schema.
-    models = {}
-    for places in KINDS.values():
-        for place in places.values():
-            models[place] = _loaded(place)
-    return models
+    places = chain.from_iterable(map(dict.values, KINDS.values()))
+    return {place: _loaded(place) for place in places}
 
 
 def _loaded(place: str) -> type[Query]:
@@ -58,7 +56,7 @@ def _loaded(place: str) -> type[Query]:
 def place_of(value: object) -> str | None:
     """The place of the model for ``value``, a mapping or a query.
 
-    An unknown kind is returned as it is, for the message; None where no kind is named.
+    An unknown kind is its own place, for the message; None where no kind is named.
     """
     # Pydantic also asks of finished queries, when it writes or copies them.
     if isinstance(value, Query):

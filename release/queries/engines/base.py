@@ -26,11 +26,9 @@ class Loaded(Protocol):
 
     def profiles(self, query: Query) -> pa.Table:
         """The distinct profiles of a query's units, as :func:`read_profiles` describes them."""
-        ...
 
     def rerun(self, query: RerunQuery) -> Rerun:
         """The answers of a statement on the table and on every neighbor of it."""
-        ...
 
     def check_unchanged(self) -> None:
         """Check that no file has changed since the tables were opened.
@@ -38,11 +36,9 @@ class Loaded(Protocol):
         Raises:
             DataError: a file has changed, so answers may be of different tables.
         """
-        ...
 
     def __enter__(self) -> Self:
         """The tables."""
-        ...
 
     def __exit__(
         self,
@@ -51,7 +47,6 @@ class Loaded(Protocol):
         trace: TracebackType | None,
     ) -> None:
         """Close them."""
-        ...
 
 
 class HereTables(Tables):
