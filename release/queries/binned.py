@@ -152,6 +152,8 @@ class Binned:
 
     query: BinnedQuery
 
+    unit_sql = 'sum("#value")'
+
     @property
     def eligible_sql(self) -> str:
         """The row has a value."""
@@ -172,11 +174,6 @@ class Binned:
         """The value, clamped."""
         low, high = self.query.row_bounds
         return f"greatest(least({identifier(self.query.of)}, {high}), {low})"
-
-    @property
-    def unit_sql(self) -> str:
-        """The sum of the unit's values."""
-        return 'sum("#value")'
 
     @property
     def items(self) -> int:

@@ -69,35 +69,14 @@ class Count:
 
     query: CountQuery
 
-    @property
-    def eligible_sql(self) -> str:
-        """Every row that meets ``where`` counts."""
-        return "true"
-
-    @property
-    def item_sql(self) -> str:
-        """There is one sum."""
-        return "0"
-
-    @property
-    def value_sql(self) -> str:
-        """Each row counts one."""
-        return "1"
+    # Every row that meets ``where`` adds 1 to the one sum.
+    eligible_sql, item_sql, value_sql = "true", "0", "1"
+    items, width = 1, 1
 
     @property
     def unit_sql(self) -> str:
         """All rows of a unit count, or the unit itself."""
         return 'sum("#value")' if self.query.of is None else 'max("#value")'
-
-    @property
-    def items(self) -> int:
-        """There is one sum."""
-        return 1
-
-    @property
-    def width(self) -> int:
-        """The number of rows."""
-        return 1
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """A profile is the unit's number of rows, or that it has one."""

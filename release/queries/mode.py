@@ -76,6 +76,8 @@ class Mode:
 
     query: CategoryQuery
 
+    unit_sql = 'sum("#value")'
+
     @property
     def eligible_sql(self) -> str:
         """The category is in the domain, and the weight, where the query has one, is present."""
@@ -100,11 +102,6 @@ class Mode:
     def value_sql(self) -> str:
         """The weight, or one for each row."""
         return "1" if self.query.weight is None else identifier(self.query.weight)
-
-    @property
-    def unit_sql(self) -> str:
-        """The sum of the unit's values in the category."""
-        return 'sum("#value")'
 
     @property
     def items(self) -> int:

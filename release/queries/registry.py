@@ -26,7 +26,7 @@ def kind_of(query: Query) -> Kind:
 
 
 def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:
-    """The differences of a query that follow from its declaration alone."""
+    """The sensitivity of a query that follows from its declaration alone."""
     if isinstance(query.sensitivity, DeclaredSensitivity):
         declared = _declared(query.sensitivity, query)
         # Where answers have an order, distances are those that the rows read can still make: the
@@ -37,7 +37,7 @@ def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:
 
 
 def global_sensitivity(spec: Spec, query: Query, rows: int) -> Sensitivity:
-    """All differences that up to ``rows`` rows of a unit can make, whatever the table."""
+    """All differences that up to ``rows`` rows of a unit can make in any table."""
     domain = query.answers
     if query.runs_again:
         # Nothing is known of what the query does.
