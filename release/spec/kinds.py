@@ -64,10 +64,8 @@ def place_of(value: object) -> str | None:
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(kind, str):
         return None
-    for field, place in KINDS.get(kind, {"": kind}).items():
-        if not field or field in value:
-            return place
-    return kind
+    models = KINDS.get(kind, {"": kind})
+    return next(place for field, place in models.items() if not field or field in value)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
@@ -130,8 +130,5 @@ def check_name(name: str) -> str:
     return name
 
 
-def _schema() -> dict[str, Any]:
-    return {"type": "string", "enum": [BEST, *MECHANISMS]}
-
-
-MechanismName: TypeAlias = Annotated[str, AfterValidator(check_name), WithJsonSchema(_schema())]
+_SCHEMA = {"type": "string", "enum": [BEST, *MECHANISMS]}
+MechanismName: TypeAlias = Annotated[str, AfterValidator(check_name), WithJsonSchema(_SCHEMA)]
