@@ -58,7 +58,6 @@ class Step(Protocol):
 
     def __call__(self, name: str, function: Callable[..., T], *arguments: Any) -> T:
         """Run the stage."""
-        ...
 
 
 def call(name: str, function: Callable[..., T], *arguments: Any) -> T:
@@ -79,7 +78,7 @@ class Answered:
 
 @dataclass(frozen=True, repr=False)
 class QueryRun:
-    """One query on its way down the street; each stage gives a new one, with what it has found.
+    """One query on its way down the street; each stage returns a new one with its own result.
 
     Confidential until it is drawn: the draw takes ``answered`` away and adds ``noisy``, the first
     values that may leave. The representation shows nothing.
@@ -101,12 +100,13 @@ class QueryRun:
 
     def drawn(self, source: RandomBytes) -> QueryRun:
         """The run with noisy answers and without the true ones."""
+        # The true answers go in the same step, so that no later stage can publish them.
         noisy = reached(self.design).mechanism.draw(self.codes, source)
         return replace(self, answered=None, noisy=noisy)
 
 
 def reached(value: T | None) -> T:
-    """What a stage has found.
+    """The result of a stage that has run.
 
     Raises:
         TypeError: the stage has not run.
@@ -117,22 +117,22 @@ def reached(value: T | None) -> T:
 
 
 Watch: TypeAlias = Callable[[int, int, str], None]
-"""Called before a stage turns to a query: how many are done, of how many, and its name."""
+"""Called before a stage begins a query: the number finished, the number of all, and its name."""
 
 
-def unwatched(done: int, total: int, query: str) -> None:
-    """Nobody watches."""
+def unwatched(finished: int, total: int, query: str) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Options:
     """How a release is run; nothing here changes its guarantee.
 
-    A mechanism is refused where another could lose less by more than the share ``accept_gap``.
-    Mechanisms that follow from the spec alone are kept in the ``cache``. ``engine`` bounds what
-    DuckDB may use. ``watch`` is called for each query within each stage. ``key`` signs, where there
-    is a ledger. ``period`` fills in a spec template. ``fan_out`` designs. ``frames`` are read in
-    place of the files that the spec names for these tables.
+    A mechanism is refused if its gap is above ``accept_gap``. The ``cache`` holds mechanisms that
+    follow from the spec alone. ``engine`` bounds what DuckDB may use. ``watch`` is called for each
+    query within each stage. ``key`` signs, where there is a ledger. ``period`` fills in a spec
+    template. ``fan_out`` designs in several processes. ``frames`` are read in place of the files
+    that the spec names for these tables.
     """
 
     accept_gap: Fraction = GAP
@@ -146,10 +146,10 @@ class Options:
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
-    """The released queries, each after ``watch`` was told of it."""
+    """The released queries, each after a call of ``watch``."""
     released = spec_file.spec.released
-    for done, query in enumerate(released):
-        watch(done, len(released), query.name)
+    for finished, query in enumerate(released):
+        watch(finished, len(released), query.name)
         yield query
 
 
@@ -162,7 +162,7 @@ def run_release(
     test_source: RandomBytes | None = None,
     options: Options | None = None,
 ) -> Published:
-    """Run a release from its spec; where it lies, and what the verifier says of it.
+    """Run a release from its spec; returns its folders and the verifier's verdict.
 
     ``published`` is today unless given. With ``test_source`` the noise comes from it instead of
     the operating system; such a run is marked TEST and :func:`release.verification.verifier.verify`
@@ -200,7 +200,7 @@ def run_release(
 def open_publication(
     out: Path, spec_file: SpecFile, kind: Literal["RELEASE", "TEST"], key: Path | None
 ) -> Publication:
-    """Begin a publication, or go on with one that was cut off; a TEST run leaves ledgers alone.
+    """Begin a publication, or resume one that was cut off; a TEST run touches no ledger.
 
     Raises:
         ReleaseError: as :class:`release.bundle.publish.Publication`.
@@ -211,6 +211,7 @@ def open_publication(
     publication = Publication(
         out, release_id, open_ledger(out, None if key is None else read_key(key))
     )
+    # What was cut off is published already. It may stand for this run only if the spec is the same.
     finished = publication.recovered
     if finished is not None and (finished / "spec.yaml").read_bytes() != spec_file.text:
         with publication:
@@ -223,7 +224,7 @@ def open_publication(
 
 
 def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
-    """Verify what was just published; whatever goes wrong, it says that it is public.
+    """Verify a release that was just published; every error says that it is public.
 
     Raises:
         ReleaseError: it does not verify, or could not be verified.
@@ -232,8 +233,8 @@ def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
         ledger = out / LEDGER
         return verify(public, auditor, Trust(ledger if ledger.is_dir() else None))
     except Exception as error:
-        told = str(error) if isinstance(error, ReleaseError) else type(error).__name__
-        raise ReleaseError(f"{public} is published but does not verify: {told}") from error
+        reason = str(error) if isinstance(error, ReleaseError) else type(error).__name__
+        raise ReleaseError(f"{public} is published but does not verify: {reason}") from error
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ class Published:
 
 
 def auditor_bundle(public: Path) -> Path | None:
-    """The auditor bundle that lies beside a public folder, where there is one."""
+    """The auditor bundle of a public bundle, where there is one."""
     folder = public.parent.parent / "auditor" / public.name
     return folder if folder.is_dir() else None
 
@@ -268,7 +269,8 @@ def load(
 
 
 def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[QueryRun, ...]:
-    """Answer every query, and keep what its sensitivity is found from."""
+    """Answer every query; each run holds what its sensitivity is computed from."""
+    # Imported here, as in the stages below: importing the package loads no engine.
     from release.queries.contributions import contributions, true_answers
 
     runs = []
@@ -280,6 +282,7 @@ def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tup
             contributed = contributions(tables.profiles(query), spec_file, query)
             codes = true_answers(contributed, query)
             runs.append(QueryRun(query, Answered(contributed, codes)))
+    # A file that changed meanwhile would have given the queries different tables.
     tables.check_unchanged()
     return tuple(runs)
 
@@ -298,6 +301,7 @@ def _sensitivity_of(run: QueryRun, spec_file: SpecFile) -> Sensitivity:
     domain = run.query.answers
     contributed = reached(run.answered).contributed
     if isinstance(contributed, Rerun):
+        # On the line steps have a sign; elsewhere they are differences modulo the size.
         steps = contributed.steps
         return seen_sensitivity(steps if domain.is_line else np.unique(steps % domain.size), domain)
     if run.query.is_empirical:
@@ -311,7 +315,7 @@ def design(
     """Add to each run a mechanism whose guarantee is proved.
 
     Raises:
-        DesignError: a mechanism could not be proved, or not to be within the accepted gap.
+        DesignError: a guarantee or the accepted gap could not be proved.
     """
     designs = design_all(
         [reached(run.sensitivity) for run in runs],
@@ -321,7 +325,7 @@ def design(
         options.accept_gap,
         options.fan_out,
     )
-    return tuple(replace(run, design=made) for run, made in zip(runs, designs, strict=True))
+    return tuple(replace(run, design=design) for run, design in zip(runs, designs, strict=True))
 
 
 def charge(publication: Publication, spec_file: SpecFile) -> Charges:
@@ -331,9 +335,9 @@ def charge(publication: Publication, spec_file: SpecFile) -> Charges:
         BudgetError: they exceed the cap of the spec, or of the ledger.
         LedgerError, StorageError: the ledger cannot be written.
     """
-    found = charges(spec_file)
-    publication.reserve(spec_file.spec.budget.scope, Spent(found.epsilon, found.delta))
-    return found
+    charged = charges(spec_file)
+    publication.reserve(spec_file.spec.budget.scope, Spent(charged.epsilon, charged.delta))
+    return charged
 
 
 def draw(
@@ -353,17 +357,11 @@ def publish(
     """Put the results together, write them, and make them public."""
     from release.queries.profiles import cells_of
 
-    results = tuple(
-        Result(
-            run.query,
-            cells_of(spec_file, run.query).keys,
-            reached(run.design),
-            charge,
-            reached(run.noisy),
-        )
-        for run, charge in zip(runs, charged.queries, strict=True)
-    )
+    results = []
+    for run, charge in zip(runs, charged.queries, strict=True):
+        keys = cells_of(spec_file, run.query).keys
+        results.append(Result(run.query, keys, reached(run.design), charge, reached(run.noisy)))
     spent = publication.spending(spec_file.spec.budget.scope)
     of = replace(about, sequence=publication.sequence, spending=spent)
-    publication.stage(lambda folder: write_release(spec_file, results, charged, folder, of))
+    publication.stage(lambda folder: write_release(spec_file, tuple(results), charged, folder, of))
     return publication.finish()

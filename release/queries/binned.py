@@ -3,16 +3,17 @@
 The code of x is clamp(floor((x - low)·L/(high - low)), 0, L-1), so code ≥ k exactly when x ≥
 low + k·(high - low)/L: all that matters is how many of these thresholds x reaches.
 
-- sum: the profile is the unit's sum. - mean: its sum and its number of rows; the mean is the exact
-rational, so the threshold k is compared as sum·L ≥ rows·(low·L + k·(high - low)) in integers.
+- sum: the profile is the unit's sum.
+- mean: its sum and its number of rows. The mean is the exact rational, so the threshold k is
+compared as sum·L ≥ rows·(low·L + k·(high - low)) in integers.
 - min, max, median: the profile is, for each level k, the number of the unit's rows at or above k,
-and its number of rows. At least one row at or above k: max. All: min. Enough that the middle row
-(the lower of two) is at or above: median. An empty cell has code 0.
+and its number of rows. The max reaches k if at least one row does, the min if all rows do, the
+median if the middle row (the lower of two) does. An empty cell has code 0.
 
-Global sensitivity. sum: a unit's sum lies between r·lo or 0 and r·hi or 0, for r rows at most.
-Coming in it moves the sum that far, replaced it moves it from one end to the other; a change of D
-moves at most ⌈D·L/(high - low)⌉ thresholds. The others: everything, because a cell may hold this
-one unit only.
+Global sensitivity. sum: a unit's sum lies between min(r·lo, 0) and max(r·hi, 0), for r rows at
+most. A unit that comes in moves the sum that far; a replaced one moves it from one end to the
+other. A change of D moves at most ⌈D·L/(high - low)⌉ thresholds. The others: every difference,
+because a cell may hold this one unit only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -122,7 +123,7 @@ class BinnedQuery(StatisticQuery):
         return self.clamp[0], self.clamp[1]
 
     def sums(self) -> Binned:
-        """The way from the sums of a cell to its answer."""
+        """How its profiles become sums and answers."""
         return Binned(self)
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
@@ -152,9 +153,11 @@ _BY_ROWS = (Statistic.MIN, Statistic.MAX, Statistic.MEDIAN)
 
 @dataclass(frozen=True)
 class Binned:
-    """The quantised measure of one query."""
+    """The quantised statistic of one query."""
 
     query: BinnedQuery
+
+    unit_sql = 'sum("#value")'
 
     @property
     def eligible_sql(self) -> str:
@@ -167,7 +170,7 @@ class Binned:
         if self.query.statistic not in _BY_ROWS:
             return "0"
         r = self.query.bins
-        # Clamped before dividing, so that truncation is floor.
+        # Clamped before the division: it then truncates what is not negative, which is floor.
         inside = f"greatest(least({self.value_sql}, {r.high}), {r.low}) - ({r.low})"
         return f"least(CAST({inside} AS HUGEINT) * {r.count} // {r.high - r.low}, {r.count - 1})"
 
@@ -176,11 +179,6 @@ class Binned:
         """The value, clamped."""
         low, high = self.query.row_bounds
         return f"greatest(least({identifier(self.query.of)}, {high}), {low})"
-
-    @property
-    def unit_sql(self) -> str:
-        """Their sum."""
-        return 'sum("#value")'
 
     @property
     def items(self) -> int:
@@ -195,8 +193,9 @@ class Binned:
         )
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
-        """A profile as the module's docstring says, by measure."""
+        """A profile as the module's docstring says, by statistic."""
         if self.query.statistic in _BY_ROWS:
+            # Rows at or above a level: a running sum from the highest level down.
             profiles[unit, item] = rows
             np.cumsum(profiles[:, ::-1], axis=1, out=profiles[:, ::-1])
             return
@@ -206,30 +205,32 @@ class Binned:
 
     def decide(self, sums: Profiles) -> Codes:
         """The level of each row of sums."""
-        measure = self.query.statistic
-        if measure is Statistic.SUM:
+        statistic = self.query.statistic
+        if statistic is Statistic.SUM:
             return _as_codes(np.searchsorted(self._edges, sums[:, 0], side="right"))
-        if measure is Statistic.MEAN:
+        if statistic is Statistic.MEAN:
             return self._mean_codes(sums)
         rows = sums[:, 0]
+        # At least 1 each: in an empty cell 0 rows would be enough for every level, not for none.
         enough = {
             Statistic.MAX: np.ones_like(rows),
             Statistic.MIN: np.maximum(rows, 1),
             # The lower median is the row at place (rows-1)//2 from below: so many are not above it.
             Statistic.MEDIAN: np.maximum(rows - (rows - 1) // 2, 1),
-        }[measure]
+        }[statistic]
         return _as_codes((sums[:, 1:] >= enough[:, None]).sum(axis=1))
 
     @cached_property
     def _edges(self) -> Codes:
         """The least integer of each level but the first."""
         r = self.query.bins
-        edges = [level_edge(r.low, r.high, r.count, code) for code in range(1, r.count)]
-        return np.array(edges, dtype=np.int64)
+        edges = map(partial(level_edge, r.low, r.high, r.count), range(1, r.count))
+        return np.array(list(edges), dtype=np.int64)
 
     def _mean_codes(self, sums: Profiles) -> Codes:
         codes = np.zeros(len(sums), dtype=np.int64)
         for rows in np.unique(sums[:, 1]).tolist():
+            # A cell without rows has no mean, and keeps code 0.
             if rows == 0:
                 continue
             here = sums[:, 1] == rows
@@ -242,61 +243,67 @@ class Binned:
             return np.unique(entering[:, 0])
         if self.query.statistic is not Statistic.MEAN:
             return entering
-        rows = np.unique(entering[:, 1]).tolist()
-        return [(n, np.unique(entering[entering[:, 1] == n, 0])) for n in rows]
+        by_rows = []
+        for rows in np.unique(entering[:, 1]).tolist():
+            by_rows.append((rows, np.unique(entering[entering[:, 1] == rows, 0])))
+        return by_rows
 
     def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """By order for a sum; for a mean by order within each number of rows; else by pairs.
 
-        The cost of a mean is that of a sum for each pair of row numbers: what is compared is the
-        sum, with the edges of the new number of rows.
+        A mean costs as much as a sum for each pair of row numbers: its sum is compared with the
+        edges of the new number of rows.
         """
         if self.query.statistic is Statistic.SUM:
             return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering)
         if self.query.statistic is not Statistic.MEAN:
             return reached_by_pairs(self, sums, leaving, entering)
-        found: set[int] = set()
+        codes: set[int] = set()
         total, rows = sums.tolist()
         for fewer in np.unique(leaving[:, 1]).tolist():
             out = leaving[leaving[:, 1] == fewer, 0]
             for more, into in entering:
-                left = rows - fewer + more
-                if left == 0:
-                    found.add(0)
+                changed = rows - fewer + more
+                if changed == 0:
+                    # Every threshold would be 0 ≥ 0; an empty cell has code 0 instead.
+                    codes.add(0)
                     continue
-                found.update(reached_by_order(self._mean_edges(left), total, out, into).tolist())
-        return np.array(sorted(found), dtype=np.int64)
+                edges = self._mean_edges(changed)
+                codes.update(reached_by_order(edges, total, out, into).tolist())
+        return np.array(sorted(codes), dtype=np.int64)
 
     def _mean_edges(self, rows: int) -> Codes:
         """For each level but the first the least sum of ``rows`` rows whose mean reaches it."""
         r = self.query.bins
-        # sum ≥ rows·(low + k·(high-low)/L), as the least integer sum; Python integers, exact.
-        edges = [
-            -(-rows * (r.low * r.count + code * (r.high - r.low)) // r.count)
-            for code in range(1, r.count)
-        ]
+        # sum ≥ rows·(low + k·(high-low)/L), as the least integer sum, rounded up: -(-a // b).
+        # Python integers, because the product may pass 2^63 before it is divided.
+        edges = []
+        for code in range(1, r.count):
+            scaled = rows * (r.low * r.count + code * (r.high - r.low))
+            edges.append(-(-scaled // r.count))
         return np.array(edges, dtype=np.int64)
 
     def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
         """All codes from those of the lowest rows that can come in to those of the highest.
 
-        There are no gaps: sums go by ones, and rows may all lie at one place. Fewer rows reach
-        less, or what no row at all reaches; only the sums of lowest rows above 0, or highest below,
-        have to be looked at by the number of rows. Cost: |leaving|·(intervals of sums).
+        Cost: |leaving|·(intervals of sums).
         """
-        size = self.query.bins.count
+        # No code in between is left out: sums go by ones, and rows may all have the same value.
+        # Fewer rows reach no code that most rows, or no row at all, do not. Sums are the exception
+        # where 0 lies outside the bounds of a row, hence one interval for each number of rows.
         rest = np.unique(sums - leaving, axis=0)
-        ends = [
-            between(self.decide(rest + low), self.decide(rest + high), size)
-            for low, high in self._incoming(rows)
-        ]
-        return np.unique(np.concatenate(ends))
+        intervals = []
+        for low, high in self._incoming(rows):
+            lowest, highest = self.decide(rest + low), self.decide(rest + high)
+            intervals.append(between(lowest, highest, self.query.bins.count))
+        return np.unique(np.concatenate(intervals))
 
     def _incoming(self, rows: int) -> list[tuple[Codes, Codes]]:
         """The lowest and highest profiles that can come in, for each interval of them."""
         low, high = self.query.row_bounds
         if self.query.statistic is Statistic.SUM:
-            return [(np.array([a]), np.array([b])) for a, b in _spans(low, high, rows)]
+            spans = np.array(_spans(low, high, rows), dtype=np.int64)
+            return list(zip(spans[:, :1], spans[:, 1:], strict=True))
         if self.query.statistic is Statistic.MEAN:
             many = (np.array([rows * low, rows]), np.array([rows * high, rows]))
         else:
@@ -313,7 +320,7 @@ class Binned:
         return min(max((value - r.low) * r.count // (r.high - r.low), 0), r.count - 1)
 
     def steps(self, rows: int, relation: Relation) -> Codes:
-        """For a sum the levels that a unit's range can span; everything for the others."""
+        """For a sum the levels that a unit's range can span; every step for the others."""
         r = self.query.bins
         if self.query.statistic is not Statistic.SUM:
             return np.arange(r.count, dtype=np.int64)
@@ -321,20 +328,22 @@ class Binned:
         least, most = rows * min(low, 0), rows * max(high, 0)
         if relation is not Relation.ADD_REMOVE:
             least, most = least - most, most - least
-        down, up = (-(-distance * r.count // (r.high - r.low)) for distance in (-least, most))
+        # Rounded up: a change of less than a level can still cross the threshold in its way.
+        down, up = -(least * r.count // (r.high - r.low)), -(-most * r.count // (r.high - r.low))
         return steps_between(down, up, r.count)
 
 
 @lru_cache
 def _spans(low: int, high: int, rows: int) -> tuple[tuple[int, int], ...]:
     """What up to ``rows`` numbers from ``low`` to ``high`` can add up to, as intervals."""
-    found = []
+    spans = []
     start, stop = 0, 0
     for number in range(1, rows + 1):
         least, most = number * low, number * high
+        # Integer intervals that touch are one; a gap stays where 0 lies outside the bounds.
         if least > stop + 1 or most < start - 1:
-            found.append((start, stop))
+            spans.append((start, stop))
             start, stop = least, most
         else:
             start, stop = min(start, least), max(stop, most)
-    return (*found, (start, stop))
+    return (*spans, (start, stop))

@@ -1,19 +1,20 @@
 """What the units contribute to each cell of a query: sums, and distinct profiles.
 
-Nothing is ever made for each unit outside the engine: what leaves it is the *distinct* profiles of
-each cell's units, for equal profiles make equal neighbors, and how many units have each.
+No unit is represented by itself outside the engine. What leaves it is the *distinct* profiles of
+each cell's units, because equal profiles make equal neighbors, and how many units have each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from release.exact.domain import Codes
 from release.queries.base import Kind, Profiles
-from release.queries.profiles import Cells, cells_of, integers
+from release.queries.profiles import PROFILES, Cells, cells_of, integers
 from release.queries.registry import kind_of
 from release.spec.load import SpecFile
 from release.spec.query import Query
@@ -35,9 +36,10 @@ class Parts:
         """The profiles ``start`` to ``stop`` (without), one a row."""
         first, last = np.searchsorted(self.of, [start, stop])
         here = slice(first, last)
-        found = np.zeros((stop - start, kind.width), dtype=np.int64)
-        kind.fill(found, self.of[here] - start, self.item[here], self.total[here], self.rows[here])
-        return found
+        profiles = np.zeros((stop - start, kind.width), dtype=np.int64)
+        unit = self.of[here] - start
+        kind.fill(profiles, unit, self.item[here], self.total[here], self.rows[here])
+        return profiles
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,10 +64,8 @@ class Contributions:
 def contributions(read: pa.Table, spec_file: SpecFile, query: Query) -> Contributions:
     """What units contribute to ``query``, from their profiles as an engine has read them."""
     cells = cells_of(spec_file, query)
-    number, home, free, item, total, rows, units = (
-        integers(read, name)
-        for name in ("number", "home", "free", "item", "total", "rows", "units")
-    )
+    number, home, free, item, total, rows, units = map(partial(integers, read), PROFILES.names)
+    # The engine orders the entries by profile: each profile begins where the number changes.
     first = np.flatnonzero(np.diff(number, prepend=-1))
     return Contributions(
         home[first],
@@ -78,12 +78,15 @@ def contributions(read: pa.Table, spec_file: SpecFile, query: Query) -> Contribu
 
 def _sums(cells: Cells, home: Codes, free: Codes, parts: Parts) -> Parts:
     """The sums of each cell by item; ``parts.of`` says how many units have each profile."""
+    # -1 marks a pair of parts that is no cell; no profile inside the key sets has one.
     cell_at = np.full((len(cells.fixed_parts), len(cells.free_parts)), -1, dtype=np.int64)
     cell_at[cells.fixed, cells.free] = np.arange(len(cells.keys))
+    # Units outside the key sets add to no cell, but can be copied into one.
     inside = home >= 0
     keys = np.stack([cell_at[home[inside], free[inside]], parts.item[inside]])
     (cell, item), place = np.unique(keys, axis=1, return_inverse=True)
     total, rows = np.zeros(cell.size, dtype=np.int64), np.zeros(cell.size, dtype=np.int64)
+    # ``add.at``, because plain indexing would add only once where a place repeats.
     np.add.at(total, place, (parts.total * parts.of)[inside])
     np.add.at(rows, place, (parts.rows * parts.of)[inside])
     return Parts(cell, item, total, rows)
@@ -94,6 +97,7 @@ def true_answers(contributed: Contributions, query: Query) -> Codes:
     kind = kind_of(query)
     count = len(contributed.cells.keys)
     codes = np.zeros(count, dtype=np.int64)
+    # Dense sums of all cells at once could be 10^6 cells times 10^6 answers.
     step = max(1, 2**22 // kind.width)
     for start in range(0, count, step):
         stop = min(count, start + step)

@@ -1,7 +1,7 @@
-"""count: how many rows, or units, meet the condition, clamped to the domain.
+"""count: the number of rows, or units, that meet the condition, clamped to the domain.
 
 A unit's profile is its number of rows in the cell, at most ``max_rows_per_unit``; where units are
-counted, 1 if it has a row there.
+counted, it is 1 if the unit has a row there.
 
 Global sensitivity: replacing, adding or removing a unit changes the count by at most
 ``max_rows_per_unit``, and clamping to the domain never widens a change: ±1 .. ±max_rows_per_unit.
@@ -29,7 +29,7 @@ from release.queries.base import (
     steps_between,
 )
 from release.spec.declarations import Privacy, Relation
-from release.spec.domains import Ordered
+from release.spec.domains import Ordered, OrderedRange
 from release.spec.query import DomainQuery
 
 
@@ -50,14 +50,14 @@ class CountQuery(DomainQuery, SummedQuery):
         return "rows" if self.of is None else "units"
 
     def sums(self) -> Count:
-        """The way from the sums of a cell to its answer."""
+        """How its profiles become sums and answers."""
         return Count(self)
 
     def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
         """Only rows and units can be counted."""
         if self.of not in (None, privacy.unit):
-            told = f"a count counts rows, or units: leave it out or write {privacy.unit}"
-            raise SpecError(f"{at}.of", told)
+            remedy = f"a count counts rows, or units: leave it out or write {privacy.unit}"
+            raise SpecError(f"{at}.of", remedy)
 
     @model_validator(mode="after")
     def _check(self) -> CountQuery:
@@ -74,35 +74,14 @@ class Count:
 
     query: CountQuery
 
-    @property
-    def eligible_sql(self) -> str:
-        """Every row that meets ``where`` counts."""
-        return "true"
-
-    @property
-    def item_sql(self) -> str:
-        """There is one sum."""
-        return "0"
-
-    @property
-    def value_sql(self) -> str:
-        """Each row counts one."""
-        return "1"
+    # Every row that meets ``where`` adds 1 to the one sum.
+    eligible_sql, item_sql, value_sql = "true", "0", "1"
+    items, width = 1, 1
 
     @property
     def unit_sql(self) -> str:
         """All rows of a unit count, or the unit itself."""
         return 'sum("#value")' if self.query.of is None else 'max("#value")'
-
-    @property
-    def items(self) -> int:
-        """There is one sum."""
-        return 1
-
-    @property
-    def width(self) -> int:
-        """The number of rows."""
-        return 1
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """A profile is the unit's number of rows, or that it has one."""
@@ -110,11 +89,7 @@ class Count:
 
     def decide(self, sums: Profiles) -> Codes:
         """The clamped count, as a code."""
-        domain = self.query.domain
-        if not isinstance(domain, Ordered):
-            raise TypeError("a count without an ordered domain")
-        bounds = domain.ordered
-        return np.clip(sums[:, 0], bounds.min, bounds.max) - bounds.min
+        return np.clip(sums[:, 0], self._bounds.min, self._bounds.max) - self._bounds.min
 
     def prepared(self, entering: Profiles) -> Prepared:
         """The numbers of rows, ascending."""
@@ -124,22 +99,29 @@ class Count:
         """By order: every integer between is an edge."""
         return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering)
 
-    @cached_property
-    def _edges(self) -> Codes:
+    @property
+    def _bounds(self) -> OrderedRange:
         domain = self.query.domain
+        # The query's own check refuses other domains; the type says less.
         if not isinstance(domain, Ordered):
             raise TypeError("a count without an ordered domain")
-        return np.arange(domain.ordered.min + 1, domain.ordered.max + 1, dtype=np.int64)
+        return domain.ordered
+
+    @cached_property
+    def _edges(self) -> Codes:
+        return np.arange(self._bounds.min + 1, self._bounds.max + 1, dtype=np.int64)
 
     def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
         """All codes from the count without a unit to that with the most it can add."""
+        # A unit can bring any number of rows up to the bound, so the codes have no gaps.
         rest = sums[0] - np.unique(leaving[:, 0])
         most = rows if self.query.of is None else 1
         lowest, highest = self.decide(rest[:, None]), self.decide(rest[:, None] + most)
         return between(lowest, highest, self._edges.size + 1)
 
     def steps(self, rows: int, relation: Relation) -> Codes:
-        """0 .. max_rows_per_unit for a new unit, ± for a replaced one; one in place of units."""
+        """0 .. max_rows_per_unit for a new unit, ± for a replaced one; at most 1 of units."""
+        # Clamping to the domain never widens a change.
         most = rows if self.query.of is None else 1
         down = 0 if relation is Relation.ADD_REMOVE else most
         return steps_between(down, most, self._edges.size + 1)

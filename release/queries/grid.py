@@ -1,10 +1,8 @@
 """sum, mean on a grid: a clamped sum or mean of a column of real numbers.
 
-What is published of a float is the nearest grid point of a sum or mean of integers: each row is
-divided by the grid's scale, rounded and clamped by itself, so that everything from there on is a
-level of doubled integers. Doubled, because level k of a grid begins half a step below its point,
-at 2·low - step + 2·k·step. Answers, sums, differences and their proofs are those of
-:mod:`release.queries.binned`.
+The published answer is the grid point nearest to a sum or mean of integers. Each row is divided by
+the grid's scale, rounded and clamped by itself; from there on the answer is a bin of doubled
+integers. Answers, sums, sensitivity and its proof are those of :mod:`release.queries.binned`.
 
 Rows without a number do not count (tables hold no NaN); infinite ones are clamped.
 """
@@ -48,7 +46,7 @@ class GridQuery(StatisticQuery):
         return Grid(grid=self.grid)
 
     def sums(self) -> OnGrid:
-        """The way from the sums of a cell to its answer."""
+        """How its profiles become sums and answers."""
         return OnGrid.of(self)
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
@@ -57,8 +55,11 @@ class GridQuery(StatisticQuery):
 
     def shown_labels(self) -> tuple[str, ...]:
         """The points, in the column's own unit."""
-        points = (int(label) * self.grid.scale for label in self.answers.labels)
-        return tuple(("-" if point < 0 else "") + format_exact(abs(point)) for point in points)
+        labels = []
+        for point in map(int, self.answers.labels):
+            sign = "-" if point < 0 else ""
+            labels.append(sign + format_exact(abs(point) * self.grid.scale))
+        return tuple(labels)
 
     def facts(self) -> dict[str, Any]:
         """The scale: the unit of the integers that are published."""
@@ -67,13 +68,15 @@ class GridQuery(StatisticQuery):
 
 @dataclass(frozen=True)
 class OnGrid(Binned):
-    """The grid points of one query; ``query`` is the level of doubled integers that it is."""
+    """The grid points of one query; ``query`` is the equal query in bins of doubled integers."""
 
     scale: Fraction
 
     @classmethod
     def of(cls, query: GridQuery) -> OnGrid:
-        """The kind that answers ``query``."""
+        """The sums of ``query``."""
+        # Doubled, because the bin of point k begins half a step below it: in doubled units at
+        # 2·low - step + 2·k·step, an integer. The bin is that of the nearest point.
         grid = query.grid
         doubled = BinRange(
             low=2 * grid.low - grid.step,
@@ -94,6 +97,8 @@ class OnGrid(Binned):
     @property
     def value_sql(self) -> str:
         """Twice the value in units of the scale, rounded and clamped."""
-        low, high = (bound // 2 for bound in self.query.row_bounds)
+        # Rounded and clamped before anything is added: a sum of floats would depend on the order of
+        # its rows. The bounds are halved, because those of ``query`` are doubled.
+        low, high = self.query.row_bounds
         scaled = f"{identifier(self.query.of)} * {float(1 / self.scale)!r}"
-        return f"2 * CAST(greatest(least(round({scaled}), {high}), {low}) AS BIGINT)"
+        return f"2 * CAST(greatest(least(round({scaled}), {high // 2}), {low // 2}) AS BIGINT)"

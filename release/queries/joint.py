@@ -1,14 +1,14 @@
 """tuple: several queries over the same keys, answered jointly.
 
 The group of a joint answer is the product of the parts' groups, and a difference is a vector. A
-unit's profile is that of each part, one after another. A row is read if any part reads it, so the
-bounds on a unit's rows and cells hold for the parts together, and a unit is charged once for all.
+unit's profile holds those of the parts, one after another. A row is read if any part reads it, so
+the bounds on a unit's rows and cells hold for the parts together, and a unit is charged once.
 
-Global sensitivity: every vector of the parts' steps. Of a unit that comes in, each part moves
-its own way only (a count up, never down), so under ``add_remove`` the vectors are those of the
-steps and their negatives, fewer than all combinations of signs: ±(1, 1) but not ±(1, -1) for two
-counts. What a unit brings to one part is not held against what it brings to another, for their
-conditions are the curator's.
+Global sensitivity: every vector of the parts' steps. A unit that comes in moves each part in that
+part's direction only (a count up, never down). So under ``add_remove`` the vectors are those of the
+steps and their negatives, and not all combinations of signs: ±(1, 1) but not ±(1, -1) for two
+counts. The conditions of the parts are the curator's, so no contribution to one part is taken to
+exclude a contribution to another.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress, pairwise
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from release.exact.domain import Codes, Group, JointDomain
@@ -64,8 +66,8 @@ class TupleQuery(SummedQuery):
         return {"tuple": [part.domain_record() for part in self.parts]}
 
     def sums(self) -> Joint:
-        """The ways of the parts, side by side."""
-        return Joint(tuple(row_sums(part) for part in self.parts), self.answers.group)
+        """The sums of the parts, side by side."""
+        return Joint(tuple(map(row_sums, self.parts)), self.answers.group)
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -79,6 +81,7 @@ class TupleQuery(SummedQuery):
 
     def with_parts(self, parts: tuple[PlainQuery, ...]) -> TupleQuery:
         """A copy of the query that holds its parts."""
+        # A private attribute: the parts are no field, and stay out of the published spec.
         query = self.model_copy()
         query._parts = parts
         return query
@@ -93,17 +96,17 @@ class Joint:
 
     @property
     def unit_sql(self) -> str:
-        """As the part says that the item belongs to."""
-        whens = [
-            f'WHEN min("#item") < {stop} THEN {kind.unit_sql}'
-            for kind, stop in zip(self.kinds, self.first_items[1:], strict=True)
-        ]
-        return f"CASE {' '.join(whens)} END"
+        """The aggregate of the part that the item belongs to."""
+        # ``min``, because an aggregate may name no plain column; the item of a group is one.
+        cases = ""
+        for kind, stop in zip(self.kinds, self.first_items[1:], strict=True):
+            cases += f'WHEN min("#item") < {stop} THEN {kind.unit_sql} '
+        return f"CASE {cases}END"
 
     @cached_property
     def first_items(self) -> tuple[int, ...]:
         """The number of each part's first item, and of all items."""
-        return tuple(accumulate((kind.items for kind in self.kinds), initial=0))
+        return tuple(accumulate(map(attrgetter("items"), self.kinds), initial=0))
 
     @property
     def items(self) -> int:
@@ -117,17 +120,17 @@ class Joint:
 
     @cached_property
     def _places(self) -> tuple[int, ...]:
-        return tuple(accumulate((kind.width for kind in self.kinds), initial=0))
+        return tuple(accumulate(map(attrgetter("width"), self.kinds), initial=0))
 
     def _split(self, profiles: Profiles) -> Iterator[tuple[RowKind, Profiles]]:
         """Each part with its columns."""
-        for kind, start, stop in zip(self.kinds, self._places, self._places[1:], strict=False):
+        for kind, (start, stop) in zip(self.kinds, pairwise(self._places), strict=True):
             yield kind, profiles[..., start:stop]
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """Each part fills its own columns."""
-        starts = zip(self.first_items, self.first_items[1:], strict=False)
-        for (kind, own), (start, stop) in zip(self._split(profiles), starts, strict=True):
+        items = pairwise(self.first_items)
+        for (kind, own), (start, stop) in zip(self._split(profiles), items, strict=True):
             here = (item >= start) & (item < stop)
             kind.fill(own, unit[here], item[here] - start, total[here], rows[here])
 
@@ -136,65 +139,61 @@ class Joint:
         return self.group.elements([kind.decide(own) for kind, own in self._split(sums)])
 
     def prepared(self, entering: Profiles) -> Prepared:
-        """The profiles, and what each part makes of its own."""
+        """The profiles, and what each part prepares from its own."""
         return entering, [kind.prepared(own) for kind, own in self._split(entering)]
 
     def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """By pairs, over the parts that some pair moves at all.
 
-        Each part tells by its own algorithm whether it can move; one that cannot is left out, and
-        what is alike without it is tried once. Cost: the parts' own; then |leaving|·|entering| of
-        the distinct profiles that are left, nothing where one part moves.
+        Cost: the parts' own; then |leaving|·|entering| of the profiles that still differ in the
+        parts that move, nothing where one part moves.
         """
         profiles, prepared = entering
-        own = [
-            kind.reached(part, out, into)
-            for (kind, part), (_, out), into in zip(
-                self._split(sums), self._split(leaving), prepared, strict=True
-            )
-        ]
-        moving = [place for place, codes in enumerate(own) if codes.size > 1]
-        if len(moving) > 1:
-            rest = Joint(
-                tuple(self.kinds[place] for place in moving),
-                Group(tuple(self.group.moduli[place] for place in moving)),
-            )
-            columns = np.concatenate(
-                [np.arange(self._places[place], self._places[place + 1]) for place in moving]
-            )
-            out, into = (np.unique(p[:, columns], axis=0) for p in (leaving, profiles))
-            found = rest.group.coordinates(reached_by_pairs(rest, sums[columns], out, into))
-            still = found[0].size
-        else:
-            found = [own[place] for place in moving]
-            still = found[0].size if found else 1
-        by_place = dict(zip(moving, found, strict=True))
-        return self.group.elements(
-            [by_place.get(place, np.repeat(codes, still)) for place, codes in enumerate(own)]
-        )
+        codes = []
+        split = zip(self._split(sums), self._split(leaving), prepared, strict=True)
+        for (kind, own_sums), (_, own_leaving), own_entering in split:
+            codes.append(kind.reached(own_sums, own_leaving, own_entering))
+        # The parts' own algorithms avoid pairs, but do not say which codes occur together.
+        moves = np.array(list(map(len, codes))) > 1
+        if moves.sum() > 1:
+            together = self._reached_together(moves, sums, leaving, profiles)
+            for place, moved in zip(np.flatnonzero(moves), together, strict=True):
+                codes[place] = moved
+        # A part that does not move has one code, which stands beside every code of the others.
+        return self.group.elements(np.broadcast_arrays(*codes))
+
+    def _reached_together(
+        self, moves: NDArray[np.bool_], sums: Codes, leaving: Profiles, entering: Profiles
+    ) -> list[Codes]:
+        """The joint codes of the parts that ``moves`` marks, with an array for each part."""
+        kinds = tuple(compress(self.kinds, moves))
+        moving = Joint(kinds, Group(tuple(compress(self.group.moduli, moves))))
+        columns = np.repeat(moves, np.diff(self._places))
+        # Profiles that differ only in the other parts have become equal, and are tried once.
+        out, into = np.unique(leaving[:, columns], axis=0), np.unique(entering[:, columns], axis=0)
+        return moving.group.coordinates(reached_by_pairs(moving, sums[columns], out, into))
 
     def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
-        """For each profile that leaves, every vector of what its parts reach.
-
-        What comes in is held to move the parts independently, which may be more than rows can do.
-        """
-        found = np.zeros(self.group.size, dtype=bool)
-        for one in np.unique(leaving, axis=0):
-            codes = [
-                kind.reached_in_domain(part, out[None, :], rows)
-                for (kind, part), (_, out) in zip(self._split(sums), self._split(one), strict=True)
-            ]
-            found[self._vectors(codes)] = True
-            if found.all():
+        """For each profile that leaves, every vector of what its parts reach."""
+        # What comes in is taken to move the parts independently. That may be more than rows can do:
+        # the sensitivity may be too large, never too small.
+        is_reached = np.zeros(self.group.size, dtype=bool)
+        for profile in np.unique(leaving, axis=0):
+            codes = []
+            split = zip(self._split(sums), self._split(profile), strict=True)
+            for (kind, own_sums), (_, own_leaving) in split:
+                codes.append(kind.reached_in_domain(own_sums, own_leaving[None, :], rows))
+            is_reached[self._vectors(codes)] = True
+            if is_reached.all():
                 break
-        return np.flatnonzero(found)
+        return np.flatnonzero(is_reached)
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """Every vector of the parts' steps."""
-        steps = [kind.steps(rows, relation) for kind in self.kinds]
-        sizes = self.group.moduli
-        return self._vectors([np.unique(s % m) for s, m in zip(steps, sizes, strict=True)])
+        steps = []
+        for kind, modulus in zip(self.kinds, self.group.moduli, strict=True):
+            steps.append(np.unique(kind.steps(rows, relation) % modulus))
+        return self._vectors(steps)
 
     def _vectors(self, codes: list[Codes]) -> Codes:
-        grid = np.meshgrid(*codes, indexing="ij")
-        return self.group.elements([axis.reshape(-1) for axis in grid])
+        return self.group.elements(np.meshgrid(*codes, indexing="ij")).reshape(-1)

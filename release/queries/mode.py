@@ -3,7 +3,7 @@
 A unit's profile is its number of rows, or its weight, in each category. Rows whose category is
 outside the domain are left out. An empty cell has the smallest code.
 
-Global sensitivity: everything. Whatever the bound on a unit's rows, two categories can be so
+Global sensitivity: every difference. Whatever the bound on a unit's rows, two categories can be so
 close that one unit decides between them, and they can be any two.
 """
 
@@ -24,22 +24,19 @@ from release.spec.query import DomainQuery
 
 
 class CategoryQuery(Protocol):
-    """A query about one category of a cell: which column, weighted by which."""
+    """The fields of a query that answers with one category of a cell."""
 
     @property
     def of(self) -> str:
         """The column of the category."""
-        ...
 
     @property
     def weight(self) -> str | None:
         """The column to sum; None to count rows."""
-        ...
 
     @property
     def domain(self) -> Domain:
         """The possible categories."""
-        ...
 
 
 def category_type(domain: Domain) -> ColumnType:
@@ -58,7 +55,7 @@ class ModeQuery(DomainQuery, SummedQuery):
     weight: str | None = Field(default=None, description="an integer column to sum, not rows")
 
     def sums(self) -> Mode:
-        """The way from the sums of a cell to its answer."""
+        """How its profiles become sums and answers."""
         return Mode(self)
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
@@ -79,9 +76,11 @@ class Mode:
 
     query: CategoryQuery
 
+    unit_sql = 'sum("#value")'
+
     @property
     def eligible_sql(self) -> str:
-        """The category is in the domain; a weight, where asked for, is there."""
+        """The category is in the domain, and the weight, where the query has one, is present."""
         weighted = (
             "" if self.query.weight is None else f" AND {identifier(self.query.weight)} IS NOT NULL"
         )
@@ -92,7 +91,8 @@ class Mode:
         """The category's code, NULL outside the domain."""
         column, domain = identifier(self.query.of), self.query.domain
         if isinstance(domain, Nominal):
-            labels = ", ".join(literal(label) for label in domain.nominal)
+            labels = ", ".join(map(literal, domain.nominal))
+            # NULL where the label is not in the list: the position is then NULL, not 0.
             return f"list_position([{labels}], {column}) - 1"
         low = domain.ordered.min if isinstance(domain, Ordered) else 0
         high = low + self.width - 1
@@ -102,11 +102,6 @@ class Mode:
     def value_sql(self) -> str:
         """The weight, or one for each row."""
         return "1" if self.query.weight is None else identifier(self.query.weight)
-
-    @property
-    def unit_sql(self) -> str:
-        """Their sum."""
-        return 'sum("#value")'
 
     @property
     def items(self) -> int:
@@ -133,11 +128,11 @@ class Mode:
     def reached(self, sums: Codes, leaving: Profiles, entering: Prepared) -> Codes:
         """By pairs, among the categories that a unit can bring within reach of the leader.
 
-        A pair moves the distance between two categories by at most the largest |a| plus the
-        largest |b| of each; a category further behind the leader can neither win nor matter.
         Cost: nothing where no category is near, else |leaving|·|entering|·(categories near).
         """
         profiles, most = entering
+        # A pair moves the sum of a category by at most the largest |a| plus the largest |b| there.
+        # One that lies further behind the leader than both swings can neither win nor matter.
         swing = np.abs(leaving).max(axis=0) + most
         leader = int(np.argmax(sums))
         near = np.flatnonzero(sums + swing >= sums[leader] - swing[leader])
@@ -147,11 +142,12 @@ class Mode:
         return near[within]
 
     def reached_in_domain(self, sums: Codes, leaving: Profiles, rows: int) -> Codes:
-        """The categories that win with all that a unit can bring on their side.
+        """The categories that win if a unit brings all that it can to them.
 
-        Nothing else that it could bring helps a category more, against whichever rival. What wins
-        without help wins with it. Cost: |leaving|·categories.
+        Cost: |leaving|·categories.
         """
+        # No other profile helps a category more, whichever its rival, and a category that wins
+        # without help also wins with it. So one trial a category is enough.
         most = rows if self.query.weight is None else rows * INTEGER_LIMIT
         rest = sums - leaving
         first = np.asarray(rest.argmax(axis=1), dtype=np.int64)
@@ -161,5 +157,5 @@ class Mode:
         return np.flatnonzero((rest + most >= needed).any(axis=0))
 
     def steps(self, rows: int, relation: Relation) -> Codes:
-        """Everything."""
+        """Every step."""
         return np.arange(self.width, dtype=np.int64)

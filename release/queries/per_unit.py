@@ -2,10 +2,10 @@
 
 It is a mode over the one row that is read of a unit: the first, by the declared columns, whose
 category is in the domain. A listed unit without such a row has the smallest code. Only attribute
-neighbors make sense: who is listed is public, what each one's category is is not.
+neighbors make sense: the list of units is public, their categories are not.
 
-Sensitivity, global or seen: everything, for the category of a unit may be any other. The error
-rate then gives k-ary randomised response.
+Global and empirical sensitivity: every difference, because the category of a unit may become any
+other. With the error rate as loss function, the optimal mechanism is k-ary randomised response.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class PerUnitQuery(DomainQuery, SummedQuery):
     def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
         """The keys are the units, whose categories may change."""
         if self.by != [privacy.unit] or privacy.unit not in keys:
-            told = f"per_unit is one answer a unit: write [{privacy.unit}], and its keys"
-            raise SpecError(f"{at}.by", told)
+            remedy = f"per_unit is one answer a unit: write [{privacy.unit}], and its keys"
+            raise SpecError(f"{at}.by", remedy)
 
     @property
     def weight(self) -> str | None:

@@ -6,25 +6,28 @@ columns that neighbors share, such as a home's circuit) and a *free* part (the o
 such as the day).
 
 Bounds are enforced here: of a unit's rows that meet the condition of a query and fall in a cell,
-those in its first ``max_cells_per_unit`` free parts are kept, where that is declared, and of these
+those in its first ``max_cells_per_unit`` free parts count, where that is declared, and of these
 the first ``max_rows_per_unit`` by the declared columns, in their order. A unit has one fixed part,
-the least that its rows name; its rows elsewhere are left out. Each costs a pass of its own only
-where some unit breaks the bound.
+the least that its rows name; its rows elsewhere are left out. Each bound costs a pass of its own
+only where some unit breaks it.
 
-Everything up to the profiles looks at the rows of one unit at a time, so units can be read in
-groups, each by an engine of its own, and :func:`merged` puts the profiles together: equal ones of
-one place are counted together, whoever read them.
+Everything up to the profiles looks at the rows of one unit at a time. So units can be read in
+groups, each by an engine of its own, and :func:`merged` counts equal profiles of all groups
+together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate, compress, product
+from operator import attrgetter
+from typing import TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from release.exact.domain import Codes
 from release.queries.base import Kind, row_sums
@@ -34,6 +37,8 @@ from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.tables.duckdb import Tables, wide_table
 
+Keys: TypeAlias = tuple[tuple[str, ...], ...]
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -42,32 +47,30 @@ class Cells:
     ``keys`` are the key tuples, ascending; ``fixed[c]`` and ``free[c]`` number the two parts.
     """
 
-    keys: tuple[tuple[str, ...], ...]
-    fixed_parts: tuple[tuple[str, ...], ...]
-    free_parts: tuple[tuple[str, ...], ...]
+    keys: Keys
+    fixed_parts: Keys
+    free_parts: Keys
     fixed: Codes
     free: Codes
 
 
 def cells_of(spec_file: SpecFile, query: Query) -> Cells:
     """All key combinations of ``query``, sorted; one cell with an empty key without ``by``."""
-    keys = tuple(product(*(spec_file.keys[column] for column in query.by)))
-    is_fixed = [column in spec_file.spec.privacy.fixed for column in query.by]
+    # From the public key sets alone: which groups the table holds must not show.
+    keys = tuple(product(*map(spec_file.keys.__getitem__, query.by)))
+    fixed_columns = spec_file.spec.privacy.fixed
+    is_fixed = np.array([column in fixed_columns for column in query.by], dtype=bool)
+    fixed_parts, fixed = _numbered_parts(keys, is_fixed)
+    free_parts, free = _numbered_parts(keys, ~is_fixed)
+    return Cells(keys, fixed_parts, free_parts, fixed, free)
 
-    def part(key: tuple[str, ...], wanted: bool) -> tuple[str, ...]:
-        return tuple(k for k, fixed in zip(key, is_fixed, strict=True) if fixed is wanted)
 
-    fixed_parts = tuple(sorted({part(key, True) for key in keys}))
-    free_parts = tuple(sorted({part(key, False) for key in keys}))
-    fixed_number = {p: i for i, p in enumerate(fixed_parts)}
-    free_number = {p: i for i, p in enumerate(free_parts)}
-    return Cells(
-        keys,
-        fixed_parts,
-        free_parts,
-        np.array([fixed_number[part(key, True)] for key in keys], dtype=np.int64),
-        np.array([free_number[part(key, False)] for key in keys], dtype=np.int64),
-    )
+def _numbered_parts(keys: Keys, columns: NDArray[np.bool_]) -> tuple[Keys, Codes]:
+    """The distinct parts of the keys in some columns, ascending, and for each key its number."""
+    parts = [tuple(compress(key, columns)) for key in keys]
+    distinct = tuple(sorted(set(parts)))
+    numbers = dict(zip(distinct, range(len(distinct)), strict=True))
+    return distinct, np.array(list(map(numbers.__getitem__, parts)), dtype=np.int64)
 
 
 def read_profiles(tables: Tables, spec_file: SpecFile, query: Query) -> pa.Table:
@@ -81,32 +84,35 @@ def read_profiles(tables: Tables, spec_file: SpecFile, query: Query) -> pa.Table
     bounds bind; one by unit and cell over the rows that meet the condition, which falls away where
     a unit has one row; one more of each only where a bound binds.
     """
-    found = _Reader(tables, spec_file, query, cells_of(spec_file, query), kind_of(query)).read()
-    return found.select(PROFILES.names).cast(PROFILES)
+    reader = _Reader(tables, spec_file, query, cells_of(spec_file, query), kind_of(query))
+    return reader.read().select(PROFILES.names).cast(PROFILES)
 
 
 def merged(read: Sequence[pa.Table]) -> pa.Table:
     """The profiles of disjoint groups of units as those of all of them. Confidential."""
     shifted, first = [PROFILES.empty_table()], 0
     for table in read:
+        # Each engine numbers from 0, so numbers are shifted past those of the tables before.
         number = integers(table, "number") + first
         shifted.append(table.set_column(0, "number", pa.array(number)))
         first = int(number.max(initial=first - 1)) + 1
     together = pa.concat_tables(shifted)
+    # Without replacements: a name in a statement must never resolve to a Python variable.
     with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
         connection.register("#read", together)
-        found: pa.Table = connection.sql(
+        # Numbered by content and not by arrival, so that tasks may come back in any order.
+        profiles: pa.Table = connection.sql(
             f"SELECT number, home, free, {_UNNESTED} FROM (SELECT *, unnest(profile) AS part FROM ("
             "SELECT *, row_number() OVER (ORDER BY free, home, profile) - 1 AS number FROM ("
             "SELECT home, free, profile, sum(units)::BIGINT AS units FROM ("
             f"SELECT any_value(home) AS home, any_value(free) AS free, any_value(units) AS units, "
             f'{_PROFILE} FROM "#read" GROUP BY number) GROUP BY ALL))) ORDER BY number, item'
         ).to_arrow_table()
-        return found.select(PROFILES.names).cast(PROFILES)
+        return profiles.select(PROFILES.names).cast(PROFILES)
 
 
 PROFILES = pa.schema(
-    [(name, pa.int64()) for name in ("number", "home", "free", "item", "total", "rows", "units")]
+    dict.fromkeys(("number", "home", "free", "item", "total", "rows", "units"), pa.int64())
 )
 _PROFILE = "list((item, total, rows) ORDER BY item) AS profile"
 _UNNESTED = "units, part[1] AS item, part[2] AS total, part[3] AS rows"
@@ -114,7 +120,9 @@ _UNNESTED = "units, part[1] AS item, part[2] AS total, part[3] AS rows"
 
 @dataclass(frozen=True)
 class _Reader:
-    """The statements that lead from the rows to the distinct profiles. Our names start with #."""
+    """The statements that lead from the rows to the distinct profiles."""
+
+    # Names of our own start with #, which no declared column may do, so that none hides another.
 
     tables: Tables
     spec_file: SpecFile
@@ -132,12 +140,11 @@ class _Reader:
 
     def _keys(self, fixed: bool) -> list[str]:
         """The key columns of a part, as text."""
-        columns = self.spec_file.spec.privacy.fixed
-        return [
-            f"CAST({identifier(column)} AS VARCHAR)"
-            for column in self.query.by
-            if (column in columns) is fixed
-        ]
+        keys = []
+        for column in self.query.by:
+            if (column in self.spec_file.spec.privacy.fixed) is fixed:
+                keys.append(f"CAST({identifier(column)} AS VARCHAR)")
+        return keys
 
     def read(self) -> pa.Table:
         """Profiles by number, with their parts, their items and how many units have them."""
@@ -145,6 +152,8 @@ class _Reader:
         self.tables.put("#free", _part_table(self.cells.free_parts))
         most = rows_read(self.spec_file.spec, self.query)
         rows, homes = self._bounds()
+        # Homes first, cells second, rows last: each bound counts only what the one before left. In
+        # another order a row that is left out later would use up a unit's bound.
         source = wide_table(self.query.table)
         if homes > 1:
             self._settle_homes()
@@ -170,24 +179,25 @@ class _Reader:
         fixed = self._keys(True)
         homes = "1"
         if fixed:
-            present = " AND ".join(f"{column} IS NOT NULL" for column in fixed)
-            key = _tuple(fixed)
+            present, key = _all_present(fixed), _tuple(fixed)
             homes = (
                 f"CASE WHEN min({key}) FILTER (WHERE {present}) = max({key}) "
                 f"FILTER (WHERE {present}) THEN 1 ELSE 2 END"
             )
-        found = self.tables.rows_once(
+        # Over the whole table, without the query's condition, so that all queries share the result.
+        bounds = self.tables.rows_once(
             f"SELECT coalesce(max(n), 0) AS n, coalesce(max(h), 1) AS h FROM ("
             f"SELECT count(*) AS n, {homes} AS h FROM {wide_table(self.query.table)} "
             f"GROUP BY {self.unit})",
             self.query.table,
         )
-        return int(integers(found, "n")[0]), int(integers(found, "h")[0])
+        return int(integers(bounds, "n")[0]), int(integers(bounds, "h")[0])
 
     def _settle_homes(self) -> None:
         """One fixed part a unit: the least that its rows name."""
+        # The least and not the first: a table has no order of its own.
         fixed = self._keys(True)
-        present = " AND ".join(f"{column} IS NOT NULL" for column in fixed)
+        present = _all_present(fixed)
         self.tables.run(
             f'CREATE OR REPLACE TABLE "#homes" AS SELECT {self.unit} AS "#unit", '
             f'min({_tuple(fixed)}) FILTER (WHERE {present}) AS "#home" '
@@ -195,9 +205,11 @@ class _Reader:
         )
 
     def _eligible(self, source: str) -> str:
-        """The rows that count, with the numbers of their parts and with what they add to which."""
+        """The rows that count, with the numbers of their parts, and what each adds to an item."""
+        # Rows of fixed parts outside the key sets stay, with -1: a copy of their unit can enter any
+        # cell. A NULL names no fixed part. Free parts outside the key sets belong to no cell.
         fixed, free = self._keys(True), self._keys(False)
-        named = " AND ".join(f"{column} IS NOT NULL" for column in fixed) or "true"
+        named = _all_present(fixed)
         if self._is_joint:
             added, counts = self._joint()
         else:
@@ -222,14 +234,11 @@ class _Reader:
 
     def _joint(self) -> tuple[str, str]:
         """What a row adds to each part that reads it, as a list; whether any part does."""
-        kinds = [row_sums(part) for part in self.query.parts]
+        kinds = list(map(row_sums, self.query.parts))
+        # One more number than parts: the last is the number of all items.
+        firsts = accumulate(map(attrgetter("items"), kinds), initial=0)
         reads, adds = [], []
-        for part, own, first in zip(
-            self.query.parts,
-            kinds,
-            accumulate((kind.items for kind in kinds), initial=0),
-            strict=False,
-        ):
+        for part, own, first in zip(self.query.parts, kinds, firsts, strict=False):
             reads.append(f"({self._condition(part)} AND {own.eligible_sql})")
             adds.append(
                 f"CASE WHEN {reads[-1]} THEN {{'item': ({own.item_sql})::BIGINT + {first}, "
@@ -248,23 +257,25 @@ class _Reader:
         )
 
     def _order_columns(self) -> str:
-        # All columns, joined ones too: rows that still tie are alike in all a query can read.
-        columns = self.spec_file.spec.table_columns(self.query.table)
-        return ", ".join(
-            f"rows.{identifier(c)} AS {identifier(f'#order {i}')}" for i, c in enumerate(columns)
-        )
+        # The first rows of a unit have to be the same in every run and engine, so that the answer
+        # is a function of the table. All columns, joined ones too: rows that still tie are alike
+        # in all that a query can read.
+        ordered = []
+        for place, column in enumerate(self.spec_file.spec.table_columns(self.query.table)):
+            ordered.append(f'rows.{identifier(column)} AS "#order {place}"')
+        return ", ".join(ordered)
 
     def _order(self) -> str:
         columns = self.spec_file.spec.table_columns(self.query.table)
-        return ", ".join(identifier(f"#order {i}") for i in range(len(columns)))
+        return ", ".join(map('"#order {}"'.format, range(len(columns))))
 
     def _most_rows(self, eligible: str) -> int:
-        found = self.tables.rows(
+        most = self.tables.rows(
             "SELECT coalesce(max(n), 0) AS n FROM "
             f'(SELECT count(*) AS n FROM {eligible} GROUP BY "#unit")',
             self.query.table,
         )
-        return int(integers(found, "n")[0])
+        return int(integers(most, "n")[0])
 
     def _profiles(self, eligible: str, *, one_row: bool) -> str:
         if self._is_joint:
@@ -273,12 +284,15 @@ class _Reader:
                 f'FROM (SELECT *, unnest("#adds") AS "#add" FROM {eligible}) '
                 'WHERE "#add" IS NOT NULL)'
             )
+            # One row can add to several parts, so it is not one item of a profile.
             one_row = False
         parts = '"#at" AS home, "#free" AS free, "#item" AS item'
         by_unit = (
             f'SELECT "#unit", {parts}, ({self.kind.unit_sql})::BIGINT AS total, count(*) AS rows '
             f"FROM {eligible} GROUP BY ALL"
         )
+        # Ordered by content wherever profiles are numbered: numbers must not depend on the order of
+        # rows, nor on threads.
         if self.kind.items > 1 and not one_row:
             return (
                 f"SELECT number, home, free, {_UNNESTED} FROM (SELECT *, unnest(profile) AS part "
@@ -300,17 +314,21 @@ def _tuple(columns: list[str]) -> str:
     return columns[0] if len(columns) == 1 else f"[{', '.join(columns)}]"
 
 
+def _all_present(columns: list[str]) -> str:
+    return " AND ".join(map("{} IS NOT NULL".format, columns)) or "true"
+
+
 def _equal(table: str, columns: list[str]) -> str:
-    pairs = (f"{column} = {table}.{identifier(f'#key {i}')}" for i, column in enumerate(columns))
+    pairs = map(f'{{}} = {table}."#key {{}}"'.format, columns, range(len(columns)))
     return " AND ".join(pairs) or "true"
 
 
-def _part_table(parts: tuple[tuple[str, ...], ...]) -> pa.Table:
-    columns = {
-        f"#key {i}": pa.array(column, pa.string())
-        for i, column in enumerate(zip(*parts, strict=True))
-    }
-    return pa.table({**columns, "#number": pa.array(range(len(parts)), pa.int64())})
+def _part_table(parts: Keys) -> pa.Table:
+    table = pa.table({"#number": pa.array(range(len(parts)), pa.int64())})
+    for place, column in enumerate(zip(*parts, strict=True)):
+        # The type is named, because Arrow would give a column without keys the type null.
+        table = table.append_column(f"#key {place}", pa.array(column, pa.string()))
+    return table
 
 
 def integers(table: pa.Table, column: str) -> Codes:

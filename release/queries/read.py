@@ -1,6 +1,7 @@
-"""Reading a release spec: its models, and whether what it asks for can be answered.
+"""Reading a release spec: its models, and the checks that span several fields.
 
-Everything that depends on the kind of a query is checked here, before any table is opened.
+They stand above the models because some depend on the kind of a query. All of them run before any
+table is opened.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def parse_spec(text: bytes) -> Spec:
         SpecError: as :func:`read_spec`.
     """
     spec = parse_models(text)
+    # In this order: tuples look their parts up by name, and a check of a tuple reads its parts.
     _check_names(spec)
     spec = with_parts(spec)
     for index, query in enumerate(spec.queries):
@@ -72,24 +74,8 @@ def _check_names(spec: Spec) -> None:
         raise SpecError("budget.epsilon", "must be above 0")
     if not 0 <= spec.budget.delta < 1:
         raise SpecError("budget.delta", "must be at least 0 and below 1")
-    kinds = {
-        table.columns[spec.privacy.unit]
-        for table in spec.tables.values()
-        if spec.privacy.unit in table.columns
-    }
-    if len(kinds) > 1 or kinds - {ColumnType.STRING, ColumnType.INTEGER}:
-        raise SpecError(
-            "privacy.unit", "declare it string in every table, or integer in every table"
-        )
-    for name, table in spec.tables.items():
-        _check_table(spec, name)
-        if spec.privacy.unit not in table.columns:
-            raise SpecError(
-                f"tables.{name}.columns",
-                f"the privacy unit {spec.privacy.unit!r} is not declared; "
-                f"declared are {listed(table.columns)}",
-            )
-    every = {column for name in spec.tables for column in spec.table_columns(name)}
+    _check_unit(spec)
+    every = set().union(*map(spec.table_columns, spec.tables))
     attribute = spec.privacy.attribute
     if attribute is not None and (
         attribute not in every or attribute in {spec.privacy.unit, *spec.privacy.fixed}
@@ -108,32 +94,48 @@ def _check_names(spec: Spec) -> None:
             raise SpecError(f"keys.{column}", unknown_name(column, every))
 
 
+def _check_unit(spec: Spec) -> None:
+    """The privacy unit is a column of one type in all tables; each table is checked."""
+    unit = spec.privacy.unit
+    types = {table.columns.get(unit) for table in spec.tables.values()} - {None}
+    if len(types) > 1 or types - {ColumnType.STRING, ColumnType.INTEGER}:
+        raise SpecError(
+            "privacy.unit", "declare it string in every table, or integer in every table"
+        )
+    for name, table in spec.tables.items():
+        _check_table(spec, name)
+        if unit not in table.columns:
+            raise SpecError(
+                f"tables.{name}.columns",
+                f"the privacy unit {unit!r} is not declared; declared are {listed(table.columns)}",
+            )
+
+
 def _check_table(spec: Spec, name: str) -> None:
     table = spec.tables[name]
+    at = f"tables.{name}.join"
+    joined: list[str] = []
     if table.join is not None:
-        other = table.join.table
-        if other not in spec.tables or other == name:
+        partner = table.join.table
+        if partner not in spec.tables or partner == name:
+            raise SpecError(f"{at}.table", unknown_name(partner, spec.tables.keys() - {name}))
+        if spec.tables[partner].join is not None or spec.tables[partner].derive:
             raise SpecError(
-                f"tables.{name}.join.table", unknown_name(other, spec.tables.keys() - {name})
+                f"{at}.table", f"{partner!r} joins or derives itself; join plain tables"
             )
-        if spec.tables[other].join is not None or spec.tables[other].derive:
-            raise SpecError(
-                f"tables.{name}.join.table", f"{other!r} joins or derives itself; join plain tables"
-            )
-        for column in spec.tables[other].columns:
+        joined += spec.tables[partner].columns
+        for column in joined:
             if column in table.columns and column != spec.privacy.unit:
-                raise SpecError(
-                    f"tables.{name}.join", f"both tables declare {column!r}; declare it in one"
-                )
-    seen: dict[str, str] = {}
-    joined = spec.tables[table.join.table].columns if table.join is not None else {}
-    for column in [*table.columns, *(c for c in joined if c != spec.privacy.unit), *table.derive]:
-        other = seen.setdefault(column.casefold(), column)
+                raise SpecError(at, f"both tables declare {column!r}; declare it in one")
+    # DuckDB does not tell names apart by case, so two such columns would be read as one.
+    spellings: dict[str, str] = {}
+    for column in [*table.columns, *joined, *table.derive]:
+        spelling = spellings.setdefault(column.casefold(), column)
         at = f"tables.{name}.{'derive' if column in table.derive else 'columns'}.{column}"
         if column in table.derive and (column in table.columns or column in joined):
             raise SpecError(at, "is also declared; rename it")
-        if other != column:
-            raise SpecError(at, f"differs from {other!r} in case only; rename one")
+        if spelling != column:
+            raise SpecError(at, f"differs from {spelling!r} in case only; rename one")
         if column.casefold() in ENGINE_NAMES:
             raise SpecError(at, "is a name of the engine's own; rename the column")
 
@@ -192,11 +194,9 @@ def _check_mechanism(at: str, query: Query) -> None:
 
 
 def _check_reach(at: str, query: Query) -> None:
-    """Refuse ``best`` where it could only be modular noise on answers in order.
-
-    Such noise can publish the one end of the domain for the other, which a curator has to have
-    asked for by its name. Only public fields decide, so nothing confidential is read before.
-    """
+    """Refuse ``best`` where it could only be modular noise on answers in order."""
+    # Such noise can publish the one end of the domain for the other. A curator has to name it. Only
+    # public fields decide: under empirical sensitivity even a refusal would tell of the table.
     domain = query.answers
     reason = None
     if not domain.has_order:
@@ -233,12 +233,9 @@ def _unreached_unseen(query: Query, answers: int) -> str | None:
         return f"{remedy}; write definition: approximate, or pure without delta"
     else:
         remedy = f"best needs epsilon of at least {format_exact(LEAST_UNSEEN)} {under}"
-    other = (
-        "mechanism: channel"
-        if query.kind == "sql"
-        else "mechanism: channel, or sensitivity: global"
-    )
-    return f"{remedy}; write {other}"
+    # A query that runs again has no global sensitivity to fall back on.
+    alternative = "" if query.runs_again else ", or sensitivity: global"
+    return f"{remedy}; write mechanism: channel{alternative}"
 
 
 def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
@@ -267,17 +264,22 @@ def _check_relation(spec: Spec, at: str, query: Query) -> None:
                 f"{at}.kind", "per_unit shows who is listed; it needs neighbors: attribute"
             )
         return
-    parts = query.parts
-    reads = {*query.by, *(getattr(one, name, None) for one in parts for name in ("of", "weight"))}
-    unknown = spec.tables[query.table].derive or any(one.where for one in (query, *parts))
-    if attribute not in reads and not unknown and query.guarantee is not None:
+    reads: set[str | None] = set(query.by)
+    # SQL may read any column of the row, so a condition or a derived column counts as reading it.
+    may_read = bool(spec.tables[query.table].derive or query.where)
+    for part in query.parts:
+        reads |= {getattr(part, "of", None), getattr(part, "weight", None)}
+        may_read = may_read or bool(part.where)
+    if attribute not in reads and not may_read and query.guarantee is not None:
         raise SpecError(
             at, f"does not read {attribute!r}, so attribute neighbors would promise nothing"
         )
 
 
 def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
-    """A copy of another unit takes over fixed columns, but its profile was made of its own."""
+    """Refuse to copy units where their profiles depend on a fixed column."""
+    # A copy takes over the fixed columns of the unit that it replaces, but its profile was computed
+    # from its own.
     if not query.is_empirical or spec.privacy.any_of_domain:
         return
     for part in query.parts:
@@ -292,7 +294,7 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
 
 
 def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
-    """What the kind of the query says of its privacy unit, its keys and its columns."""
+    """The checks of the query's kind: the privacy unit, the key sets and its columns."""
     query.check(at, spec.privacy, spec.keys)
     for field, (column, needed) in query.needed_columns().items():
         if column not in columns:

@@ -1,4 +1,4 @@
-"""What a query's declaration says of its answers and its sensitivity, whatever its kind."""
+"""The sensitivity that follows from a query's declaration, for every kind of query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from release.spec.query import Query
 
 
 def kind_of(query: Query) -> Kind:
-    """The way of ``query`` from what units add up to, to an answer.
+    """How the profiles of ``query`` become sums and answers.
 
     Raises:
         TypeError: its answers are not decided by sums.
@@ -26,17 +26,18 @@ def kind_of(query: Query) -> Kind:
 
 
 def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:
-    """The differences of a query that follow from its declaration alone."""
+    """The sensitivity of a query that follows from its declaration alone."""
     if isinstance(query.sensitivity, DeclaredSensitivity):
         declared = _declared(query.sensitivity, query)
-        # On the line, what can happen when no more rows are read than the declaration allows.
+        # Where answers have an order, distances are those that the rows read can still make: the
+        # declaration names differences modulo the size, which do not say how far apart.
         enforced = global_sensitivity(spec, query, rows_read(spec, query))
         return replace(declared, apart=enforced.apart)
     return global_sensitivity(spec, query, spec.rows_per_unit(query))
 
 
 def global_sensitivity(spec: Spec, query: Query, rows: int) -> Sensitivity:
-    """All differences that up to ``rows`` rows of a unit can make, whatever the table."""
+    """All differences that up to ``rows`` rows of a unit can make in any table."""
     domain = query.answers
     if query.runs_again:
         # Nothing is known of what the query does.
@@ -46,8 +47,8 @@ def global_sensitivity(spec: Spec, query: Query, rows: int) -> Sensitivity:
     if domain.is_line:
         return Sensitivity.on_line(domain.size, steps.tolist())
     group = domain.group
-    numbers = group.coordinates(steps)
-    return Sensitivity.of(group, zip(*(c.tolist() for c in numbers), strict=True))
+    coordinates = np.stack(group.coordinates(steps), axis=1)
+    return Sensitivity.of(group, map(tuple, coordinates.tolist()))
 
 
 def rows_read(spec: Spec, query: Query) -> int:
@@ -59,6 +60,7 @@ def rows_read(spec: Spec, query: Query) -> int:
     if not isinstance(query.sensitivity, DeclaredSensitivity):
         return most
     allowed = set(_declared(query.sensitivity, query).shifts)
+    # A search by halves: with more rows a unit can make every difference that fewer rows make.
     low = 0
     while low < most:
         middle = (low + most + 1) // 2
@@ -70,7 +72,7 @@ def rows_read(spec: Spec, query: Query) -> int:
 
 
 def check_declared(spec: Spec, at: str, query: Query) -> None:
-    """See to it that declared differences can be enforced.
+    """Refuse a declared sensitivity that cannot be enforced.
 
     Raises:
         SpecError: one row of a unit can move the answer further than declared, a difference has
@@ -85,16 +87,18 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
     parts = query.answers.parts
     count = len(parts)
     if any(len(shift) != count for shift in declared.shifts):
-        wanted = "numbers" if count == 1 else f"lists of {count} numbers, one for each part"
-        raise SpecError(at, f"write {wanted}")
+        form = "numbers" if count == 1 else f"lists of {count} numbers, one for each part"
+        raise SpecError(at, f"write {form}")
     try:
         check_shifts(parts, declared.shifts)
     except ValueError as error:
         raise SpecError(at, str(error)) from None
     if rows_read(spec, query):
         return
-    needed = [", ".join(map(str, shift)) for shift in global_sensitivity(spec, query, 1).shifts]
-    listed = "; ".join(needed[: len(needed) // 2 + 1][:6])
+    needed = global_sensitivity(spec, query, 1).shifts
+    # Differences come with their negatives, so one half names all.
+    least = needed[: len(needed) // 2 + 1][:6]
+    listed = "; ".join(", ".join(map(str, shift)) for shift in least)
     raise SpecError(
         at,
         f"one row of a unit can move the answer by {len(needed)} differences ({listed}; …), which "

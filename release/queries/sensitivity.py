@@ -1,9 +1,8 @@
-"""How far one unit can move the answers: seen in the table, or told by the declaration.
+"""Empirical sensitivity: every difference that a neighbor of this table makes in an answer.
 
-The neighbors of a table are never made. A neighbor changes the sums of a cell by what one unit
-had there (-a) and what one unit has there in its stead (+b), and the answer is a function of the
-sums. So per cell all that matters is the distinct a of its units and the distinct b that a unit
-could bring.
+No neighboring table is built. A neighbor changes the sums of a cell by what one unit had there
+(-a) and what one unit has there in its stead (+b), and the answer is a function of the sums. So for
+a cell all that matters is the distinct a of its units and the distinct b that a unit could bring.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from release.exact.domain import AnswerDomain, Codes, JointDomain, Shift, Topology
+from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
 from release.exact.sensitivity import Sensitivity
 from release.queries.contributions import Contributions
 from release.queries.registry import kind_of, rows_read
@@ -27,24 +26,24 @@ def empirical_sensitivity(
     """All differences that a neighbor of this very table makes, over all cells. Confidential.
 
     - ``replace_one``: any unit of a cell is replaced by a copy of any unit of the table, which
-      takes over the fixed keys: sums - a + b. A unit without rows is among both: it may stand in
-      another table, or nowhere.
+      takes over the fixed keys: sums - a + b.
     - ``add_remove``: any unit is removed, or a copy of any unit is added to any cell.
     - With ``replacement: domain`` what comes in is not a copy, but whatever the bounds allow.
-    - ``attribute``: as if replaced by whatever the bounds allow; a changed value can lead to other
-      rows being read, so this is what it can do at most.
+    - ``attribute``: as if replaced by whatever the bounds allow.
 
-    Cost: for each cell what its kind says, over the distinct profiles of its units and of all
-    units; equal profiles of one free part are compared once.
+    Cost: for each cell that of its kind, over the distinct profiles of its units and of all units;
+    equal profiles of one free part are compared once.
     """
     privacy = spec_file.spec.privacy
     cells, kind, domain = contributed.cells, kind_of(query), query.answers
     group = domain.group
     rows = rows_read(spec_file.spec, query)
     add_remove = privacy.neighbors is Relation.ADD_REMOVE
+    # A unit without rows both leaves and enters: it may stand in another table, or in none.
     nobody = np.zeros((1, kind.width), dtype=np.int64)
     nothing = kind.prepared(nobody)
-    seen: set[int] = set()
+    differences: set[int] = set()
+    # What can enter is the same for all cells of a free part, and is prepared once for them.
     places = np.argsort(cells.free, kind="stable")
     bounds = np.searchsorted(cells.free[places], np.arange(len(cells.free_parts) + 1))
     for free in range(len(cells.free_parts)):
@@ -57,6 +56,8 @@ def empirical_sensitivity(
             first, last = np.searchsorted(homes, [cells.fixed[cell], cells.fixed[cell] + 1])
             members = np.concatenate([profiles[first:last], nobody])
             leaving = nobody if add_remove else members
+            # A changed attribute can lead to other rows being read. Any replacement within the
+            # bounds is the most that it can do.
             reached = [
                 kind.reached_in_domain(sums, leaving, rows)
                 if privacy.any_of_domain
@@ -65,30 +66,33 @@ def empirical_sensitivity(
             if add_remove:
                 reached.append(kind.reached(sums, members, nothing))
             answer = kind.decide(sums[None, :])
-            found = np.concatenate(reached)
-            steps = answer - found if domain.is_line else group.minus(answer, found)
-            seen.update(np.unique(steps).tolist())
-    return seen_sensitivity(np.array(sorted(seen)), domain)
+            codes = np.concatenate(reached)
+            # Where answers have an order, the step keeps its sign: modulo the size, one step down
+            # would be many steps up.
+            steps = answer - codes if domain.is_line else group.minus(answer, codes)
+            differences.update(np.unique(steps).tolist())
+    return seen_sensitivity(np.array(sorted(differences)), domain)
 
 
-def seen_sensitivity(found: Codes, domain: AnswerDomain | JointDomain) -> Sensitivity:
-    """The differences that were seen, and what stands in for each part that none moves.
+def seen_sensitivity(steps: Codes, domain: AnswerDomain | JointDomain) -> Sensitivity:
+    """The sensitivity that ``steps`` make, with a least difference for each part that none moves.
 
-    ``found`` are steps with their sign where the answers have an order, else numbers of elements.
-    ±1 (nominal: everything) stands in for the unseen, because an answer without noise is a promise
-    kept by luck.
+    ``steps`` have a sign where the answers have an order, else they are numbers of elements. The
+    least difference is ±1, and every difference of a nominal part.
     """
+    # Without a least difference, an answer that no neighbor of this table changes would be
+    # published without noise.
     if domain.is_line:
-        seen = Sensitivity.on_line(domain.size, found.tolist() if found.any() else [1])
-        # On the line an answer without a neighbor would be published without noise.
-        return replace(seen, apart=tuple(sorted({1, *(seen.apart or ())})))
-    coordinates = [c.tolist() for c in domain.group.coordinates(found)]
-    shifts: list[Shift] = list(zip(*coordinates, strict=True))
+        observed = Sensitivity.on_line(domain.size, steps.tolist() if steps.any() else [1])
+        # Always with 1: some answer may have no other at any of the observed distances.
+        return replace(observed, apart=tuple(sorted({1, *(observed.apart or ())})))
+    coordinates = np.stack(domain.group.coordinates(steps), axis=1)
+    shifts = coordinates.tolist()
     for place, part in enumerate(domain.parts):
-        if not any(coordinates[place]):
-            last = part.size if part.topology is Topology.NOMINAL else 2
-            shifts += [
-                tuple(step if other == place else 0 for other in range(len(domain.parts)))
-                for step in range(1, last)
-            ]
-    return Sensitivity.of(domain.group, shifts)
+        if coordinates[:, place].any():
+            continue
+        last = part.size if part.topology is Topology.NOMINAL else 2
+        least = np.zeros((last - 1, len(domain.parts)), dtype=np.int64)
+        least[:, place] = np.arange(1, last)
+        shifts += least.tolist()
+    return Sensitivity.of(domain.group, map(tuple, shifts))

@@ -1,9 +1,9 @@
 """sql: a SELECT of the curator's own that gives the key columns and an integer ``answer``.
 
-Nothing is known of what it does, so its differences are found by running it again for every
-neighbor of this very table: every unit is taken out or put in, or replaced by a copy of every
-other. Cost: one run for each pair of units, which is why a table may have ``MOST_UNITS`` only, and
-why a unit is charged for every cell. The guarantee is instance-specific.
+Its sensitivity cannot be derived, so the statement runs again for every neighbor of this very
+table: every unit is taken out or put in, or replaced by a copy of every other. The guarantee is
+instance-specific, and a unit is charged for every cell. Cost: one run for each pair of units, so a
+table may have ``MOST_UNITS`` units at most.
 
 The statement reads one table, under its name in the spec: the rows that meet ``where``, of each
 unit the first ``max_rows_per_unit``. It may use whatever the engine computes consistently. A cell
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -49,8 +50,8 @@ class SqlQuery(RerunQuery):
     def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
         """A statement runs on whole neighbors only, which hold what was observed."""
         if privacy.fixed:
-            told = "a statement cannot be told what neighbors share; leave fixed out"
-            raise SpecError(f"{at}.kind", told)
+            problem = "a statement cannot be told what neighbors share; leave fixed out"
+            raise SpecError(f"{at}.kind", problem)
         if privacy.any_of_domain:
             raise SpecError(
                 f"{at}.kind",
@@ -80,10 +81,11 @@ class _Statement:
         self.unit = identifier(spec.privacy.unit)
         self.relation = spec.privacy.neighbors
         self.keys = cells_of(spec_file, query).keys
-        self.place = {key: number for number, key in enumerate(self.keys)}
+        self.place = dict(zip(self.keys, range(len(self.keys)), strict=True))
         self._check()
         condition = tables.condition(f"{at}.where", query.table, query.where, empirical=True)
-        order = ", ".join(identifier(c) for c in spec.table_columns(query.table))
+        # By all columns, so that the first rows of a unit are the same in every run.
+        order = ", ".join(map(identifier, spec.table_columns(query.table)))
         tables.run(
             f'CREATE OR REPLACE TABLE "#base" AS SELECT * FROM {wide_table(query.table)} '
             f"WHERE {condition} QUALIFY row_number() OVER (PARTITION BY {self.unit} "
@@ -92,33 +94,33 @@ class _Statement:
 
     def rerun(self) -> Rerun:
         distinct = f'SELECT DISTINCT {self.unit} AS u FROM "#base" ORDER BY 1'
-        found = self.tables.rows(distinct, self.query.table)
-        units = found.column("u").to_pylist()
+        units = self.tables.rows(distinct, self.query.table).column("u").to_pylist()
         if len(units) > MOST_UNITS:
             raise DataError(
                 f"{self.field}: the table has more than {MOST_UNITS} units, and the statement runs "
                 "once for each pair of them; use another kind of query"
             )
         self._check_columns()
-        here = self._codes('SELECT * FROM "#base"')
-        reached = {0}
+        codes = self._codes('SELECT * FROM "#base"')
+        steps = {0}
         for neighbor in self._neighbors(units):
-            reached.update((here - self._codes(neighbor)).tolist())
-        return Rerun(here, np.array(sorted(reached), dtype=np.int64))
+            steps.update((codes - self._codes(neighbor)).tolist())
+        return Rerun(codes, np.array(sorted(steps), dtype=np.int64))
 
     def _neighbors(self, units: list[str | int]) -> Iterator[str]:
         """The rows of every neighbor."""
-        new = "NULL" if not units else f"max({self.unit})"
-        fresh = f'(SELECT {new} FROM "#base")' + (
-            " || '~'" if units and isinstance(units[0], str) else " + 1"
-        )
-        for one in units:
-            yield self._rows(out=one)
-            yield self._rows(into=one, name=fresh)
+        # A copy under a name that no unit has: above the largest, in the order of the engine.
+        largest = "NULL" if not units else f"max({self.unit})"
+        beyond = " || '~'" if units and isinstance(units[0], str) else " + 1"
+        unused = f'(SELECT {largest} FROM "#base"){beyond}'
+        for unit in units:
+            # Under ``replace_one`` too: a unit without rows may replace, or be replaced.
+            yield self._rows(out=unit)
+            yield self._rows(into=unit, name=unused)
             if self.relation is Relation.REPLACE_ONE:
-                for other in units:
-                    if other != one:
-                        yield self._rows(out=one, into=other, name=_value(one))
+                for replacement in units:
+                    if replacement != unit:
+                        yield self._rows(out=unit, into=replacement, name=_value(unit))
 
     def _rows(
         self,
@@ -126,42 +128,45 @@ class _Statement:
         into: str | int | None = None,
         name: str = "",
     ) -> str:
-        kept = 'SELECT * FROM "#base"'
+        """The rows without unit ``out``, and with a copy of unit ``into`` under ``name``."""
+        rows = 'SELECT * FROM "#base"'
         if out is not None:
-            kept += f" WHERE {self.unit} <> {_value(out)}"
+            rows += f" WHERE {self.unit} <> {_value(out)}"
         if into is None:
-            return kept
+            return rows
         copy = f'SELECT * REPLACE ({name} AS {self.unit}) FROM "#base"'
-        return f"{kept} UNION ALL {copy} WHERE {self.unit} = {_value(into)}"
+        return f"{rows} UNION ALL {copy} WHERE {self.unit} = {_value(into)}"
 
     def _codes(self, rows: str) -> Codes:
         import duckdb
 
-        columns = ", ".join(
-            f"CAST({identifier(column)} AS VARCHAR) AS {identifier(f'#key {i}')}"
-            for i, column in enumerate(self.query.by)
-        )
-        selected = f"{columns}, " if columns else ""
+        selected = ""
+        for place, column in enumerate(self.query.by):
+            selected += f'CAST({identifier(column)} AS VARCHAR) AS "#key {place}", '
         try:
-            found: pa.Table = self.tables.connection.sql(
+            # The statement sees its table's name as the neighbor's rows. A line end closes a
+            # comment that it may end in.
+            answers: pa.Table = self.tables.connection.sql(
                 f"WITH {identifier(self.query.table)} AS ({rows}) "
                 f'SELECT {selected}CAST(answer AS BIGINT) AS "#answer" FROM ({self.query.sql}\n)'
             ).to_arrow_table()
         except duckdb.Error as error:
+            # DuckDB's message may quote a value, so it does not enter ours.
             raise DataError(
                 f"{self.field}: the statement fails on the table or on a neighbor of it"
             ) from error
+        # Cells come from the public key sets: one without a row has code 0, and rows of other
+        # groups are left out.
         codes = np.zeros(len(self.keys), dtype=np.int64)
-        seen: set[int] = set()
-        *keys, answers = [column.to_pylist() for column in found.columns]
-        named = list(zip(*keys, strict=True)) if keys else [()] * len(answers)
-        for key, answer in zip(named, answers, strict=True):
-            cell = self.place.get(key)
+        answered: set[int] = set()
+        for row in zip(*map(methodcaller("to_pylist"), answers.columns), strict=True):
+            *key, answer = row
+            cell = self.place.get(tuple(key))
             if cell is None:
                 continue
-            if cell in seen:
+            if cell in answered:
                 raise DataError(f"{self.field}: a cell has two answers; group by the keys")
-            seen.add(cell)
+            answered.add(cell)
             if answer is not None:
                 codes[cell] = self._code(answer)
         return codes
@@ -181,10 +186,11 @@ class _Statement:
         text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [self.query.sql])
         tree: dict[str, Any] = json.loads(text.fetchall()[0][0])
         if tree.get("error") or len(tree["statements"]) != 1:
-            told = tree.get("error_message", "more than one statement")
-            raise SpecError(self.field, f"write one SELECT: {told}")
+            problem = tree.get("error_message", "more than one statement")
+            raise SpecError(self.field, f"write one SELECT: {problem}")
         parts = list(parts_of(tree))
         own = {name["key"] for part in parts if "map" in part for name in part["map"]}
+        # Another table would not change with the neighbor, and its rows would be unbounded.
         for part in parts:
             kind = part.get("type")
             if kind == "TABLE_FUNCTION":
@@ -194,6 +200,7 @@ class _Statement:
                     self.field,
                     f"{part['table_name']!r} is not there; read {self.query.table!r}",
                 )
+        # An answer that changes without the table would count as a difference of neighbors.
         used = {part["function_name"].lower() for part in parts if "function_name" in part}
         inconsistent = connection.execute(
             "SELECT min(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' "

@@ -63,6 +63,7 @@ class ColumnContract(Model):
     @model_validator(mode="after")
     def _check(self) -> ColumnContract:
         bounds = [bound for bound in (self.minimum, self.maximum) if bound is not None]
+        # A bound of another type would compare with nothing, or as text.
         kind = _BOUNDED.get(self.type)
         if bounds and (kind is None or not all(isinstance(bound, kind) for bound in bounds)):
             raise ValueError("minimum and maximum are integers, or dates as text, as the type is")
@@ -82,6 +83,7 @@ class ColumnContract(Model):
 
     def kept_sql(self, column: str) -> dict[str, str]:
         """An SQL condition for each rule, true where the value of ``column`` satisfies it."""
+        # NULL satisfies every rule but ``nullable``: else SQL would make the condition NULL.
         name = identifier(column)
         rules = {} if self.nullable else {"nullable": f"{name} IS NOT NULL"}
         if self.minimum is not None:
@@ -98,6 +100,7 @@ class ColumnContract(Model):
 
     def clamped_sql(self, column: str) -> str:
         """The SQL of the value of ``column`` within its bounds; a missing value stays missing."""
+        # CASE, because ``greatest`` and ``least`` of DuckDB skip NULL: it would become the bound.
         name = clamped = identifier(column)
         if self.minimum is not None:
             clamped = f"greatest({clamped}, {self._literal(self.minimum)})"

@@ -31,6 +31,7 @@ ReleaseName: TypeAlias = Annotated[
 FilePath: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**6)]
 Pair: TypeAlias = Annotated[list[int], Field(min_length=2, max_length=2)]
+# No # in front: such names are those of our own statements.
 Column: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[^#\x00-\x1f][^\x00-\x1f]*$")]
 
 
@@ -85,7 +86,7 @@ class Table(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Table:
-        # The spec is published.
+        # The spec is published, and its path with it.
         if re.search(r"://[^/]*@", self.path):
             raise ValueError("a path with credentials; they belong into the environment")
         return self
@@ -132,6 +133,8 @@ class Privacy(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Privacy:
+        # Attribute neighbors always range over the domain; ``replacement`` would say it twice, or
+        # contradict it.
         if self.attribute is not None and self.replacement is not None:
             raise ValueError("an attribute takes any value of its domain; leave replacement out")
         if (self.attribute is not None) != (self.neighbors is Relation.ATTRIBUTE):

@@ -39,6 +39,7 @@ INTEGER_LIMIT = 2**31 - 1
 def _exact(value: object) -> Fraction:
     if isinstance(value, Fraction):
         return value
+    # ``bool`` by itself, because Python counts it among the integers. A float has lost its digits.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError('write the number as a string, such as "0.001": it has to be exact')
     return parse_exact(str(value))
@@ -152,7 +153,8 @@ class Grid(Model):
 
 
 def only_key(value: object) -> str:
-    """Which alternative is meant: a mapping by its one key, a model by its one field."""
+    """The tag of an alternative: a mapping has it as its one key, a model as its one field."""
+    # Models too, because pydantic also asks of validated values when it writes them.
     if isinstance(value, Enum):
         return "name"
     if isinstance(value, BaseModel):
@@ -164,10 +166,8 @@ def only_key(value: object) -> str:
 
 def one_of(**alternatives: str) -> Discriminator:
     """Tells the alternatives of a union apart by their key, and names them where none is meant."""
-    written = ", ".join(alternatives.values())
-    return Discriminator(
-        only_key, custom_error_type="alternatives", custom_error_message=f"write one of {written}"
-    )
+    message = f"write one of {', '.join(alternatives.values())}"
+    return Discriminator(only_key, custom_error_type="alternatives", custom_error_message=message)
 
 
 Domain: TypeAlias = Annotated[
@@ -186,6 +186,7 @@ Domain: TypeAlias = Annotated[
 
 def plain_answers(domain: Domain | Grid) -> AnswerDomain:
     """The answers of a declared domain, in code order."""
+    # The code order is part of the format: mechanism files hold codes, not labels.
     if isinstance(domain, Grid):
         g = domain.grid
         return AnswerDomain(Topology.ORDERED, tuple(range(g.low, g.high + 1, g.step)))

@@ -3,7 +3,7 @@
 A condition or a derived column may use the columns of its own row, constants, and a list of
 functions that depend on their arguments alone; no subquery, window, aggregate, nor any function of
 the clock, the session, the table or chance. So a row's part in an answer depends on that row alone,
-which is what the differences of a query are computed from. The expression is parsed by DuckDB,
+which the sensitivity of a query is derived from. The expression is parsed by DuckDB,
 checked on the tree, and written out anew from the tree, so that no comment or bracket reaches
 the query it is put into.
 """
@@ -83,6 +83,7 @@ def row_expression(
     Raises:
         SpecError: not one expression over ``columns`` that depends on its row alone.
     """
+    # The line ends close a comment at the end of the text.
     select = f"SELECT (\n{text}\n)"
     tree = json.loads(_one(connection, "SELECT json_serialize_sql(?::VARCHAR)", select))
     if tree.get("error"):
@@ -111,8 +112,8 @@ def row_expression(
         if kind == "COLUMN_REF":
             path = part["column_names"]
             if len(path) != 1 or path[0] not in columns:
-                known = ", ".join(sorted(columns))
-                raise SpecError(field, f"{'.'.join(path)!r} is not there; known are {known}")
+                names = ", ".join(sorted(columns))
+                raise SpecError(field, f"{'.'.join(path)!r} is not there; known are {names}")
             used.add(path[0])
         if kind == "FUNCTION" and part["function_name"].lower() not in FUNCTIONS:
             raise SpecError(
@@ -122,10 +123,10 @@ def row_expression(
             )
         if kind == "TYPE" and part["type_name"].lower() not in TYPES:
             raise SpecError(field, f"the type {part['type_name']} is not allowed in a cast")
-    written = _one(
-        connection, "SELECT json_deserialize_sql(json_serialize_sql(?::VARCHAR))", select
-    )
-    return RowExpression(str(written).removeprefix("SELECT "), frozenset(used))
+    # Written out by DuckDB from the tree that was checked: a comment or a bracket of the text can
+    # change nothing in the statement around it.
+    sql = _one(connection, "SELECT json_deserialize_sql(json_serialize_sql(?::VARCHAR))", select)
+    return RowExpression(str(sql).removeprefix("SELECT "), frozenset(used))
 
 
 def _one(connection: duckdb.DuckDBPyConnection, sql: str, *values: str) -> Any:

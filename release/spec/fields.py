@@ -37,11 +37,13 @@ def _within(annotation: Any, part: int | str) -> Any:
     """The annotation of what stands at ``part``; None where nothing does."""
     if get_origin(annotation) in (list, dict):
         return get_args(annotation)[-1]
+    # The union of queries is built at run time, so no annotation names its alternatives.
     if annotation is Query:
         return query_models().get(str(part))
     if field := _fields(annotation).get(str(part)):
         return field.annotation
     alternatives = get_args(annotation)
+    # A location names the alternative of a union by its tag.
     tagged = (a for a in alternatives if Tag(str(part)) in getattr(a, "__metadata__", ()))
     return next(tagged, None)
 
@@ -50,7 +52,7 @@ def _plain(annotation: Any) -> Any:
     """The annotation without constraints, and without None as an alternative."""
     if get_origin(annotation) is Annotated:
         return _plain(get_args(annotation)[0])
-    alternatives = [other for other in get_args(annotation) if other is not NoneType]
+    alternatives = [a for a in get_args(annotation) if a is not NoneType]
     is_optional = NoneType in get_args(annotation) and len(alternatives) == 1
     return _plain(alternatives[0]) if is_optional else annotation
 

@@ -23,16 +23,17 @@ class GuaranteeSpec(Model):
 
     @model_validator(mode="after")
     def _check(self) -> GuaranteeSpec:
+        # Refuses what is no guarantee, such as a pure one with δ above 0.
         self.to_guarantee()
         return self
 
     def to_guarantee(self) -> Guarantee:
-        """The guarantee as the lower floors know it."""
+        """The guarantee as :mod:`release.exact` computes with it."""
         return Guarantee(self.definition, self.epsilon, self.delta)
 
 
 class TableLoss(Model):
-    """A loss function of one's own, as a table of costs."""
+    """A loss function of the curator's own, as a table of costs."""
 
     table: list[Exact] = Field(description="the cost of each noise value 0..n, as exact numbers")
 

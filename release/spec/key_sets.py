@@ -21,14 +21,17 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
     """
     declared = spec.keys[column]
     at = f"keys.{column}"
-    kinds = {
-        columns[column] for columns in map(spec.table_columns, spec.tables) if column in columns
-    }
+    # One set of keys serves all tables, so the column must mean the same in each.
+    tables = map(spec.table_columns, spec.tables)
+    kinds = {columns[column] for columns in tables if column in columns}
     if len(kinds) != 1:
         raise SpecError(at, "the tables declare this column with different types; rename one")
     kind = kinds.pop()
+    values: list[str] = []
     if isinstance(declared, KeyFile):
-        values: list[str] = _keys_of_file(at, column, folder / declared.file)
+        # A line counts from 1, and the first is the header.
+        for line, key in enumerate(_keys_of_file(at, column, folder / declared.file), start=2):
+            values.append(key_text(f"{at} (line {line})", key, kind))
     elif isinstance(declared, KeyRange):
         first, last = declared.range
         if kind is not ColumnType.INTEGER:
@@ -38,11 +41,10 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
             raise SpecError(f"{at}.range", problem)
         if last - first >= MAX_ANSWERS:
             raise SpecError(f"{at}.range", f"{last - first + 1} keys; at most {MAX_ANSWERS}")
-        values = [str(key) for key in range(first, last + 1)]
+        values += map(str, range(first, last + 1))
     else:
-        values = [key_text(f"{at}[{i}]", key, kind) for i, key in enumerate(declared)]
-    if isinstance(declared, KeyFile):
-        values = [key_text(f"{at} (line {i + 2})", key, kind) for i, key in enumerate(values)]
+        for position, key_value in enumerate(declared):
+            values.append(key_text(f"{at}[{position}]", key_value, kind))
     return check_keys(at, values)
 
 
@@ -56,11 +58,14 @@ def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
         raise SpecError(at, "the key set is empty; name the groups to publish")
     if len(values) > MAX_ANSWERS:
         raise SpecError(at, f"{len(values)} keys; at most {MAX_ANSWERS}")
+    # Keys are printed in reports and messages, which control characters could rewrite.
     for position, key in enumerate(values):
         if not key or not key.isprintable():
             raise SpecError(f"{at}[{position}]", "a key is empty or has control characters")
     if len(set(values)) != len(values):
         raise SpecError(at, "a key stands twice; keep each once")
+    # In the order of code points, which is the order of the published rows: a shuffled list of keys
+    # makes the same files.
     return tuple(sorted(values))
 
 
@@ -99,6 +104,7 @@ def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
             rows = csv.DictReader(lines)
             if column not in (rows.fieldnames or []):
                 raise SpecError(f"{at}.file", f"{path.name} has no column {column!r} in its header")
+            # A short line has None in place of its key, and is refused as an empty one.
             return [row[column] or "" for row in rows]
     except (OSError, ValueError, csv.Error) as error:
         raise SpecError(f"{at}.file", f"{path.name} cannot be read as UTF-8 CSV") from error

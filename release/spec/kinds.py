@@ -1,14 +1,15 @@
 """The kinds of query that a spec can name: the registry.
 
 A kind is added by one file and one entry of :data:`KINDS` (CONTRIBUTING.md, "your first query
-kind"). An entry says where the models of a kind lie instead of importing them, so that the models
-of the spec stand below the rooms that answer queries.
+kind"). An entry names the places of the kind's models instead of importing them, because they lie
+in :mod:`release.queries`, above this room.
 """
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, TypeAlias, cast
 
 from pydantic import GetCoreSchemaHandler
@@ -33,15 +34,17 @@ KINDS: dict[str, dict[str, str]] = {
     "tuple": {"": "release.queries.joint:TupleQuery"},
     "sql": {"": "release.queries.sql:SqlQuery"},
 }
-"""For each kind the places ``module:name`` of its models, by the field that tells them apart.
+"""For each kind the places ``module:name`` of its models, by the field that only this model has.
 
-The model without such a field stands for all other queries of the kind.
+The empty field stands for the model of all other queries of the kind, and comes last.
 """
 
 
 def query_models() -> dict[str, type[Query]]:
     """Every model by its place, in the order of the registry."""
-    places = dict.fromkeys(place for models in KINDS.values() for place in models.values())
+    # Kinds share models, so places repeat. A dictionary and not a set: the order of the models is
+    # the order of the published schema.
+    places = chain.from_iterable(map(dict.values, KINDS.values()))
     return {place: _loaded(place) for place in places}
 
 
@@ -51,24 +54,30 @@ def _loaded(place: str) -> type[Query]:
 
 
 def place_of(value: object) -> str | None:
-    """The place of the model that ``value``, a mapping or a query, is of; None for no kind."""
+    """The place of the model for ``value``, a mapping or a query.
+
+    An unknown kind is its own place, for the message; None where no kind is named.
+    """
+    # Pydantic also asks of finished queries, when it writes or copies them.
     if isinstance(value, Query):
         return f"{type(value).__module__}:{type(value).__name__}"
     kind = value.get("kind") if isinstance(value, dict) else None
-    models = KINDS.get(kind) if isinstance(kind, str) else None
-    if models is None or not isinstance(value, dict):
-        return kind if isinstance(kind, str) else None
+    if not isinstance(value, dict) or not isinstance(kind, str):
+        return None
+    models = KINDS.get(kind, {"": kind})
     return next(place for field, place in models.items() if not field or field in value)
 
 
 @dataclass(frozen=True)
 class _ByKind:
-    """Makes the models of a query from the registry, when the spec is first read."""
+    """The union of all registered models, built when a spec is first read."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        choices = {place: handler.generate_schema(model) for place, model in query_models().items()}
+        # Built late, because the models are in a room above and import this module.
+        models = query_models()
+        choices = dict(zip(models, map(handler.generate_schema, models.values()), strict=True))
         return core_schema.tagged_union_schema(choices, discriminator=place_of)
 
 

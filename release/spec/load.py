@@ -3,8 +3,8 @@
 Whether the parts of a spec go together is checked in :mod:`release.queries.read`, where the kinds
 of query are known.
 
-What is returned is complete: every later stage works from :class:`SpecFile` without looking at
-files named in it again, except the confidential tables.
+A :class:`SpecFile` is complete: later stages read none of the files that it names again, except
+the confidential tables.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from release.spec.model import Spec
 
 MAX_SPEC_BYTES = 4 * 2**20
 _READ_ERRORS = 100
-"""A misspelt field is looked for in so many errors; a hostile spec may have 10^5 of them."""
+"""The errors searched for a misspelt field; a hostile spec may have 10^5 of them."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,10 @@ def read_text(path: Path) -> bytes:
     """
     try:
         with path.open("rb") as file:
+            # One byte more than allowed shows that a file is too long, without reading all of it.
             text = file.read(MAX_SPEC_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise SpecError(
-            str(path),
-            "cannot be read; give the path of a spec",
-        ) from error
+        raise SpecError(str(path), "cannot be read; give the path of a spec") from error
     _check_length(text)
     return text
 
@@ -81,27 +79,27 @@ def open_named(spec: Spec, text: bytes, folder: Path) -> SpecFile:
         cells = prod(len(keys[column]) for column in query.by)
         if cells > MAX_ANSWERS:
             raise SpecError(f"queries[{index}].by", f"{cells} cells; at most {MAX_ANSWERS}")
-    contracts = {
-        name: _contract(spec, name, folder / table.contract)
-        for name, table in spec.tables.items()
-        if table.contract is not None
-    }
+    contracts = {}
+    for name, table in spec.tables.items():
+        if table.contract is not None:
+            contracts[name] = _contract(spec, name, folder / table.contract)
     return SpecFile(spec, text, folder, keys, contracts)
 
 
 def _contract(spec: Spec, name: str, path: Path) -> Contract:
     at = f"tables.{name}.contract"
     contract, declared = read_contract(at, path), spec.tables[name].columns
+    worst_case = []
+    for query in spec.released:
+        if not query.is_empirical and name in {query.table, _joined(spec, query.table)}:
+            worst_case.append(query.name)
     for column, rule in contract.columns.items():
         if column in declared and declared[column] is not rule.type:
             raise SpecError(
                 at, f"says {column!r} is {rule.type.value}, declared is {declared[column].value}"
             )
-        worst_case = [
-            query.name
-            for query in spec.released
-            if not query.is_empirical and name in {query.table, _joined(spec, query.table)}
-        ]
+        # Whether a release is refused depends on the table, which a guarantee for every table must
+        # not show. An instance-specific guarantee depends on it already.
         if column in declared and rule.on_violation is OnViolation.REFUSE and worst_case:
             raise SpecError(
                 at,
@@ -124,6 +122,7 @@ def parse_models(text: bytes) -> Spec:
     """
     _check_length(text)
     plain = _plain(text)
+    # First, so that a spec of a later format is called that and not misspelt.
     if isinstance(plain, dict) and (later := unread(plain.get("spec"))) is not None:
         raise SpecError("spec", later)
     _check_text("spec", plain)
@@ -157,9 +156,10 @@ def _plain(text: bytes) -> object:
     except UnicodeDecodeError as error:
         raise SpecError("spec", "not readable as UTF-8 text; save it as UTF-8") from error
     try:
-        if "&" in decoded and any(
-            isinstance(token, yaml.AliasToken) for token in yaml.scan(decoded, yaml.SafeLoader)
-        ):
+        # Aliases of aliases grow a short text to any size. They are found in the tokens, before
+        # anything is built. A text without & has none, and is not read twice.
+        tokens = map(type, yaml.scan(decoded, yaml.SafeLoader)) if "&" in decoded else ()
+        if yaml.AliasToken in tokens:
             raise SpecError("", "YAML aliases (*name) are not allowed; write the value out")
         return yaml.load(decoded, Loader=_Loader)  # noqa: S506 - a SafeLoader, stricter
     except SpecError:
@@ -173,7 +173,7 @@ def _plain(text: bytes) -> object:
 
 
 def _check_text(at: str, plain: object) -> None:
-    """Half characters are text to YAML and to nothing else; publishing them would fail."""
+    """Refuse surrogates, which YAML accepts as text: a published file cannot hold them."""
     if isinstance(plain, dict):
         for key, value in plain.items():
             _check_text("spec", key)
@@ -191,13 +191,14 @@ def _validated(plain: object) -> Spec:
     except ValidationError as error:
         errors = error.errors(include_url=False)
         # A misspelt field also leaves one missing, and only one error is shown.
-        first = next((one for one in errors[:_READ_ERRORS] if _remedy(one)), errors[0])
+        first = next(filter(_remedy, errors[:_READ_ERRORS]), errors[0])
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         place = _field_path(first["loc"]) or "spec"
         place += ".kind" if first["type"].startswith("union_tag") else ""
         raise SpecError(place, _problem(first) + more) from error
 
 
+# The names of a union's alternatives, which pydantic puts into the location of an error.
 _TAGS = {
     *("cyclic", "ordered", "nominal", "bins"),
     *("list", "range", "file", "str", "int", "date", "[key]"),
@@ -249,6 +250,7 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
 def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of problem
     kind, context = error["type"], error.get("ctx", {})
     value = error["input"]
+    # Python refuses to print integers of more than 4,300 digits, even within a message.
     if isinstance(value, int) and abs(value) >= 10**40:
         return "a number of more than 40 digits; no field takes one"
     if kind == "missing":
@@ -262,8 +264,8 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
     if kind == "alternatives" and (key := only_key(value)) in _RENAMED:
         return f"{key!r} is called {_RENAMED[key]!r}"
     if kind == "union_tag_invalid":
-        written = _RENAMED_KINDS.get(context["tag"], f"one of {', '.join(KINDS)}")
-        return f"found {context['tag']!r}; write {written}"
+        remedy = _RENAMED_KINDS.get(context["tag"], f"one of {', '.join(KINDS)}")
+        return f"found {context['tag']!r}; write {remedy}"
     if kind == "union_tag_not_found":
         return f"missing; write one of {', '.join(KINDS)}"
     if kind == "value_error":
@@ -272,13 +274,14 @@ def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of 
         return f"found {value!r}; it has to match {context['pattern']}"
     if kind == "too_short":
         return "empty or too short; name at least " + str(context["min_length"])
-    shown = f"found {value!r}; " if isinstance(value, str | int | float | None) else ""
+    # A list or a mapping could be as long as the spec.
+    quoted = f"found {value!r}; " if isinstance(value, str | int | float | None) else ""
     message: str = error["msg"]
-    return shown + message[:1].lower() + message[1:]
+    return quoted + message[:1].lower() + message[1:]
 
 
 def _remedy(error: Any) -> str:
-    """What was probably meant by an unknown field; empty where nothing is likely."""
+    """The likely remedy for an unknown field; empty where none is likely."""
     if error["type"] != "extra_forbidden":
         return ""
     name, fields = str(error["loc"][-1]), set(fields_at(Spec, error["loc"][:-1]))

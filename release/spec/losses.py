@@ -1,4 +1,4 @@
-"""The loss function that a query names."""
+"""The loss function of a query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from release.spec.query import Query
 
 
 def loss_of(query: Query) -> Loss:
-    """The loss that the spec names for a query."""
+    """The loss function that the spec names for ``query``."""
     if isinstance(query.loss, TableLoss):
         return table_loss(tuple(query.loss.table))
     return joint_loss(query.loss, query.answers.parts)

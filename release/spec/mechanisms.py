@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from release.records.mechanisms import MechanismRecord
 
 BEST = "best"
-"""The mechanism that loses least of all that fit."""
+"""The mechanism with the least expected loss of all that fit."""
 
 
 @dataclass(frozen=True)
 class NamedMechanism:
-    """What is public of a mechanism that a spec can name.
+    """The public facts of a mechanism that a spec can name.
 
     ``family`` and ``record`` are places ``module:name``. The first is of a
     :class:`release.noise.families.Family`; the second, where the mechanism has a file format of its
@@ -39,7 +39,7 @@ class NamedMechanism:
     family: str
     record: str | None = None
     needs_order: bool = False
-    """Answers in order, few enough for a row each, and a loss of published answers."""
+    """It needs answers in order, few enough for a row each, and a named loss function."""
     needs_delta: bool = False
     needs_epsilon: bool = False
     can_wrap: bool = False
@@ -47,7 +47,7 @@ class NamedMechanism:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it is from the literature: nothing is claimed of its loss."""
+        """Whether it is from the literature, without a bound on its expected loss."""
         return self.record is None
 
 
@@ -94,6 +94,7 @@ MECHANISMS: dict[str, NamedMechanism] = {
 
 def formats() -> Iterator[str]:
     """The mechanisms that have a file format of their own."""
+    # Baselines are published as modular noise or as a channel.
     return (name for name, entry in MECHANISMS.items() if not entry.is_baseline)
 
 
@@ -106,11 +107,12 @@ def record_model(family: str) -> type[MechanismRecord]:
 def chosen_unseen(
     domain: AnswerDomain | JointDomain, loss: LossName | None, guarantee: Guarantee
 ) -> str | None:
-    """What ``best`` is under empirical sensitivity; None where the spec has to name a mechanism.
+    """The mechanism of ``best`` under empirical sensitivity; None where the spec has to name one.
 
-    Nothing that was seen in a table enters. A channel is taken where the domain is so small that a
-    program holds all differences; modular noise is, where the answers have no order.
+    It is a channel where the domain is so small that a program holds all differences, and modular
+    noise where the answers have no order.
     """
+    # The name of the mechanism is published, so no argument here comes from a table.
     if channel_unseen(domain, loss, guarantee):
         return "channel"
     return None if domain.has_order else "modular"
@@ -122,14 +124,11 @@ def check_name(name: str) -> str:
     Raises:
         ValueError: another name.
     """
-    known = [BEST, *MECHANISMS]
-    if name not in known:
-        raise ValueError(f"found {name!r}; write {', '.join(known[:-1])} or {known[-1]}")
+    names = [BEST, *MECHANISMS]
+    if name not in names:
+        raise ValueError(f"found {name!r}; write {', '.join(names[:-1])} or {names[-1]}")
     return name
 
 
-def _schema() -> dict[str, Any]:
-    return {"type": "string", "enum": [BEST, *MECHANISMS]}
-
-
-MechanismName: TypeAlias = Annotated[str, AfterValidator(check_name), WithJsonSchema(_schema())]
+_SCHEMA = {"type": "string", "enum": [BEST, *MECHANISMS]}
+MechanismName: TypeAlias = Annotated[str, AfterValidator(check_name), WithJsonSchema(_SCHEMA)]

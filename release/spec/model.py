@@ -8,6 +8,7 @@ fields go into ``schemas/spec.schema.json`` and from there into docs/reference/s
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -56,14 +57,17 @@ class Spec(Model):
     @property
     def released(self) -> tuple[Query, ...]:
         """The queries that are published by themselves: those with a guarantee."""
+        # A query without a guarantee serves as a part of tuples only, and leaves in them.
         return tuple(query for query in self.queries if query.guarantee is not None)
 
     def place_of(self, query: Query) -> str:
         """The path of a query's field, for messages."""
-        return f"queries[{[other.name for other in self.queries].index(query.name)}]"
+        # By name and not by identity: a tuple is copied when its parts are set.
+        names = list(map(attrgetter("name"), self.queries))
+        return f"queries[{names.index(query.name)}]"
 
     def rows_per_unit(self, query: Query) -> int:
-        """How many rows of a unit ``query`` reads at most."""
+        """The bound on the rows of a unit that ``query`` reads."""
         if query.for_units:
             return 1
         return query.max_rows_per_unit or self.privacy.max_rows_per_unit
@@ -75,4 +79,6 @@ class Spec(Model):
         if table.join is not None:
             joined = self.tables[table.join.table].columns
             columns = {**joined, **columns}
-        return {**columns, **{c: derived.type for c, derived in table.derive.items()}}
+        for column, derived in table.derive.items():
+            columns[column] = derived.type
+        return columns

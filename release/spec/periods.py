@@ -53,6 +53,7 @@ class Period:
         iso = start.isocalendar()
         return {
             Every.DAY: start.isoformat(),
+            # The year of the week, which is another than that of its first day around New Year.
             Every.WEEK: f"{iso.year:04}-w{iso.week:02}",
             Every.MONTH: start.isoformat()[:7],
             Every.QUARTER: f"{start.year:04}-q{(start.month + 2) // 3}",
@@ -117,12 +118,12 @@ def periods_ended(since: Period, by: datetime.date) -> Iterator[Period]:
 
 
 def is_template(text: bytes) -> bool:
-    """Whether the text of a spec has to be filled in."""
+    """Whether the text of a spec has placeholders."""
     return _PLACEHOLDER.search(text) is not None
 
 
 def filled(text: bytes, period: Period | None) -> bytes:
-    """The text of a spec for a period; unchanged if it names none.
+    """The text of a spec for a period; unchanged where there is none.
 
     Raises:
         SpecError: a template without a period, or a period without a template.

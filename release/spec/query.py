@@ -1,4 +1,4 @@
-"""A query of the spec: the fields of every kind, and the protocol that a kind fulfils."""
+"""A query of the spec: the fields of every kind, and the members that a kind defines."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from release.spec.mechanisms import BEST, MechanismName
 
 
 class Query(Model):
-    """A query of any kind: the fields that all have in common, and what a kind has to say.
+    """A query of any kind: the fields that all kinds share, and what a kind has to define.
 
     A kind is a subclass in :mod:`release.queries`, registered in :mod:`release.spec.kinds`
-    (CONTRIBUTING.md, "your first query kind"). What is defined here is true of most kinds; a kind
-    overrides what is not true of it.
+    (CONTRIBUTING.md, "your first query kind"). The members with a body hold for most kinds; a kind
+    overrides the others.
     """
 
     can_be_part: ClassVar[bool] = True
     """Whether a tuple can answer it jointly with others."""
 
     runs_again: ClassVar[bool] = False
-    """Whether its sensitivity is found by answering it on every neighbor of the table."""
+    """Whether its sensitivity is computed by a run on every neighbor of the table."""
 
     kind: str = Field(description="the kind of query")
 
@@ -91,21 +91,21 @@ class Query(Model):
 
     @property
     def for_units(self) -> bool:
-        """Whether it answers for each unit by itself, so that units are keys."""
+        """Whether it has an answer for each unit, so that the units are its keys."""
         return False
 
     @property
     @abstractmethod
     def parts(self) -> tuple[PlainQuery, ...]:
-        """The queries that it answers: itself, or the parts of a tuple."""
+        """The queries whose answers it gives: itself, or the parts of a tuple."""
 
     @property
     def part_names(self) -> tuple[str, ...]:
-        """The names of the queries that it answers jointly; none for most kinds."""
+        """The names of the queries that a tuple answers jointly; none for other kinds."""
         return ()
 
     def with_parts(self, parts: tuple[PlainQuery, ...]) -> Query:
-        """The query that holds the ``parts`` of these names."""
+        """The query with the queries of :attr:`part_names`; itself for kinds without any."""
         return self
 
     @property
@@ -120,17 +120,17 @@ class Query(Model):
 
     @abstractmethod
     def domain_record(self) -> dict[str, Any]:
-        """The domain as it stands in the spec and in ``release.json``."""
+        """The answer domain as the spec and ``release.json`` hold it."""
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
-        """By field, the column that it names and the type that this column has to have."""
+        """For each field that names a column: the column, and the type that it must have."""
         return {}
 
     def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
         """Refuse what the kind cannot answer; ``at`` is the path of the query, for messages.
 
         Raises:
-            SpecError: the query does not go together with the privacy unit or the key sets.
+            SpecError: the query does not fit the privacy unit or the key sets.
         """
 
 
@@ -149,7 +149,7 @@ class PlainQuery(Query):
 
     @property
     def counts_rows(self) -> bool:
-        """Whether its true answers are numbers of rows, so that those of parts add up."""
+        """Whether its answers are numbers of rows, which add up over disjoint conditions."""
         return False
 
     @property
@@ -158,16 +158,16 @@ class PlainQuery(Query):
         return "steps"
 
     def shown_labels(self) -> tuple[str, ...]:
-        """What a reader sees of each answer, in code order."""
+        """The text that readers see for each answer, in code order."""
         return tuple(map(str, self.answers.labels))
 
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
-        """What a reader sees of the answers from code ``first`` to code ``last``."""
+        """The texts of the two ends of the interval from code ``first`` to code ``last``."""
         labels = self.shown_labels()
         return labels[first], labels[last]
 
     def facts(self) -> dict[str, Any]:
-        """What a description says of the answers beside title, unit and topology."""
+        """Further entries of the answers' description, beside title, unit and topology."""
         return {}
 
     def edges(self) -> tuple[int, ...] | None:
@@ -182,7 +182,7 @@ class DomainQuery(PlainQuery):
 
     @property
     def answers(self) -> AnswerDomain:
-        """Those of ``domain``."""
+        """The answers of ``domain``."""
         return plain_answers(self.domain)
 
     def domain_record(self) -> dict[str, Any]:
@@ -195,20 +195,24 @@ class DomainQuery(PlainQuery):
         return "bins" if isinstance(self.domain, Bins) else super().step_word
 
     def shown_labels(self) -> tuple[str, ...]:
-        """Of bins their least and largest integer, else the labels."""
+        """For bins their least and largest integer, else the labels."""
         return bin_labels(self.answers) if isinstance(self.domain, Bins) else super().shown_labels()
 
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
-        """Of bins from where the first begins to where the last ends, else the labels."""
-        shown = super().shown_interval(first, last)
-        return bin_interval(self.answers, first, last) if isinstance(self.domain, Bins) else shown
+        """For bins where the first begins and where the last ends, else the labels."""
+        if isinstance(self.domain, Bins):
+            return bin_interval(self.answers, first, last)
+        return super().shown_interval(first, last)
 
 
 def bin_labels(answers: AnswerDomain) -> tuple[str, ...]:
     """Bins as from their least integer to their largest; the last one has no end."""
-    lows = [int(label) for label in answers.labels]
-    closed = (f"{low} to {following - 1}" for low, following in pairwise(lows))
-    return (*closed, f"{lows[-1]} or more")
+    # Answers are clamped, so the last bin also holds every larger value.
+    lows = list(map(int, answers.labels))
+    labels = []
+    for low, following in pairwise(lows):
+        labels.append(f"{low} to {following - 1}")
+    return (*labels, f"{lows[-1]} or more")
 
 
 def bin_interval(answers: AnswerDomain, first: int, last: int) -> tuple[str, str]:

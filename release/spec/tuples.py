@@ -1,4 +1,4 @@
-"""The parts of tuples: looks up the queries that a tuple names, and refuses what does not fit."""
+"""The parts of tuples: finds the queries that a tuple names, and refuses those that do not fit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ def with_parts(spec: Spec) -> Spec:
     """
     by_name: dict[str, Query] = {query.name: query for query in spec.queries}
     queries: list[Query] = []
+    named: set[str] = set()
     for index, query in enumerate(spec.queries):
-        parts = [
-            _part(f"queries[{index}].of[{position}]", query, by_name, position)
-            for position in range(len(query.part_names))
-        ]
+        parts = []
+        for position in range(len(query.part_names)):
+            at = f"queries[{index}].of[{position}]"
+            parts.append(_part(at, query, by_name, position))
         queries.append(query.with_parts(tuple(parts)))
-    named = {name for query in queries for name in query.part_names}
+        named.update(query.part_names)
+    # A second pass, because a part may stand before or after its tuple.
     for index, query in enumerate(queries):
         _check_guarantee(f"queries[{index}]", query, is_part=query.name in named)
     return spec.model_copy(update={"queries": queries})
@@ -40,6 +42,7 @@ def _part(at: str, query: Query, by_name: dict[str, Query], position: int) -> Pl
         raise SpecError(at, "answer_code is the column of the joint code; rename the query")
     if name in query.part_names[:position]:
         raise SpecError(at, f"{name!r} stands twice; keep one")
+    # A tuple reads the rows of all its parts in one pass, with one bound on the rows of a unit.
     for field in ("table", "by", "max_rows_per_unit"):
         if getattr(part, field) != getattr(query, field):
             raise SpecError(at, f"{name!r} has another {field}; write the same")
@@ -51,6 +54,7 @@ def _part(at: str, query: Query, by_name: dict[str, Query], position: int) -> Pl
 def _check_guarantee(at: str, query: Query, *, is_part: bool) -> None:
     """A query claims a guarantee, or is a part of a tuple that does."""
     if is_part and query.guarantee is None:
+        # Only a mechanism of its own would use them; left in, they would seem to have an effect.
         for field in sorted(query.model_fields_set & {"sensitivity", "loss", "mechanism"}):
             raise SpecError(f"{at}.{field}", "a part of a tuple has none of its own; remove it")
         return

@@ -1,6 +1,6 @@
-"""What a curator has still to write in a spec: its fields that say ``TODO(curator)``.
+"""The fields of a spec that a curator has not yet filled in: those with ``TODO(curator)``.
 
-``dp-release init`` writes the mark. A release that carried it would be public for ever.
+``dp-release init`` writes the mark. A published spec cannot be corrected, so none may carry it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from release.errors import SpecError
 from release.spec.model import Spec
 
 TODO = "TODO(curator)"
-"""The mark of what only the curator knows."""
+"""The mark of a text that only the curator can write."""
 
 
 def unfinished(spec: Spec) -> tuple[str, ...]:
@@ -20,26 +20,27 @@ def unfinished(spec: Spec) -> tuple[str, ...]:
 
 
 def check_finished(spec: Spec) -> None:
-    """Refuse a spec with something left to write.
+    """Refuse a spec with unfinished fields.
 
     Raises:
         SpecError: it names the first such field, and the others.
     """
-    first, *others = unfinished(spec) or ("",)
-    if first:
-        more = f"; so do {', '.join(others)}" if others else ""
-        raise SpecError(first, f"says {TODO}; write what is meant{more}")
+    paths = unfinished(spec)
+    if paths:
+        more = f"; so do {', '.join(paths[1:])}" if paths[1:] else ""
+        raise SpecError(paths[0], f"says {TODO}; write what is meant{more}")
 
 
 def _marked(path: str, value: object) -> Iterator[str]:
     if isinstance(value, dict):
-        for key, one in value.items():
+        for key, item in value.items():
             place = f"{path}.{key}" if path else str(key)
+            # The names of tables and columns are the curator's too, and are published.
             if TODO in str(key):
                 yield place
-            yield from _marked(place, one)
+            yield from _marked(place, item)
     elif isinstance(value, list):
-        for index, one in enumerate(value):
-            yield from _marked(f"{path}[{index}]", one)
+        for index, item in enumerate(value):
+            yield from _marked(f"{path}[{index}]", item)
     elif isinstance(value, str) and TODO in value:
         yield path

@@ -43,12 +43,12 @@ _DTYPES = {
 def with_frames(
     spec_file: SpecFile, frames: Mapping[str, pd.DataFrame], scratch: Callable[[], Path]
 ) -> Iterator[SpecFile]:
-    """The spec with the tables of ``frames`` read from them; its published text stays as it is.
+    """The spec with ``frames`` in place of the files of their tables; its text stays as it is.
 
     ``scratch`` makes the private folder that the frames are written into, once all of them fit.
 
     Raises:
-        SpecError: a frame for a table that the spec does not declare, or what is no frame.
+        SpecError: a frame for a table that the spec does not declare, or an object that is none.
         DataError: a frame without a declared column, or with a column of another type.
         StorageError: the frames cannot be written.
     """
@@ -65,7 +65,7 @@ def with_frames(
     try:
         for name in tuple(columns):
             path = folder / f"{name}.parquet"
-            # Not kept: the engine needs the memory.
+            # Popped, so that its memory is free: the engine needs it.
             _write(columns.pop(name), path)
             # The path of a table may be a pattern; this one means itself.
             changed = {"path": glob.escape(str(path)), "relation": None}
@@ -132,11 +132,11 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
 
 
 def _is_whole(array: pa.Array) -> bool:
-    """Whether floats are integers that lost no digit when they became floats."""
+    """Whether floats are integers small enough that none lost a digit as a float."""
     import numpy as np
 
     values = array.drop_null().to_numpy(zero_copy_only=False)
-    # From there on neighboring integers are the same float, and two units would be one.
+    # From there on neighboring integers are the same float, and two units would count as one.
     first_lost = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     return bool(((np.abs(values) < first_lost) & (values == np.floor(values))).all())
 

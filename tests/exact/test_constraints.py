@@ -38,7 +38,7 @@ def test_zero_mean_is_that_of_the_smallest_signed_numbers(size: int, data: st.Da
     signed = {noise: noise if 2 * noise < size else noise - size for noise in range(size)}
     signed |= {noise: 0 for noise in signed if 2 * noise == size}
     mean = sum(value * law.mass(noise) for noise, value in signed.items())
-    assert zero_mean(Group((size,))).is_kept(law) == (mean == 0)
+    assert zero_mean(Group((size,))).holds(law) == (mean == 0)
 
 
 def test_zero_mean_of_one_factor_leaves_the_other_free() -> None:
@@ -47,8 +47,8 @@ def test_zero_mean_of_one_factor_leaves_the_other_free() -> None:
         weights = np.zeros(15, dtype=np.int64)
         weights[group.element(moves)] = 2
         law = Pmf(group, weights, 2)
-        assert zero_mean(group, factor).is_kept(law) == (moves[factor] == 0)
-        assert zero_mean(group).is_kept(law) == (moves[0] == 0)
+        assert zero_mean(group, factor).holds(law) == (moves[factor] == 0)
+        assert zero_mean(group).holds(law) == (moves[0] == 0)
 
 
 @given(st.integers(2, 6), st.lists(st.integers(0, 11), min_size=2, max_size=4), st.data())
@@ -58,7 +58,7 @@ def test_equal_masses_are_those_of_the_named_elements(
     law = data.draw(laws(size))
     masses = {law.mass(element % size) for element in elements}
     demands = equal_masses(law.group, [(element,) for element in elements])
-    assert all(demand.is_kept(law) for demand in demands) == (len(masses) == 1)
+    assert all(demand.holds(law) for demand in demands) == (len(masses) == 1)
     assert len(demands) == len({element % size for element in elements}) - 1
 
 
@@ -72,7 +72,7 @@ def test_monotone_noise_is_never_likelier_further_off(size: int, data: st.DataOb
         for near, far in itertools.product(range(size), repeat=2)
         if distance[near] < distance[far]
     )
-    assert all(demand.is_kept(law) for demand in demands) == expected
+    assert all(demand.holds(law) for demand in demands) == expected
 
 
 @given(st.integers(2, 6), st.sets(st.integers(0, 11), min_size=1), st.integers(0, 16), st.data())
@@ -82,7 +82,7 @@ def test_a_cap_counts_each_named_element_once(
     law = data.draw(laws(size))
     share = sum((law.mass(element) for element in {e % size for e in elements}), Fraction(0))
     demand = at_most(law.group, [(element,) for element in elements], Fraction(sixteenths, 16))
-    assert demand.is_kept(law) == (share <= Fraction(sixteenths, 16))
+    assert demand.holds(law) == (share <= Fraction(sixteenths, 16))
 
 
 @pytest.mark.parametrize("coefficient", [1, 3])
@@ -97,8 +97,8 @@ def test_the_tolerance_is_two_to_the_minus_forty_of_the_largest_coefficient(
         half = total // 2 + units
         law = Pmf.of(group, [total - half, half])
         limit = Fraction(coefficient, 2)
-        assert Constraint("equal", coefficients, limit, True).is_kept(law) == kept
-        assert Constraint("at most", coefficients, limit, False).is_kept(law) == (units <= 4)
+        assert Constraint("equal", coefficients, limit, True).holds(law) == kept
+        assert Constraint("at most", coefficients, limit, False).holds(law) == (units <= 4)
 
 
 def test_all_demands_and_the_guarantee_have_to_hold() -> None:

@@ -1,8 +1,8 @@
-"""What the answer stage asks of an engine, and the engine of one machine.
+"""The protocol of an engine, and the engine of one machine.
 
 An engine reads profiles (:mod:`release.queries.profiles`), and runs a statement of the curator's
-own; all that comes after is arithmetic on what it has read. Here it is DuckDB in this process; in
-:mod:`release.queries.engines.spark` it is DuckDB in the tasks of a Spark cluster.
+own; the later stages are arithmetic on the profiles. This engine is DuckDB in this process; that of
+:mod:`release.queries.engines.spark` is DuckDB in the tasks of a Spark cluster.
 """
 
 from __future__ import annotations
@@ -26,23 +26,19 @@ class Loaded(Protocol):
 
     def profiles(self, query: Query) -> pa.Table:
         """The distinct profiles of a query's units, as :func:`read_profiles` describes them."""
-        ...
 
     def rerun(self, query: RerunQuery) -> Rerun:
         """The answers of a statement on the table and on every neighbor of it."""
-        ...
 
     def check_unchanged(self) -> None:
-        """See to it that all answers are of the same files.
+        """Check that no file has changed since the tables were opened.
 
         Raises:
-            DataError: they are not.
+            DataError: a file has changed, so answers may be of different tables.
         """
-        ...
 
     def __enter__(self) -> Self:
         """The tables."""
-        ...
 
     def __exit__(
         self,
@@ -51,7 +47,6 @@ class Loaded(Protocol):
         trace: TracebackType | None,
     ) -> None:
         """Close them."""
-        ...
 
 
 class HereTables(Tables):
@@ -59,7 +54,7 @@ class HereTables(Tables):
 
     @property
     def spec_file(self) -> SpecFile:
-        """What declares them."""
+        """The spec that declares the tables."""
         return self._spec_file
 
     def profiles(self, query: Query) -> pa.Table:

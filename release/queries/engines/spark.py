@@ -1,18 +1,18 @@
 """Tables that no single machine holds: DuckDB in the tasks of a Spark cluster.
 
-Everything that is asked of rows looks at the rows of one unit at a time. So Spark brings the rows
+Every statement up to the profiles looks at the rows of one unit at a time. So Spark brings the rows
 of each unit together, in *buckets* by a hash of the unit, and each bucket is read by the same
-statements in a DuckDB of its own; what comes back is the distinct profiles of each bucket, and
-:func:`release.queries.profiles.merged` puts them together. There is one dialect, and no second
-reading of a condition: the integers are the same by construction, and a test says so of every kind.
+statements in a DuckDB of its own. The tasks return the distinct profiles of each bucket, and
+:func:`release.queries.profiles.merged` puts them together. There is one dialect, and a condition
+means the same everywhere: the integers are equal by construction, and a test compares every kind.
 
-What it costs: each declared column of each table goes over the network once, as compressed Arrow
+Cost: each declared column of each table goes over the network once, as compressed Arrow
 batches, whatever the number of queries; this package has to be installed where the tasks run. Row
 groups of Parquet files are read where the tasks run; other formats are for one machine.
 
 Confidential rows lie in the memory and the shuffle files of the cluster's workers. A cluster that
-is not this machine has to be declared: ``engine: {backend: spark, cluster: inside}``. Errors come
-back as a type and, where the message is ours, one line; no traceback leaves a task.
+is not this machine has to be declared: ``engine: {backend: spark, cluster: inside}``. An error
+leaves a task as a type and, where the message is ours, one line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 
 _ROWS_PER_BUCKET = 2**21
 _MOST_BUCKETS = 20_000
-"""More tasks than that keep a driver busy with telling them apart; buckets get larger instead."""
+"""Beyond this the buckets grow: more tasks would keep the driver busy with scheduling."""
 
 _BATCH_ROWS = 2**19
 
@@ -71,12 +73,12 @@ appender.console.name = console
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %p%n
 """
-"""Spark's log would tell of times, sizes and, where a task fails, of values."""
+"""Spark's log would show times, sizes and, where a task fails, values."""
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """One row group of a table's file, with the values of its partition columns as Arrow told."""
+    """One row group of a file of a table, by the number of the file."""
 
     table: str
     number: int
@@ -154,11 +156,11 @@ class SparkTables:
         if self._read is None:
             self._read = self._run()
         blobs = self._base[query.name]
-        given = {
-            name: [self._schema(name).empty_table(), *map(_unpacked, blobs.get(name, ()))]
-            for name in self._sources
-        }
-        with Tables(self._spec_file, self._engine, self._scratch / "rerun", given) as tables:
+        rows = {}
+        for name in self._sources:
+            # An empty batch first, so that a table without rows still has its columns.
+            rows[name] = [self._schema(name).empty_table(), *map(_unpacked, blobs.get(name, ()))]
+        with Tables(self._spec_file, self._engine, self._scratch / "rerun", rows) as tables:
             return query.rerun(tables, self._spec_file)
 
     def check_unchanged(self) -> None:
@@ -171,8 +173,9 @@ class SparkTables:
 
     def _check_statements(self) -> None:
         """Refuse here what is wrong with the spec's own SQL, on tables without rows."""
-        given = {name: [self._schema(name).empty_table()] for name in self._sources}
-        with Tables(self._spec_file, self._engine, self._scratch / "empty", given) as tables:
+        # Before Spark starts: else every task would fail, and only one error would come back.
+        empty = {name: [self._schema(name).empty_table()] for name in self._sources}
+        with Tables(self._spec_file, self._engine, self._scratch / "empty", empty) as tables:
             for query in self._spec_file.spec.released:
                 if not isinstance(query, RerunQuery):
                     read_profiles(tables, self._spec_file, query)
@@ -180,66 +183,66 @@ class SparkTables:
     def _run(self) -> dict[str, pa.Table]:
         """Read every query: one shuffle, one task a bucket."""
         spec_file, sources = self._spec_file, self._sources
-        fragments, rows = [], 0
+        fragments: list[Fragment] = []
+        rows = 0
         for name, source in sources.items():
             dataset = _dataset(spec_file.spec.tables[name], source)
             for number, counts in enumerate(dataset.rows_by_group()):
-                fragments += [Fragment(name, number, group) for group in range(len(counts))]
+                fragments += map(partial(Fragment, name, number), range(len(counts)))
                 rows += sum(counts)
         parallel = self._context.defaultParallelism
         buckets = min(_MOST_BUCKETS, max(parallel, -(-rows // _ROWS_PER_BUCKET)))
         tables, unit = spec_file.spec.tables, spec_file.spec.privacy.unit
-        schemas = {name: self._schema(name) for name in sources}
+        schemas = dict(zip(sources, map(self._schema, sources), strict=True))
+        # A task must not hold this object: its Spark context cannot be sent to a worker.
         engine = self._engine
 
-        def split(some: Iterable[Fragment]) -> Iterator[tuple[int, tuple[str, bytes]]]:
-            yield from split_rows(some, tables, sources, unit, buckets)
+        def split(part: Iterable[Fragment]) -> Iterator[tuple[int, tuple[str, bytes]]]:
+            yield from split_rows(part, tables, sources, unit, buckets)
 
-        def read(some: Iterable[tuple[int, tuple[str, bytes]]]) -> Iterator[Told]:
-            yield from read_bucket(some, spec_file, schemas, engine)
+        def read(part: Iterable[tuple[int, tuple[str, bytes]]]) -> Iterator[TaskResult]:
+            yield from read_bucket(part, spec_file, schemas, engine)
 
         slices = max(1, min(len(fragments), 8 * parallel))
         try:
-            found: list[Told] = (
+            results: list[TaskResult] = (
                 self._context.parallelize(fragments, slices)
-                .mapPartitions(_guarded(split, lambda told: (_BROKEN, told)))
+                .mapPartitions(_guarded(split, lambda error: (_BROKEN, error)))
                 .partitionBy(buckets, _bucket_of)
-                .mapPartitions(_guarded(read, lambda told: told))
+                .mapPartitions(_guarded(read, lambda error: error))
                 .collect()
             )
         except ReleaseError:
             raise
         except Exception as error:
+            # ``from None``: Spark's message holds the traceback of a task, which quotes values.
             raise DataError(f"tables: Spark could not read them ({type(error).__name__})") from None
-        return self._gathered(found)
+        return self._gathered(results)
 
-    def _gathered(self, found: list[Told]) -> dict[str, pa.Table]:
-        read = defaultdict(list)
-        self._base = {
-            query.name: defaultdict(list)
-            for query in self._spec_file.spec.released
-            if isinstance(query, RerunQuery)
-        }
-        for what, name, data in sorted(found, key=lambda one: one[:2]):
-            if what == "error":
-                raise _ERRORS.get(name, DataError)(data.decode("utf-8"))
-            if what == "profiles":
-                read[name].append(_unpacked(data))
+    def _gathered(self, results: list[TaskResult]) -> dict[str, pa.Table]:
+        batches = defaultdict(list)
+        self._base = defaultdict(lambda: defaultdict(list))
+        # Sorted, so that of several errors always the same is raised.
+        for label, name, content in sorted(results, key=itemgetter(0, 1)):
+            if label == "error":
+                raise _ERRORS.get(name, DataError)(content.decode("utf-8"))
+            if label == "profiles":
+                batches[name].append(_unpacked(content))
             else:
-                query, table = name.split("/")
-                self._base[query][table].append(data)
-        return {
-            query.name: merged(read[query.name])
-            for query in self._spec_file.spec.released
-            if not isinstance(query, RerunQuery)
-        }
+                query_name, table = name.split("/")
+                self._base[query_name][table].append(content)
+        profiles = {}
+        for query in self._spec_file.spec.released:
+            if not isinstance(query, RerunQuery):
+                profiles[query.name] = merged(batches[query.name])
+        return profiles
 
 
-Told = tuple[str, str, bytes]
-"""What a task says: profiles of a query, rows of a table for a statement, or an error."""
+TaskResult = tuple[str, str, bytes]
+"""A label, a name and content: profiles of a query, rows of a table for a statement, an error."""
 
 _BROKEN = -1
-"""The bucket of an error on the way there."""
+"""The bucket of an error that occurred before the shuffle."""
 
 
 def _spec_error(text: str) -> SpecError:
@@ -258,14 +261,15 @@ def _bucket_of(bucket: int) -> int:
 
 
 def _guarded(
-    task: Callable[[Iterable[Any]], Iterator[Any]], wrapped: Callable[[Told], object]
+    task: Callable[[Iterable[Any]], Iterator[Any]], wrapped: Callable[[TaskResult], object]
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """A task whose exceptions are results: a traceback would quote values in Spark's logs."""
 
-    def guarded(given: Iterable[Any]) -> Iterator[Any]:
+    def guarded(part: Iterable[Any]) -> Iterator[Any]:
         try:
-            yield from task(given)
+            yield from task(part)
         except Exception as error:
+            # Only messages of ours are free of values; of others no more than the type leaves.
             ours = isinstance(error, ReleaseError)
             kind = type(error).__name__
             text = str(error) if ours else f"tables: a task could not read them ({kind})"
@@ -294,8 +298,8 @@ class _Declared:
         """One row group of one file, in batches."""
         fragment = list(self.dataset.get_fragments())[number]
         schema = self.dataset.schema
-        one = fragment.subset(row_group_ids=[group])
-        for batch in one.to_batches(schema=schema, columns=self.columns, batch_size=_BATCH_ROWS):
+        rows = fragment.subset(row_group_ids=[group])
+        for batch in rows.to_batches(schema=schema, columns=self.columns, batch_size=_BATCH_ROWS):
             yield _plain(pa.Table.from_batches([batch]))
 
 
@@ -324,6 +328,7 @@ def split_rows(
     # A hash of the unit as text: tables may store an integer in different widths.
     bucket = f"(hash(CAST({identifier(unit)} AS VARCHAR)) % {buckets})::INTEGER"
     with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+        # Spark runs one task for each core already.
         connection.execute("SET threads = 1")
         for fragment in fragments:
             if fragment.table not in opened:
@@ -337,11 +342,11 @@ def split_rows(
                 ).to_arrow_table()
                 connection.unregister("#rows")
                 numbers = ordered.column("#bucket").to_numpy()
-                kept = ordered.drop_columns("#bucket").cast(rows.schema)
+                ordered = ordered.drop_columns("#bucket").cast(rows.schema)
                 starts = [0, *((numbers[1:] != numbers[:-1]).nonzero()[0] + 1), len(numbers)]
                 for start, stop in pairwise(starts):
                     if stop > start:
-                        part = kept.slice(start, stop - start)
+                        part = ordered.slice(start, stop - start)
                         yield int(numbers[start]), (fragment.table, _packed(part))
 
 
@@ -350,17 +355,18 @@ def read_bucket(
     spec_file: SpecFile,
     schemas: dict[str, pa.Schema],
     engine: Engine,
-) -> Iterator[Told]:
+) -> Iterator[TaskResult]:
     """Every query of the spec on the rows of a bucket."""
-    given: dict[str, list[bytes]] = {name: [] for name in schemas}
-    for bucket, told in rows:
+    packed: dict[str, list[bytes]] = {name: [] for name in schemas}
+    for bucket, item in rows:
         if bucket == _BROKEN:
-            yield told  # type: ignore[misc]  # an error on the way, which is an answer
+            yield item  # type: ignore[misc]  # the result of a task that failed before the shuffle
             return
-        given[told[0]].append(told[1])
-    if not any(given.values()):
+        name, batch = item
+        packed[name].append(batch)
+    if not any(packed.values()):
         return
-    unpacked = {name: _each(schemas[name], blobs) for name, blobs in given.items()}
+    unpacked = dict(zip(packed, map(_each, schemas.values(), packed.values()), strict=True))
     limits = Engine(engine.memory_limit, engine.threads or 1)
     scratch = Path(tempfile.mkdtemp(prefix="dp-release-", dir=_local_folder()))
     with Tables(spec_file, limits, scratch, unpacked) as tables:
@@ -372,19 +378,22 @@ def read_bucket(
 
 
 def _each(schema: pa.Schema, blobs: list[bytes]) -> Iterator[pa.Table]:
-    """The batches, and an empty one first; each is let go of when the next is read."""
+    """The batches, after an empty one."""
     yield schema.empty_table()
+    # Taken from the list, so that the memory of a batch is free once the next one is read.
     while blobs:
         yield _unpacked(blobs.pop())
 
 
-def _base_of(tables: Tables, spec_file: SpecFile, query: RerunQuery) -> Iterator[Told]:
-    """The given rows of the units that a statement reads, of every table that it may read."""
+def _base_of(tables: Tables, spec_file: SpecFile, query: RerunQuery) -> Iterator[TaskResult]:
+    """The rows, before derivation, of the units that a statement reads, of each table it reads."""
     spec = spec_file.spec
     unit = identifier(spec.privacy.unit)
     condition = tables.condition(
         f"{spec.place_of(query)}.where", query.table, query.where, empirical=True
     )
+    # Before any row leaves the task: the driver may hold few units only. One more than the bound
+    # shows that there are too many, without counting them.
     units = f"SELECT DISTINCT {unit} FROM {wide_table(query.table)} WHERE {condition}"
     if tables.rows(f"SELECT * FROM ({units}) LIMIT {MOST_UNITS + 1}", query.table).num_rows > (
         MOST_UNITS
@@ -416,23 +425,24 @@ def _unpacked(data: bytes) -> pa.Table:
 
 
 def _local_folder() -> str | None:
-    """Where Spark gives a task room for what is private."""
-    told = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return told or None
+    """The folder that Spark gives a task for private files; None without one."""
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return folder or None
 
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """What starts meanwhile says nothing on standard error, now or later."""
+    """Processes that start meanwhile write nothing to standard error, now or later."""
+    # The descriptor itself, because the JVM inherits it and knows nothing of ``sys.stderr``.
     sys.stderr.flush()
-    kept = os.dup(2)
+    standard_error = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
         os.close(nowhere)
 
 
@@ -440,7 +450,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(i?)B?", re.IGNORECASE | re.ASCII
 
 
 def _mebibytes(text: str) -> int:
-    """What a memory limit is to a JVM, which does not start in less than half a gibibyte."""
+    """A memory limit in MiB, at least the half gibibyte that a JVM needs to start."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise SpecError("--memory-limit", f"{text!r} is no size; write one such as 2GB")
