@@ -8,6 +8,7 @@ what only the curator knows with ``TODO(curator)`` (docs/design/format.md).
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import rfc8785
@@ -50,8 +51,16 @@ def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
     return facts
 
 
+def table_sizes(public: Path, record: ReleaseRecord) -> dict[str, int]:
+    """The bytes of each released table by its path in the public bundle."""
+    sizes = {}
+    for query in record.queries:
+        sizes[query.output.path] = (public / query.output.path).stat().st_size
+    return sizes
+
+
 def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> bytes:
-    """``datapackage.json``, canonical; ``sizes`` are the bytes of the released tables by path."""
+    """``datapackage.json``, canonical; ``sizes`` as :func:`table_sizes`."""
     resources = []
     for query, entry in zip(spec.released, record.queries, strict=True):
         resources.append(
