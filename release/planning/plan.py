@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -198,8 +197,8 @@ def _planned(
     designs, failed = compare(request, solvers)
     chosen = mechanism_of(query, request, solvers, designs)
     alternatives = []
-    for design in sorted(designs.values(), key=attrgetter("objective")):
-        if design.name != chosen.name:
+    for name, design in sorted(designs.items(), key=lambda item: item[1].objective):
+        if name != chosen.name:
             alternatives.append(candidate(design, request.domain))
     return QueryPlan(
         query=query,
@@ -251,7 +250,7 @@ def parse_target(field: str, text: str) -> Target:
         SpecError: the text is no target; ``field`` is where it was written.
     """
     words = text.replace("<=", " <= ").split()
-    names = list(map(str, LossName))
+    names = [name.value for name in LossName]
     if len(words) != 3 or words[0] not in names or words[1] != "<=":
         raise SpecError(field, f'write a loss and its cap, such as "error_rate <= 0.2"; {names}')
     try:
