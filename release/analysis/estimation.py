@@ -1,19 +1,18 @@
-"""What published answers say of the true ones: estimates that take the noise into account.
+"""Estimates of true answers from published ones, taking the noise into account.
 
-The noise law of a worst-case query is public, so that a reader can correct for it; nothing
-confidential is read here, and nothing is spent. For each published answer o there are
+The mechanism of a worst-case query is public, so a reader can correct for its noise; nothing
+confidential is read here, and no budget is spent. For each published answer o there are
 
 - the posterior over the true answers, with its mean, its mode and its credible interval; these
-  hold on average over the prior, and lean towards it;
+  hold on average over the prior, and are biased towards it;
 - an unbiased value g(o), with Σ_o P(o|q)·g(o) = v(q) at every true answer q, v(q) being its label.
-  It leans nowhere, may lie outside the domain, and is the one to add up over cells.
+  It may lie outside the domain, and is the value to add up over cells.
 
 An unbiased value does not always exist: a channel that never publishes some of its answers, as that
-for the squared loss often does, tells fewer answers apart than there are. Then the posterior alone
-is given. Answers on a circle have neither a mean nor an unbiased value, and categories no interval.
-
-:func:`estimate_release` reads a release as it stands; whether its files are genuine is for
-:func:`release.verification.verifier.verify` to say.
+for the squared loss often does, distinguishes fewer answers than there are. Then there is the
+posterior alone. Answers on a circle have neither a mean nor an unbiased value, and categories no
+interval. :func:`estimate_release` does not check whether the files of a release are genuine; that
+is the task of :func:`release.verification.verifier.verify`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -51,10 +49,10 @@ Key: TypeAlias = tuple[str, ...]
 R = TypeVar("R", bound=BaseModel)
 
 MOST_ANSWERS = 2000
-"""A table of more answers than that takes longer to solve than a reader waits."""
+"""A table of more answers takes longer to solve than a reader waits."""
 
 _ROUNDING = 1e-12
-"""Posterior masses nearer than that count as equal, so that no tie hangs on a rounding."""
+"""Posterior masses nearer than that count as equal, so that rounding breaks no tie."""
 
 _BIAS = 1e-9
 """The most that an unbiased value may be off on average, in ranges of the labels."""
@@ -62,16 +60,16 @@ _BIAS = 1e-9
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one published answer says of the true one; all in label values, ``scale`` of a grid.
+    """The estimate of one true answer; all in label values, ``scale`` of a grid.
 
     ``mode`` is the true answer of most posterior mass. ``low`` and ``high`` bound the credible
     interval, both included; round a circle ``low`` may be above ``high``. For levels they are, as
     labels are, the least integers of their levels. ``credible`` is, for categories, the least set
     of the credible mass, likeliest first.
 
-    ``unbiased`` has the ``standard_error`` of an answer whose truth is ``mode``. ``variance`` is an
-    unbiased estimate of the variance of ``unbiased`` at whatever the true answer is; a single one
-    can be negative, a sum over cells is near what it estimates.
+    ``standard_error`` is that of ``unbiased`` if the true answer is ``mode``. ``variance`` is an
+    unbiased estimate of the variance of ``unbiased``, whatever the true answer; for one cell it can
+    be negative, summed over many cells it is accurate.
     """
 
     published: int | str
@@ -96,16 +94,20 @@ class Estimates:
     @property
     def unbiased(self) -> Floats | None:
         """The unbiased values, shape (cells,); None for all when no unbiased estimator exists."""
-        found = [cell.unbiased for cell in self.cells if cell.unbiased is not None]
-        return np.array(found) if len(found) == len(self.cells) else None
+        values = self.column("unbiased")
+        return None if None in values else np.array(values, dtype=np.float64)
+
+    def column(self, name: str) -> list[Any]:
+        """One field of all estimates, in the order of the cells."""
+        return [getattr(cell, name) for cell in self.cells]
 
     def to_arrow(self) -> pa.Table:
         """A row for each cell: the key columns, then the fields of :class:`Estimate`."""
-        # Arrow is loaded here, so that whoever only computes need not wait for it.
+        # Late, so that programs that only compute need not load Arrow.
         import pyarrow as pa
 
-        text = any(isinstance(cell.published, str) for cell in self.cells)
-        label = pa.string() if text else pa.int64()
+        is_text = str in set(map(type, self.column("published")))
+        label = pa.string() if is_text else pa.int64()
         types = {
             "published": label,
             "mode": label,
@@ -117,13 +119,11 @@ class Estimates:
             "variance": pa.float64(),
             "standard_error": pa.float64(),
         }
-        columns = [
-            pa.array([key[i] for key in self.keys], pa.string()) for i in range(len(self.by))
-        ]
-        columns += [
-            pa.array([getattr(cell, name) for cell in self.cells], kind)
-            for name, kind in types.items()
-        ]
+        columns = []
+        for place in range(len(self.by)):
+            columns.append(pa.array([key[place] for key in self.keys], pa.string()))
+        for name, kind in types.items():
+            columns.append(pa.array(self.column(name), kind))
         return pa.Table.from_arrays(columns, names=[*self.by, *types])
 
     def to_pandas(self) -> pd.DataFrame:
@@ -155,9 +155,9 @@ def likelihood(mechanism: Mechanism) -> Floats:
     for code in range(mechanism.answers):
         weights = mechanism.row(code).tolist()
         for weight in set(weights) - logs.keys():
-            # Python's logarithm, for weights that no float holds.
+            # Python's logarithm: a weight may be an integer too large for any float.
             logs[weight] = math.log(weight) - whole
-        table[code] = [logs[weight] for weight in weights]
+        table[code] = list(map(logs.__getitem__, weights))
     return table
 
 
@@ -181,13 +181,14 @@ def correction(table: Floats, values: Sequence[int]) -> Correction:
     """
     _check_size(len(values))
     masses = np.exp(table)
-    # Rows add up to 1, so a constant may be taken off v and put back onto g: around the middle of
+    # Rows add up to 1, so a constant may be subtracted from v and added to g: around the middle of
     # the labels their squares lose fewest digits.
     middle = (min(values) + max(values)) // 2
     centred = np.array([value - middle for value in values], dtype=np.float64)
-    wanted = np.stack([centred, centred**2], axis=1)
-    solved = np.asarray(np.linalg.lstsq(masses, wanted, rcond=None)[0], dtype=np.float64)
-    bias = np.abs(masses @ solved - wanted).max(axis=0) / np.abs(wanted).max(axis=0)
+    targets = np.stack([centred, centred**2], axis=1)
+    solved = np.asarray(np.linalg.lstsq(masses, targets, rcond=None)[0], dtype=np.float64)
+    # Least squares solve a singular system too, wrongly: only the bias shows it.
+    bias = np.abs(masses @ solved - targets).max(axis=0) / np.abs(targets).max(axis=0)
     if not (bias <= _BIAS).all():
         raise DesignError(
             "no unbiased estimator exists: the mechanism tells fewer answers apart than there are "
@@ -220,19 +221,18 @@ def estimate(
     _check_table(table, domain.size)
     published, cell = _distinct(codes, domain.size)
     posterior = _posterior(table[:, published], prior)
-    answers = [
-        _of_posterior(domain, code, masses, level)
-        for code, masses in zip(published.tolist(), posterior.T, strict=True)
-    ]
+    answers = []
+    for code, masses in zip(published.tolist(), posterior.T, strict=True):
+        answers.append(_of_posterior(domain, code, masses, level))
     if domain.is_line:
-        modes = [domain.labels.index(answer.mode) for answer in answers]
-        answers = _corrected(answers, table, domain, published, np.array(modes, dtype=np.int64))
-    return Estimates(tuple(answers[i] for i in cell.tolist()), (), ((),) * cell.size)
+        answers = _corrected(answers, table, domain, published)
+    cells = map(answers.__getitem__, cell.tolist())
+    return Estimates(tuple(cells), (), ((),) * cell.size)
 
 
 def _ordered(values: Sequence[int]) -> AnswerDomain:
-    labels = tuple(int(value) for value in values)
-    if not (len(labels) >= 2 and all(a < b for a, b in pairwise(labels))):
+    labels = tuple(map(int, values))
+    if len(labels) < 2 or list(labels) != sorted(set(labels)):
         raise SpecError("values", "write the labels of two answers or more, ascending")
     return AnswerDomain(Topology.ORDERED, labels)
 
@@ -245,12 +245,13 @@ def _check_table(table: Floats, answers: int) -> None:
 
 
 def _distinct(codes: Codes, answers: int) -> tuple[Codes, Codes]:
-    """The published codes, each once and ascending, and for each cell which of them it is."""
-    found = np.asarray(codes)
-    whole = np.issubdtype(found.dtype, np.integer) or not found.size
-    if not (found.ndim == 1 and whole and ((found >= 0) & (found < answers)).all()):
+    """The published codes, each once and ascending, and for each cell the place of its code."""
+    array = np.asarray(codes)
+    # An empty list has the type of floats, and is no error.
+    whole = np.issubdtype(array.dtype, np.integer) or not array.size
+    if not (array.ndim == 1 and whole and ((array >= 0) & (array < answers)).all()):
         raise SpecError("codes", f"write one integer from 0 to {answers - 1} for each cell")
-    published, cell = np.unique(found.astype(np.int64), return_inverse=True)
+    published, cell = np.unique(array.astype(np.int64), return_inverse=True)
     return published, np.asarray(cell, dtype=np.int64)
 
 
@@ -261,32 +262,29 @@ def _posterior(columns: Floats, prior: Sequence[float] | Floats | None) -> Float
     fits = masses.shape == (answers,) and ((masses >= 0) & np.isfinite(masses)).all()
     if not (fits and masses.max() > 0):
         raise SpecError("prior", f"write {answers} masses, none negative and not all zero")
-    with np.errstate(divide="ignore"):  # the logarithm of a mass of zero is what is meant
+    with np.errstate(divide="ignore"):  # a mass of zero has the logarithm -inf, as intended
         joint = columns + np.log(masses)[:, None]
     heaviest = joint.max(axis=0, initial=-np.inf)
     if not np.isfinite(heaviest).all():
         raise SpecError("codes", "a published answer never occurs under this mechanism and prior")
-    # Taken off before exp, so that the heaviest mass is 1 and none of them all vanish.
+    # Subtracted before exp, so that the heaviest mass is 1: else all of them may underflow to 0.
     posterior = np.exp(joint - heaviest)
     shares: Floats = posterior / posterior.sum(axis=0)
     return shares
 
 
 def _of_posterior(domain: AnswerDomain, code: int, masses: Floats, level: float) -> Estimate:
-    """All of an estimate but the unbiased value."""
+    """The estimate without the unbiased value."""
     labels = domain.labels
     # Of several modes the published answer itself, or else the first.
     highest = np.flatnonzero(masses >= masses.max() - _ROUNDING)
     mode = labels[code if code in highest else int(highest[0])]
-    told = Estimate(labels[code], mode)
     if domain.topology is Topology.NOMINAL:
-        likely = _least_set(masses, level)
-        return replace(told, credible=tuple(str(labels[one]) for one in likely.tolist()))
+        likely = map(labels.__getitem__, _least_set(masses, level).tolist())
+        return Estimate(labels[code], mode, credible=tuple(map(str, likely)))
     low, high = _narrowest(masses, level, circle=domain.topology is Topology.CYCLIC)
-    told = replace(told, low=int(labels[low]), high=int(labels[high]))
-    if not domain.is_line:
-        return told
-    return replace(told, posterior_mean=float(masses @ np.array(labels, dtype=np.float64)))
+    mean = float(masses @ np.array(labels, dtype=np.float64)) if domain.is_line else None
+    return Estimate(labels[code], mode, int(labels[low]), int(labels[high]), posterior_mean=mean)
 
 
 def _least_set(masses: Floats, level: float) -> Codes:
@@ -299,6 +297,7 @@ def _least_set(masses: Floats, level: float) -> Codes:
 def _narrowest(masses: Floats, level: float, *, circle: bool) -> tuple[int, int]:
     """The first and last code of the credible interval; round a ``circle`` it may pass the end."""
     size = masses.size
+    # Round a circle an interval may start at any code, so all codes but one come twice.
     around = np.concatenate([masses, masses[:-1]]) if circle else masses
     below = np.concatenate([[0.0], np.cumsum(around)])
     low = np.arange(size)
@@ -314,26 +313,29 @@ def _narrowest(masses: Floats, level: float, *, circle: bool) -> tuple[int, int]
 
 
 def _corrected(
-    answers: list[Estimate], table: Floats, domain: AnswerDomain, published: Codes, modes: Codes
+    answers: list[Estimate], table: Floats, domain: AnswerDomain, published: Codes
 ) -> list[Estimate]:
-    """The estimates with their unbiased values, or as they are where there are none."""
-    values = [int(label) for label in domain.labels]
+    """The estimates with their unbiased values, or unchanged where none exist."""
+    values = list(map(int, domain.labels))
     try:
-        made = correction(table, values)
+        corrected = correction(table, values)
     except DesignError:
         return answers
-    # (published, answers): how far g lies off when the truth is the mode of each.
-    off = made.unbiased[None, :] - np.array(values, dtype=np.float64)[modes][:, None]
-    errors = np.sqrt((np.exp(table[modes]) * off**2).sum(axis=1))
-    return [
-        replace(
-            answer,
-            unbiased=float(made.unbiased[code]),
-            variance=float(made.variance[code]),
-            standard_error=float(error),
+    modes = [values.index(int(answer.mode)) for answer in answers]
+    # Shape (published, answers): the error of g where the mode of each is the true answer.
+    errors = corrected.unbiased[None, :] - np.array(values, dtype=np.float64)[modes][:, None]
+    squares = (np.exp(table[modes]) * errors**2).sum(axis=1)
+    estimates = []
+    for answer, code, square in zip(answers, published.tolist(), squares, strict=True):
+        estimates.append(
+            replace(
+                answer,
+                unbiased=float(corrected.unbiased[code]),
+                variance=float(corrected.variance[code]),
+                standard_error=float(np.sqrt(square)),
+            )
         )
-        for answer, code, error in zip(answers, published.tolist(), errors, strict=True)
-    ]
+    return estimates
 
 
 def sum_of(estimates: Estimates) -> tuple[float, float]:
@@ -373,7 +375,8 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     The prior is uniform; with another one, call :func:`estimate`.
 
     Raises:
-        SpecError: no such query, a law that is not public, joint answers, or a level as above.
+        SpecError: no such query, a mechanism that is not public, joint answers, or a level not
+            between 0 and 1.
         DesignError: more than 2000 answers.
         VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
     """
@@ -399,8 +402,8 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "weights", str(error), "a mechanism") from error
     keys, codes = _released(public, record)
-    found = estimate(codes, table, domain, level=level)
-    return replace(found, by=tuple(record.by), keys=keys)
+    estimates = estimate(codes, table, domain, level=level)
+    return replace(estimates, by=tuple(record.by), keys=keys)
 
 
 def _declared(record: QueryRecord) -> AnswerDomain:
@@ -429,7 +432,7 @@ def _parsed(model: type[R], file: str, data: bytes) -> R:
 
 
 def _bytes(public: Path, file: str, digest: str | None = None) -> bytes:
-    """The bytes of a file, of the SHA-256 that ``release.json`` gives for all files but itself."""
+    """The bytes of a file; ``digest`` is its SHA-256 in ``release.json``, None for that file."""
     try:
         data = (public / file).read_bytes()
     except OSError as error:
@@ -441,7 +444,6 @@ def _bytes(public: Path, file: str, digest: str | None = None) -> bytes:
 
 def _released(public: Path, record: QueryRecord) -> tuple[tuple[Key, ...], Codes]:
     """The keys and the codes of a released table."""
-    # Arrow is loaded here, so that whoever only computes need not wait for it.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -455,5 +457,6 @@ def _released(public: Path, record: QueryRecord) -> tuple[tuple[Key, ...], Codes
         raise VerificationError(
             file, "format", "another table", "the key columns and answer_code"
         ) from error
+    # Without key columns there is nothing to zip, and still a key for each row: the empty one.
     keys = tuple(zip(*columns, strict=True)) if columns else ((),) * codes.size
     return keys, codes

@@ -1,7 +1,7 @@
 """The tables of a published release as pandas frames, with intervals where the noise is public.
 
-Reading checks the SHA-256 of the tables and nothing more; whether the files are genuine is what
-:func:`release.verification.verifier.verify` finds out.
+Reading checks the SHA-256 of the tables alone; :func:`release.verification.verifier.verify` checks
+whether the files are genuine.
 """
 
 from __future__ import annotations
@@ -70,23 +70,24 @@ class Table:
         """
         table = self.to_arrow()
         frame: pd.DataFrame = table.drop_columns(["answer_code"]).to_pandas()
-        fields = [table.schema.field(name) for name in table.column_names]
-        answers = [field.metadata or {} for field in fields if field.name.startswith("answer")]
+        # The columns of the keys come first, so the first answer is the one after them.
+        answer = table.schema.field(len(self.record.by))
         frame.attrs = {
             "release": self.release_id,
             "query": self.record.name,
             "kind": self.record.kind,
             "by": list(self.record.by),
-            **_facts(answers[0]),
+            **_facts(answer.metadata or {}),
         }
         estimates = self.estimates()
         if estimates is None:
             return frame
-        cells = estimates.cells
-        if any(cell.low is not None for cell in cells):
-            frame["low"] = [cell.low for cell in cells]
-            frame["high"] = [cell.high for cell in cells]
-            frame["standard_error"] = [cell.standard_error for cell in cells]
+        lows = estimates.column("low")
+        if lows.count(None) < len(lows):
+            frame["low"] = lows
+            frame["high"] = estimates.column("high")
+            # None for every cell would make a column of objects, not of missing numbers.
+            frame["standard_error"] = estimates.column("standard_error")
             frame["standard_error"] = frame["standard_error"].astype("float64")
             frame.attrs["interval"] = f"{LEVEL:.0%} credible, uniform prior over the true answers"
         return frame
@@ -98,9 +99,9 @@ def _facts(metadata: dict[bytes, bytes]) -> dict[str, Any]:
 
 
 class _UnknownQueryError(SpecError, KeyError):
-    """A query that is not published; a KeyError, which is what ``in`` and ``get`` answer by."""
+    """A query that is not published; a KeyError, because ``in`` and ``get`` rely on one."""
 
-    # A KeyError would show its message in quotes.
+    # A KeyError shows its message in quotes; a SpecError does not.
     __str__ = Exception.__str__
 
 
@@ -112,13 +113,14 @@ class Opened(Mapping[str, Table]):
     record: ReleaseRecord
 
     def __getitem__(self, query: str) -> Table:
-        records = {record.name: record for record in self.record.queries}
-        if query not in records:
-            raise _UnknownQueryError("query", unknown_name(query, records))
-        return Table(self.public, self.record.release_id, records[query])
+        for record in self.record.queries:
+            if record.name == query:
+                return Table(self.public, self.record.release_id, record)
+        raise _UnknownQueryError("query", unknown_name(query, list(self)))
 
     def __iter__(self) -> Iterator[str]:
-        return iter([record.name for record in self.record.queries])
+        for record in self.record.queries:
+            yield record.name
 
     def __len__(self) -> int:
         return len(self.record.queries)

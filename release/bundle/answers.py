@@ -1,7 +1,7 @@
 """Released tables: built from key sets and noisy codes alone, and read back strictly.
 
 Plain strings and integers, sorted by key, no dictionaries, no index, no metadata but the three
-declared entries and what the spec says of each field (title, units, labels, edges): nothing in the
+declared entries and the spec's facts of each field (title, units, labels, edges): nothing in the
 file can carry a value that was not released.
 """
 
@@ -28,6 +28,8 @@ FORMAT = "dp-release/data/v1"
 
 _ARROW = b"ARROW:schema"
 
+# The writer's version is the one text in a footer that the spec does not decide, so its form is
+# fixed: no free text gets into a released file.
 _WRITER = r"parquet-cpp-arrow version [0-9]{1,3}(\.[0-9]{1,3}){2}"
 _BYTES_PER_CELL, _BYTES_PER_FILE = 20_000, 1_000_000
 
@@ -41,13 +43,16 @@ def released_bytes(
     number of the joint answer.
     """
     domain, schema = query.answers, released_schema(query)
-    columns = [pa.array([key[i] for key in keys], pa.string()) for i in range(len(query.by))]
+    columns = []
+    for values in _key_columns(query, keys):
+        columns.append(pa.array(values, pa.string()))
     coordinates = domain.group.coordinates(noisy)
     for name, part, codes in zip(query.columns, domain.parts, coordinates, strict=True):
-        labels = [part.labels[code] for code in codes.tolist()]
+        labels = list(map(part.labels.__getitem__, codes.tolist()))
         columns.append(pa.array(labels, schema.field(name).type))
     columns.append(pa.array(noisy.astype(np.int32), pa.int32()))
     sink = io.BytesIO()
+    # A dictionary page could list values that no row has; it is off here and refused on reading.
     with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=False) as writer:
         writer.write_table(pa.Table.from_arrays(columns, schema=schema))
         writer.add_key_value_metadata(
@@ -56,25 +61,23 @@ def released_bytes(
     return sink.getvalue()
 
 
+def _key_columns(query: Query, keys: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
+    # Turning no keys round would give no columns, whatever the query's columns are.
+    return list(zip(*keys, strict=True)) if keys else [() for _ in query.by]
+
+
 def released_schema(query: Query) -> pa.Schema:
     """The columns of a released table."""
+    fields = []
+    for column in query.by:
+        fields.append(pa.field(column, pa.string(), nullable=False))
     parts = zip(query.columns, query.answers.parts, field_facts(query), strict=True)
-    labels = [
-        pa.field(
-            name,
-            pa.string() if isinstance(part.labels[0], str) else pa.int64(),
-            nullable=False,
-            metadata={key: _text(value) for key, value in facts.items()},
-        )
-        for name, part, facts in parts
-    ]
-    return pa.schema(
-        [
-            *(pa.field(column, pa.string(), nullable=False) for column in query.by),
-            *labels,
-            pa.field("answer_code", pa.int32(), nullable=False),
-        ]
-    )
+    for name, part, facts in parts:
+        kind = pa.string() if isinstance(part.labels[0], str) else pa.int64()
+        metadata = dict(zip(facts, map(_text, facts.values()), strict=True))
+        fields.append(pa.field(name, kind, nullable=False, metadata=metadata))
+    fields.append(pa.field("answer_code", pa.int32(), nullable=False))
+    return pa.schema(fields)
 
 
 def _text(value: object) -> str:
@@ -83,10 +86,10 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class CheckedTable:
-    """A released table that holds what it may.
+    """A released table that passed every check.
 
-    ``by_bytes`` is whether its bytes are those that its answers are written as. Another version of
-    the Parquet library writes others; then its contents were compared, but not every byte.
+    ``by_bytes``: its bytes are those that this version of the Parquet library writes for its
+    answers. Another version writes others; then the contents were compared, but not every byte.
     """
 
     table: pa.Table
@@ -96,7 +99,7 @@ class CheckedTable:
 def check_released(
     file: str, path: Path, release_id: str, query: Query, cells: int
 ) -> CheckedTable:
-    """Read a released table and check that it holds what it may and nothing else.
+    """Read a released table and check that it holds its rows and nothing else.
 
     Raises:
         VerificationError: the first check that fails.
@@ -110,46 +113,68 @@ def check_released(
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
         raise VerificationError(file, "format", "unreadable bytes", "a Parquet file") from error
+    _check_metadata(file, parquet.metadata, release_id, query)
+    _check_columns(file, table, query, cells)
+    _check_encoding(file, parquet.metadata)
+    nulls = sum(column.null_count for column in table.columns)
+    _expect(file, "missing values", nulls, 0)
+    keys, codes = _checked_rows(file, table, query)
+    rewritten = released_bytes(release_id, query, keys, codes)
+    # Arrow's copy of the schema holds the fields' own metadata, which ``_check_metadata`` skipped.
+    if not parquet.schema_arrow.equals(pq.read_schema(_source(rewritten)), check_metadata=True):
+        raise VerificationError(file, "field metadata", "another", "what the spec says of a field")
+    if not pq.read_table(_source(rewritten)).equals(table):
+        raise VerificationError(file, "answers", "a label", "the label of its code")
+    same_writer = pq.read_metadata(_source(rewritten)).created_by == parquet.metadata.created_by
+    if same_writer and rewritten != data:
+        raise VerificationError(file, "bytes", "others", "those that these answers are written as")
+    return CheckedTable(table, rewritten == data)
 
-    def expect(check: str, found: object, expected: object) -> None:
-        if found != expected:
-            raise VerificationError(file, check, str(found), str(expected))
 
-    metadata = parquet.metadata.metadata or {}
-    wanted = {
+def _expect(file: str, check: str, actual: object, expected: object) -> None:
+    if actual != expected:
+        raise VerificationError(file, check, str(actual), str(expected))
+
+
+def _check_metadata(file: str, metadata: Any, release_id: str, query: Query) -> None:
+    entries = dict(metadata.metadata or {})
+    entries.pop(_ARROW, None)
+    expected = {
         b"release_id": release_id.encode(),
         b"query": query.name.encode(),
         b"format": FORMAT.encode(),
     }
-    # The fields' own metadata, which Arrow keeps in a copy of the schema; compared below.
-    expect("metadata", {k: v for k, v in metadata.items() if k != _ARROW}, wanted)
+    _expect(file, "metadata", entries, expected)
+
+
+def _check_columns(file: str, table: pa.Table, query: Query, cells: int) -> None:
     columns = released_schema(query)
-    expect("column names", table.schema.names, columns.names)
-    expect("column types", table.schema.types, columns.types)
-    expect("rows", table.num_rows, cells)
-    for group in range(parquet.metadata.num_row_groups):
-        for index in range(parquet.metadata.num_columns):
-            chunk = parquet.metadata.row_group(group).column(index)
-            if chunk.has_dictionary_page or any("DICTIONARY" in e for e in chunk.encodings):
+    _expect(file, "column names", table.schema.names, columns.names)
+    _expect(file, "column types", table.schema.types, columns.types)
+    _expect(file, "rows", table.num_rows, cells)
+
+
+def _check_encoding(file: str, metadata: Any) -> None:
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(index)
+            if chunk.has_dictionary_page or "DICTIONARY" in " ".join(chunk.encodings):
                 raise VerificationError(file, "encoding", "a dictionary", "plain values")
-    expect("missing values", sum(column.null_count for column in table.columns), 0)
-    by, size = query.by, query.answers.size
-    keys = list(zip(*(table.column(c).to_pylist() for c in by), strict=True)) if by else [()]
-    if not all(a < b for a, b in pairwise(keys)):
+
+
+def _checked_rows(
+    file: str, table: pa.Table, query: Query
+) -> tuple[tuple[tuple[str, ...], ...], Codes]:
+    """The keys and the codes of a table: keys ascending, each once, and codes of the domain."""
+    columns = [table.column(name).to_pylist() for name in query.by]
+    keys = tuple(zip(*columns, strict=True)) if columns else ((),)
+    if not all(first < second for first, second in pairwise(keys)):
         raise VerificationError(file, "order", "keys out of order", "keys ascending, each once")
+    size = query.answers.size
     codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
     if not ((codes >= 0) & (codes < size)).all():
         raise VerificationError(file, "answers", "a code outside", f"codes 0 to {size - 1}")
-    made = released_bytes(release_id, query, tuple(keys), codes)
-    again = pq.read_schema(_source(made))
-    if not parquet.schema_arrow.equals(again, check_metadata=True):
-        raise VerificationError(file, "field metadata", "another", "what the spec says of a field")
-    if not pq.read_table(_source(made)).equals(table):
-        raise VerificationError(file, "answers", "a label", "the label of its code")
-    same_writer = pq.read_metadata(_source(made)).created_by == parquet.metadata.created_by
-    if same_writer and made != data:
-        raise VerificationError(file, "bytes", "others", "those that these answers are written as")
-    return CheckedTable(table, made == data)
+    return keys, codes
 
 
 def _source(data: bytes) -> pa.BufferReader:
@@ -164,17 +189,17 @@ def _source(data: bytes) -> pa.BufferReader:
 
 
 def _check_shape(file: str, metadata: Any, cells: int) -> None:
-    """Before anything is decompressed: as many rows as cells, one group, a known writer."""
-    size = sum(
-        metadata.row_group(g).column(c).total_uncompressed_size
-        for g in range(metadata.num_row_groups)
-        for c in range(metadata.num_columns)
-    )
-    for check, found, allowed in (
+    """Check the footer: as many rows as cells, one row group, a known writer."""
+    # Before anything is decompressed: a small file can claim any number of rows and bytes.
+    size = 0
+    for group in range(metadata.num_row_groups):
+        for column in range(metadata.num_columns):
+            size += metadata.row_group(group).column(column).total_uncompressed_size
+    for check, value, is_allowed in (
         ("rows", metadata.num_rows, metadata.num_rows == cells),
         ("row groups", metadata.num_row_groups, metadata.num_row_groups == 1),
         ("size", size, size <= _BYTES_PER_CELL * cells + _BYTES_PER_FILE),
         ("writer", metadata.created_by, re.fullmatch(_WRITER, str(metadata.created_by))),
     ):
-        if not allowed:
-            raise VerificationError(file, check, str(found)[:200], f"what {cells} cells need")
+        if not is_allowed:
+            raise VerificationError(file, check, str(value)[:200], f"what {cells} cells need")

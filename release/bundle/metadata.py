@@ -1,12 +1,14 @@
 """Descriptions for other tools: ``datapackage.json`` (Data Package v2) and ``registry.yaml``.
 
-Both say only what ``release.json``, the spec and the sums of the public files say, so a verifier
-makes them again and compares every byte. Sources are titles, never paths. What only the curator
-knows stands in ``registry.yaml`` as ``TODO(curator)`` (docs/design/format.md).
+Both follow from ``release.json``, the spec and the sums of the public files alone, so a verifier
+writes them again and compares every byte. Sources are titles, never paths. ``registry.yaml`` marks
+what only the curator knows with ``TODO(curator)`` (docs/design/format.md).
 """
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import rfc8785
@@ -31,7 +33,7 @@ _PROFILE = "https://datapackage.org/profiles/2.0/"
 def field_facts(query: Query) -> list[dict[str, Any]]:
     """What is known of each answer column: title, units, labels, edges; in the order of columns."""
     domain = query.answers
-    return [_facts(part, answers) for part, answers in zip(query.parts, domain.parts, strict=True)]
+    return list(map(_facts, query.parts, domain.parts))
 
 
 def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
@@ -49,22 +51,33 @@ def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
     return facts
 
 
+def table_sizes(public: Path, record: ReleaseRecord) -> dict[str, int]:
+    """The bytes of each released table by its path in the public bundle."""
+    sizes = {}
+    for query in record.queries:
+        sizes[query.output.path] = (public / query.output.path).stat().st_size
+    return sizes
+
+
 def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> bytes:
-    """``datapackage.json``, canonical; ``sizes`` are the bytes of the released tables by path."""
-    resources = [
-        {
-            "name": entry.name,
-            "path": entry.output.path,
-            "type": "table",
-            "title": query.title or query.name.replace("_", " "),
-            "format": "parquet",
-            "mediatype": "application/vnd.apache.parquet",
-            "bytes": sizes[entry.output.path],
-            "hash": f"sha256:{entry.output.sha256}",
-            "schema": _table_schema(query),
-        }
-        for query, entry in zip(spec.released, record.queries, strict=True)
-    ]
+    """``datapackage.json``, canonical; ``sizes`` as :func:`table_sizes`."""
+    resources = []
+    for query, entry in zip(spec.released, record.queries, strict=True):
+        resources.append(
+            {
+                "name": entry.name,
+                "path": entry.output.path,
+                "type": "table",
+                "title": query.title or query.name.replace("_", " "),
+                "format": "parquet",
+                "mediatype": "application/vnd.apache.parquet",
+                "bytes": sizes[entry.output.path],
+                "hash": f"sha256:{entry.output.sha256}",
+                "schema": _table_schema(query),
+            }
+        )
+    # Table names only: a path would say how the curator's files are laid out.
+    sources = [{"title": name.replace("_", " ")} for name in spec.tables]
     package: dict[str, Any] = {
         "$schema": f"{_PROFILE}datapackage.json",
         "name": record.release_id,
@@ -77,75 +90,64 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
         "version": record.published.replace("-", "."),
         "licenses": [_license(record.license)],
         "contributors": [{"title": record.curator, "roles": ["publisher"]}],
-        "sources": [{"title": name.replace("_", " ")} for name in spec.tables],
+        "sources": sources,
         "resources": resources,
     }
     return rfc8785.dumps(package)
 
 
 def _license(name: str) -> dict[str, str]:
-    """A license by its identifier, or where it is none by its title."""
-    plain = all(letter.isascii() and (letter.isalnum() or letter in "-._") for letter in name)
-    # The profile asks for a name; a title beside it says what was meant.
-    return {"name": name} if plain else {"name": "notspecified", "title": name}
+    """A license by its identifier, or by its title where it has none."""
+    # The profile demands a name; the title beside it says what was meant.
+    is_identifier = re.fullmatch(r"[A-Za-z0-9._-]*", name) is not None
+    return {"name": name} if is_identifier else {"name": "notspecified", "title": name}
 
 
 def _table_schema(query: Query) -> dict[str, Any]:
-    keys: list[dict[str, Any]] = [
-        {"name": column, "type": "string", "title": column, "constraints": {"required": True}}
-        for column in query.by
-    ]
-    answers = []
-    parts = query.parts
-    for name, part, facts in zip(query.columns, parts, field_facts(query), strict=True):
+    required: dict[str, Any] = {"required": True}
+    fields: list[dict[str, Any]] = []
+    for column in query.by:
+        fields.append({"name": column, "type": "string", "title": column, "constraints": required})
+    for name, part, facts in zip(query.columns, query.parts, field_facts(query), strict=True):
         labels = part.answers.labels
-        constraints: dict[str, Any] = {"required": True}
+        constraints = dict(required)
         if isinstance(labels[0], str):
+            kind = "string"
             if len(labels) <= MOST_LABELS:
                 constraints["enum"] = list(labels)
         else:
+            kind = "integer"
             constraints |= {"minimum": labels[0], "maximum": labels[-1]}
-        kind = "string" if isinstance(labels[0], str) else "integer"
-        answers.append({"name": name, "type": kind, **facts, "constraints": constraints})
-    code = {
-        "name": "answer_code",
-        "type": "integer",
-        "title": "number of the answer in the domain",
-        "constraints": {
-            "required": True,
-            "minimum": 0,
-            "maximum": query.answers.size - 1,
-        },
-    }
-    schema: dict[str, Any] = {
-        "$schema": f"{_PROFILE}tableschema.json",
-        "fields": [*keys, *answers, code],
-    }
+        fields.append({"name": name, "type": kind, **facts, "constraints": constraints})
+    fields.append(
+        {
+            "name": "answer_code",
+            "type": "integer",
+            "title": "number of the answer in the domain",
+            "constraints": {**required, "minimum": 0, "maximum": query.answers.size - 1},
+        }
+    )
+    schema: dict[str, Any] = {"$schema": f"{_PROFILE}tableschema.json", "fields": fields}
     if query.by:
         schema["primaryKey"] = list(query.by)
     return schema
 
 
 def _worst_case(spec: Spec) -> str:
-    rests = any(rests_on(spec, query) is not None for query in spec.released)
-    told = "for every table of the declared domain"
-    return f"{told}, provided that its conditions look at one row at a time" if rests else told
+    scope = "for every table of the declared domain"
+    for query in spec.released:
+        if rests_on(spec, query) is not None:
+            return f"{scope}, provided that its conditions look at one row at a time"
+    return scope
 
 
+# The registry has no word for probabilistic DP; the details that follow define it.
 _VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic": "Custom"}
 
 
 def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     """``registry.yaml``: one record for the public registry of deployments."""
-    guarantee = record.guarantee
-    details = (
-        f"{guarantee.definition} differential privacy of the whole release, "
-        + (_worst_case(spec) if guarantee.kind == "worst-case" else "")
-        + ("for the neighbors of this very table" if guarantee.kind != "worst-case" else "")
-    )
-    if guarantee.definition == "probabilistic":
-        details += "; probabilistic: with chance 1 - delta the privacy loss is at most epsilon"
-    plain = {
+    sections = {
         "basic": {
             "name": record.title,
             "data_curators": [record.curator],
@@ -157,16 +159,11 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "data_product_sector": TODO,
         },
         "dp_variant": {
-            "variant_name": _VARIANTS[guarantee.definition],
-            "data_domain": ", ".join(f"{name}: {one.kind}" for name, one in _by_name(spec)),
+            "variant_name": _VARIANTS[record.guarantee.definition],
+            "data_domain": ", ".join(map(_kind, spec.released)),
             "unprotected_quantities": _unprotected(spec),
         },
-        "privacy_loss": {
-            "privacy_unit": record.privacy.unit,
-            "privacy_unit_details": record.privacy.adjacency_text,
-            "privacy_parameters": {"epsilon": guarantee.epsilon, "delta": guarantee.delta},
-            "privacy_parameters_details": details,
-        },
+        "privacy_loss": _privacy_loss(spec, record),
         "deployment_model": {
             "model_name": "Central",
             "model_name_details": "the curator holds the confidential table and adds the noise",
@@ -193,8 +190,27 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "registry_authors": [TODO],
         },
     }
-    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
+    text: str = yaml.safe_dump(sections, sort_keys=False, allow_unicode=True, width=100)
     return text.encode()
+
+
+def _privacy_loss(spec: Spec, record: ReleaseRecord) -> dict[str, Any]:
+    guarantee = record.guarantee
+    is_worst_case = guarantee.kind == "worst-case"
+    scope = _worst_case(spec) if is_worst_case else "for the neighbors of this very table"
+    details = f"{guarantee.definition} differential privacy of the whole release, {scope}"
+    if guarantee.definition == "probabilistic":
+        details += "; probabilistic: with chance 1 - delta the privacy loss is at most epsilon"
+    return {
+        "privacy_unit": record.privacy.unit,
+        "privacy_unit_details": record.privacy.adjacency_text,
+        "privacy_parameters": {"epsilon": guarantee.epsilon, "delta": guarantee.delta},
+        "privacy_parameters_details": details,
+    }
+
+
+def _kind(query: Query) -> str:
+    return f"{query.name}: {query.kind}"
 
 
 def _mechanism(query: Query, entry: QueryRecord) -> str:
@@ -204,22 +220,25 @@ def _mechanism(query: Query, entry: QueryRecord) -> str:
 
 def _justified(spec: Spec) -> str:
     pinned = [query.name for query in spec.released if query.mechanism != "best"]
-    told = "least expected loss under the guarantee; see the mechanisms and the report"
-    return told if not pinned else f"{told}; of {', '.join(pinned)} the spec names the mechanism"
-
-
-def _by_name(spec: Spec) -> list[tuple[str, Query]]:
-    return [(query.name, query) for query in spec.released]
+    reason = "least expected loss under the guarantee; see the mechanisms and the report"
+    if pinned:
+        reason += f"; of {', '.join(pinned)} the spec names the mechanism"
+    return reason
 
 
 def _described(record: ReleaseRecord) -> str:
-    names = ", ".join(one.name for one in record.queries)
+    names = ", ".join(query.name for query in record.queries)
     return f"{record.title}, {record.period}: {names}"
 
 
 def _unprotected(spec: Spec) -> str:
-    keys = sorted({column for query in spec.released for column in query.by})
-    told = [f"the key sets of {', '.join(keys)}"] if keys else []
+    columns: set[str] = set()
+    for query in spec.released:
+        columns.update(query.by)
+    quantities = []
+    if columns:
+        quantities.append(f"the key sets of {', '.join(sorted(columns))}")
     if spec.privacy.fixed:
-        told.append(f"the fixed columns {', '.join(spec.privacy.fixed)} of a {spec.privacy.unit}")
-    return "; ".join(told) or "none"
+        fixed = ", ".join(spec.privacy.fixed)
+        quantities.append(f"the fixed columns {fixed} of a {spec.privacy.unit}")
+    return "; ".join(quantities) or "none"

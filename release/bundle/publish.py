@@ -1,18 +1,18 @@
 """The publish protocol: charged before it is drawn, drawn once, public all at once.
 
-Each step leaves something durable behind, and whatever it finds a later run goes on from there:
+Each step leaves a durable mark, and a later run continues from the last mark:
 
-1. ``OUT/.work-<id>/`` is made and locked: one run a release.
-2. The ledger reserves the charge, and ``reserved`` says by which entry.
+1. ``OUT/.work-<id>/`` is created and locked: one run a release.
+2. The ledger reserves the charge, and ``reserved`` names the entry.
 3. ``drawing`` is written: from here on noise may have been drawn.
 4. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
 5. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
-6. The auditor bundle is renamed into its place, then the public one, and the folder goes.
+6. The auditor bundle is renamed into its place, then the public one, and the folder is removed.
 
-A run that finds ``staged/`` goes on at 5: the same bytes, no second charge. One that finds less
-gives the reserve up in the ledger and begins anew. It is given up as not drawn only if ``reserved``
-names that very entry and ``drawing`` is not there: whoever takes the folder away, or works on the
-same ledger from another one, gets no charge back. A TEST run has a folder of its own.
+Where ``staged/`` exists, a run continues at 5: the same bytes, no second charge. Otherwise it
+aborts the reserve in the ledger and starts again. The abort refunds the charge as not drawn only if
+``reserved`` names that very entry and ``drawing`` is absent: whoever removes the folder, or works
+on the same ledger from another one, gets no refund. A TEST run has a folder of its own.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ _RESERVED, _DRAWING, _PART, _STAGED, _SCRATCH = (
 
 
 def check_free(out: Path, release_id: str) -> None:
-    """Refuse an output folder in which the release stands already.
+    """Refuse an output folder that holds the release already.
 
     Raises:
-        SpecError: it does.
+        SpecError: the release is published there.
     """
     if os.path.lexists(out / "public" / release_id):
         raise SpecError(
@@ -74,29 +74,30 @@ def check_free(out: Path, release_id: str) -> None:
 
 
 def open_ledger(out: Path, signer: Signer | None) -> Ledger | None:
-    """The ledger of an output folder, where there is one.
+    """The ledger of an output folder; None where there is neither a ledger nor a signing key.
 
     Raises:
-        SpecError: there is a ledger and no key, or a key and no ledger.
+        SpecError: a ledger without a signing key, or a key without a ledger.
     """
-    there = (out / LEDGER).is_dir()
-    if there and signer is None:
+    has_ledger = (out / LEDGER).is_dir()
+    if has_ledger and signer is None:
         raise SpecError("--key", f"{out / LEDGER} has to sign for the release; give its key")
     if signer is None:
         return None
-    if not there:
+    if not has_ledger:
         raise SpecError("--key", f"no ledger in {out}; make one: dp-release ledger init")
     return Ledger(out / LEDGER, signer)
 
 
 def is_at_work(out: Path, release_id: str) -> bool:
     """Whether a process holds the lock of a release's working folder right now."""
+    # A shared lock: two of these checks at once do not take each other for a run.
     try:
         descriptor = os.open(out / f".work-{release_id}", os.O_RDONLY)
     except FileNotFoundError:
         return False
     except PermissionError:
-        # Another user's: nobody but its owner can tell.
+        # Another user's folder: only its owner can tell, so it counts as at work.
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -110,9 +111,9 @@ def is_at_work(out: Path, release_id: str) -> bool:
 class Publication:
     """One release on its way to being public; a context manager that holds its lock.
 
-    Leaving it before the release is staged gives the release up, visibly in the ledger, and leaves
-    no file. ``recovered`` is the public folder where an earlier run had got so far that this one
-    only had to finish.
+    Leaving it before the release is staged aborts the release, visibly in the ledger, and leaves
+    no file. ``recovered`` is the public folder if an earlier run had staged the release, so that
+    this run only had to finish it.
 
     Raises:
         SpecError: the release is public already, or key and ledger do not go together.
@@ -126,11 +127,12 @@ class Publication:
         self.out, self.release_id, self.ledger = out, release_id, ledger
         self.recovered: Path | None = None
         self.sequence: int | None = None
-        self._drawn: object = None
-        self._drawing = False
+        self._answers: object = None
+        self._is_drawing = False
         self._published: Path | None = None
         self._work = out / f".{work}-{release_id}"
         self._final = out / "public" / release_id
+        # Innermost first, so that an aborted run can remove the folders that it created.
         self._created = [folder for folder in (out, *out.parents) if not folder.exists()]
         if not self._work.exists():
             check_free(out, release_id)
@@ -155,7 +157,7 @@ class Publication:
     ) -> None:
         try:
             if self._published is None and not (self._work / _STAGED).exists():
-                # Where that fails too, the next run finds what is left and does it.
+                # The error that led here matters more; the next run aborts what remains.
                 with suppress(ReleaseError):
                     self._give_up()
         finally:
@@ -164,10 +166,10 @@ class Publication:
     def scratch(self, name: Literal["engine", "frames"]) -> Path:
         """A private folder of this name for confidential rows, empty now.
 
-        It goes with the working folder, and whoever recovers the release wipes it first.
+        It is removed with the working folder; a run that recovers the release wipes it first.
 
         Raises:
-            StorageError: it cannot be made.
+            StorageError: it cannot be created.
         """
         folder = self._work / _SCRATCH / name
         with storage_errors(self.out, "the release"):
@@ -186,6 +188,7 @@ class Publication:
             entry, _ = self.ledger.append(
                 reserve(scope, self.release_id, charge, today().isoformat())
             )
+            # Before the mark: if writing that fails, this run still knows that nothing was drawn.
             self.sequence = entry.seq
             with storage_errors(self.out, "the release"):
                 write(self._work / _RESERVED, _named(entry))
@@ -197,24 +200,26 @@ class Publication:
         return None if self.ledger is None else spending(replay(self.ledger.folder), scope)
 
     def draw(self, drawing: Callable[[], T]) -> T:
-        """What ``drawing`` draws. It is called once, however often this is: a retry gets the same.
+        """The answers that ``drawing`` draws; a retry gets the same ones.
 
         Raises:
             StorageError: the mark that precedes drawing cannot be written.
         """
-        if self._drawn is None:
-            self._drawing = True
+        if self._answers is None:
+            # Marked before the first draw: a run cut off in between counts as drawn and pays.
+            self._is_drawing = True
             with storage_errors(self.out, "the release"):
                 write(self._work / _DRAWING, b"")
                 sync(self._work)
-            self._drawn = drawing()
-        return self._drawn  # type: ignore[return-value]  # what drawing gave
+            # Once only: a second draw for one charge would let its noise be averaged away.
+            self._answers = drawing()
+        return self._answers  # type: ignore[return-value]  # a T, from drawing
 
     def stage(self, writing: Callable[[Path], None]) -> None:
-        """Have the release written into a folder, as ``public/`` and ``auditor/``, to stand.
+        """Have ``writing`` write ``public/`` and ``auditor/`` into a folder, and fix their bytes.
 
         Raises:
-            StorageError: the disk is full or read-only; nothing is left of it.
+            StorageError: the disk is full or read-only; no part of the release remains.
         """
         part = self._work / _PART
         if self._published is not None or (self._work / _STAGED).exists():
@@ -223,6 +228,7 @@ class Publication:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(mode=0o700)
             writing(part)
+            # Synced before the rename: the name ``staged`` vouches for every byte below it.
             sync_tree(part)
             part.rename(self._work / _STAGED)
             sync(self._work)
@@ -240,21 +246,23 @@ class Publication:
             return self._published
 
     def _publish(self) -> Path:
-        """Steps 5 and 6; each may have been done before."""
+        """Steps 5 and 6; an earlier run may have taken either."""
         public, auditor = self._work / _STAGED / "public", self._work / _STAGED / "auditor"
         if public.exists():
             if self.ledger is not None:
                 self._sign(self.ledger, public)
-            sums = [f"{digest}  {name}\n" for name, digest in sorted(_sums(public).items())]
-            _put(public / SUMS, "".join(sums).encode())
+            lines = ""
+            for name, digest in sorted(_sums(public).items()):
+                lines += f"{digest}  {name}\n"
+            _put(public / SUMS, lines.encode())
             sync(public)
             if auditor.exists():
-                half = self.out / "auditor" / self.release_id
-                make_folder(half.parent, 0o700)
-                # Without its public bundle it was never published: a run was cut off there.
-                shutil.rmtree(half, ignore_errors=True)
-                auditor.rename(half)
-                sync(half.parent)
+                bundle = self.out / "auditor" / self.release_id
+                make_folder(bundle.parent, 0o700)
+                # A bundle there was never published: its run was cut off before the public one.
+                shutil.rmtree(bundle, ignore_errors=True)
+                auditor.rename(bundle)
+                sync(bundle.parent)
             make_folder(self._final.parent, 0o755)
             public.rename(self._final)
         # Published from here on; a sync that fails now changes nothing about that.
@@ -264,13 +272,14 @@ class Publication:
         return self._final
 
     def _sign(self, ledger: Ledger, public: Path) -> None:
-        """Attest the files, have the ledger commit to that, and put its proof beside them."""
+        """Attest the files, commit the attestation in the ledger, and write its proof."""
         record = parse(ReleaseRecord, (public / "release.json").read_bytes())
         path = public / ATTESTATION
         state = replay(ledger.folder).state
-        done = state.committed.get(self.release_id)
-        if done is None or not path.exists() or done.attestation != _digest(path):
-            if done is not None:
+        commitment = state.committed.get(self.release_id)
+        if commitment is None or not path.exists() or commitment.attestation != _digest(path):
+            # Signing again would contradict the ledger, which commits to one attestation.
+            if commitment is not None:
                 raise LedgerError(f"{self.release_id!r} is committed with another attestation")
             running = state.running.get(self.release_id)
             if running is None or running.seq != record.ledger.sequence:
@@ -283,7 +292,7 @@ class Publication:
         _put(public / PROOF, ledger_proof(ledger.recover(), self.release_id, ledger.folder))
 
     def _recover(self) -> None:
-        """Go on from what an earlier run left."""
+        """Continue from the last mark of an earlier run."""
         staged = self._work / _STAGED
         if self.ledger is None and (self._work / _RESERVED).exists():
             raise LedgerError(
@@ -291,7 +300,7 @@ class Publication:
                 "run it again with its ledger and --key"
             )
         if os.path.lexists(self._final):
-            # That run had only to tidy up; or another has published since we looked.
+            # That run had only to remove its folder; or another run published in the meantime.
             shutil.rmtree(self._work, ignore_errors=True)
             check_free(self.out, self.release_id)
         if staged.exists() and self._can_finish(staged / "public"):
@@ -300,7 +309,7 @@ class Publication:
         self._give_up()
 
     def _can_finish(self, public: Path) -> bool:
-        """Whether what was staged is a release that its ledger, if there is one, waits for."""
+        """Whether the staged release has an open reserve or a commit in its ledger, if any."""
         if not public.exists():
             return False
         record = parse(ReleaseRecord, (public / "release.json").read_bytes())
@@ -312,29 +321,30 @@ class Publication:
         return is_open or self.release_id in state.committed
 
     def _give_up(self) -> None:
-        """Give up a reserve that nothing public came of, and take away what was written."""
+        """Abort a reserve that led to nothing public, and remove the files of its run."""
         if self.ledger is not None:
             running = replay(self.ledger.folder).state.running.get(self.release_id)
             if running is not None:
                 drawn = self._may_be_drawn(running)
                 self.ledger.append(abort(self.release_id, today().isoformat(), drawn=drawn))
-        for path in (self._work / name for name in (_PART, _STAGED, _SCRATCH)):
-            shutil.rmtree(path, ignore_errors=True)
+        for name in (_PART, _STAGED, _SCRATCH):
+            shutil.rmtree(self._work / name, ignore_errors=True)
+        # Last, after the abort: until then they are the evidence of what may have been drawn.
         for mark in (_DRAWING, _RESERVED):
             with suppress(OSError):
                 (self._work / mark).unlink(missing_ok=True)
 
     def _may_be_drawn(self, entry: Reserve) -> bool:
-        """Whether noise may have been drawn for a reserve; only evidence says that it was not."""
+        """Whether noise may have been drawn for a reserve; in doubt it may."""
         if self.sequence == entry.seq:
-            return self._drawing
+            return self._is_drawing
         evidence = self._work / _RESERVED
         if (self._work / _DRAWING).exists() or not evidence.is_file():
             return True
         return evidence.read_bytes() != _named(entry)
 
     def _take_lock(self) -> int:
-        """Lock the working folder; the lock goes with the process."""
+        """Lock the working folder; the lock ends with the process."""
         while True:
             with storage_errors(self.out, "the release"):
                 self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -346,14 +356,14 @@ class Publication:
                 raise LedgerError(
                     f"--out: another run is publishing {self.release_id!r} there right now"
                 ) from error
-            # The holder before us may have taken the folder away after we had opened it.
+            # The holder before us may have removed the folder after we opened it.
             with suppress(OSError):
                 if os.fstat(descriptor).st_ino == self._work.stat().st_ino:
                     return descriptor
             os.close(descriptor)
 
     def _leave(self) -> None:
-        """Let go of the lock, and of folders in which nothing is."""
+        """Release the lock, and remove folders that are empty."""
         for folder in (self._work, self.out / "auditor", self.out / "public", *self._created):
             with suppress(OSError):
                 folder.rmdir()
@@ -361,11 +371,12 @@ class Publication:
 
 
 def _lock(descriptor: int) -> None:
-    """Take the lock; whoever only looks whether somebody has it has it for a moment.
+    """Acquire the exclusive lock, retrying briefly.
 
     Raises:
-        OSError: somebody keeps it.
+        OSError: another process holds it.
     """
+    # ``is_at_work`` also holds the lock for an instant.
     for pause in (0.05, 0.15, 0.3):
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -376,12 +387,15 @@ def _lock(descriptor: int) -> None:
 
 def _sums(public: Path) -> dict[str, str]:
     """The SHA-256 of each file but the sums themselves."""
-    files = sorted(p for p in public.rglob("*") if p.is_file() and p.name != SUMS)
-    return {str(p.relative_to(public)): sha256(p.read_bytes()) for p in files}
+    digests = {}
+    for path in sorted(public.rglob("*")):
+        if path.is_file() and path.name != SUMS:
+            digests[str(path.relative_to(public))] = sha256(path.read_bytes())
+    return digests
 
 
 def _named(entry: Entry) -> bytes:
-    """Which entry it is, so that no other can be taken for it."""
+    """The number and the digest of an entry: a number alone could be another ledger's."""
     return f"{entry.seq} {sha256(canonical(entry))}".encode()
 
 
@@ -390,6 +404,6 @@ def _digest(path: Path) -> str:
 
 
 def _put(path: Path, data: bytes) -> None:
-    """Write a file that an earlier run may have written in part."""
+    """Write a file of which an earlier run may have left a part."""
     path.unlink(missing_ok=True)
     write(path, data)

@@ -18,11 +18,12 @@ MAX_FILE_BYTES = 2**30
 
 
 def read_file(file: str, path: Path) -> bytes:
-    """The bytes of a plain file of at most 2^30 bytes; ``file`` is its name in refusals.
+    """The bytes of a plain file of at most 2^30 bytes; ``file`` is its name in messages.
 
     Raises:
         VerificationError: it is missing, a link, or too large.
     """
+    # A link could lead out of the bundle, so that another file would be verified than published.
     if path.is_symlink() or not path.is_file():
         raise VerificationError(file, "file", "nothing or no plain file", "a file")
     if path.stat().st_size > MAX_FILE_BYTES:
@@ -31,7 +32,7 @@ def read_file(file: str, path: Path) -> bytes:
 
 
 def read_record(model: type[R], file: str, path: Path) -> R:
-    """A file of a release, by the model of its kind; ``file`` is what it is called in refusals.
+    """A file of a release, by the model of its kind; ``file`` is its name in messages.
 
     Raises:
         VerificationError: it is missing, too large, or not canonical JSON of the declared shape.
@@ -56,6 +57,7 @@ def parse_mechanism(file: str, data: bytes) -> MechanismRecord:
     """
     try:
         plain = parse_plain(data)
+        # The family names the model, so it is read before there is a model to check it with.
         family = plain["mechanism"] if isinstance(plain, dict) else None
     except (ValueError, KeyError, RecursionError) as error:
         raise VerificationError(
@@ -84,6 +86,6 @@ def _first_problem(error: Exception) -> str:
     errors = getattr(error, "errors", None)
     if callable(errors):
         first = errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
+        place = ".".join(map(str, first["loc"]))
         return f"{place}: {first['msg']}"
     return str(error).splitlines()[0]

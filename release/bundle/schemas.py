@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent.parent.parent / "schemas"
 
 def _any_mechanism() -> type[BaseModel]:
     """A mechanism of any family that has a file format."""
-    models = tuple(record_model(family) for family in formats())
+    models = tuple(map(record_model, formats()))
     union: Any = Union[models]  # noqa: UP007 - the members are known at run time only
     return RootModel[union]
 
@@ -35,20 +35,16 @@ def schema_texts() -> dict[str, str]:
         "attestation": Envelope,
         "statement": Statement,
     }
-    adapters: dict[str, TypeAdapter[Any]] = {n: TypeAdapter(model) for n, model in models.items()}
+    adapters: dict[str, TypeAdapter[Any]] = {}
+    for name, model in models.items():
+        adapters[name] = TypeAdapter(model)
     adapters["ledger-entry"] = ENTRY
-    return {
-        f"{name}.schema.json": json.dumps(
-            {
-                "$schema": "https://json-schema.org/draft/2020-12/schema",
-                **adapter.json_schema(by_alias=True, mode="validation"),
-            },
-            indent=2,
-            ensure_ascii=False,
-        )
-        + "\n"
-        for name, adapter in adapters.items()
-    }
+    texts = {}
+    for name, adapter in adapters.items():
+        schema = adapter.json_schema(by_alias=True, mode="validation")
+        schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+        texts[f"{name}.schema.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return texts
 
 
 if __name__ == "__main__":

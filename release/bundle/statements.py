@@ -1,4 +1,4 @@
-"""What the writer and the verifier of a release folder have to agree on, computed once for both.
+"""The names, sentences and figures on which writer and verifier of a release have to agree.
 
 Kept apart from :mod:`release.bundle.write`, so that the verifier loads nothing that writes or
 solves.
@@ -66,6 +66,7 @@ def accuracy_of(mechanism: Mechanism, domain: AnswerDomain | JointDomain) -> Acc
 
     Of a joint answer the absolute errors of its parts add up, and all have to be exact or near.
     """
+    # Expected under the uniform prior, which needs no knowledge of the table.
     absolute = joint_loss(LossName.ABSOLUTE, domain.parts)
     return Accuracy(
         p_exact=_rounded(mechanism.chance_within(domain, 0)),
@@ -75,31 +76,35 @@ def accuracy_of(mechanism: Mechanism, domain: AnswerDomain | JointDomain) -> Acc
 
 
 def _rounded(value: Fraction) -> str:
+    # Half a unit of the last place, then down: to the nearest, on every machine alike.
     return format_down(value + Fraction(1, 2 * 10**12), 12)
 
 
 def epsilon_everywhere(mechanism: Mechanism) -> str:
-    """The least ε for which any answer may turn into any other, rounded up; or ``inf``."""
+    """The least ε over all pairs of true answers, rounded up; or ``inf``."""
     ratio = mechanism.ratio_everywhere()
     if ratio is None:
         return "inf"
+    # decimal rounds ln correctly, so a verifier on another machine gets the same digits.
     context = Context(prec=40)
     quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     return format_up(Fraction(quotient.ln(context)), 12)
 
 
 def rests_on(spec: Spec, query: Query) -> str | None:
-    """What a worst-case query asserts of the SQL in its spec; None where there is none.
+    """The assumption of a worst-case query about the SQL in its spec; None where it has no SQL.
 
-    A condition that looks at other rows (a sub-select, say) lets one unit change what is counted of
-    another, and then no bound on its own rows holds. A verifier does not read SQL.
+    A condition that looks at other rows (a sub-select, say) lets one unit change which rows of
+    another count, and then no bound on its own rows holds. A verifier does not read SQL.
     """
-    sql = [
-        "its condition" if part.name == query.name else f"the condition of {part.name}"
-        for part in {one.name: one for one in (query, *query.parts)}.values()
-        if part.where is not None
-    ]
-    sql += [f"the derived column {column}" for column in spec.tables[query.table].derive]
+    # By name: a query that is not a tuple is its own only part.
+    conditions = {part.name: part.where for part in (query, *query.parts)}
+    sql = []
+    for name, condition in conditions.items():
+        if condition is not None:
+            sql.append("its condition" if name == query.name else f"the condition of {name}")
+    for column in spec.tables[query.table].derive:
+        sql.append(f"the derived column {column}")
     if not sql or query.is_empirical:
         return None
     return (
@@ -123,8 +128,8 @@ def adjacency_text(privacy: Privacy) -> str:
             f"the {privacy.attribute} of one {unit} takes other values; all other columns, and who "
             "is in the table, are held to be public"
         )
-    keeps = f", which keeps its {' and '.join(fixed)}" if fixed else ""
+    same = f", which keeps its {' and '.join(fixed)}" if fixed else ""
     within = "; it may hold anything within the declared bounds" if privacy.any_of_domain else ""
     if relation is Relation.REPLACE_ONE:
-        return f"all rows of one {unit} are replaced by those of another{keeps}{within}"
-    return f"all rows of one {unit} are removed, or those of a new one added{keeps}{within}"
+        return f"all rows of one {unit} are replaced by those of another{same}{within}"
+    return f"all rows of one {unit} are removed, or those of a new one added{same}{within}"

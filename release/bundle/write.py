@@ -1,9 +1,8 @@
-"""What stands in a release folder: the files of both bundles, from results that may be public.
+"""Writes the files of both bundles of a release, from results that may be public.
 
-The public bundle holds what everyone may see. Where differences were seen in the data, the law, the
-differences and the accuracy depend on the data too, so they go to the auditor bundle (mode 0700)
-and the public bundle holds a salted commitment. How the folder becomes public is for
-:mod:`release.bundle.publish`.
+The public bundle is for everyone. Empirical sensitivity depends on the table, and so do the
+mechanism and the accuracy that follow from it: they go to the auditor bundle (mode 0700), and the
+public bundle holds a salted commitment. :mod:`release.bundle.publish` makes the folder public.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Literal
 from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
 from release.bundle.answers import released_bytes
-from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry
+from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.report.page import PublicQuery, report_html
 from release.bundle.statements import (
     ENFORCED_BY,
@@ -60,6 +59,7 @@ from release.records.models import (
     canonical,
     definition_name,
 )
+from release.spec.declarations import Privacy
 from release.spec.load import SpecFile
 from release.spec.mechanisms import record_model
 from release.spec.query import Query
@@ -68,7 +68,7 @@ from release.version import VERSION
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """One query ready to be published: its law and its noisy answers, in the order of ``keys``."""
+    """One query to publish: its mechanism and its noisy answers, in the order of ``keys``."""
 
     query: Query
     keys: tuple[tuple[str, ...], ...]
@@ -79,7 +79,7 @@ class Result:
 
 @dataclass(frozen=True)
 class About:
-    """As what, under which day, and as which entry of which ledger a release is published."""
+    """The kind and day of a release, and the ledger entry that pays for it."""
 
     kind: Literal["RELEASE", "TEST"]
     day: datetime.date
@@ -92,6 +92,7 @@ _NEVER = "some published values never occur: ε over all differences is infinite
 
 def mechanism_record(query: Query, design: AnyDesign) -> MechanismRecord:
     """The file of a query's mechanism; every figure in it is recomputed from the integers."""
+    # Never the solver's own figures: a verifier compares each with one that it computes itself.
     mechanism, sensitivity = design.mechanism, design.sensitivity
     domain = query.answers
     everywhere = epsilon_everywhere(mechanism)
@@ -123,10 +124,11 @@ def _guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
     )
 
 
-def _recomputed(found: Deltas, everywhere: str) -> Recomputed:
+def _recomputed(deltas: Deltas, everywhere: str) -> Recomputed:
     return Recomputed(
-        delta_probabilistic=format_exact(found.probabilistic),
-        delta_approximate=format_up(found.approximate, 60),
+        delta_probabilistic=format_exact(deltas.probabilistic),
+        # Sums of powers of e may need any number of digits; up never understates a δ.
+        delta_approximate=format_up(deltas.approximate, 60),
         epsilon_all_differences=everywhere,
     )
 
@@ -151,7 +153,7 @@ def write_release(
     folder: Path,
     of: About,
 ) -> None:
-    """Write both bundles of a release below ``folder``: all files but those that sign for it.
+    """Write both bundles of a release below ``folder``: all files but its signatures and sums.
 
     Raises:
         OSError: the disk is full or read-only.
@@ -190,6 +192,7 @@ class _Writer:
                 query_record(result, file, output),
                 result.keys,
                 tuple(result.noisy.tolist()),
+                # The report is public, so of these it gets neither mechanism nor comparison.
                 None if query.is_empirical else mechanism,
                 () if query.is_empirical else result.design.compared,
                 rests_on(spec, query),
@@ -202,21 +205,22 @@ class _Writer:
         return MechanismFile(path=path, sha256=sha256(data))
 
     def _commit(self, query: Query, mechanism: MechanismRecord) -> MechanismCommitment:
-        """A mechanism that shows what was seen in the table stays in the auditor bundle."""
+        """Write a mechanism that depends on the table into the auditor bundle alone."""
         path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
+        # Without a random key, the few mechanisms that are likely could be tried one by one.
         key = secrets.token_bytes(32)
         commitment = commit(key, data)
         self._openings[path] = Opening(key=key.hex(), commitment=commitment)
         write(self._auditor / path, data, 0o600)
-        proved = mechanism.to_sensitivity()
+        stated = mechanism.to_sensitivity()
         sensitivity = SensitivityRecord(
             schema="dp-release/sensitivity/v1",
             query=query.name,
             source=query.source,
             neighbors=self._spec_file.spec.privacy.neighbors.value,
             group=mechanism.group,
-            sensitivity=[list(shift) for shift in proved.shifts],
-            apart=None if proved.apart is None else list(proved.apart),
+            sensitivity=list(map(list, stated.shifts)),
+            apart=None if stated.apart is None else list(stated.apart),
         )
         write(self._auditor / "sensitivity" / f"{query.name}.json", canonical(sensitivity), 0o600)
         return MechanismCommitment(commitment=commitment)
@@ -228,16 +232,12 @@ class _Writer:
     def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)
         write(self._public / "release.json", canonical(record))
-        sizes = {
-            one.output.path: (self._public / one.output.path).stat().st_size
-            for one in record.queries
-        }
+        sizes = table_sizes(self._public, record)
         spec = self._spec_file.spec
         write(self._public / DATAPACKAGE, datapackage(spec, record, sizes))
         write(self._public / REGISTRY, registry(spec, record))
-        write(
-            self._public / "report.html", report_html(record, tuple(self._queries), spent).encode()
-        )
+        html = report_html(record, tuple(self._queries), spent)
+        write(self._public / "report.html", html.encode())
         if self._openings:
             openings = OpeningsRecord(
                 schema="dp-release/openings/v1",
@@ -250,7 +250,7 @@ class _Writer:
 def query_record(
     result: Result, file: MechanismFile | MechanismCommitment, output: OutputFile
 ) -> QueryRecord:
-    """What ``release.json`` says of one query."""
+    """The entry of one query in ``release.json``."""
     query = result.query
     return QueryRecord(
         name=query.name,
@@ -282,10 +282,9 @@ def release_record(
 ) -> ReleaseRecord:
     """``release.json``, from the spec and the public sides of the results."""
     spec, info = spec_file.spec, spec_file.spec.release
-    whole = guarantee_kind(tuple(result.query for result in results))
-    instance = whole == "instance-specific"
+    kind = guarantee_kind([result.query for result in results])
+    instance = kind == "instance-specific"
     epsilon, delta = format_exact(charged.epsilon), format_exact(charged.delta)
-    privacy = spec.privacy
     return ReleaseRecord(
         schema="dp-release/release/v1",
         release_id=info.id,
@@ -297,16 +296,9 @@ def release_record(
         purpose=info.purpose,
         period=info.period,
         license=info.license,
-        privacy=PrivacyRecord(
-            unit=privacy.unit,
-            neighbors=privacy.neighbors.value,
-            adjacency_text=adjacency_text(privacy),
-            max_rows_per_unit=privacy.max_rows_per_unit,
-            fixed=privacy.fixed,
-            enforced_by=ENFORCED_BY,
-        ),
+        privacy=_privacy_record(spec.privacy),
         guarantee=ReleaseGuarantee(
-            kind=whole,
+            kind=kind,
             definition=definition_name(charged.definition),
             epsilon=epsilon,
             delta=delta,
@@ -325,4 +317,15 @@ def release_record(
         ),
         withheld=withheld(instance=instance, ledger=of.sequence is not None),
         limits=limits(instance=instance),
+    )
+
+
+def _privacy_record(privacy: Privacy) -> PrivacyRecord:
+    return PrivacyRecord(
+        unit=privacy.unit,
+        neighbors=privacy.neighbors.value,
+        adjacency_text=adjacency_text(privacy),
+        max_rows_per_unit=privacy.max_rows_per_unit,
+        fixed=privacy.fixed,
+        enforced_by=ENFORCED_BY,
     )

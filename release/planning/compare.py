@@ -1,4 +1,4 @@
-"""Compares all mechanisms on one query: the loss of each by ε, and δ by ε at equal loss."""
+"""Compares all mechanisms on one query: expected loss by ε, and δ by ε at equal expected loss."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_COMPARED = 10**7
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss of one family at each of several ε, with the δ of the spec; None where it fails."""
+    """The expected loss of one family at several ε and the spec's δ; None where it has none."""
 
     mechanism: str
     epsilons: tuple[Fraction, ...]
@@ -41,20 +41,19 @@ def losses_to_pandas(families_losses: Sequence[Losses]) -> pd.DataFrame:
     """A row for each mechanism, a column for each ε; missing where a mechanism does not exist."""
     import pandas as pd
 
-    columns = [float(epsilon) for epsilon in families_losses[0].epsilons]
-    rows = [
-        [None if loss is None else float(loss) for loss in family.losses]
-        for family in families_losses
-    ]
-    index = pd.Index([family.mechanism for family in families_losses], name="mechanism")
-    return pd.DataFrame(rows, index=index, columns=pd.Index(columns, name="epsilon"))
+    names, rows = [], []
+    for family in families_losses:
+        names.append(family.mechanism)
+        rows.append([None if loss is None else float(loss) for loss in family.losses])
+    columns = pd.Index(list(map(float, families_losses[0].epsilons)), name="epsilon")
+    return pd.DataFrame(rows, index=pd.Index(names, name="mechanism"), columns=columns)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Approximate δ at several ε of one family, at about the loss of the best family.
+    """Approximate δ at several ε of one family, at about the expected loss of the best family.
 
-    Both are empty where the family has too many pairs of neighboring answers to look at.
+    Both are empty where the family has too many pairs of neighboring answers to compare.
     """
 
     mechanism: str
@@ -62,60 +61,69 @@ class Curve:
     deltas: tuple[float, ...]
 
 
-def losses_by_epsilon(asked: Asked, solvers: Solvers) -> tuple[Losses, ...]:
-    """The loss of every family at multiples of the claimed ε."""
-    claimed = asked.guarantee.epsilon
-    parts = EPSILONS if claimed else (Fraction(1),)
-    grid = [claimed * part for part in parts if not 0 < claimed * part < LEAST_EPSILON]
-    grid = [epsilon for epsilon in grid if epsilon <= 100]
-    by_family: dict[str, list[Fraction | None]] = {name: [] for name in fitting(asked)}
+def losses_by_epsilon(request: Asked, solvers: Solvers) -> tuple[Losses, ...]:
+    """The expected loss of every family at multiples of the claimed ε."""
+    claimed = request.guarantee.epsilon
+    grid = []
+    # An ε of 0 has a single multiple: itself. Beyond 100 no mechanism is worth comparing.
+    for factor in EPSILONS if claimed else (Fraction(1),):
+        if not 0 < claimed * factor < LEAST_EPSILON and claimed * factor <= 100:
+            grid.append(claimed * factor)
+    objectives: list[dict[str, Fraction]] = []
     for epsilon in grid:
-        solved, _ = compare(_at(asked, epsilon), solvers)
-        for name, losses in by_family.items():
-            losses.append(solved[name].objective if name in solved else None)
-    return tuple(Losses(name, tuple(grid), tuple(losses)) for name, losses in by_family.items())
+        solved, _ = compare(_at(request, epsilon), solvers)
+        objectives.append({name: design.objective for name, design in solved.items()})
+    families = []
+    for name in fitting(request):
+        losses = tuple(by_name.get(name) for by_name in objectives)
+        families.append(Losses(name, tuple(grid), losses))
+    return tuple(families)
 
 
-def _at(asked: Asked, epsilon: Fraction) -> Asked:
-    return replace(asked, guarantee=replace(asked.guarantee, epsilon=epsilon))
+def _at(request: Asked, epsilon: Fraction) -> Asked:
+    return replace(request, guarantee=replace(request.guarantee, epsilon=epsilon))
 
 
 def curves_at_equal_loss(
-    asked: Asked, solved: dict[str, AnyDesign], solvers: Solvers
+    request: Asked, solved: dict[str, AnyDesign], solvers: Solvers
 ) -> Iterator[Curve]:
-    """The curve of each family in ``solved``, at the ε where its loss is that of the best.
+    """The curve of each family in ``solved``, at the ε where its expected loss is the best one's.
 
-    A family whose loss is always higher is left out.
+    A family whose expected loss is always higher is left out.
     """
-    if not asked.guarantee.epsilon:
+    if not request.guarantee.epsilon:
         return
     target = min(mechanism.objective for mechanism in solved.values())
-    top = min(float(asked.guarantee.epsilon) * 2, float(MAX_EPSILON))
+    top = min(float(request.guarantee.epsilon) * 2, float(MAX_EPSILON))
     grid = np.linspace(0, top, 25).tolist()
     for name, as_claimed in solved.items():
-        if as_claimed.mechanism.comparisons(asked.sensitivity) > _MOST_COMPARED:
+        if as_claimed.mechanism.comparisons(request.sensitivity) > _MOST_COMPARED:
             yield Curve(name, (), ())
             continue
-        mechanism = _at_loss(asked, name, target, solvers)
+        mechanism = _at_loss(request, name, target, solvers)
         if mechanism is None:
             continue
-        exact = [Fraction(epsilon).limit_denominator(10**9) for epsilon in grid]
-        yield Curve(name, tuple(grid), tuple(_delta(mechanism, epsilon) for epsilon in exact))
+        deltas = []
+        for epsilon in grid:
+            # Short fractions: e^ε is bracketed in integers, which grow with the denominator.
+            deltas.append(_delta(mechanism, Fraction(epsilon).limit_denominator(10**9)))
+        yield Curve(name, tuple(grid), tuple(deltas))
 
 
-def _at_loss(asked: Asked, name: str, target: Fraction, solvers: Solvers) -> AnyDesign | None:
+def _at_loss(request: Asked, name: str, target: Fraction, solvers: Solvers) -> AnyDesign | None:
     """The family at about the least ε where its loss is at most ``target``; None if nowhere."""
+    # Numerical solutions miss their optimum by a little, so equal losses may differ that much.
     enough = target * (1 + Fraction(1, 10**6))
 
     def at(epsilon: Fraction) -> AnyDesign | None:
-        solved, _ = compare(_at(asked, epsilon), solvers, (name,))
+        solved, _ = compare(_at(request, epsilon), solvers, (name,))
         return solved.get(name)
 
-    low, high = asked.guarantee.epsilon / 4, asked.guarantee.epsilon
+    low, high = request.guarantee.epsilon / 4, request.guarantee.epsilon
     best = at(high)
     while best is None or best.objective > enough:
         low, high = high, 2 * high
-        if high > min(Fraction(100), 16 * asked.guarantee.epsilon):
+        if high > min(Fraction(100), 16 * request.guarantee.epsilon):
             return None
         best = at(high)
     for _ in range(_HALVINGS):
@@ -143,15 +151,15 @@ class Side:
     radius: int | None
 
 
-def side_by_side(asked: Asked, solved: dict[str, AnyDesign], reach: int = 8) -> tuple[Side, ...]:
-    """What each family publishes for a true answer in the middle, up to ``reach`` codes away."""
-    size = asked.domain.size
+def side_by_side(request: Asked, solved: dict[str, AnyDesign], reach: int = 8) -> tuple[Side, ...]:
+    """The pmf of each family for a true answer in the middle, up to ``reach`` codes away."""
+    size = request.domain.size
     middle = size // 2
     offsets = range(-min(reach, middle), min(reach, size - 1 - middle) + 1)
     sides = []
     for name, design in solved.items():
         row = design.mechanism.probabilities(middle)
-        masses = tuple(float(row[middle + offset]) for offset in offsets)
-        radius = radius_of(design.mechanism, asked.domain)
+        masses = tuple(row[middle + offsets.start : middle + offsets.stop].tolist())
+        radius = radius_of(design.mechanism, request.domain)
         sides.append(Side(name, tuple(offsets), masses, radius))
     return tuple(sides)

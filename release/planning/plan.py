@@ -1,10 +1,9 @@
-"""What a release would cost and how good it would be, before anything confidential is read.
+"""Plans the cost and the accuracy of a release before anything confidential is read.
 
-A plan is made of the spec alone. Where the sensitivity is global or declared, it is exact: the
-same differences, choice of mechanism and law as the release will have. Where they are still to
-be seen in the table they are not known: the plan shows what it is where answers move by one step
-(or to any category), which is common but not the least there can be, and what it is at the most
-that the declaration allows.
+A plan uses the spec alone. Under global or declared sensitivity it is exact: the sensitivity, the
+choice of mechanism and its pmf are those of the release. Empirical sensitivity is unknown before
+the table is read, so the plan shows two cases: answers move by one step (or to any category), which
+is common but not the least possible, and by the most that the declaration allows.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
 from release.exact.numbers import parse_exact
 from release.exact.privacy import Definition, Guarantee
-from release.exact.sensitivity import Sensitivity
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
 from release.noise.search import least
@@ -48,20 +46,20 @@ if TYPE_CHECKING:
 ONE_STEP, MOST_ALLOWED = "one step", "most allowed"
 
 _UNIT = Fraction(1, 10**6)
-"""Splits of a budget are in multiples of it."""
+"""Shares of a budget are multiples of this ε."""
 
 _GRID = 24
-"""Points of ε at which a split of the budget looks at a query."""
+"""Values of ε at which a split of the budget evaluates a query."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One mechanism for a query: what a reader can expect of an answer, under a uniform prior.
+    """One mechanism for a query, and the accuracy of an answer under a uniform prior.
 
-    ``within`` is the least w for which an answer is at most w codes off in 95 of 100; None where
-    the answers have no distances. ``ends`` is the mean absolute error, in codes, where the true
-    answer is the lowest and where it is the highest, which no mean over all answers shows; None
-    where the answers have no order. ``objective`` is the loss that the spec asks for.
+    ``within`` is the least w for which an answer is at most w codes off in 95 of 100 cases; None
+    where the answers have no distances. ``ends`` is the mean absolute error, in codes, where the
+    true answer is the lowest and where it is the highest, which no mean over all answers shows;
+    None where the answers have no order. ``objective`` is the expected value of the spec's loss.
     """
 
     mechanism: str
@@ -91,7 +89,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A query under one set of differences; ``assumed`` says which, where they are not known."""
+    """A query under one sensitivity; ``assumed`` names the case where that is empirical."""
 
     query: Query
     asked: Asked
@@ -121,65 +119,66 @@ class Plan:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why a run would be refused, but for its budget: what is unfinished, what is not best.
-
-        Of differences that are still to be seen in a table nothing is known, so nothing is said.
-        """
-        known = (one for one in self.queries if one.assumed is None)
-        told = (refusal(one.query, one.chosen.design) for one in known)
-        return (
-            *(f"{field}: says {TODO}; write what is meant" for field in self.unfinished),
-            *(one for one in told if one is not None),
-        )
+        """Why a run would be refused, apart from its budget: unfinished fields, poor mechanisms."""
+        reasons = [f"{field}: says {TODO}; write what is meant" for field in self.unfinished]
+        for planned in self.queries:
+            # An assumed sensitivity is not the table's, so a run may decide otherwise.
+            if planned.assumed is None:
+                reason = refusal(planned.query, planned.chosen.design)
+                reasons += [] if reason is None else [reason]
+        return tuple(reasons)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row for each candidate mechanism of each query; the one that is taken comes first.
+        """A row for each candidate mechanism of each query, the chosen one first.
 
         Errors are in codes of the answers, ε and δ as floats for reading, never for proofs.
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "query": one.query.name,
-                    "assumed": one.assumed,
-                    "mechanism": candidate.mechanism,
-                    "taken": candidate is one.chosen,
-                    "cells": one.cells,
-                    "answers": one.asked.domain.size,
-                    "p_exact": float(candidate.accuracy.p_exact),
-                    "mean_error": float(candidate.accuracy.mean_absolute),
-                    "at_lowest": None if candidate.ends is None else float(candidate.ends[0]),
-                    "at_highest": None if candidate.ends is None else float(candidate.ends[1]),
-                    "within_95": candidate.within,
-                    "loss": float(candidate.objective),
-                    "charge_epsilon": float(one.charge.epsilon),
-                    "charge_delta": float(one.charge.delta),
-                }
-                for one in self.queries
-                for candidate in (one.chosen, *one.others)
-            ]
-        )
+        rows = []
+        for planned in self.queries:
+            for candidate in (planned.chosen, *planned.others):
+                lowest, highest = candidate.ends or (None, None)
+                rows.append(
+                    {
+                        "query": planned.query.name,
+                        "assumed": planned.assumed,
+                        "mechanism": candidate.mechanism,
+                        "taken": candidate is planned.chosen,
+                        "cells": planned.cells,
+                        "answers": planned.asked.domain.size,
+                        "p_exact": float(candidate.accuracy.p_exact),
+                        "mean_error": float(candidate.accuracy.mean_absolute),
+                        "at_lowest": None if lowest is None else float(lowest),
+                        "at_highest": None if highest is None else float(highest),
+                        "within_95": candidate.within,
+                        "loss": float(candidate.objective),
+                        "charge_epsilon": float(planned.charge.epsilon),
+                        "charge_delta": float(planned.charge.delta),
+                    }
+                )
+        return pd.DataFrame(rows)
 
 
 def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
     """The plan of a spec. Nothing but the spec and its key sets is read.
 
     Raises:
-        DesignError: a query for which no mechanism keeps the promise.
+        DesignError: a query for which no mechanism satisfies the claimed guarantee.
     """
-    using = solvers or Solvers()
-    plans, charged = [], []
+    solvers = solvers or Solvers()
+    plans = []
+    epsilon = delta = Fraction(0)
     for query in spec_file.spec.released:
         charge = charge_of(spec_file, query, query.promised)
-        charged.append(charge)
-        for assumed, asked in possible(spec_file, query):
-            plans.append(_planned(spec_file, query, charge, assumed, asked, using))
+        # Once a query: both cases of an empirical sensitivity are charged alike.
+        epsilon, delta = epsilon + charge.epsilon, delta + charge.delta
+        for assumed, request in possible(spec_file, query):
+            plans.append(_planned(spec_file, query, charge, assumed, request, solvers))
     return Plan(
         tuple(plans),
-        sum((one.epsilon for one in charged), Fraction(0)),
-        sum((one.delta for one in charged), Fraction(0)),
+        epsilon,
+        delta,
         spec_file.spec.budget.epsilon,
         spec_file.spec.budget.delta,
         unfinished(spec_file.spec),
@@ -187,21 +186,17 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
 
 
 def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, Asked]]:
-    """What the mechanism can be asked for: once where differences are known, else both ends."""
+    """The design requests of a query: one, or under empirical sensitivity that of each case."""
     if not query.is_empirical:
         yield None, asked_of(query, sensitivity_without_data(spec_file.spec, query))
         return
-    domain = query.answers
-    few = seen_sensitivity(np.zeros(1, dtype=np.int64), domain)
-    many = _most(spec_file, query, domain)
-    yield ONE_STEP, asked_of(query, few)
-    if many.shifts != few.shifts or many.apart != few.apart:
-        yield MOST_ALLOWED, asked_of(query, many)
-
-
-def _most(spec_file: SpecFile, query: Query, domain: AnswerDomain | JointDomain) -> Sensitivity:
+    # Shifts of 0 alone, in place of those of a table: the function adds the least steps to them.
+    least = seen_sensitivity(np.zeros(1, dtype=np.int64), query.answers)
     rows = spec_file.spec.rows_per_unit(query)
-    return global_sensitivity(spec_file.spec, query, rows)
+    most = global_sensitivity(spec_file.spec, query, rows)
+    yield ONE_STEP, asked_of(query, least)
+    if most.shifts != least.shifts or most.apart != least.apart:
+        yield MOST_ALLOWED, asked_of(query, most)
 
 
 def _planned(
@@ -209,40 +204,40 @@ def _planned(
     query: Query,
     charge: Charge,
     assumed: str | None,
-    asked: Asked,
+    request: Asked,
     solvers: Solvers,
 ) -> QueryPlan:
-    designs, failed = compare(asked, solvers)
-    chosen = mechanism_of(query, asked, solvers, designs)
-    others = [design for name, design in designs.items() if name != chosen.name]
+    designs, failed = compare(request, solvers)
+    chosen = mechanism_of(query, request, solvers, designs)
+    alternatives = []
+    for name, design in sorted(designs.items(), key=lambda item: item[1].objective):
+        if name != chosen.name:
+            alternatives.append(candidate(design, request.domain))
     return QueryPlan(
         query=query,
-        asked=asked,
+        asked=request,
         assumed=assumed,
         cells=prod(len(spec_file.keys[column]) for column in query.by),
         charge=charge,
-        chosen=candidate(chosen, asked.domain),
-        others=tuple(
-            candidate(other, asked.domain)
-            for other in sorted(others, key=lambda design: design.objective)
-        ),
+        chosen=candidate(chosen, request.domain),
+        others=tuple(alternatives),
         failed=tuple(failed),
     )
 
 
 def mechanism_of(
-    query: Query, asked: Asked, solvers: Solvers, designs: dict[str, AnyDesign] | None = None
+    query: Query, request: Asked, solvers: Solvers, designs: dict[str, AnyDesign] | None = None
 ) -> AnyDesign:
-    """The mechanism that the release will take; ``designs`` are those that are known already."""
-    known = designs or {}
-    name = family_of(asked, query.mechanism, is_empirical=query.is_empirical)
-    if known and name == BEST:
-        return best_of(asked, known)
-    return known.get(name) or choose(asked, name, solvers)
+    """The mechanism that the release will use; ``designs`` are those solved already."""
+    designs = designs or {}
+    name = family_of(request, query.mechanism, is_empirical=query.is_empirical)
+    if designs and name == BEST:
+        return best_of(request, designs)
+    return designs.get(name) or choose(request, name, solvers)
 
 
 def candidate(design: AnyDesign, domain: AnswerDomain | JointDomain) -> Candidate:
-    """A mechanism with what a reader can expect of it."""
+    """A mechanism with its accuracy."""
     mechanism = design.mechanism
     return Candidate(
         design.name,
@@ -255,17 +250,17 @@ def candidate(design: AnyDesign, domain: AnswerDomain | JointDomain) -> Candidat
 
 @dataclass(frozen=True)
 class Target:
-    """A cap on a loss, as ``error_rate <= 0.2`` says it."""
+    """A cap on a loss, such as ``error_rate <= 0.2``."""
 
     loss: LossName
     cap: Fraction
 
 
 def parse_target(field: str, text: str) -> Target:
-    """The target that a text names.
+    """The target in a text.
 
     Raises:
-        SpecError: it names none; ``field`` is where it was written.
+        SpecError: the text is no target; ``field`` is where it was written.
     """
     words = text.replace("<=", " <= ").split()
     names = [name.value for name in LossName]
@@ -279,7 +274,7 @@ def parse_target(field: str, text: str) -> Target:
 
 @dataclass(frozen=True)
 class Least:
-    """The least ε (or δ) at which a query keeps a target, with its charge and loss then."""
+    """The least ε (or δ) at which a query meets a target, with its charge and expected loss."""
 
     query: Query
     assumed: str | None
@@ -291,99 +286,97 @@ class Least:
 def epsilon_for(
     spec_file: SpecFile, target: Target, solvers: Solvers | None = None
 ) -> Iterator[Least]:
-    """For each query the least ε, in steps of 0.01, that keeps the target at its δ.
+    """For each query the least ε, in steps of 0.01, that meets the target at its δ.
 
     Raises:
-        DesignError: not even ε = 100 keeps it.
+        DesignError: not even ε = 100 meets it.
     """
-    for found in _retargeted(spec_file, target, solvers):
+    for search in _searches(spec_file, target, solvers):
+        # Bound as a default: a closure would see the variable of the next query.
+        def at(steps: int, claimed: Guarantee = search.request.guarantee) -> Guarantee:
+            return replace(claimed, epsilon=Fraction(steps, 100))
 
-        def at(steps: int, promised: Guarantee = found.asked.guarantee) -> Guarantee:
-            return replace(promised, epsilon=Fraction(steps, 100))
-
-        yield found.least(at, 10_000, "epsilon")
+        yield search.least(at, 10_000, "epsilon")
 
 
 def delta_for(
     spec_file: SpecFile, target: Target, solvers: Solvers | None = None
 ) -> Iterator[Least]:
-    """For each query the least δ, in steps of 0.001, that keeps the target at its ε.
+    """For each query the least δ, in steps of 0.001, that meets the target at its ε.
 
-    Source: Kadam et al. 2024, (15). Pure promises are loosened to approximate ones.
+    Source: Kadam et al. 2024, (15). Pure guarantees are relaxed to approximate ones.
 
     Raises:
-        DesignError: not even δ near 1 keeps it.
+        DesignError: not even δ near 1 meets it.
     """
-    for found in _retargeted(spec_file, target, solvers):
-        promised = found.asked.guarantee
-        pure = promised.definition is Definition.PURE
-        kind = Definition.APPROXIMATE if pure else promised.definition
+    for search in _searches(spec_file, target, solvers):
+        claimed = search.request.guarantee
+        is_pure = claimed.definition is Definition.PURE
+        kind = Definition.APPROXIMATE if is_pure else claimed.definition
 
         def at(
-            steps: int, epsilon: Fraction = promised.epsilon, kind: Definition = kind
+            steps: int, epsilon: Fraction = claimed.epsilon, kind: Definition = kind
         ) -> Guarantee:
             delta = Fraction(steps - 1, 1000)
             return Guarantee(kind if delta else Definition.PURE, epsilon, delta)
 
-        yield found.least(at, 1000, "delta")
+        yield search.least(at, 1000, "delta")
 
 
 @dataclass(frozen=True)
 class _Never:
-    """A promise that nothing keeps, or that cannot be meant: no cap is high enough."""
+    """Stands for a guarantee that no mechanism satisfies or that is invalid: above every cap."""
 
     objective: Fraction = Fraction(10**40)
 
 
 @dataclass(frozen=True)
-class _Retargeted:
-    """A query that is asked for another loss."""
+class _Search:
+    """A query with the loss of a target in place of its own."""
 
     spec_file: SpecFile
     query: Query
     assumed: str | None
-    asked: Asked
+    request: Asked
     cap: Fraction
     solvers: Solvers
 
     def least(self, at: Callable[[int], Guarantee], most: int, name: str) -> Least:
-        """Bisection over guarantees that lose less and less."""
+        """Bisect guarantees of ever smaller expected loss."""
 
-        def made(steps: int) -> AnyDesign | _Never:
+        def solve(steps: int) -> AnyDesign | _Never:
             try:
-                asked = replace(self.asked, guarantee=at(steps))
-                return ours(self.query, asked, self.solvers)
+                request = replace(self.request, guarantee=at(steps))
+                return without_baselines(self.query, request, self.solvers)
             except (DesignError, ValueError):
                 return _Never()
 
-        found = least(made, most, self.cap, name)
-        if isinstance(found, _Never):  # the search ends in something that keeps the cap
+        design = least(solve, most, self.cap, name)
+        if isinstance(design, _Never):  # for mypy: its objective is above every cap
             raise TypeError("a search ended in nothing")
-        charge = charge_of(self.spec_file, self.query, found.guarantee)
-        return Least(self.query, self.assumed, found.guarantee, found.objective, charge)
+        charge = charge_of(self.spec_file, self.query, design.guarantee)
+        return Least(self.query, self.assumed, design.guarantee, design.objective, charge)
 
 
-def _retargeted(
-    spec_file: SpecFile, target: Target, solvers: Solvers | None
-) -> Iterator[_Retargeted]:
+def _searches(spec_file: SpecFile, target: Target, solvers: Solvers | None) -> Iterator[_Search]:
     for query in spec_file.spec.released:
-        other = query.model_copy(update={"loss": target.loss})
-        for assumed, asked in possible(spec_file, other):
-            yield _Retargeted(spec_file, other, assumed, asked, target.cap, solvers or Solvers())
+        changed = query.model_copy(update={"loss": target.loss})
+        for assumed, request in possible(spec_file, changed):
+            yield _Search(spec_file, changed, assumed, request, target.cap, solvers or Solvers())
 
 
-def ours(query: Query, asked: Asked, solvers: Solvers) -> AnyDesign:
-    """What the release would take, without looking at the baselines, none of which is better."""
+def without_baselines(query: Query, request: Asked, solvers: Solvers) -> AnyDesign:
+    """The mechanism that the release would use; no baseline is solved, for none is better."""
     if query.mechanism != BEST or query.is_empirical:
-        return mechanism_of(query, asked, solvers)
-    ours = [name for name in candidates(asked) if not MECHANISMS[name].is_baseline]
-    designs, failures = compare(asked, solvers, ours)
-    return best_of(asked, designs, failures)
+        return mechanism_of(query, request, solvers)
+    names = [name for name in candidates(request) if not MECHANISMS[name].is_baseline]
+    designs, failures = compare(request, solvers, names)
+    return best_of(request, designs, failures)
 
 
 @dataclass(frozen=True)
 class Share:
-    """What of the budget a query gets, its loss with it, and its loss as the spec has it."""
+    """A query's share of the budget, its expected loss with it, and ``now`` that of the spec."""
 
     query: Query
     weight: Fraction
@@ -396,28 +389,29 @@ class Share:
 def split_budget(
     spec_file: SpecFile, weights: dict[str, Fraction], solvers: Solvers | None = None
 ) -> tuple[Share, ...]:
-    """The ε of each query that makes the weighted sum of their losses least within the cap.
+    """The ε of each query that minimises the weighted sum of expected losses within the cap.
 
     Each δ stays as it is. The loss of a query falls ever more slowly as its ε grows, so budget goes
-    to the steepest fall first, along the convex hull of losses at ``_GRID`` values of ε. Where
-    differences are to be seen in the table, the most that the declaration allows is taken.
+    to the steepest fall first, along the convex hull of losses at ``_GRID`` values of ε. Empirical
+    sensitivity is taken to be the most that the declaration allows.
 
     Raises:
-        SpecError: a weight of a query that is not there, or none above 0.
+        SpecError: a weight of a query that does not exist, or a weight not above 0.
     """
-    using, queries = solvers or Solvers(), spec_file.spec.released
+    solvers, queries = solvers or Solvers(), spec_file.spec.released
     unknown = set(weights) - {query.name for query in queries}
     if unknown or any(weight <= 0 for weight in weights.values()):
         raise SpecError("--weight", "write NAME=NUMBER above 0, with the name of a query")
     cap = spec_file.spec.budget.epsilon
     curves = []
     for query in queries:
-        *_, (_, asked) = possible(spec_file, query)
+        # The last of the cases is the most that the declaration allows.
+        *_, (_, request) = possible(spec_file, query)
         cells = touched_cells(spec_file, query)
         weight = weights.get(query.name, Fraction(1))
-        curves.append(_Curve.of(query, asked, cells, weight, (cap, len(queries), using)))
+        curves.append(_Curve.of(query, request, cells, weight, (cap, len(queries), solvers)))
     spent = _steepest_first(curves, cap)
-    return tuple(curve.share(spend, using) for curve, spend in zip(curves, spent, strict=True))
+    return tuple(curve.share(spend, solvers) for curve, spend in zip(curves, spent, strict=True))
 
 
 @dataclass(frozen=True)
@@ -425,7 +419,7 @@ class _Curve:
     """The weighted loss of a query by what is spent on it: the corners of a convex hull."""
 
     query: Query
-    asked: Asked
+    request: Asked
     cells: int
     weight: Fraction
     corners: tuple[tuple[Fraction, float], ...]
@@ -434,7 +428,7 @@ class _Curve:
     def of(
         cls,
         query: Query,
-        asked: Asked,
+        request: Asked,
         cells: int,
         weight: Fraction,
         at: tuple[Fraction, int, Solvers],
@@ -442,22 +436,23 @@ class _Curve:
         cap, queries, solvers = at
         points = []
         for place in range(_GRID):
+            # Equal ratios, from 1/200 of an equal share to the whole cap: losses bend at small ε.
             share = float(cap) / cells * (200.0 * queries) ** (place / (_GRID - 1) - 1)
             epsilon = max(_UNIT, Fraction(int(share / _UNIT)) * _UNIT)
-            promised = replace(asked.guarantee, epsilon=min(epsilon, Fraction(100)))
-            made = ours(query, replace(asked, guarantee=promised), solvers)
-            points.append((promised.epsilon * cells, float(weight * made.objective)))
-        return cls(query, asked, cells, weight, _hull(sorted(set(points))))
+            claimed = replace(request.guarantee, epsilon=min(epsilon, Fraction(100)))
+            design = without_baselines(query, replace(request, guarantee=claimed), solvers)
+            points.append((claimed.epsilon * cells, float(weight * design.objective)))
+        return cls(query, request, cells, weight, _hull(sorted(set(points))))
 
     def share(self, spend: Fraction, solvers: Solvers) -> Share:
-        # Few digits where they say enough.
+        # Rounded down, so the shares together stay within the cap; few digits where ε is large.
         unit = Fraction(1, 1000) if spend / self.cells >= Fraction(1, 100) else _UNIT
         epsilon = int(spend / self.cells / unit) * unit
-        promised = replace(self.asked.guarantee, epsilon=epsilon)
-        made = ours(self.query, replace(self.asked, guarantee=promised), solvers)
-        now = ours(self.query, self.asked, solvers)
+        claimed = replace(self.request.guarantee, epsilon=epsilon)
+        design = without_baselines(self.query, replace(self.request, guarantee=claimed), solvers)
+        now = without_baselines(self.query, self.request, solvers)
         charge = epsilon * self.cells
-        return Share(self.query, self.weight, epsilon, charge, made.objective, now.objective)
+        return Share(self.query, self.weight, epsilon, charge, design.objective, now.objective)
 
 
 def _hull(points: Sequence[tuple[Fraction, float]]) -> tuple[tuple[Fraction, float], ...]:
@@ -470,25 +465,25 @@ def _hull(points: Sequence[tuple[Fraction, float]]) -> tuple[tuple[Fraction, flo
     return tuple(hull)
 
 
-def _slope(left: tuple[Fraction, float], right: tuple[Fraction, float]) -> float:
-    return (right[1] - left[1]) / float(right[0] - left[0])
+def _slope(start: tuple[Fraction, float], end: tuple[Fraction, float]) -> float:
+    return (end[1] - start[1]) / float(end[0] - start[0])
 
 
 def _steepest_first(curves: Sequence[_Curve], cap: Fraction) -> list[Fraction]:
-    """How much to spend on each: every piece of a hull costs its width and saves its fall."""
+    """The budget of each curve: a piece of a hull costs its width and saves its fall."""
     spent = [curve.corners[0][0] for curve in curves]
-    left = cap - sum(spent, Fraction(0))
-    if left < 0:
+    remaining = cap - sum(spent, Fraction(0))
+    if remaining < 0:
         raise DesignError("the budget is too small to give every query a share; raise epsilon")
-    pieces = sorted(
-        (_slope(a, b), which, b[0] - a[0])
-        for which, curve in enumerate(curves)
-        for a, b in pairwise(curve.corners)
-    )
-    for slope, which, width in pieces:
-        if slope >= 0 or left <= 0:
+    pieces = []
+    for which, curve in enumerate(curves):
+        for start, end in pairwise(curve.corners):
+            pieces.append((_slope(start, end), which, end[0] - start[0]))
+    # A hull is convex, so sorting by slope keeps the pieces of each curve in their order.
+    for slope, which, width in sorted(pieces):
+        if slope >= 0 or remaining <= 0:
             break
-        taken = min(width, left)
-        spent[which] += taken
-        left -= taken
+        spend = min(width, remaining)
+        spent[which] += spend
+        remaining -= spend
     return spent

@@ -2,9 +2,8 @@
 
 Only names and types are read: the schema in the footer of a Parquet file, the first line of a CSV
 file. So two tables of one schema get the same text, and the text reveals no row. It is a valid spec
-as it stands, with placeholders on the safe side; ``# CHOOSE:`` marks every choice that a person has
-to make. A file of another format is refused, and a table without a column that could name the
-privacy unit.
+with safe placeholders; ``# CHOOSE:`` marks every choice that a person has to make. Files of other
+formats are refused, and tables without a column that could name the privacy unit.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _PERSON = re.compile(r"household|person|meter")
 
 @dataclass(frozen=True)
 class _Stored:
-    """A column of the table; without a type it is left out, for the reason."""
+    """A column of the table; one without a type is left out, for ``reason``."""
 
     name: str
     kind: ColumnType | None
@@ -59,12 +58,12 @@ class _Stored:
 def starting_spec(path: Path, unit: str | None = None, folder: Path | None = None) -> str:
     """The text of a commented spec for the table at ``path``; no value of the table is read.
 
-    ``unit`` is the column that names the privacy unit; without it one is suggested by its name.
-    ``folder`` is where the spec will lie; without it, beside the table.
+    ``unit`` is the column that names the privacy unit, by default one suggested by its name.
+    ``folder`` will hold the spec, by default the folder of the table.
 
     Raises:
         SpecError: the file cannot be read, is no table, or has no column that a spec can use;
-            ``unit`` is no column of it that can name a unit.
+            ``unit`` is not a column of it that can name a unit.
     """
     if path.exists() and not path.is_file():
         raise SpecError("TABLE", f"is no plain file; {_TAKEN}")
@@ -72,16 +71,21 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise SpecError("TABLE", f"{path.name!r} is neither; {_TAKEN}")
-    shown = path.name if folder is None else os.path.relpath(path, folder)
-    if TODO in shown:
+    relative = path.name if folder is None else os.path.relpath(path, folder)
+    if TODO in relative:
         raise SpecError(
             "TABLE", f"its path holds {TODO}, which marks an unfinished spec; rename it"
         )
     usable = _usable(path, reader(path))
-    columns = {column.name: column.kind for column in usable if column.kind is not None}
-    left_out = [column for column in usable if column.kind is None]
-    text = _text(path, shown, columns, left_out, _unit(path, columns, unit))
-    # The text must be a valid spec; the rules of names stand in the reader of specs alone.
+    columns: dict[str, ColumnType] = {}
+    left_out = []
+    for column in usable:
+        if column.kind is None:
+            left_out.append(column)
+        else:
+            columns[column.name] = column.kind
+    text = _text(path, relative, columns, left_out, _unit(path, columns, unit))
+    # The reader of specs alone knows every rule of names, so it has the last word.
     parse_spec(text.encode())
     return text
 
@@ -89,15 +93,16 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
 def _parquet(path: Path) -> list[_Stored]:
     try:
         schema = pq.read_schema(path)
-        return [_stored(field.name, field.type) for field in schema]
+        return list(map(_stored, schema.names, schema.types))
     except OSError as error:
         raise SpecError("TABLE", f"{path.name!r} cannot be read as Parquet; {_TAKEN}") from error
-    # Names that are not UTF-8 are a ValueError.
+    # A name that is not UTF-8 raises a ValueError.
     except (ValueError, pa.ArrowException) as error:
         raise SpecError("TABLE", f"{path.name!r} is not a Parquet file; {_TAKEN}") from error
 
 
 def _stored(name: str, stored: pa.DataType) -> _Stored:
+    # A dictionary is a way of storing a column; its type is that of its values.
     plain = stored.value_type if pa.types.is_dictionary(stored) else stored
     fits = {
         ColumnType.STRING: pa.types.is_string(plain) or pa.types.is_large_string(plain),
@@ -107,18 +112,20 @@ def _stored(name: str, stored: pa.DataType) -> _Stored:
         ColumnType.NUMBER: pa.types.is_floating(plain) or pa.types.is_decimal(plain),
         ColumnType.BOOLEAN: pa.types.is_boolean(plain),
     }
-    kind = next((kind for kind, matches in fits.items() if matches), None)
-    if kind is not None:
-        return _Stored(name, kind)
+    for kind, matches in fits.items():
+        if matches:
+            return _Stored(name, kind)
     if pa.types.is_timestamp(plain):
         return _Stored(name, None, "its times have a time zone; store them in one zone, without it")
-    shown = _scalar(str(stored)[:_SHOWN])
-    return _Stored(name, None, f"no type of a spec holds its {shown}; store it as one that does")
+    # A type of nested fields names them all, so its text may be of any length.
+    text = _scalar(str(stored)[:_SHOWN])
+    return _Stored(name, None, f"no type of a spec holds its {text}; store it as one that does")
 
 
 def _csv(path: Path) -> list[_Stored]:
     """The titles in the first line; no byte after it is decoded or parsed."""
     try:
+        # Bounded: a file without a line break would be read whole.
         with path.open("rb") as file:
             line = file.readline(_LONGEST_LINE + 1)
     except (OSError, ValueError) as error:
@@ -128,7 +135,7 @@ def _csv(path: Path) -> list[_Stored]:
             "TABLE", f"{path.name!r} has no header; write the names of its columns in line 1"
         )
     try:
-        # A title that goes on after the line would draw rows into the header: strict refuses it.
+        # A quoted title may continue in the next line, which is a row: strict refuses it.
         titles = next(csv.reader([line.decode("utf-8-sig")], strict=True), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise SpecError(
@@ -138,13 +145,14 @@ def _csv(path: Path) -> list[_Stored]:
 
 
 def _usable(path: Path, stored: list[_Stored]) -> list[_Stored]:
-    """The columns; one whose name no spec can hold loses its type and says why."""
+    """The columns; one whose name no spec can hold loses its type and gets a reason."""
     if len(stored) > _MOST_COLUMNS:
         raise SpecError(
             "TABLE",
             f"{path.name!r} has {len(stored)} columns, at most {_MOST_COLUMNS} are read; "
             "keep those that are needed",
         )
+    # DuckDB takes names that differ by case alone for one.
     alike = Counter(column.name.casefold() for column in stored)
     usable = []
     for column in stored:
@@ -171,7 +179,7 @@ def _why_unusable(name: str, alike: int) -> str:
 
 
 def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
-    units = {_scalar(name): name for name, kind in columns.items() if kind in _COUNTED}
+    units = [name for name, kind in columns.items() if kind in _COUNTED]
     if not units:
         raise SpecError(
             "TABLE",
@@ -179,16 +187,16 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
             "add a string or an integer one",
         )
     if unit is None:
-        # min keeps the order of the table among equals.
-        return min(units.values(), key=lambda name: _rank(name, columns[name]))
-    if unit in units.values():
+        # Of several with one rank, min returns the first in the table.
+        return min(units, key=lambda name: _rank(name, columns[name]))
+    if unit in units:
         return unit
     if unit in columns:
         raise SpecError(
             "--unit",
             f"{unit!r} is a {columns[unit].value} column; name a string or an integer one",
         )
-    raise SpecError("--unit", unknown_name(unit, units))
+    raise SpecError("--unit", unknown_name(unit, list(map(_scalar, units))))
 
 
 def _rank(name: str, kind: ColumnType) -> int:
@@ -204,9 +212,9 @@ def _scalar(text: str) -> str:
     template = is_template(text.encode("utf-8", "surrogatepass"))
     if not template and _dumped([text], None)[1:-1] == text:
         return text
-    # Single quotes would keep line breaks such as U+2028 as they are.
+    # Double quotes escape line breaks such as U+2028; single ones would let them into a comment.
     quoted = _dumped(text, '"')
-    # The bytes of a placeholder would make the whole spec a template, in a quoted name too.
+    # The bytes of a placeholder make the whole spec a template, even inside a quoted name.
     return quoted.replace("{period", r"\x7Bperiod") if template else quoted
 
 
@@ -234,34 +242,34 @@ def _ascii(text: str) -> str:
 
 
 def _text(
-    path: Path, shown: str, columns: dict[str, ColumnType], left_out: list[_Stored], unit: str
+    path: Path, relative: str, columns: dict[str, ColumnType], left_out: list[_Stored], unit: str
 ) -> str:
-    others = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
-    key = others[0] if others else "column"
+    examples = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
+    key = examples[0] if examples else "column"
     return _SPEC.substitute(
         file=_scalar(path.name),
         id=_scalar(_release_id(path.stem)),
         table=_scalar(_table_name(path.stem)),
-        # Brackets in a path make it a pattern.
-        path=_scalar(glob.escape(shown)),
+        # A spec reads brackets in a path as a pattern.
+        path=_scalar(glob.escape(relative)),
         untyped=_UNTYPED if path.suffix.lower() == ".csv" else "",
         columns="".join(f"      {_scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
         left_out="".join(f"      # Left out: {_scalar(c.name)}: {c.reason}.\n" for c in left_out),
         unit=_scalar(unit),
         key=_scalar(key),
-    ) + _examples(_scalar(_table_name(path.stem)), columns, others)
+    ) + _examples(_scalar(_table_name(path.stem)), columns, examples)
 
 
-def _examples(table: str, columns: dict[str, ColumnType], others: list[str]) -> str:
+def _examples(table: str, columns: dict[str, ColumnType], names: list[str]) -> str:
     """A mode and a mean over columns of the table, commented out."""
-    integers = [name for name in others if columns[name] is ColumnType.INTEGER]
+    integers = [name for name in names if columns[name] is ColumnType.INTEGER]
     text = ""
-    if others:
-        is_integer = others[0] in integers
+    if names:
+        is_integer = names[0] in integers
         domain = "{ordered: {min: 0, max: 23}}" if is_integer else "{nominal: [first, second]}"
-        text += _MODE.substitute(table=table, of=_scalar(others[0]), domain=domain)
+        text += _MODE.substitute(table=table, of=_scalar(names[0]), domain=domain)
     if integers:
-        # Keys tend to stand first in a table, what is measured last.
+        # Tables tend to have keys in their first columns and measurements in their last.
         text += _LEVEL.substitute(table=table, of=_scalar(integers[-1]))
     return text
 

@@ -1,7 +1,7 @@
-"""Proving one mechanism file: the integers against the claimed guarantee, in exact arithmetic.
+"""Proves one mechanism file: the integers against the claimed guarantee, in exact arithmetic.
 
-Everything that the file says of itself is computed again: δ under both definitions, the objective,
-the accuracy. Only a lower bound that is marked as the solver's is taken from the file.
+Every figure of the file is computed again: δ under both definitions, the objective, the accuracy.
+Only a lower bound that is marked as the solver's is taken from the file.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
 
 
-def expect(file: str, check: str, found: object, expected: object) -> None:
-    """Refuse what was found unless it is what was expected."""
-    if found != expected:
-        raise VerificationError(file, check, shown(found), shown(expected))
+def expect(file: str, check: str, actual: object, expected: object) -> None:
+    """Refuse an actual value that differs from the expected one."""
+    if actual != expected:
+        raise VerificationError(file, check, excerpt(actual), excerpt(expected))
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """A value for a message, cut where it is long."""
+    # repr also escapes control characters, which a hostile file could send to a terminal.
     text = repr(value)
     return text if len(text) <= 200 else text[:200] + "…"
 
 
 def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensitivity:
-    """Prove one mechanism file against the query of the spec; returns its differences.
+    """Prove one mechanism file against the query of the spec; returns its sensitivity.
 
     Raises:
-        VerificationError: no mechanism, not the one or the guarantee that the spec names, or a
+        VerificationError: no mechanism, another mechanism or guarantee than the spec names, or a
             guarantee that it does not satisfy.
     """
     _check_named(file, record, query)
@@ -57,10 +58,10 @@ def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensiti
 
 
 def _check_named(file: str, record: MechanismRecord, query: Query) -> None:
-    """The file is of the mechanism that the spec names."""
+    """Check that the file has the mechanism that the spec names."""
     if query.mechanism == BEST:
         if query.answers.has_order and MECHANISMS[record.mechanism].can_wrap:
-            # It can publish one end of an order for the other: only a spec may name it.
+            # It can publish one end of an order for the other: only the spec may choose that.
             raise VerificationError(
                 file, "mechanism", repr(record.mechanism), "one that cannot wrap round an order"
             )
@@ -71,8 +72,8 @@ def _check_named(file: str, record: MechanismRecord, query: Query) -> None:
 
 
 def _parsed(file: str, record: MechanismRecord) -> tuple[Mechanism, Sensitivity]:
-    """The exact mechanism and its differences, which the file lists in their one order."""
-    # First of all: what is too large to prove must not be built either.
+    """The exact mechanism and its sensitivity, which the file lists in canonical order."""
+    # Before anything is built: a hostile file could name more than memory or a day can hold.
     most = len(str(record.MAX_TOTAL))
     if record.comparisons > MAX_WORK or len(record.total) > most:
         raise VerificationError(
@@ -89,6 +90,7 @@ def _parsed(file: str, record: MechanismRecord) -> tuple[Mechanism, Sensitivity]
         raise VerificationError(file, "total", record.total, f"at most {record.MAX_TOTAL}")
     if not sensitivity.shifts:
         raise VerificationError(file, "sensitivity", "none", "some: there is nothing to prove")
+    # One order and no duplicates: equal mechanisms have equal bytes, as a commitment needs.
     for field, expected in record.own_fields(mechanism, sensitivity).items():
         expect(file, f"{field} (complete, sorted)", getattr(record, field), expected)
     return mechanism, sensitivity
@@ -101,7 +103,7 @@ def _check_guarantee(
     mechanism: Mechanism,
     sensitivity: Sensitivity,
 ) -> None:
-    """The file repeats the guarantee of the spec, and the integers satisfy it."""
+    """Check that the file repeats the guarantee of the spec, and that the integers satisfy it."""
     claimed = query.promised
     expect(file, "definition", record.guarantee.definition, claimed.definition.value)
     expect(file, "epsilon", record.guarantee.epsilon, format_exact(claimed.epsilon))
@@ -128,6 +130,6 @@ def _check_design(file: str, record: MechanismRecord, loss: str, objective: Frac
     bound, gap = Fraction(record.design.lower_bound), Fraction(record.design.gap)
     if bound > objective:
         raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")
-    # Each of the three is rounded to 18 places.
+    # Each of the three is rounded to 18 places, so their sum may be off by as many units.
     if abs(gap - (objective - bound)) > Fraction(3, 10**18):
         raise VerificationError(file, "design.gap", str(gap), "the objective less the bound")

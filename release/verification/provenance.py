@@ -37,12 +37,12 @@ from release.verification.required import Required
 
 @dataclass(frozen=True)
 class Trust:
-    """What an auditor brings along: a ledger, keys of the curator, an older checkpoint.
+    """The auditor's evidence: a ledger, the curator's signing keys, an older checkpoint.
 
-    ``beside`` is a ledger that lies with the releases. It is replayed, but whoever wrote the
-    releases may have written it too, so it is no root of trust. ``require`` is what the auditor
-    asks for. A release without its signature is then never more than one whose signature could not
-    be checked: both lack what was required, or neither does.
+    ``beside`` is a ledger that lies with the releases. It is replayed, but the author of the
+    releases may have written it too, so it is no root of trust. ``require`` is the evidence that
+    the auditor demands. An unsigned release and one whose signature could not be checked count
+    alike: both lack the required evidence, or neither does.
     """
 
     ledger: Path | None = None
@@ -70,7 +70,7 @@ class Trust:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The findings as sentences for the three lists of a verdict, and what could not be checked."""
+    """Findings as sentences for the lists of a verdict; ``unopened`` could not be checked."""
 
     proved: tuple[str, ...] = ()
     tested: tuple[str, ...] = ()
@@ -97,8 +97,8 @@ def check_provenance(
     ledger = None if trust.replayed is None else _replayed(trust.replayed)
     keys = trust.keys
     if ledger is not None:
-        committed = _committed(ledger, release.release_id)
-        keys = keys_at(ledger, committed + 1)
+        # A key that was rotated out later still signed this release validly.
+        keys = keys_at(ledger, _committed(ledger, release.release_id) + 1)
     with _as_failures(ATTESTATION):
         attestation = read_attestation(attested)
         key = attestation.verify(keys) if keys else None
@@ -109,18 +109,10 @@ def check_provenance(
             asserted=("that the curator signed the attestation and the ledger's proof",),
             unopened=_missing(trust, _GIVE_KEY),
         )
-    with _as_failures(PROOF):
-        # A proof may be younger than the commit; whose key was valid then is for its checkpoint.
-        ever = keys if ledger is None else keys_ever(ledger)
-        proof = open_proof((public / PROOF).read_bytes(), ever)
-        if ledger is not None:
-            check_checkpoint(proof.checkpoint, ledger)
-            _check_root(ledger, trust, proof.checkpoint)
-    expect(PROOF, "release_id", proof.entry.release_id, release.release_id)
-    expect(PROOF, "attestation", proof.entry.attestation, f"sha256:{sha256(attested)}")
+    number = _check_proof(public, release, attested, ledger, trust)
     proved = [
         f"{key} signed for every file of the release, and for a ledger that holds its commit "
-        f"as entry {proof.entry.seq}"
+        f"as entry {number}"
     ]
     tested = []
     if ledger is not None:
@@ -133,6 +125,23 @@ def check_provenance(
     root = () if trust.keys else ("that the ledger's first key is the curator's",)
     unopened = (LACKS_ROOT,) if trust.lacks_root else ()
     return Provenance(tuple(proved), tuple(tested), root, unopened)
+
+
+def _check_proof(
+    public: Path, release: ReleaseRecord, attested: bytes, ledger: Replayed | None, trust: Trust
+) -> int:
+    """Check the ledger's proof of the release's commit; the number of that entry."""
+    with _as_failures(PROOF):
+        # A proof may be younger than the commit: its checkpoint has the key of a later time.
+        keys = trust.keys if ledger is None else keys_ever(ledger)
+        proof = open_proof((public / PROOF).read_bytes(), keys)
+        if ledger is not None:
+            check_checkpoint(proof.checkpoint, ledger)
+            _check_root(ledger, trust, proof.checkpoint)
+    expect(PROOF, "release_id", proof.entry.release_id, release.release_id)
+    # The commit names these very bytes, so another attestation by the same key does not pass.
+    expect(PROOF, "attestation", proof.entry.attestation, f"sha256:{sha256(attested)}")
+    return proof.entry.seq
 
 
 LACKS_ROOT = (
@@ -150,7 +159,7 @@ def _missing(trust: Trust, finding: str) -> tuple[str, ...]:
 
 @contextmanager
 def _as_failures(file: str) -> Iterator[None]:
-    """Turns an invalid signature or entry into a failed check of this file."""
+    """Turn an invalid signature or entry into a failed check of this file."""
     try:
         yield
     except (SignatureError, LedgerError, BudgetError) as error:
@@ -163,10 +172,8 @@ def _replayed(folder: Path) -> Replayed:
 
 
 def _check_root(ledger: Replayed, trust: Trust, proved: str) -> None:
-    """A trusted key began the ledger, or has signed for it: now, or in the release's proof.
-
-    That the ledger lists it is not enough: anybody can add a key that is not theirs.
-    """
+    """Check that a trusted key began the ledger or signed for it, now or in the release's proof."""
+    # A key listed in the ledger is not enough: anybody can add a key that is not theirs.
     if not trust.keys or trust.replayed is None or set(trust.keys) & set(keys_at(ledger, 1)):
         return
     for note in (proved, read_checkpoint(trust.replayed / CHECKPOINT)):
@@ -187,23 +194,26 @@ def _committed(ledger: Replayed, release_id: str) -> int:
 
 
 def _check_statement(statement: Statement, release: ReleaseRecord, sums: dict[str, str]) -> None:
-    published = {name: sha for name, sha in sums.items() if name not in (ATTESTATION, PROOF)}
+    # An attestation cannot hold its own digest, and the proof comes after it.
+    published = sorted(sums.keys() - {ATTESTATION, PROOF})
+    expected = list(zip(published, map(sums.__getitem__, published), strict=True))
     subjects = [(subject.name, subject.digest.sha256) for subject in statement.subject]
-    expect(ATTESTATION, "subjects", subjects, sorted(published.items()))
+    expect(ATTESTATION, "subjects", subjects, expected)
     for name, value in Predicate.of(release):
         expect(ATTESTATION, name, getattr(statement.predicate, name), value)
 
 
 def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
-    """Check that the reserve is that of the release; the sentence to say of the ledger."""
+    """Check that the ledger reserved the charge of this release; the finding as a sentence."""
     number = release.ledger.sequence or 0
     entry = ledger.entries[number] if number < ledger.state.size else None
     if not isinstance(entry, Reserve):
         raise VerificationError(f"{number:08}.json", "kind", "no reserve", "the release's reserve")
     closed = _committed(ledger, release.release_id)
-    between = ledger.entries[number + 1 : closed]
-    if any(getattr(other, "release_id", None) == release.release_id for other in between):
-        raise VerificationError(f"{number:08}.json", "reserve", "another's", "the commit's own")
+    for entry_between in ledger.entries[number + 1 : closed]:
+        # Such an entry closed this reserve, so the commit would be paid for by another one.
+        if getattr(entry_between, "release_id", None) == release.release_id:
+            raise VerificationError(f"{number:08}.json", "reserve", "another's", "the commit's own")
     for name, reserved, expected in (
         ("release_id", entry.release_id, release.release_id),
         ("scope", entry.scope, release.ledger.scope),

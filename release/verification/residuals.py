@@ -1,19 +1,19 @@
-"""The residual test: a noisy total minus its noisy parts is noise, and its law is known.
+"""The residual test: a noisy total minus its noisy parts is noise of a known distribution.
 
 Where one count of a release has fewer keys than another of the same rows, each of its cells minus
 the sum of the other's cells in it is noise of both, for the true counts cancel. They need not: key
 sets that leave rows out, clamped counts and bounds that fall on different rows shift a residual. No
-shift can bring it nearer to zero more often than noise alone does, for the noise laws here are
-symmetric and fall off from zero (T. W. Anderson, 1955, for one dimension). So too many small
-residuals are evidence that noise is missing, whatever the data are, and nothing else is tested.
+shift can bring it nearer to zero more often than noise alone does, for the pmfs here are symmetric
+and fall off from zero (T. W. Anderson, 1955, for one dimension). So too many small residuals are
+evidence that noise is missing, whatever the data are, and nothing else is tested.
 
 Noise that wraps around shifts a residual too, by sums S of whole domains, and depends on the noise.
 Of all these shifts and that of the data together one at most is nearer to zero than half of what
 lies between two elements of S; for the others to give a residual of at most w, the noise itself has
 to be at least that half less w away. The chance of that is added.
 
-A channel has another law for each true answer, of which nothing is known but that the parts of a
-residual are independent. The chance that it is exactly 0 is Σ_x P(x)·R(z - x), with P the law of
+A channel has another pmf for each true answer, of which nothing is known but that the parts of a
+residual are independent. The chance that it is exactly 0 is Σ_x P(x)·R(z - x), with P the pmf of
 the total and R that of a part, for some z that the other parts decide; by Cauchy and Schwarz it is
 at most √ΣP² · √ΣR², at the true answers where these are largest.
 """
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -37,6 +36,7 @@ CHANCE = 1e-9
 """Residuals that noise makes so small with less than this chance are refused."""
 
 _LONGEST = 2**22
+"""Elements of a transform; a longer one takes more time and memory than the test is worth."""
 
 
 @dataclass(frozen=True)
@@ -85,44 +85,50 @@ def is_total_of(total: PlainQuery, parts: PlainQuery) -> bool:
 
 
 def residuals(total: Released, parts: Released) -> Residuals | None:
-    """Test the residuals of two counts; None where the law is too long, or not one that falls off.
+    """Test the residuals of two counts; None where their pmf is too long.
 
-    ``within`` is such that about half of the residuals of noise alone are that small; of channels,
-    and of what does not fall off, it is 0.
+    ``within`` is such that about half of the residuals of noise alone are that small. It is 0 for
+    channels, and for a pmf that does not fall off from zero.
     """
-    sums: dict[tuple[str, ...], int] = defaultdict(int)
-    places = [parts.query.by.index(column) for column in total.query.by]
-    for key, count in zip(parts.keys, parts.counts, strict=True):
-        sums[tuple(key[place] for place in places)] += count
-    found = [count - sums[key] for key, count in zip(total.keys, total.counts, strict=True)]
+    values = _differences(total, parts)
     share = len(parts.keys) // len(total.keys)
     noise, of_parts = total.mechanism.noise, parts.mechanism.noise
     if noise is None or of_parts is None or not (_falls_off(noise) and _falls_off(of_parts)):
         most = _concentration(total.mechanism) * _concentration(parts.mechanism)
-        return _counted(total, parts, found, 0, most + 1e-9)
+        return _counted(total, parts, values, 0, most + 1e-9)
     masses = _residual_pmf(noise, of_parts, share)
     if masses is None:
         return None
-    # masses[i] is the chance of a residual of ±i, so these are the chances of at most i.
+    # Item i is the chance of a residual of at most i, either sign.
     at_most = np.minimum(np.cumsum(masses), 1.0)
     within = int(np.searchsorted(at_most, 0.5))
     far = _spacing(noise.group.size, of_parts.group.size, share) // 2 - within
     wrapped = 1.0 if far <= 0 else 1 - float(at_most[min(far, at_most.size) - 1])
     chance = min(1.0, float(at_most[within]) + wrapped + 1e-9)  # floats, to the safe side
-    return _counted(total, parts, found, within, chance)
+    return _counted(total, parts, values, within, chance)
+
+
+def _differences(total: Released, parts: Released) -> list[int]:
+    """The residual of each cell of ``total``."""
+    sums: dict[tuple[str, ...], int] = defaultdict(int)
+    places = list(map(parts.query.by.index, total.query.by))
+    for key, count in zip(parts.keys, parts.counts, strict=True):
+        sums[tuple(map(key.__getitem__, places))] += count
+    # Python's integers: sums of counts from a hostile file may exceed 64 bits.
+    return list(map(int.__sub__, total.counts, map(sums.__getitem__, total.keys)))
 
 
 def _counted(
-    total: Released, parts: Released, found: list[int], within: int, chance: float
+    total: Released, parts: Released, values: list[int], within: int, chance: float
 ) -> Residuals:
-    small = sum(abs(one) <= within for one in found)
-    likely = _at_least(len(found), small, min(1.0, chance))
-    return Residuals(total.query.name, parts.query.name, len(found), small, within, likely)
+    small = sum(abs(value) <= within for value in values)
+    likely = _at_least(len(values), small, min(1.0, chance))
+    return Residuals(total.query.name, parts.query.name, len(values), small, within, likely)
 
 
 def _concentration(mechanism: Mechanism) -> float:
     """The largest √Σ P(o)² of published answers o, over the true ones."""
-    # Where the noise does not depend on the true answer, one row stands for all.
+    # Where the noise does not depend on the true answer, all rows have the same sum.
     codes = range(mechanism.answers if mechanism.noise is None else 1)
     return max(float(np.sqrt((mechanism.probabilities(code) ** 2).sum())) for code in codes)
 
@@ -138,7 +144,9 @@ def _falls_off(noise: Pmf) -> bool:
     weights = noise.weights.tolist()
     half = weights[: len(weights) // 2 + 1]
     symmetric = weights[1:] == weights[:0:-1]
-    return symmetric and all(a >= b for a, b in pairwise(half))
+    # In integers, where two masses that differ by rounding alone cannot be confused.
+    falls: bool = half == sorted(half, reverse=True)
+    return symmetric and falls
 
 
 def _residual_pmf(total: Pmf, parts: Pmf, share: int) -> NDArray[np.float64] | None:
@@ -147,12 +155,13 @@ def _residual_pmf(total: Pmf, parts: Pmf, share: int) -> NDArray[np.float64] | N
     length = 1 << (2 * reach + 1).bit_length()
     if length > _LONGEST:
         return None
-    # Both laws are symmetric, so a difference is distributed as a sum.
+    # Both pmfs are symmetric, so a difference is distributed as a sum.
     transform = _transform(total, length) * _transform(parts, length) ** share
+    # Rounding leaves tiny negative masses, which would make a cumulative chance too small.
     masses = np.maximum(np.fft.irfft(transform, length), 0)
-    both = masses[: length // 2].copy()
-    both[1:] += masses[: length // 2 : -1]
-    return both
+    absolute = masses[: length // 2].copy()
+    absolute[1:] += masses[: length // 2 : -1]
+    return absolute
 
 
 def _transform(noise: Pmf, length: int) -> NDArray[np.complex128]:
@@ -167,7 +176,7 @@ def _transform(noise: Pmf, length: int) -> NDArray[np.complex128]:
 def _at_least(number: int, successes: int, chance: float) -> float:
     """The chance of so many successes or more, each with ``chance``."""
     if number > 1000:
-        # Hoeffding's bound, which is above it.
+        # Hoeffding's bound lies above the tail, so the test errs towards accepting.
         excess = successes / number - chance
         return float(np.exp(-2 * number * excess**2)) if excess > 0 else 1.0
     tail = sum(

@@ -1,8 +1,8 @@
-"""The verifier: takes nobody's word, needs no confidential data, loads no engine and no solver.
+"""The verifier: reads the files of a release alone, and loads no engine and no solver.
 
-It recomputes what can be recomputed from the files alone, and says plainly what cannot be: every
-finding stands in one of three lists (proved, tested, asserted). A check that fails raises
-:class:`VerificationError`; nothing is ever merely warned of.
+It recomputes every figure that the files decide, and lists what they cannot show: each finding is
+proved, tested or asserted. A check that fails raises :class:`VerificationError`; there are no
+warnings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from release.budget.cost import charges
 from release.bundle.answers import check_released
-from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry
+from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.read import parse_mechanism, read_file, read_mechanism, read_record
 from release.bundle.statements import (
     ATTESTATION,
@@ -54,8 +54,8 @@ from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
-from release.verification.mechanisms import check_mechanism, expect, shown
-from release.verification.provenance import Trust, check_provenance
+from release.verification.mechanisms import check_mechanism, excerpt, expect
+from release.verification.provenance import Provenance, Trust, check_provenance
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
 
 Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
@@ -80,14 +80,15 @@ class Verdict:
 
 
 def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None) -> Verdict:
-    """Check the release in ``public``; with the ``auditor``'s half, its committed laws too.
+    """Check the release in ``public``; with ``auditor``, its committed mechanisms too.
 
-    ``auditor`` is the folder of this release in the auditor bundle; ``trust`` is what is known of
-    the curator's keys and ledger.
+    ``auditor`` is the folder of this release in the auditor bundle; ``trust`` holds the curator's
+    signing keys and ledger.
 
     Raises:
-        VerificationError: a check failed; which file, what was found and what was expected.
+        VerificationError: a check failed; names the file, the actual and the expected value.
     """
+    # First of all the sums: every later check reads bytes that are those of the published files.
     sums = _check_sums(public)
     release = read_record(ReleaseRecord, "release.json", public / "release.json")
     verdict = Verdict(release.release_id)
@@ -101,11 +102,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
     keys, tables, by_contents = _check_tables(public, release, spec)
     verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
-    verdict.asserted += [
-        f"{file}: that it holds nothing beside its rows: another version of the Parquet library "
-        "wrote it, so its contents were compared and its bytes were not"
-        for file in by_contents
-    ]
+    verdict.asserted += map(_BY_CONTENTS.format, by_contents)
     _check_charges(release, SpecFile(spec, b"", public, keys))
     verdict.proved.append(
         f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
@@ -113,14 +110,24 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     )
     _check_descriptions(public, release, spec)
     verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
-    committed = any(
-        isinstance(query.mechanism_file, MechanismCommitment) for query in release.queries
-    )
     # A release whose mechanisms are all public has no auditor bundle to open.
-    openings = _openings(release, auditor) if auditor is not None and committed else None
+    has_bundle = auditor is not None and _committed(release) != []
+    openings = _openings(release, auditor) if auditor is not None and has_bundle else None
     for query, record in zip(spec.released, release.queries, strict=True):
         _check_query_mechanism(public, auditor, openings, spec, query, record, verdict)
     verdict.tested += _check_residuals(public, spec, tables)
+    _conclude(verdict, release, spec, provenance)
+    return verdict
+
+
+_BY_CONTENTS = (
+    "{}: that it holds nothing beside its rows: another version of the Parquet library "
+    "wrote it, so its contents were compared and its bytes were not"
+)
+
+
+def _conclude(verdict: Verdict, release: ReleaseRecord, spec: Spec, provenance: Provenance) -> None:
+    """Add the findings on provenance, and the assertions that no file of a release can prove."""
     verdict.proved += provenance.proved
     verdict.tested += provenance.tested
     verdict.unopened += provenance.unopened
@@ -131,13 +138,12 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
         "other of its class loses less than the lower bound"
     )
     verdict.asserted.append("that report.html says in words and pictures what the files say")
-    verdict.asserted += [
-        f"that the keys of {column}, which the spec takes from a file, are public"
-        for column, declared in spec.keys.items()
-        if isinstance(declared, KeyFile)
-    ]
+    for column, declared in spec.keys.items():
+        if isinstance(declared, KeyFile):
+            verdict.asserted.append(
+                f"that the keys of {column}, which the spec takes from a file, are public"
+            )
     verdict.withheld += release.withheld
-    return verdict
 
 
 def _check_sums(public: Path) -> dict[str, str]:
@@ -148,6 +154,7 @@ def _check_sums(public: Path) -> dict[str, str]:
         text = read_file(SUMS, public / SUMS).decode("ascii")
     except UnicodeDecodeError as error:
         raise VerificationError(SUMS, "format", "bytes outside ASCII", "lines of ASCII") from error
+    # No leading dot or slash, and no "..": a resolved name must lie within the folder.
     line = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]*)\n", re.ASCII)
     sums: dict[str, str] = {}
     position = 0
@@ -165,17 +172,17 @@ def _check_sums(public: Path) -> dict[str, str]:
 
 
 def _files_in(folder: Path) -> list[str]:
-    """The plain files, sorted; anything else but a folder that holds some is refused."""
-    found: list[str] = []
+    """The plain files below a folder, sorted; links and empty or nested folders are refused."""
+    files: list[str] = []
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_symlink():
             raise VerificationError(name, "file set", "a link", "plain files and folders")
         if not path.is_dir():
-            found.append(name)
+            files.append(name)
         elif not any(path.iterdir()) or path.parent != folder:
             raise VerificationError(name, "file set", "a folder", "no empty or nested folders")
-    return sorted(found)
+    return sorted(files)
 
 
 def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
@@ -186,20 +193,12 @@ def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
         expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
         expected.add(query.output.path)
         expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
-        if isinstance(query.mechanism_file, MechanismFile):
-            expect(
-                query.name,
-                "mechanism path",
-                query.mechanism_file.path,
-                f"mechanisms/{query.name}.json",
-            )
-            expected.add(query.mechanism_file.path)
-            expect(
-                query.mechanism_file.path,
-                "SHA-256",
-                query.mechanism_file.sha256,
-                sums.get(query.mechanism_file.path),
-            )
+        mechanism = query.mechanism_file
+        if isinstance(mechanism, MechanismFile):
+            path = f"mechanisms/{query.name}.json"
+            expect(query.name, "mechanism path", mechanism.path, path)
+            expected.add(path)
+            expect(path, "SHA-256", mechanism.sha256, sums.get(path))
     expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
 
 
@@ -213,47 +212,22 @@ def _spec_of(public: Path) -> Spec:
 
 
 def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
-    """What release.json says is what the spec says."""
-    file, info, privacy = "release.json", spec.release, spec.privacy
+    """Check that release.json agrees with the spec."""
+    file, info = "release.json", spec.release
     for name in ("title", "curator", "contact", "purpose", "period", "license"):
         expect(file, name, getattr(release, name), getattr(info, name))
     expect(file, "release_id", release.release_id, info.id)
-    found = release.privacy
-    expect(file, "privacy.unit", found.unit, privacy.unit)
-    expect(file, "privacy.neighbors", found.neighbors, privacy.neighbors.value)
-    expect(file, "privacy.max_rows_per_unit", found.max_rows_per_unit, privacy.max_rows_per_unit)
-    expect(file, "privacy.fixed", found.fixed, privacy.fixed)
-    text = adjacency_text(privacy)
-    expect(file, "privacy.adjacency_text", found.adjacency_text, text)
+    _check_privacy(release, spec)
     expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
-    expect(file, "queries", [q.name for q in release.queries], [q.name for q in spec.released])
-    for query, record in zip(spec.released, release.queries, strict=True):
-        at = f"queries.{query.name}"
-        instance = query.is_empirical
-        expect(file, f"{at}.kind", record.kind, query.kind)
-        expect(file, f"{at}.by", record.by, query.by)
-        expect(file, f"{at}.domain", record.domain, query.domain_record())
-        expect(file, f"{at}.definition", record.definition, query.promised.definition.value)
-        expect(file, f"{at}.epsilon", record.epsilon, format_exact(query.promised.epsilon))
-        expect(file, f"{at}.delta", record.delta, format_exact(query.promised.delta))
-        expect(file, f"{at}.sensitivity_source", record.sensitivity_source, query.source)
-        expect(
-            file,
-            f"{at}.mechanism_file is committed",
-            isinstance(record.mechanism_file, MechanismCommitment),
-            instance,
-        )
-        if query.mechanism in formats():
-            expect(file, f"{at}.mechanism", record.mechanism, query.mechanism)
-        if instance and query.mechanism == BEST:
-            expected = _chosen_unseen(query)
-            expect(file, f"{at}.mechanism (of public inputs)", record.mechanism, expected)
-        expect(file, f"{at}.guarantee_kind", record.guarantee_kind, guarantee_kind((query,)))
-    instance = any(query.is_empirical for query in spec.released)
-    expect(file, "privacy.enforced_by", found.enforced_by, ENFORCED_BY)
+    queries, records = spec.released, release.queries
+    expect(file, "queries", [q.name for q in records], [q.name for q in queries])
+    for query, record in zip(queries, records, strict=True):
+        _check_query(query, record)
+    instance = any(query.is_empirical for query in queries)
     ledger = release.ledger.sequence is not None
     expect(file, "withheld", release.withheld, withheld(instance=instance, ledger=ledger))
     expect(file, "limits", release.limits, limits(instance=instance))
+    # Nothing of this version writes either, so an entry would claim what no check has seen.
     expect(file, "invariants", release.invariants, [])
     expect(file, "post_processing", release.post_processing, [])
     try:
@@ -262,8 +236,45 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         raise VerificationError(file, "published", release.published, "a date") from error
     for name, text in release.software:
         if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
-            raise VerificationError(file, f"software.{name}", shown(text), "a version")
-    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(spec.released))
+            raise VerificationError(file, f"software.{name}", excerpt(text), "a version")
+    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(queries))
+
+
+def _check_privacy(release: ReleaseRecord, spec: Spec) -> None:
+    record, privacy = release.privacy, spec.privacy
+    for name, actual, expected in (
+        ("unit", record.unit, privacy.unit),
+        ("neighbors", record.neighbors, privacy.neighbors.value),
+        ("max_rows_per_unit", record.max_rows_per_unit, privacy.max_rows_per_unit),
+        ("fixed", record.fixed, privacy.fixed),
+        ("adjacency_text", record.adjacency_text, adjacency_text(privacy)),
+        ("enforced_by", record.enforced_by, ENFORCED_BY),
+    ):
+        expect("release.json", f"privacy.{name}", actual, expected)
+
+
+def _check_query(query: Query, record: QueryRecord) -> None:
+    claimed, instance = query.promised, query.is_empirical
+    committed = isinstance(record.mechanism_file, MechanismCommitment)
+    at = f"queries.{query.name}"
+    for name, actual, expected in (
+        ("kind", record.kind, query.kind),
+        ("by", record.by, query.by),
+        ("domain", record.domain, query.domain_record()),
+        ("definition", record.definition, claimed.definition.value),
+        ("epsilon", record.epsilon, format_exact(claimed.epsilon)),
+        ("delta", record.delta, format_exact(claimed.delta)),
+        ("sensitivity_source", record.sensitivity_source, query.source),
+        ("mechanism_file is committed", committed, instance),
+        ("guarantee_kind", record.guarantee_kind, guarantee_kind((query,))),
+    ):
+        expect("release.json", f"{at}.{name}", actual, expected)
+    if query.mechanism in formats():
+        expect("release.json", f"{at}.mechanism", record.mechanism, query.mechanism)
+    if instance and query.mechanism == BEST:
+        # The name is published, so a choice by what the table shows would reveal some of it.
+        chosen = _chosen_unseen(query)
+        expect("release.json", f"{at}.mechanism (of public inputs)", record.mechanism, chosen)
 
 
 def _chosen_unseen(query: Query) -> str | None:
@@ -272,38 +283,41 @@ def _chosen_unseen(query: Query) -> str | None:
 
 
 def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> None:
-    sizes = {one.output.path: (public / one.output.path).stat().st_size for one in release.queries}
-    for file, made in (
+    sizes = table_sizes(public, release)
+    for file, expected in (
         (DATAPACKAGE, datapackage(spec, release, sizes)),
         (REGISTRY, registry(spec, release)),
     ):
-        if read_file(file, public / file) != made:
+        if read_file(file, public / file) != expected:
             raise VerificationError(file, "bytes", "others", "what release.json and the spec say")
 
 
 def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list[str]:
-    """Whether totals differ from the sums of their parts as their public mechanisms say."""
-    worst_case = (query for query in spec.released if not query.is_empirical)
-    counts = [q for q in worst_case if isinstance(q, PlainQuery) and q.counts_rows]
+    """Check that totals differ from the sums of their parts by as much noise as is declared."""
+    counts = []
+    for query in spec.released:
+        # Of an empirical query the mechanism may not be there to compare with.
+        if isinstance(query, PlainQuery) and query.counts_rows and not query.is_empirical:
+            counts.append(query)
 
     def released(query: PlainQuery) -> Released:
         path = public / "mechanisms" / f"{query.name}.json"
         record = read_mechanism(path.name, path)
         return Released(query, record.to_mechanism(), *tables[query.name])
 
-    told = []
+    findings = []
     for total, parts in permutations(counts, 2):
         if not is_total_of(total, parts):
             continue
-        found = residuals(released(total), released(parts))
-        if found is None:
+        finding = residuals(released(total), released(parts))
+        if finding is None:
             continue
-        if found.chance < CHANCE:
+        if finding.chance < CHANCE:
             raise VerificationError(
-                "data", "residuals", str(found), "as much noise as the mechanisms say"
+                "data", "residuals", str(finding), "as much noise as the mechanisms say"
             )
-        told.append(str(found))
-    return told
+        findings.append(str(finding))
+    return findings
 
 
 def _check_tables(
@@ -311,16 +325,15 @@ def _check_tables(
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Table], list[str]]:
     """Check every released table.
 
-    The key sets, which the tables show in full; keys and codes of each; and the files of which only
-    the contents could be compared.
+    Returns the key sets, which the tables show in full; the keys and codes of each table; and the
+    files of which only the contents could be compared.
     """
     tables: dict[str, Table] = {}
     by_contents: list[str] = []
-    keys: dict[str, tuple[str, ...]] = {
-        column: declared_keys(spec, column, public)
-        for column, declared in spec.keys.items()
-        if not isinstance(declared, KeyFile)
-    }
+    keys: dict[str, tuple[str, ...]] = {}
+    for column, declared in spec.keys.items():
+        if not isinstance(declared, KeyFile):
+            keys[column] = declared_keys(spec, column, public)
     for query, record in zip(spec.released, release.queries, strict=True):
         file = record.output.path
         expect(file, "rows", record.output.rows, record.cells)
@@ -328,30 +341,31 @@ def _check_tables(
         table = checked.table
         if not checked.by_bytes:
             by_contents.append(file)
+        columns = [table.column(column).to_pylist() for column in query.by]
         cells = 1
-        for column in query.by:
-            found = tuple(sorted(set(table.column(column).to_pylist())))
+        for column, values in zip(query.by, columns, strict=True):
+            published = tuple(sorted(set(values)))
             if column not in keys:
-                keys[column] = _plausible_keys(spec, query, column, list(found), file)
-            expect(file, f"keys of {column}", found, keys[column])
-            cells *= len(found)
+                keys[column] = _plausible_keys(spec, query, column, list(published), file)
+            expect(file, f"keys of {column}", published, keys[column])
+            cells *= len(published)
         # Sorted and each once (checked), so the right number means every combination.
         expect(file, "key combinations", table.num_rows, cells)
-        columns = [table.column(column).to_pylist() for column in query.by]
         codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
         tables[query.name] = (tuple(zip(*columns, strict=True)) if columns else ((),), codes)
     return keys, tables, by_contents
 
 
 def _plausible_keys(
-    spec: Spec, query: Query, column: str, found: list[str], file: str
+    spec: Spec, query: Query, column: str, published: list[str], file: str
 ) -> tuple[str, ...]:
-    """Keys that the spec takes from a file, as the table shows them: written as keys are."""
+    """Keys that the spec takes from a file, as published: in the canonical text of keys."""
+    # The key file itself is not part of a release; only the form of its keys can be checked.
     kind = spec.table_columns(query.table)[column]
     try:
-        written = [key_text(column, key, kind) for key in found]
-        expect(file, f"keys of {column}", found, written)
-        return check_keys(column, found)
+        canonical = [key_text(column, key, kind) for key in published]
+        expect(file, f"keys of {column}", published, canonical)
+        return check_keys(column, published)
     except SpecError as error:
         raise VerificationError(file, f"keys of {column}", str(error), "keys") from error
 
@@ -369,26 +383,30 @@ def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
         expect(file, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
     for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):
         for place in ("composition", "guarantee"):
-            found = getattr(getattr(release, place), name)
-            expect(file, f"{place}.{name}", found, format_exact(value))
+            stated = getattr(getattr(release, place), name)
+            expect(file, f"{place}.{name}", stated, format_exact(value))
     expect(file, "guarantee.definition", release.guarantee.definition, charged.definition.value)
 
 
 def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
     openings = read_record(OpeningsRecord, "openings.json", auditor / "openings.json")
     expect("openings.json", "release_id", openings.release_id, release.release_id)
-    committed = sorted(
-        q.name for q in release.queries if isinstance(q.mechanism_file, MechanismCommitment)
-    )
-    expected = [f"{kind}/{n}.json" for kind in ("sensitivity", "mechanisms") for n in committed]
-    expect(str(auditor), "file set", _files_in(auditor), sorted([*expected, "openings.json"]))
-    expect(
-        "openings.json",
-        "openings",
-        sorted(openings.openings),
-        [f"mechanisms/{n}.json" for n in committed],
-    )
+    committed = _committed(release)
+    mechanisms = list(map("mechanisms/{}.json".format, committed))
+    sensitivities = map("sensitivity/{}.json".format, committed)
+    expected = sorted([*mechanisms, *sensitivities, "openings.json"])
+    expect(str(auditor), "file set", _files_in(auditor), expected)
+    expect("openings.json", "openings", sorted(openings.openings), mechanisms)
     return openings
+
+
+def _committed(release: ReleaseRecord) -> list[str]:
+    """The names of the queries whose mechanisms are committed, sorted."""
+    names = []
+    for query in release.queries:
+        if isinstance(query.mechanism_file, MechanismCommitment):
+            names.append(query.name)
+    return sorted(names)
 
 
 def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can come from
@@ -408,6 +426,7 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
     else:
         data = read_file(file, auditor / file)
         opening = openings.openings[file]
+        # The opening repeats the commitment; both that copy and the recomputed one have to match.
         for commitment in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
             if not hmac.compare_digest(commitment, record.mechanism_file.commitment):
                 raise VerificationError(
@@ -424,7 +443,7 @@ def _prove_public(
     record: QueryRecord,
     verdict: Verdict,
 ) -> None:
-    """A public mechanism: its guarantee, for every difference that the declaration allows."""
+    """Prove a public mechanism for every difference that the declaration allows."""
     at = f"queries.{query.name}.mechanism"
     expect("release.json", at, record.mechanism, mechanism.mechanism)
     sensitivity = check_mechanism(file, mechanism, query)
@@ -432,7 +451,7 @@ def _prove_public(
     missing = set(allowed.shifts) - set(sensitivity.shifts)
     if sensitivity.apart is not None:
         # In the group a step up and a step that wraps round are the same; on the line they differ.
-        missing |= {(step,) for step in set(allowed.apart or ()) - set(sensitivity.apart)}
+        missing |= set(zip(set(allowed.apart or ()) - set(sensitivity.apart)))
     if missing:
         raise VerificationError(
             file, "sensitivity", f"{len(missing)} missing", "all that the declaration allows"
@@ -453,7 +472,7 @@ def _prove_committed(
     record: QueryRecord,
     verdict: Verdict,
 ) -> None:
-    """A mechanism of the auditor bundle: its guarantee, for the differences beside it."""
+    """Prove a mechanism of the auditor bundle for the differences committed beside it."""
     at = f"queries.{query.name}.mechanism"
     expect("release.json", at, record.mechanism, mechanism.mechanism)
     sensitivity = check_mechanism(f"mechanisms/{query.name}.json", mechanism, query)
@@ -463,7 +482,7 @@ def _prove_committed(
     expect(path, "source", stated.source, query.source)
     expect(path, "neighbors", stated.neighbors, spec.privacy.neighbors.value)
     expect(path, "group", stated.group, mechanism.group)
-    expect(path, "sensitivity", stated.sensitivity, [list(s) for s in sensitivity.shifts])
+    expect(path, "sensitivity", stated.sensitivity, list(map(list, sensitivity.shifts)))
     apart = None if sensitivity.apart is None else list(sensitivity.apart)
     expect(path, "apart", stated.apart, apart)
     verdict.proved.append(

@@ -60,8 +60,3 @@ def test_two_are_the_same_by_group_and_weights() -> None:
         [1, 1, 1, 1],
     ):
         assert pmf != other
-
-
-def test_some_noise_may_never_occur() -> None:
-    assert Pmf.of(FOUR, [3, 1, 0, 4]).has_zero_mass
-    assert not Pmf.of(FOUR, [3, 1, 1, 3]).has_zero_mass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -28,10 +29,10 @@ from release.planning.plan import (
     delta_for,
     epsilon_for,
     make_plan,
-    ours,
     parse_target,
     possible,
     split_budget,
+    without_baselines,
 )
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
@@ -197,7 +198,7 @@ def test_the_least_epsilon_is_enough_and_a_hundredth_less_is_not(loss: str, tmp_
         less = Guarantee(
             one.guarantee.definition, one.guarantee.epsilon - Fraction(1, 100), one.guarantee.delta
         )
-        other = ours(one.query, type(asked)(**{**vars(asked), "guarantee": less}), Solvers())
+        other = without_baselines(one.query, replace(asked, guarantee=less), Solvers())
         assert other.objective > Fraction(2, 5)
         assert one.charge.epsilon == one.charge.cells * one.guarantee.epsilon
 
@@ -245,7 +246,7 @@ def test_a_split_is_as_good_as_the_best_of_many(
             promise = Guarantee(
                 asked.guarantee.definition, Fraction(steps, 20) / cells, Fraction(0)
             )
-            made = ours(one.query, type(asked)(**{**vars(asked), "guarantee": promise}), Solvers())
+            made = without_baselines(one.query, replace(asked, guarantee=promise), Solvers())
             curve.append(float(one.weight * made.objective))
         losses.append(curve)
     for steps in range(1, 60):

@@ -1,15 +1,14 @@
 """The report for people: one self-contained HTML file, from public records only.
 
-It holds released answers and, of worst-case queries, their noise distributions. Nothing else is
-passed in. The same inputs give the same bytes, pictures included. The part for readers says what
-was published, how near it is and what it means for a person. The part for auditors shows the noise
-distributions and the guarantees that they satisfy.
+It holds released answers and, of worst-case queries, their noise distributions. The same inputs
+give the same bytes, pictures included. The part for readers explains what was published, how
+accurate it is and what it means for a person. The part for auditors shows the noise distributions
+and the guarantees that they satisfy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
@@ -41,15 +40,15 @@ MAX_ROWS = 200
 _BARS, _FIELDS = 60, 40
 
 _PICTURED = 30
-"""So many noise distributions are drawn; a page of more would be slow to write and to load."""
+"""Noise distributions drawn; a page with more is slow to write and to load."""
 
 
 @dataclass(frozen=True)
 class PublicQuery:
     """The public part of one query.
 
-    ``mechanism`` is None where it depends on the table. ``compared`` is the loss of each mechanism,
-    where several were compared. ``rests_on`` is what is asserted of the SQL of its spec.
+    ``mechanism`` is None where it depends on the table. ``compared`` is the expected loss of each
+    mechanism, where several were compared. ``rests_on`` is the assumption about its SQL.
     """
 
     query: Query
@@ -67,14 +66,14 @@ class PublicQuery:
 
     @property
     def rows(self) -> tuple[tuple[str, ...], ...]:
-        """Keys and answer as a reader reads them, row by row."""
+        """Keys and answers in the words of the spec, row by row."""
         group = self.query.answers.group
         coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
         answers = []
         for part, codes in zip(self.query.parts, coordinates, strict=True):
             # Once for all cells: a domain may have as many labels as there are cells.
             labels = part.shown_labels()
-            answers.append([labels[code] for code in codes.tolist()])
+            answers.append(list(map(labels.__getitem__, codes.tolist())))
         return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
 
 
@@ -105,7 +104,7 @@ def report_html(
 
 def render(template: str, **values: Any) -> str:
     """A page from one of the templates beside this file."""
-    import jinja2
+    import jinja2  # late: a verifier or a plan in the terminal never needs it
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(
@@ -121,6 +120,7 @@ def render(template: str, **values: Any) -> str:
 
 def odds(epsilon: Fraction) -> str:
     """e^ε, rounded up, for a sentence."""
+    # Beyond this a float, or a number written out, would mean nothing to a reader.
     if epsilon > 20:
         return f"10^{math.ceil(float(epsilon) / math.log(10))}"
     value = exp_bounds(epsilon)[1]
@@ -131,13 +131,14 @@ def odds(epsilon: Fraction) -> str:
 
 def chance(delta: Fraction) -> str | None:
     """δ as one in so many; None where it is 0."""
+    # Down: the chance that is written is never smaller than δ.
     return f"{int(1 / delta):,}" if delta else None
 
 
 def _near(public: PublicQuery) -> str | None:
     """How often an answer is at most one step off; None where answers have no order."""
-    nominal = [part.topology is Topology.NOMINAL for part in public.query.answers.parts]
-    if public.mechanism is None or any(nominal):
+    topologies = {part.topology for part in public.query.answers.parts}
+    if public.mechanism is None or Topology.NOMINAL in topologies:
         return None
     return _share(public.mechanism.accuracy.p_within_1)
 
@@ -162,20 +163,20 @@ def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
 
 
 def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
-    """The worked example and the pictures of a mechanism; nothing where it is not public."""
+    """The worked example and the pictures of a mechanism; all None where it is not public."""
     record = public.mechanism
     if record is None:
         return {"example": None, "mechanism_picture": None, "delta_picture": None, "losses": None}
     domain = public.query.answers
     mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
-    about = (public.record.name, mechanism, sensitivity, public.query.promised.to_guarantee())
+    drawing = (public.record.name, mechanism, sensitivity, public.query.promised.to_guarantee())
     plain = len(domain.parts) == 1
     return {
         "example": _example(public, mechanism) if plain else None,
-        "mechanism_picture": mechanism_svg(*about, answer_unit(public.query))
+        "mechanism_picture": mechanism_svg(*drawing, answer_unit(public.query))
         if plain and pictured
         else None,
-        "delta_picture": delta_svg(*about) if pictured else None,
+        "delta_picture": delta_svg(*drawing) if pictured else None,
         "losses": _losses(public) if pictured else None,
         "loss_list": ", ".join(f"{name} {float(loss):.4g}" for name, loss in public.compared),
     }
@@ -217,10 +218,9 @@ def _answers_picture(public: PublicQuery) -> str | None:
     domain, by, name = public.query.parts[0].answers, public.record.by, public.record.name
     if len(by) == 1 and 2 <= len(public.keys) <= _BARS:
         return answers_svg(name, domain, by[0], [key[0] for key in public.keys], public.codes)
-    if len(by) != 2 or not all(2 <= count <= _FIELDS for count in _sides(public.keys)):
+    if len(by) != 2 or not public.keys:
+        return None
+    rows, columns = map(len, map(set, zip(*public.keys, strict=True)))
+    if not (2 <= rows <= _FIELDS and 2 <= columns <= _FIELDS):
         return None
     return heat_map_svg(name, domain, (by[0], by[1]), public.keys, public.codes)
-
-
-def _sides(keys: Sequence[tuple[str, ...]]) -> tuple[int, int]:
-    return len({key[0] for key in keys}), len({key[1] for key in keys})

@@ -1,7 +1,7 @@
-"""The pictures of reports and plans: SVG text whose bytes depend on what is drawn alone.
+"""The pictures of reports and plans: SVG text whose bytes depend on the inputs alone.
 
-Each is drawn once, without a clock, a random salt or a font of the machine, and its identifiers
-begin with a name of its own, so that several can stand in one page.
+No clock, random salt or font of the machine enters them. The identifiers of a picture begin with
+its name, so that one page can hold several.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ if TYPE_CHECKING:
 BLUE, RED, GREEN, GREY = "#1f5582", "#a3262a", "#3c6e35", "#5c5c5c"
 
 _SHOWN = 16
-"""A noise distribution is drawn for so many codes on each side of the true answer."""
+"""Codes on each side of the true answer for which a noise distribution is drawn."""
 
 _MOST_STEPS = 100
-"""The picture of the budget shows so many charges."""
+"""Charges that the picture of the budget shows at most."""
 
 _MOST_CURVE = 4 * 10**7
-"""A δ(ε) curve compares at most so many probabilities; for more there is no picture."""
+"""Probabilities that a δ(ε) curve compares at most; for more there is no picture."""
 
 
 def budget_svg(spent: Spending) -> str:
     """The charges of a scope over time, and its cap."""
-    # Some of very many charges: a report must not grow with the years before it.
+    # A sample of the charges: a report must not grow with the years before it.
     count = len(spent.days)
-    shown = sorted({round(place) for place in np.linspace(0, count - 1, min(count, _MOST_STEPS))})
-    days = [np.datetime64(spent.days[place]) for place in shown]
+    places = np.linspace(0, count - 1, min(count, _MOST_STEPS))
+    steps = np.unique(np.rint(places)).astype(int).tolist()
+    days = [np.datetime64(spent.days[step]) for step in steps]
     with _figure(2.4) as (figure, axes, sink):
-        # From the day before the first charge, so that a first step is there to be seen.
+        # From the day before the first charge, so that the first step is visible.
         x = [days[0] - 1, *days, days[-1] + 1]
-        y = [0.0, *(float(spent.epsilon[place]) for place in shown), float(spent.epsilon[-1])]
+        y = [0.0, *(float(spent.epsilon[step]) for step in steps), float(spent.epsilon[-1])]
         axes.step(x, y, where="post", color=BLUE, linewidth=2)
         axes.fill_between(x, y, step="post", color=BLUE, alpha=0.15)
         axes.axhline(float(spent.cap), color=RED, linestyle="--")
@@ -70,13 +71,14 @@ def answers_svg(
     places = range(len(keys))
     with _figure(2.8) as (figure, axes, sink):
         if domain.topology is Topology.ORDERED:
-            values = [float(domain.labels[code]) for code in codes]
-            axes.bar(places, values, color=BLUE)
+            heights = [float(domain.labels[code]) for code in codes]
+            axes.bar(places, heights, color=BLUE)
         else:
             axes.plot(places, codes, "o", color=BLUE)
             axes.set_ylim(-0.5, domain.size - 0.5)
             if domain.topology is Topology.NOMINAL:
-                labels = [str(label) for label in domain.labels]
+                # A label with dollar signs is a label: it must not be set as mathematics.
+                labels = list(map(str, domain.labels))
                 axes.set_yticks(range(domain.size), labels, parse_math=False)
         axes.set_xticks(places, list(keys), parse_math=False)
         _turned(axes, keys)
@@ -94,29 +96,29 @@ def heat_map_svg(
     codes: Sequence[int],
 ) -> str:
     """The released answers of two keys: a field for each combination, darker for more."""
-    down, right = (sorted({key[place] for key in keys}) for place in (0, 1))
-    if len(right) > len(down):
-        return heat_map_svg(
-            name, domain, (columns[1], columns[0]), [(b, a) for a, b in keys], codes
-        )
-    # The longer side goes to the right.
-    values = np.zeros((len(right), len(down)))
-    number = domain.topology is Topology.ORDERED
-    for (a, b), code in zip(keys, codes, strict=True):
-        value = float(domain.labels[code]) if number else float(code)
-        values[right.index(b), down.index(a)] = value
-    with _figure(1.1 + 0.32 * len(right)) as (figure, axes, sink):
+    across, down = map(sorted, map(set, zip(*keys, strict=True)))
+    if len(down) > len(across):
+        # The longer side goes across: a page is as wide as it is, but may be long.
+        swapped = [(second, first) for first, second in keys]
+        return heat_map_svg(name, domain, (columns[1], columns[0]), swapped, codes)
+    values = np.zeros((len(down), len(across)))
+    is_number = domain.topology is Topology.ORDERED
+    for (first, second), code in zip(keys, codes, strict=True):
+        value = float(domain.labels[code]) if is_number else float(code)
+        values[down.index(second), across.index(first)] = value
+    with _figure(1.1 + 0.32 * len(down)) as (figure, axes, sink):
         axes.grid(visible=False)
+        # A cyclic map: the last answer of a circle is next to the first.
         colours = "twilight" if domain.topology is Topology.CYCLIC else "Blues"
-        shown = axes.pcolormesh(values, cmap=colours, edgecolors="white", linewidth=0.5)
+        mesh = axes.pcolormesh(values, cmap=colours, edgecolors="white", linewidth=0.5)
         axes.invert_yaxis()
-        bar = figure.colorbar(shown, ax=axes, label="published answer")
+        bar = figure.colorbar(mesh, ax=axes, label="published answer")
         if domain.topology is Topology.NOMINAL:
-            names = [str(label) for label in domain.labels]
+            names = list(map(str, domain.labels))
             bar.ax.set_yticks(range(domain.size), names, parse_math=False)
-        axes.set_xticks(np.arange(len(down)) + 0.5, down, parse_math=False)
-        axes.set_yticks(np.arange(len(right)) + 0.5, right, parse_math=False)
-        _turned(axes, down)
+        axes.set_xticks(np.arange(len(across)) + 0.5, across, parse_math=False)
+        axes.set_yticks(np.arange(len(down)) + 0.5, down, parse_math=False)
+        _turned(axes, across)
         axes.set_xlabel(columns[0], parse_math=False)
         axes.set_ylabel(columns[1], parse_math=False)
         _save(figure, sink)
@@ -195,7 +197,7 @@ def _curves(
     approximate, probabilistic = [], []
     for epsilon in grid.tolist():
         over = rows - math.exp(epsilon) * neighbors
-        # A float may be over by rounding alone.
+        # Rounding alone can put a float above the bound.
         above = over > 1e-12 * rows
         approximate.append(float(np.where(above, over, 0).sum(axis=1).max()))
         probabilistic.append(float(np.where(above, rows, 0).sum(axis=1).max()))
@@ -203,9 +205,9 @@ def _curves(
 
 
 def losses_svg(name: str, loss: str, compared: Sequence[tuple[str, Fraction]]) -> str:
-    """The loss of each family of mechanisms with the same guarantee, least first."""
-    names = [family for family, _ in compared]
-    values = [float(value) for _, value in compared]
+    """The expected loss of each mechanism with the same guarantee, least first."""
+    names, losses = zip(*compared, strict=True)
+    values = list(map(float, losses))
     with _figure(0.9 + 0.3 * len(names)) as (figure, axes, sink):
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x", color="#dddddd")
@@ -253,13 +255,13 @@ def curves_svg(
 
 def _turned(axes: Axes, labels: Sequence[str]) -> None:
     """Labels upright where they would run into each other."""
-    if sum(len(label) + 2 for label in labels) > 90:
+    if len("  ".join(labels)) > 88:
         axes.tick_params(axis="x", rotation=90)
 
 
 @contextmanager
 def _figure(height: float) -> Iterator[tuple[Figure, Axes, io.StringIO]]:
-    """An empty picture whose bytes depend on what is drawn alone."""
+    """An empty picture whose bytes will depend on the drawing alone."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -284,9 +286,9 @@ def _save(figure: Figure, sink: io.StringIO) -> None:
 
 
 def _inside_html(sink: io.StringIO, name: str) -> str:
-    """Without the XML declaration and the document type, and with identifiers of its own."""
+    """The picture without XML declaration and document type, its identifiers made unique."""
     svg = sink.getvalue().partition("<svg")[1] + sink.getvalue().partition("<svg")[2]
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
-    # The page describes the picture in the element around it.
+    # Hidden from screen readers: the page describes the picture in the element around it.
     return svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)

@@ -1,4 +1,4 @@
-"""What a release says of itself, read from its public folder: for terminals and dashboards."""
+"""A summary of a release from its public folder, for terminals and dashboards."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from release.records.models import Accuracy, MechanismFile, QueryRecord, Release
 from release.spec.answer_units import CODES, AnswerUnit, answer_unit
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
-"""Said of the error where the law was made for what was seen in the table."""
-
+"""Stands for the error where the mechanism depends on the table."""
 
 _OF_RELEASE = {
     "release_id", "kind", "title", "period", "published", "curator", "guarantee", "limits"
@@ -36,8 +35,8 @@ class QuerySummary:
     @property
     def promise(self) -> str:
         """The guarantee of one cell."""
-        one = self.record
-        return f"{one.definition}, ε {one.epsilon}, δ {one.delta}"
+        record = self.record
+        return f"{record.definition}, ε {record.epsilon}, δ {record.delta}"
 
     @property
     def charge(self) -> str:
@@ -56,7 +55,7 @@ class QuerySummary:
 
     @property
     def exact(self) -> str:
-        """How often an answer is published as it is."""
+        """How often the published answer is the true one."""
         if self.accuracy is None:
             return IN_AUDITOR_BUNDLE
         return f"{float(self.accuracy.p_exact):.1%}"
@@ -64,7 +63,7 @@ class QuerySummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """A release as its public folder describes it; nothing is checked here."""
+    """A release as its public folder describes it; no signature or sum is checked."""
 
     record: ReleaseRecord
     queries: tuple[QuerySummary, ...]
@@ -72,23 +71,22 @@ class Summary:
 
     def plain(self) -> dict[str, Any]:
         """As plain data, numbers as the exact text of the files."""
+        queries = []
+        for query in self.queries:
+            entry: dict[str, Any] = {"query": query.record.name}
+            entry |= query.record.model_dump(mode="json", include=_OF_QUERY)
+            entry["accuracy"] = query.accuracy and query.accuracy.model_dump(mode="json")
+            queries.append(entry)
         return {
             **self.record.model_dump(mode="json", include=_OF_RELEASE),
             "adjacency_text": self.record.privacy.adjacency_text,
-            "queries": [
-                {
-                    "query": one.record.name,
-                    **one.record.model_dump(mode="json", include=_OF_QUERY),
-                    "accuracy": one.accuracy and one.accuracy.model_dump(mode="json"),
-                }
-                for one in self.queries
-            ],
+            "queries": queries,
             "report": str(self.report),
         }
 
 
 def summarise(public: Path) -> Summary:
-    """Read what a release says of itself.
+    """Read the summary of the release in ``public``.
 
     Raises:
         VerificationError: a file is missing, or is not of its declared shape.
@@ -109,7 +107,7 @@ def _units(public: Path) -> dict[str, AnswerUnit]:
 
 
 def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
-    # A name that leads elsewhere is none that a spec can have; verify refuses it.
+    # A name with a path in it could read a file outside the bundle; no spec allows one.
     if not isinstance(query.mechanism_file, MechanismFile) or Path(query.name).name != query.name:
         return None
     file = f"mechanisms/{query.name}.json"
