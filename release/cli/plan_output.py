@@ -1,6 +1,6 @@
 """What ``dp-release plan`` and ``compare`` print and write: plans as text and as plain data.
 
-The text has errors in the unit of the answer (:mod:`release.spec.answer_units`), JSON in codes.
+The text has errors in the unit of the answer (:mod:`release.bundle.answer_units`), JSON in codes.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
+from release.bundle.answer_units import answer_unit
 from release.cli.console import print_table
 from release.errors import StorageError
 from release.exact.numbers import format_exact, format_up
-from release.spec.answer_units import answer_unit
 
 if TYPE_CHECKING:
     from release.noise.families import Solvers

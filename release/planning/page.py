@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from release.bundle.answer_units import AnswerUnit, answer_unit
 from release.bundle.report.page import odds, render
 from release.bundle.report.pictures import curves_svg, delta_svg, losses_svg, mechanism_svg
 from release.exact.numbers import format_exact
 from release.noise.design import Asked
 from release.planning.compare import Curve, Losses, Side
 from release.planning.plan import Candidate, Plan, QueryPlan
-from release.spec.answer_units import AnswerUnit, answer_unit
 from release.spec.load import SpecFile
 from release.spec.query import Query
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from release.budget.cost import Charge, charge_of, touched_cells
+from release.bundle.answer_units import AnswerUnit
 from release.bundle.statements import accuracy_of
 from release.errors import DesignError, SpecError
 from release.exact.accuracy import error_at_ends, radius_of
@@ -33,7 +34,6 @@ from release.noise.stage import asked_of, refusal
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
-from release.spec.answer_units import AnswerUnit
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
 from release.spec.unfinished import TODO, unfinished

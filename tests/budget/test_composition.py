@@ -88,7 +88,7 @@ def test_the_ledger_tells_it_for_what_is_charged(tmp_path: Path) -> None:
         return done.output
 
     two = f"{composed_epsilon([charge] * 2, Fraction(1, 1000)):.6g}"
-    assert f"at δ 0.001 all its charges together keep ε {two}" in show("--at-delta", "0.001")
+    assert f"at δ 0.001 all its charges together satisfy ε {two}" in show("--at-delta", "0.001")
     scopes = json.loads(show("--at-delta", "0.001", "--json"))["scopes"]
     assert [one["tighter"]["epsilon"] for one in scopes] == [two, "0"]
     assert "tighter" not in show("--json")

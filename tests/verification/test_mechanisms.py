@@ -12,7 +12,7 @@ from release.bundle.read import parse_mechanism
 from release.errors import VerificationError
 from release.exact.sensitivity import Sensitivity
 from release.queries.read import parse_spec
-from release.verification.mechanisms import check_mechanism, expect, shown
+from release.verification.mechanisms import check_mechanism, excerpt, expect
 from tests.conftest import PROJECT
 
 SMALL = PROJECT / "tests" / "formats" / "v1" / "public" / "small"
@@ -56,8 +56,8 @@ def test_a_bound_is_at_most_the_objective() -> None:
 
 
 def test_values_in_messages_are_cut_at_two_hundred_characters() -> None:
-    assert shown("a" * 198) == repr("a" * 198)
-    assert shown("a" * 199) == "'" + "a" * 199 + "…"
+    assert excerpt("a" * 198) == repr("a" * 198)
+    assert excerpt("a" * 199) == "'" + "a" * 199 + "…"
     expect("file", "check", [1], [1])
     with pytest.raises(VerificationError, match="file: check: found 1, expected 2"):
         expect("file", "check", 1, 2)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from release.budget.ledger import Spending
+from release.bundle.answer_units import answer_unit
 from release.bundle.report.pictures import (
     answers_svg,
     budget_svg,
@@ -31,7 +32,6 @@ from release.exact.mechanism import Mechanism
 from release.exact.numbers import exp_bounds, format_exact
 from release.records.mechanisms import MechanismRecord
 from release.records.models import QueryRecord, ReleaseRecord
-from release.spec.answer_units import answer_unit
 from release.spec.query import Query
 
 MAX_ROWS = 200

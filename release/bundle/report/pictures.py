@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.budget.ledger import Spending
+from release.bundle.answer_units import CODES, AnswerUnit
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.spec.answer_units import CODES, AnswerUnit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

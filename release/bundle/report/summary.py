@@ -7,11 +7,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
 from release.bundle.read import read_file, read_mechanism, read_record
 from release.errors import SpecError, VerificationError
 from release.queries.read import parse_spec
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
-from release.spec.answer_units import CODES, AnswerUnit, answer_unit
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Stands for the error where the mechanism depends on the table."""

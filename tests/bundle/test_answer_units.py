@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from release.spec.answer_units import CODES, AnswerUnit, answer_unit
+from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
 from release.spec.kinds import AnyQuery
 from tests.small import joint, query
 
