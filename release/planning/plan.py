@@ -31,6 +31,7 @@ from release.noise.families import AnyDesign, Solvers
 from release.noise.search import least
 from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.stage import asked_of, refusal
+from release.queries.read import check_mechanism
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.records.models import Accuracy
@@ -361,6 +362,7 @@ class _Search:
 def _searches(spec_file: SpecFile, target: Target, solvers: Solvers | None) -> Iterator[_Search]:
     for query in spec_file.spec.released:
         changed = query.model_copy(update={"loss": target.loss})
+        check_mechanism(spec_file.spec.place_of(query), changed)
         for assumed, request in possible(spec_file, changed):
             yield _Search(spec_file, changed, assumed, request, target.cap, solvers or Solvers())
 

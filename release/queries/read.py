@@ -153,7 +153,7 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
         )
     _check_kind(spec, at, query, columns)
     _check_relation(spec, at, query)
-    _check_mechanism(at, query)
+    check_mechanism(at, query)
     size = query.answers.size
     if size > MAX_ANSWERS:
         raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
@@ -170,8 +170,12 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
             )
 
 
-def _check_mechanism(at: str, query: Query) -> None:
-    """Refuse a mechanism that does not fit the answers, the loss or the guarantee."""
+def check_mechanism(at: str, query: Query) -> None:
+    """Refuse a mechanism that does not fit the answers, the loss or the guarantee.
+
+    Raises:
+        SpecError: it does not; the message names the field below ``at``.
+    """
     if query.guarantee is None:
         return
     at, domain = f"{at}.mechanism", query.answers

@@ -36,6 +36,7 @@ from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact.domain import Codes
 from release.exact.losses import LossName
 from release.exact.numbers import format_exact
+from release.exact.sensitivity import Sensitivity
 from release.queries.read import parse_spec
 from release.queries.registry import global_sensitivity, rows_read
 from release.records.hashes import commit, sha256
@@ -444,9 +445,7 @@ def _prove_public(
     verdict: Verdict,
 ) -> None:
     """Prove a public mechanism for every difference that the declaration allows."""
-    at = f"queries.{query.name}.mechanism"
-    expect("release.json", at, record.mechanism, mechanism.mechanism)
-    sensitivity = check_mechanism(file, mechanism, query)
+    sensitivity = _proved_sensitivity(mechanism, query, record)
     allowed = global_sensitivity(spec, query, rows_read(spec, query))
     missing = set(allowed.shifts) - set(sensitivity.shifts)
     if sensitivity.apart is not None:
@@ -473,9 +472,7 @@ def _prove_committed(
     verdict: Verdict,
 ) -> None:
     """Prove a mechanism of the auditor bundle for the differences committed beside it."""
-    at = f"queries.{query.name}.mechanism"
-    expect("release.json", at, record.mechanism, mechanism.mechanism)
-    sensitivity = check_mechanism(f"mechanisms/{query.name}.json", mechanism, query)
+    sensitivity = _proved_sensitivity(mechanism, query, record)
     path = f"sensitivity/{query.name}.json"
     stated = read_record(SensitivityRecord, path, auditor / path)
     expect(path, "query", stated.query, query.name)
@@ -490,6 +487,15 @@ def _prove_committed(
         "differences"
     )
     verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbors")
+
+
+def _proved_sensitivity(
+    mechanism: MechanismRecord, query: Query, record: QueryRecord
+) -> Sensitivity:
+    """Prove the mechanism for its own differences, and return these."""
+    at = f"queries.{query.name}.mechanism"
+    expect("release.json", at, record.mechanism, mechanism.mechanism)
+    return check_mechanism(f"mechanisms/{query.name}.json", mechanism, query)
 
 
 def _guarantee(mechanism: MechanismRecord) -> str:

@@ -439,3 +439,11 @@ def test_a_comparison_ends_at_the_largest_epsilon(tmp_path: Path, capsys: Captur
     page = tmp_path / "page.html"
     assert run(capsys, "compare", path, "the_count", "--html", page)[0] == 0
     assert page.is_file()
+
+
+def test_a_target_of_a_loss_that_would_wrap_names_the_loss(tmp_path: Path) -> None:
+    """Noise alone has no loss of published answers, so only wrapping noise would be left."""
+    spec_file = spec_of(tmp_path, query("count", sensitivity="global"))
+    target = parse_target("--epsilon-for", "noise_squared <= 5")
+    with pytest.raises(SpecError, match=r"best needs the loss error_rate, absolute or squared"):
+        list(epsilon_for(spec_file, target))
