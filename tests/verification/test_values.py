@@ -30,6 +30,7 @@ PATH = tuple[str | int, ...]
 
 OTHERS = {
     "pure": ["approximate", "probabilistic"],
+    "approximate": ["pure", "probabilistic"],
     "worst-case": ["instance-specific", "mixed"],
     "instance-specific": ["worst-case", "mixed"],
     "mixed": ["worst-case", "instance-specific"],
@@ -54,7 +55,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [
         {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
     ]
-    queries = [query("count", sensitivity="global"), query("mode")]
+    weak = {"definition": "approximate", "epsilon": "1", "delta": "0.001"}
+    queries = [query("count", sensitivity="global"), query("mode", guarantee=weak)]
     return run_release(Small(rows, queries, fixed=["place"]).write(folder), folder / "out").public
 
 
