@@ -12,7 +12,6 @@ from release.exact.domain import Group
 from release.exact.losses import Loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.published.baselines import discrete_gaussian, geometric, two_sided
 from release.noise.solve import design
 from release.noise.solvers.program import Floats
 from research.kadam import (
@@ -26,6 +25,7 @@ from research.kadam import (
 )
 from research.printed import single_distance
 from research.programs import exact, our_masses, per_difference, printed
+from research.published.clamping import discrete_gaussian, geometric, two_sided
 from research.sheet import Panel, Series, Shape, Sheet
 
 

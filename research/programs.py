@@ -14,7 +14,6 @@ import numpy as np
 from release.errors import DesignError
 from release.exact.channel import Channel
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import Loss, LossName, named_loss
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
@@ -24,6 +23,7 @@ from release.noise.design import Design
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
+from research.published.integer_pmf import IntegerPmf
 from research.verbatim import Indicators, solve_verbatim
 
 SECONDS = 30.0

@@ -12,11 +12,11 @@ from itertools import count
 
 import numpy as np
 
-from release.exact.integer_pmf import IntegerPmf, theorem_1
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.sampling import RandomBytes, draw_noise
-from release.noise.published.baselines import decay, law_near
+from research.published.clamping import decay, law_near
+from research.published.integer_pmf import IntegerPmf, theorem_1
 from research.published.qin import (
     Input,
     Transport,

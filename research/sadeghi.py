@@ -7,9 +7,9 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import SupportsFloat
 
-from release.exact.integer_pmf import IntegerPmf
-from release.noise.published.baselines import discrete_gaussian
 from research.programs import exact, noise_deltas
+from research.published.clamping import discrete_gaussian
+from research.published.integer_pmf import IntegerPmf
 from research.published.sadeghi import CountLaw, count_law
 from research.sheet import Panel, Series, Shape, Sheet
 

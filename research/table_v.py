@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from release.exact.integer_pmf import IntegerPmf, Tail
-from release.noise.published.baselines import decay
+from research.published.clamping import decay
+from research.published.integer_pmf import IntegerPmf, Tail
 
 
 def quantised_gaussian(variance: float, mean: float = 0.0) -> IntegerPmf:

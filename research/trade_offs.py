@@ -12,20 +12,10 @@ import numpy as np
 
 from release.exact.channel import Channel, answer_costs
 from release.exact.domain import Codes
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import LossName
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition
-from release.noise.published.baselines import (
-    BASELINES,
-    clamped,
-    data_independent,
-    discrete_gaussian,
-    geometric_clamped,
-    gumbel,
-    two_sided,
-)
 from release.noise.search import least_delta
 from research.kadam import (
     ENDS,
@@ -47,6 +37,16 @@ from research.programs import (
     printed,
     sensitivity,
 )
+from research.published.clamping import (
+    BASELINES,
+    clamped,
+    data_independent,
+    discrete_gaussian,
+    geometric_clamped,
+    gumbel,
+    two_sided,
+)
+from research.published.integer_pmf import IntegerPmf
 from research.published.sadeghi import count_law
 from research.sheet import Panel, Series, Sheet
 

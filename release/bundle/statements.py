@@ -7,7 +7,6 @@ solves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
@@ -82,13 +81,8 @@ def _rounded(value: Fraction) -> str:
 
 def epsilon_everywhere(mechanism: Mechanism) -> str:
     """The least ε over all pairs of true answers, rounded up; or ``inf``."""
-    ratio = mechanism.ratio_everywhere()
-    if ratio is None:
-        return "inf"
-    # decimal rounds ln correctly, so a verifier on another machine gets the same digits.
-    context = Context(prec=40)
-    quotient = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
-    return format_up(Fraction(quotient.ln(context)), 12)
+    epsilon = mechanism.epsilon_everywhere()
+    return "inf" if epsilon is None else format_up(Fraction(epsilon), 12)
 
 
 def rests_on(spec: Spec, query: Query) -> str | None:

@@ -138,6 +138,8 @@ def _design_record(design: AnyDesign, everywhere: str) -> DesignRecord:
         method=design.method,
         loss=design.loss.name,
         objective=format_up(design.objective, 18),
+        bound_of=design.bound_of.value,
+        bounded_loss=format_up(design.bounded_loss, 18),
         lower_bound=format_down(design.lower_bound, 18),
         bound="proved" if design.bound_proved else "solver",
         gap=format_up(design.gap, 18),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain
-from release.exact.losses import Loss, LossName
+from release.exact.losses import COST_POWERS, Loss, LossName
 from release.exact.mechanism import Mechanism, shares
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition, Deltas, Guarantee, largest_allowed
@@ -192,16 +192,26 @@ MOST_UNSEEN = 21
 LEAST_UNSEEN = Fraction(1, 1000)
 """The least ε at which a channel can be made for every sensitivity."""
 
-COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
-"""The losses of published answers in order, as powers of the error."""
+
+def line_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
+    """Whether noise on the integers can answer: answers in order, a loss of published answers."""
+    if isinstance(loss, Loss) and loss.is_named:
+        loss = LossName(loss.name)
+    return domain.is_line and isinstance(loss, LossName) and loss in COST_POWERS
 
 
 def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
-    """Whether a channel can answer: few enough answers in order, a loss of published answers."""
-    if isinstance(loss, Loss) and loss.is_named:
-        loss = LossName(loss.name)
-    has_powers = isinstance(loss, LossName) and loss in COST_POWERS
-    return domain.is_line and domain.size <= MOST_ROWS and has_powers
+    """Whether a channel can answer: as :func:`line_fits`, and few enough for a row each."""
+    return line_fits(domain, loss) and domain.size <= MOST_ROWS
+
+
+MOST_PROBABILISTIC = 64
+"""The most answers in order for which a mechanism with a probabilistic δ > 0 is sought."""
+
+
+def probabilistic_fits(domain: AnswerDomain | JointDomain) -> bool:
+    """Whether mechanisms with a probabilistic δ > 0 are sought for these answers."""
+    return not domain.has_order or (domain.is_line and domain.size <= MOST_PROBABILISTIC)
 
 
 def channel_unseen(domain: AnswerDomain | JointDomain, loss: object, guarantee: Guarantee) -> bool:

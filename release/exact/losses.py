@@ -32,6 +32,10 @@ class LossName(Enum):
     NOISE_SQUARED = "noise_squared"
 
 
+COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
+"""The losses of published answers in order, as powers of the error."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Costs:
     """Costs ``numerators / denominator``, all at least 0."""
@@ -85,6 +89,17 @@ class Loss(_Costs):
     def cost(self, element: int) -> Fraction:
         """ρ of one noise value."""
         return Fraction(int(self.numerators[element]), self.denominator)
+
+
+def power_of(loss: Loss) -> int:
+    """The power of the error that a named loss is.
+
+    Raises:
+        ValueError: another loss than error_rate, absolute or squared.
+    """
+    if not loss.is_named or LossName(loss.name) not in COST_POWERS:
+        raise ValueError("answers in order need the loss error_rate, absolute or squared")
+    return COST_POWERS[LossName(loss.name)]
 
 
 def distance(part: AnswerDomain, published: Codes, true: int) -> Codes:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from decimal import Context, Decimal
+from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
@@ -30,11 +32,22 @@ Domain: TypeAlias = AnswerDomain | JointDomain
 Floats: TypeAlias = NDArray[np.float64]
 
 
+class BoundOf(Enum):
+    """Of which mechanisms a lower bound speaks."""
+
+    EVERYTHING = "every mechanism"
+    MODULAR = "modular noise"
+    INTEGERS = "noise on the integers"
+
+
 class Mechanism(ABC):
     """A random rule from true answers to published ones, in exact integers."""
 
     family: ClassVar[str]
     """The name of the family in the files of a release."""
+
+    tolerance: ClassVar[Fraction] = Fraction(0)
+    """How far a figure of its accuracy, computed elsewhere, may be off, as a share; 0: exact."""
 
     total: int
     """The sum of every row, a power of two."""
@@ -96,6 +109,15 @@ class Mechanism(ABC):
                 largest = max(largest, Fraction(most, least))
         return largest
 
+    def epsilon_everywhere(self) -> Decimal | None:
+        """An ε for which any answer may turn into any other, or a little more; None without one."""
+        ratio = self.ratio_everywhere()
+        if ratio is None:
+            return None
+        # decimal rounds ln correctly, so a verifier on another machine gets the same digits.
+        context = Context(prec=40)
+        return context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)).ln(context)
+
     def is_constant(self) -> bool:
         """Whether the published answer never depends on the true one."""
         first = self.row(0)
@@ -126,9 +148,14 @@ class Mechanism(ABC):
         return Fraction(_weighted(self.row(code), off), self.total)
 
     @property
-    def noise(self) -> Pmf | None:
-        """The pmf of published minus true answer; None where it depends on the true answer."""
+    def modular_noise(self) -> Pmf | None:
+        """The pmf on the group that is added to every true answer; None where there is none."""
         return None
+
+    def concentration(self) -> float:
+        """The largest √Σ_o P(o|q)² over the true answers q, or more."""
+        rows = map(self.probabilities, range(self.answers))
+        return max(float(np.sqrt((row**2).sum())) for row in rows)
 
     def draw(self, answers: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """One published code for each true code, independently, with exactly its probability.

@@ -40,7 +40,7 @@ class Modular(Mechanism):
         return self.pmf.group.size
 
     @property
-    def noise(self) -> Pmf:
+    def modular_noise(self) -> Pmf:
         """The pmf: it is the same for every true answer."""
         return self.pmf
 
@@ -75,6 +75,10 @@ class Modular(Mechanism):
     def chance_within(self, domain: AnswerDomain | JointDomain, radius: int) -> Fraction:
         """As :meth:`Mechanism.chance_within`."""
         return probability_within(self.pmf, domain.parts, radius)
+
+    def concentration(self) -> float:
+        """As :meth:`Mechanism.concentration`: every row has the same sum."""
+        return float(np.sqrt((self.pmf.to_floats() ** 2).sum()))
 
     def draw(self, answers: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`Mechanism.draw`; totals have no bound.

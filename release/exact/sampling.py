@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.pmf import Pmf
 
 RandomBytes: TypeAlias = Callable[[int], bytes]
@@ -27,6 +26,8 @@ SYSTEM: RandomBytes = os.urandom
 """The operating system's generator: the source of every release."""
 
 _WORD_BITS = 64
+_MOST_DIGITS = 62
+_CHUNK = 1 << 16
 
 
 def random_below_power(bits: int, count: int, source: RandomBytes = SYSTEM) -> NDArray[np.uint64]:
@@ -65,13 +66,62 @@ def _draw_wide(pmf: Pmf, count: int, source: RandomBytes) -> Codes:
     return elements
 
 
-def draw_on_line(noise: IntegerPmf, count: int, source: RandomBytes = SYSTEM) -> Codes:
-    """``count`` independent integers of a pmf that ends, each with exactly its probability.
+def draw_geometric(ratio: int, count: int, source: RandomBytes = SYSTEM) -> Codes:
+    """``count`` independent numbers G with P(G ≥ g) = (``ratio`` / 2^64)^g exactly, at most 2^62.
 
-    Raises:
-        ValueError: the pmf has a tail, or a mass that is no multiple of a power of two.
+    The binary digits of a geometric number are independent, and digit i is 1 with chance x/(1 + x),
+    x = P(G ≥ 2^i). Each number takes one word for each digit up to where x falls below 2^-64, and
+    one for whether it goes beyond; a tie of a word with its chance (2^-64) takes another.
     """
-    return noise.low + draw_noise(noise.to_pmf(), count, source)
+    digits = 0
+    while digits < _MOST_DIGITS and _leading_bits(ratio, digits, 1, is_digit=False):
+        digits += 1
+    chances = [_leading_bits(ratio, digit, 1, is_digit=True) for digit in range(digits)]
+    chances.append(_leading_bits(ratio, digits, 1, is_digit=False))
+    numbers = np.zeros(count, dtype=np.int64)
+    for start in range(0, count, _CHUNK):
+        part = numbers[start : start + _CHUNK]
+        words = random_below_power(_WORD_BITS, part.size * len(chances), source)
+        rows = zip(words.reshape(-1, part.size), chances, strict=True)
+        for digit, (row, chance) in enumerate(rows):
+            is_one = row < np.uint64(chance)
+            for tie in np.flatnonzero(row == np.uint64(chance)).tolist():
+                is_one[tie] = _is_below(ratio, digit, chance, source, is_digit=digit < digits)
+            if digit < digits:
+                part += is_one.astype(np.int64) << digit
+            elif is_one.any():
+                # Beyond 2^digits what remains is geometric again.
+                again = 0 if digits == _MOST_DIGITS else draw_geometric(ratio, part.size, source)
+                beyond = np.minimum(2**_MOST_DIGITS - 2**digits, again) + 2**digits
+                part[is_one] = beyond[is_one] if digits < _MOST_DIGITS else 2**_MOST_DIGITS
+    return numbers
+
+
+def _is_below(ratio: int, digit: int, first: int, source: RandomBytes, *, is_digit: bool) -> bool:
+    """Whether a uniform number whose first word is ``first`` is below the chance of a digit."""
+    uniform, words = first, 1
+    while True:
+        uniform, words = uniform << _WORD_BITS | int.from_bytes(source(8), "little"), words + 1
+        chance = _leading_bits(ratio, digit, words, is_digit=is_digit)
+        if uniform != chance:
+            return uniform < chance
+
+
+def _leading_bits(ratio: int, digit: int, words: int, *, is_digit: bool) -> int:
+    """The first ``words`` words of x = (``ratio`` / 2^64)^(2^``digit``), or of x/(1 + x)."""
+    places = _WORD_BITS * (words + 2)
+    while True:
+        # x lies in [low, high] / 2^places.
+        low = high = ratio << (places - _WORD_BITS)
+        for _ in range(digit):
+            low, high = low * low >> places, -(-high * high >> places)
+        found = []
+        for x in (low, high):
+            over = (x << places) // ((1 << places) + x) if is_digit else x
+            found.append(over >> (places - _WORD_BITS * words))
+        if found[0] == found[1]:
+            return found[0]
+        places *= 2
 
 
 def draw_codes(

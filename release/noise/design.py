@@ -7,10 +7,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from release.exact.channel import COST_POWERS, answer_costs, channel_fits
+from release.exact.channel import answer_costs, channel_fits, line_fits
 from release.exact.domain import AnswerDomain, JointDomain
-from release.exact.losses import Loss, LossName, WorstCaseLoss
-from release.exact.mechanism import Mechanism
+from release.exact.losses import COST_POWERS, Loss, LossName, WorstCaseLoss
+from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.fitted import Requirement
@@ -18,6 +18,9 @@ from release.noise.solvers.answer_problem import ChannelProblem
 
 GAP = Fraction(1, 10**6)
 """The relative gap at which a mechanism counts as optimal, unless a caller asks for less."""
+
+GAIN = Fraction(1, 1000)
+"""What a mechanism has to save before it is taken in place of a simpler one."""
 
 # Below it δ is lost in a solver's tolerance: a channel is made for the pure guarantee instead.
 LEAST_DELTA = Fraction(1, 10**11)
@@ -37,13 +40,24 @@ class Asked:
 
     @property
     def is_line(self) -> bool:
-        """Whether channels apply: answers in order, and a loss of answers rather than of noise."""
-        return channel_fits(self.domain, self.loss_name) and bool(self.sensitivity.apart)
+        """Whether the answers have an order, and the loss is one of answers, not of noise."""
+        return line_fits(self.domain, self.loss_name) and bool(self.sensitivity.apart)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether channels apply: :attr:`is_line`, and few enough answers for a row each."""
+        return self.is_line and channel_fits(self.domain, self.loss_name)
 
     @property
     def wraps(self) -> bool:
         """Whether modular noise can publish one end of an order for the other."""
         return self.domain.has_order
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Whether the guarantee has a probabilistic δ, which clamping does not preserve."""
+        guarantee = self.guarantee
+        return guarantee.definition is Definition.PROBABILISTIC and guarantee.delta > 0
 
     @cached_property
     def problem(self) -> ChannelProblem:
@@ -81,9 +95,11 @@ def pure_where_no_program(guarantee: Guarantee) -> Guarantee:
 class Design(Generic[AnyMechanism]):
     """A mechanism whose guarantee is proved, with a bound on how far it is from the optimum.
 
-    ``lower_bound`` bounds the loss of every mechanism of its class with this guarantee: of modular
-    noise where the answers have no order, else of every mechanism. ``bound_proved`` is whether it
-    was proved exactly, and not only claimed by the solver. Losses are in the units of the loss.
+    ``objective`` is the expected loss under a uniform prior. ``lower_bound`` bounds the loss of
+    every mechanism of the class ``bound_of`` with this guarantee. The class of noise on the
+    integers has no ends, so that there the bound is compared with ``noise_loss``, the expected loss
+    far from both. ``bound_proved`` is whether the bound was proved exactly, and not only claimed by
+    the solver. Losses are in the units of the loss.
     """
 
     mechanism: AnyMechanism
@@ -93,6 +109,8 @@ class Design(Generic[AnyMechanism]):
     method: str
     objective: Fraction
     lower_bound: Fraction = Fraction(0)
+    bound_of: BoundOf = BoundOf.EVERYTHING
+    noise_loss: Fraction | None = None
     bound_proved: bool = True
     solver: str = "none"
     notes: tuple[str, ...] = ()
@@ -105,8 +123,13 @@ class Design(Generic[AnyMechanism]):
 
     @property
     def gap(self) -> Fraction:
-        """The objective less the lower bound, at least 0."""
-        return max(Fraction(0), self.objective - self.lower_bound)
+        """The loss that is bounded less the lower bound, at least 0."""
+        return max(Fraction(0), self.bounded_loss - self.lower_bound)
+
+    @property
+    def bounded_loss(self) -> Fraction:
+        """The loss that the lower bound is compared with."""
+        return self.objective if self.noise_loss is None else self.noise_loss
 
     def is_within(self, gap: Fraction = GAP) -> bool:
         """Whether no mechanism of the class can lose less by more than the share ``gap``.
@@ -114,4 +137,4 @@ class Design(Generic[AnyMechanism]):
         True of a baseline that the spec names, because no optimality is claimed of it.
         """
         # A billionth of the cheapest error counts as none, or a loss near 0 would never be near.
-        return self.is_named or self.gap <= max(gap * self.objective, self.loss.least / 10**9)
+        return self.is_named or self.gap <= max(gap * self.bounded_loss, self.loss.least / 10**9)

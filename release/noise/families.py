@@ -15,12 +15,15 @@ from typing import Any, Protocol, TypeAlias, cast
 from release.errors import DesignError
 from release.exact.channel import MOST_ROWS
 from release.exact.domain import JointDomain
+from release.exact.mechanism import BoundOf
 from release.exact.modular import Modular
+from release.exact.privacy import MAX_WORK
 from release.noise.design import GAP, Asked, Design
 from release.noise.published.fitted import fitted, is_closed_form, is_quick
 from release.noise.solve import design
 from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
+from release.noise.solvers.on_integers import design_integer
 from release.spec.mechanisms import MECHANISMS
 
 _MOST_COMPARED = 256
@@ -81,20 +84,51 @@ class _Modular:
         return not question.wraps
 
     def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
-        return solvers.law(question.sensitivity, question.guarantee, question.loss, gap=solvers.gap)
+        if question.domain.size * len(question.sensitivity.shifts) > MAX_WORK:
+            # How many differences were seen in a table is confidential: no number.
+            raise DesignError(
+                f"answers and differences make more pairs than a verifier checks ({MAX_WORK}); "
+                "declare a smaller domain"
+            )
+        design = solvers.law(
+            question.sensitivity, question.guarantee, question.loss, gap=solvers.gap
+        )
+        # On answers in no order no mechanism beats the best modular noise (module select), but for
+        # a probabilistic δ.
+        if question.wraps or question.is_probabilistic:
+            return replace(design, bound_of=BoundOf.MODULAR)
+        return design
+
+
+class _Integer:
+    """Noise on the integers, for answers in order."""
+
+    def fits(self, name: str, question: Asked) -> bool:
+        return question.is_line and not question.is_probabilistic
+
+    def bounds(self, question: Asked) -> bool:
+        return False
+
+    def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
+        if not question.is_line or question.is_probabilistic:
+            raise DesignError(
+                "noise on the integers needs answers in order, the loss error_rate, absolute or "
+                "squared, and a pure or approximate guarantee"
+            )
+        return design_integer(question)
 
 
 class _Channel:
     """A pmf for each true answer, for answers in order."""
 
     def fits(self, name: str, question: Asked) -> bool:
-        return question.is_line
+        return question.has_rows
 
     def bounds(self, question: Asked) -> bool:
-        return question.is_line
+        return question.has_rows
 
     def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
-        if not question.is_line:
+        if not question.has_rows:
             raise DesignError(
                 f"a channel needs at most {MOST_ROWS} answers in order, and a loss of answers"
             )
@@ -156,4 +190,5 @@ def _designed(question: Asked, mechanism: Any, objective: Fraction, name: str) -
     )
 
 
-MODULAR, CHANNEL, BASELINES = _Modular(), _Channel(), _Baselines()
+MODULAR, INTEGER = _Modular(), _Integer()
+CHANNEL, BASELINES = _Channel(), _Baselines()

@@ -1,7 +1,8 @@
 """Which mechanism answers a query: all that fit it, compared on public parameters.
 
 ``best`` takes the mechanism with the least expected loss under the loss function of the spec and a
-uniform prior over the answers; its notes give the losses of the others. Only public parameters
+uniform prior over the answers, or one that is simpler and loses at most a thousandth more; its
+notes give the losses of the others. Only public parameters
 enter: the domain, the guarantee, the loss function, and sensitivity that follows from the spec.
 Under empirical sensitivity the first three alone decide, because the mechanism's name is public.
 
@@ -22,7 +23,7 @@ from fractions import Fraction
 
 from release.errors import DesignError
 from release.exact.domain import JointDomain
-from release.noise.design import Asked
+from release.noise.design import GAIN, Asked
 from release.noise.families import AnyDesign, Solvers, family_at
 from release.spec.mechanisms import BEST, MECHANISMS, chosen_unseen
 
@@ -57,22 +58,21 @@ def best_of(
     if not eligible:
         raise DesignError(failures[0][1] if failures else WRAPS)
     ranked = sorted(eligible, key=lambda design: design.objective)
-    winner = ranked[0]
-    # Without a family whose bound holds for all, 0 bounds every loss, and that is proved.
-    bound, proved, compared = Fraction(0), True, []
-    for design in reversed(ranked):
-        if family_at(design.name).bounds(question):
-            bound, proved = min(design.lower_bound, winner.objective), design.bound_proved
+    # Of mechanisms that are about as good, the simplest: the order of the registry.
+    enough = ranked[0].objective / (1 - GAIN)
+    winner = next(design for design in eligible if design.objective <= enough)
+    notes = (*winner.notes, _comparison(winner, ranked))
+    compared = tuple((design.name, design.objective) for design in ranked)
+    chosen = replace(winner, is_named=False, notes=notes, compared=compared)
+    if not MECHANISMS[winner.name].is_baseline:
+        return chosen
+    # A baseline has no bound of its own. Without a family whose bound holds for all, 0 bounds every
+    # loss, and that is proved.
     for design in ranked:
-        compared.append((design.name, design.objective))
-    return replace(
-        winner,
-        is_named=False,
-        lower_bound=bound,
-        bound_proved=proved,
-        notes=(*winner.notes, _comparison(ranked)),
-        compared=tuple(compared),
-    )
+        if family_at(design.name).bounds(question):
+            bound = min(design.lower_bound, winner.objective)
+            return replace(chosen, lower_bound=bound, bound_proved=design.bound_proved)
+    return chosen
 
 
 def family_of(question: Asked, mechanism: str, *, is_empirical: bool) -> str:
@@ -124,6 +124,8 @@ def fitting(question: Asked) -> Iterator[str]:
             continue
         if entry.needs_order and not question.is_line:
             continue
+        if entry.needs_rows and not question.has_rows:
+            continue
         if entry.needs_epsilon and not question.guarantee.epsilon:
             continue
         if entry.needs_delta and not question.guarantee.delta:
@@ -132,17 +134,16 @@ def fitting(question: Asked) -> Iterator[str]:
             yield name
 
 
-def _comparison(ranked: Sequence[AnyDesign]) -> str:
+def _comparison(winner: AnyDesign, ranked: Sequence[AnyDesign]) -> str:
     """Which mechanism won, and by how much."""
-    first = ranked[0]
     losses = ", ".join(f"{design.name} {_short(design.objective)}" for design in ranked)
-    ranking = f"best of {len(ranked)} by {first.loss.name} loss: {losses}"
-    if len(ranked) == 1 or first.objective == 0:
+    ranking = f"best of {len(ranked)} by {winner.loss.name} loss: {losses}"
+    if len(ranked) == 1 or ranked[0].objective == 0:
         return ranking
-    second = ranked[1]
-    times = second.objective / first.objective
-    share = "as much as" if times < 1 + Fraction(1, 10**5) else f"{float(times):.5g} times what"
-    return f"{ranking}; the next, {second.name}, loses {share} {first.name} loses"
+    second = next(design for design in ranked if design is not winner)
+    times = second.objective / winner.objective
+    share = "as much as" if abs(times - 1) < GAIN else f"{float(times):.5g} times what"
+    return f"{ranking}; the next, {second.name}, loses {share} {winner.name} loses"
 
 
 def _short(value: Fraction) -> str:

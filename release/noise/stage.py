@@ -15,7 +15,7 @@ from functools import partial
 from release.errors import DesignError
 from release.exact.losses import LossName
 from release.exact.numbers import format_up
-from release.exact.privacy import MAX_WORK, Definition
+from release.exact.privacy import Definition
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
 from release.noise.design import GAP, Asked
@@ -48,19 +48,7 @@ class Problem:
 
 
 def problem_of(query: Query, sensitivity: Sensitivity) -> Problem:
-    """The problem of a query, as the spec has it.
-
-    Raises:
-        DesignError: the proof of its guarantee is more work than a verifier accepts.
-    """
-    answers, differences = sensitivity.group.size, len(sensitivity.shifts)
-    if answers * differences > MAX_WORK:
-        # How many differences were seen in a table is confidential.
-        number = "the seen" if query.is_empirical else str(differences)
-        raise DesignError(
-            f"query {query.name}: {answers} answers and {number} differences are more than a "
-            f"verifier checks ({MAX_WORK} pairs); declare a smaller domain"
-        )
+    """The problem of a query, as the spec has it."""
     return Problem(asked_of(query, sensitivity), query.mechanism, query.is_empirical)
 
 

@@ -10,21 +10,20 @@ from pathlib import Path
 
 from release.errors import SpecError, listed, unknown_name
 from release.exact.channel import (
-    LEAST_UNSEEN,
+    MOST_PROBABILISTIC,
     MOST_ROWS,
-    MOST_UNSEEN,
     channel_fits,
-    channel_unseen,
+    line_fits,
+    probabilistic_fits,
 )
-from release.exact.losses import table_loss
-from release.exact.numbers import format_exact
+from release.exact.losses import LossName, table_loss
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
 from release.spec.declarations import ColumnType
 from release.spec.domains import MAX_ANSWERS
 from release.spec.guarantees import TableLoss
 from release.spec.load import SpecFile, open_named, parse_models, read_text
-from release.spec.mechanisms import BEST, MECHANISMS
+from release.spec.mechanisms import BEST, MECHANISMS, chosen_unseen
 from release.spec.model import Spec
 from release.spec.periods import Period, filled
 from release.spec.query import Query
@@ -185,12 +184,16 @@ def check_mechanism(at: str, query: Query) -> None:
     entry = MECHANISMS[query.mechanism]
     if (entry.needs_order or entry.is_baseline) and len(domain.parts) > 1:
         raise SpecError(at, f"{entry.name!r} answers one query; a tuple takes best or modular")
-    if entry.needs_order and not channel_fits(domain, query.loss):
+    fits = channel_fits if entry.needs_rows else line_fits
+    if entry.needs_order and not fits(domain, query.loss):
+        most = f"at most {MOST_ROWS} " if entry.needs_rows else ""
         raise SpecError(
             at,
-            f"{entry.name!r} needs at most {MOST_ROWS} answers in order, and the loss "
-            "error_rate, absolute or squared; declare these, or write modular",
+            f"{entry.name!r} needs {most}answers in order, and the loss error_rate, absolute or "
+            "squared; declare these, or write modular",
         )
+    if entry.needs_order and _is_out_of_reach(query):
+        raise SpecError(at, _OUT_OF_REACH)
     if entry.needs_delta and query.guarantee.delta == 0:
         raise SpecError(at, f"{entry.name!r} needs delta above 0; write best")
     if entry.needs_epsilon and query.guarantee.epsilon == 0:
@@ -207,15 +210,20 @@ def _check_reach(at: str, query: Query) -> None:
         return
     if len(domain.parts) > 1:
         reason = "best has no noise for tuples with a part in order; publish each part by itself"
-    elif domain.size > MOST_ROWS:
-        reason = (
-            f"best reaches {MOST_ROWS:,} answers in order, and here are {domain.size:,}; declare a "
-            "smaller domain"
-        )
-    elif not channel_fits(domain, query.loss):
+    elif not line_fits(domain, query.loss):
         reason = "best needs the loss error_rate, absolute or squared for answers in order"
-    elif query.is_empirical:
-        reason = _unreached_unseen(query, domain.size)
+    elif query.promised.epsilon == 0 and domain.size > MOST_ROWS:
+        reason = f"with epsilon 0 best reaches {MOST_ROWS:,} answers in order"
+    elif _is_out_of_reach(query):
+        reason = _OUT_OF_REACH
+    elif (
+        query.is_empirical
+        and chosen_unseen(domain, LossName(query.loss), query.promised.to_guarantee()) is None
+    ):
+        reason = (
+            "best has no probabilistic guarantee for answers in order under sensitivity: "
+            "empirical; write definition: approximate, or pure without delta"
+        )
     if reason is not None:
         raise SpecError(
             at,
@@ -224,22 +232,16 @@ def _check_reach(at: str, query: Query) -> None:
         )
 
 
-def _unreached_unseen(query: Query, answers: int) -> str | None:
-    """Why ``best`` is refused under empirical sensitivity, which may not decide on it."""
-    claimed = query.promised
-    if channel_unseen(query.answers, query.loss, claimed.to_guarantee()):
-        return None
-    under = "under sensitivity: empirical"
-    if answers > MOST_UNSEEN:
-        remedy = f"best reaches {MOST_UNSEEN} answers in order {under}, and here are {answers:,}"
-    elif claimed.definition is Definition.PROBABILISTIC and claimed.delta:
-        remedy = f"best has no probabilistic guarantee for answers in order {under}"
-        return f"{remedy}; write definition: approximate, or pure without delta"
-    else:
-        remedy = f"best needs epsilon of at least {format_exact(LEAST_UNSEEN)} {under}"
-    # A query that runs again has no global sensitivity to fall back on.
-    alternative = "" if query.runs_again else ", or sensitivity: global"
-    return f"{remedy}; write mechanism: channel{alternative}"
+_OUT_OF_REACH = (
+    f"a probabilistic delta reaches {MOST_PROBABILISTIC} answers in order; add fallback: "
+    "approximate to the guarantee, or declare a smaller domain"
+)
+
+
+def _is_out_of_reach(query: Query) -> bool:
+    promised = query.promised
+    is_probabilistic = promised.definition is Definition.PROBABILISTIC and promised.delta > 0
+    return is_probabilistic and not probabilistic_fits(query.answers)
 
 
 def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:

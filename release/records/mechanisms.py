@@ -8,7 +8,8 @@ sensitivity for which the guarantee is proved, and methods to read and write bot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import starmap
+from collections.abc import Sequence
+from itertools import chain, starmap
 from operator import sub
 from typing import Any, ClassVar, Literal
 
@@ -17,6 +18,8 @@ from pydantic import Field
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
+from release.exact.integer import IntegerMechanism
+from release.exact.integer_noise import IntegerNoise, Tail, merged
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
@@ -123,6 +126,109 @@ class ModularRecord(MechanismRecord):
             "weights": list(map(str, mechanism.pmf.weights.tolist())),
             "sensitivity": list(map(list, sensitivity.shifts)),
         }
+
+
+class TailRecord(Record):
+    """A geometric tail: the last masses of an end, repeated, each time times a ratio."""
+
+    period: int = Field(ge=1, description="how many masses repeat")
+    ratio: Digits = Field(description="the ratio, in units of 2^-64")
+
+
+class NoiseRecord(Record):
+    """Noise on the integers: runs of equal weights, and tails beyond them."""
+
+    low: int = Field(description="the integer of the first weight")
+    lengths: list[int] = Field(min_length=1, description="how many integers have each weight")
+    weights: list[Digits] = Field(description="the weights, from the lowest integers upwards")
+    left: TailRecord | None = Field(description="the tail below the runs; null without one")
+    right: TailRecord | None = Field(description="the tail above the runs; null without one")
+
+
+class IntegerRecord(MechanismRecord):
+    """Noise on the integers, clamped to the answers, with the tables of both ends."""
+
+    mechanism: Literal["integer"] = Field(description="noise on the integers")
+    noise: NoiseRecord = Field(description="the noise")
+    low_end: list[Pair] = Field(
+        description="for the outcomes from 0 on, how many, and what is added to their codes"
+    )
+    high_end: list[Pair] = Field(description="the same for the last outcomes, ascending")
+    distances: list[Pair] = Field(
+        description="how far apart neighboring answers can be: intervals, both ends included"
+    )
+
+    @property
+    def comparisons(self) -> int:
+        """As the mechanism says."""
+        try:
+            return self.to_mechanism().comparisons(self.to_sensitivity())
+        except (ValueError, OverflowError):
+            return 0
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`MechanismRecord.sentence`."""
+        ends = "clamped and remapped" if self.low_end or self.high_end else "clamped"
+        return (
+            f"Noise on the integers, {ends} to {self.group[0]} answers in order, proved for "
+            f"neighbors up to {self.distances[-1][1]} apart"
+        )
+
+    def to_mechanism(self) -> IntegerMechanism:
+        """As :meth:`MechanismRecord.to_mechanism`."""
+        runs = tuple(zip(self.noise.lengths, map(int, self.noise.weights), strict=True))
+        tails = [
+            None if tail is None else Tail(tail.period, int(tail.ratio))
+            for tail in (self.noise.left, self.noise.right)
+        ]
+        noise = IntegerNoise(self.noise.low, runs, *tails)
+        if noise.total != int(self.total):
+            raise ValueError("the weights do not add up to the total")
+        low, high = (
+            tuple((length, shift) for length, shift in end) for end in (self.low_end, self.high_end)
+        )
+        return IntegerMechanism(noise, self.group[0], low, high)
+
+    def to_sensitivity(self) -> Sensitivity:
+        """As :meth:`MechanismRecord.to_sensitivity`."""
+        if not all(1 <= first <= last < self.group[0] for first, last in self.distances):
+            raise ValueError("neighboring answers are 1 or more apart, and less than all answers")
+        steps = chain.from_iterable(range(first, last + 1) for first, last in self.distances)
+        return Sensitivity.on_line(self.group[0], steps)
+
+    @classmethod
+    def own_fields(cls, mechanism: IntegerMechanism, sensitivity: Sensitivity) -> dict[str, Any]:
+        """As :meth:`MechanismRecord.own_fields`."""
+        noise = mechanism.noise
+        tails = [
+            None if tail is None else TailRecord(period=tail.period, ratio=str(tail.ratio))
+            for tail in (noise.left, noise.right)
+        ]
+        lengths, weights = zip(*merged(noise.runs), strict=True)
+        return {
+            "noise": NoiseRecord(
+                low=noise.low,
+                lengths=list(lengths),
+                weights=list(map(str, weights)),
+                left=tails[0],
+                right=tails[1],
+            ),
+            "low_end": list(map(list, merged(mechanism.low))),
+            "high_end": list(map(list, merged(mechanism.high))),
+            "distances": intervals(sensitivity.apart or ()),
+        }
+
+
+def intervals(steps: Sequence[int]) -> list[list[int]]:
+    """The runs of consecutive integers in ascending ``steps``: first and last of each."""
+    runs: list[list[int]] = []
+    for step in steps:
+        if runs and step == runs[-1][1] + 1:
+            runs[-1][1] = step
+        else:
+            runs.append([step, step])
+    return runs
 
 
 class ChannelRecord(MechanismRecord):

@@ -89,11 +89,18 @@ class DesignRecord(Record):
     method: str = Field(description="the method of the solver, or `baseline` and its name")
     loss: str = Field(description="the loss function of the spec")
     objective: Exact = Field(description="the expected loss under a uniform prior")
-    lower_bound: Exact = Field(description="no mechanism of this type has a smaller expected loss")
+    bound_of: Literal["every mechanism", "modular noise", "noise on the integers"] = Field(
+        description="the mechanisms with this guarantee of which the lower bound speaks"
+    )
+    bounded_loss: Exact = Field(
+        description="the loss that is bounded: the objective, or of noise on the integers its "
+        "expected loss far from both ends"
+    )
+    lower_bound: Exact = Field(description="none of these mechanisms has a smaller one")
     bound: Literal["proved", "solver"] = Field(
         description="whether the bound is proved, or claimed by a solver"
     )
-    gap: Exact = Field(description="the objective less the lower bound, rounded up")
+    gap: Exact = Field(description="the bounded loss less the lower bound, rounded up")
     solver: str = Field(description="the solver and its version, or `none`")
     notes: list[str] = Field(description="remarks, such as the expected loss of other mechanisms")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from release.exact.domain import Shift
+from release.exact.channel import probabilistic_fits
+from release.exact.domain import AnswerDomain, JointDomain, Shift
 from release.exact.losses import LossName
 from release.exact.privacy import Definition, Guarantee
 from release.spec.domains import MAX_ANSWERS, Exact, Model, one_of
@@ -20,12 +21,27 @@ class GuaranteeSpec(Model):
     definition: Definition = Field(strict=False, description="the definition that δ refers to")
     epsilon: Exact = Field(description="ε of one cell")
     delta: Exact = Field(default=Fraction(0), description="δ of one cell; 0 for a pure guarantee")
+    fallback: Literal["approximate"] | None = Field(
+        default=None,
+        description="claim the weaker approximate guarantee where a probabilistic one is out of "
+        "reach: more than 64 answers in order",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> GuaranteeSpec:
         # Refuses what is no guarantee, such as a pure one with δ above 0.
         self.to_guarantee()
+        if self.fallback is not None and self.definition is not Definition.PROBABILISTIC:
+            raise ValueError("fallback is for a probabilistic guarantee; leave it out")
         return self
+
+    def within_reach(self, domain: AnswerDomain | JointDomain) -> GuaranteeSpec:
+        """The guarantee, or the approximate one where the spec falls back on it for ``domain``."""
+        if self.fallback is None or probabilistic_fits(domain):
+            return self
+        return GuaranteeSpec(
+            definition=Definition.APPROXIMATE, epsilon=self.epsilon, delta=self.delta
+        )
 
     def to_guarantee(self) -> Guarantee:
         """The guarantee as :mod:`release.exact` computes with it."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from release.exact.channel import channel_unseen
+from release.exact.channel import channel_unseen, line_fits
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
-from release.exact.privacy import Guarantee
+from release.exact.privacy import Definition, Guarantee
 
 if TYPE_CHECKING:
     from release.records.mechanisms import MechanismRecord
@@ -39,7 +39,9 @@ class NamedMechanism:
     family: str
     record: str | None = None
     needs_order: bool = False
-    """It needs answers in order, few enough for a row each, and a named loss function."""
+    """It needs answers in order, and the loss error_rate, absolute or squared."""
+    needs_rows: bool = False
+    """It needs few enough of these answers for a row each."""
     needs_delta: bool = False
     needs_epsilon: bool = False
     can_wrap: bool = False
@@ -51,11 +53,14 @@ class NamedMechanism:
         return self.record is None
 
 
-def _baseline(name: str, *, needs_order: bool = False, needs_delta: bool = False) -> NamedMechanism:
+def _baseline(
+    name: str, *, needs_order: bool = False, needs_rows: bool = False, needs_delta: bool = False
+) -> NamedMechanism:
     return NamedMechanism(
         name,
         family="release.noise.families:BASELINES",
         needs_order=needs_order,
+        needs_rows=needs_rows,
         needs_delta=needs_delta,
         needs_epsilon=True,
         # The baselines that need no order are modular noise.
@@ -73,14 +78,22 @@ MECHANISMS: dict[str, NamedMechanism] = {
             can_wrap=True,
         ),
         NamedMechanism(
+            "integer",
+            family="release.noise.families:INTEGER",
+            record="release.records.mechanisms:IntegerRecord",
+            needs_order=True,
+            needs_epsilon=True,
+        ),
+        NamedMechanism(
             "channel",
             family="release.noise.families:CHANNEL",
             record="release.records.mechanisms:ChannelRecord",
             needs_order=True,
+            needs_rows=True,
         ),
         _baseline("geometric_clamped", needs_order=True),
-        _baseline("geometric_truncated", needs_order=True),
-        _baseline("exponential", needs_order=True),
+        _baseline("geometric_truncated", needs_order=True, needs_rows=True),
+        _baseline("exponential", needs_order=True, needs_rows=True),
         _baseline("gaussian_clamped", needs_order=True, needs_delta=True),
         _baseline("gumbel_clamped", needs_order=True, needs_delta=True),
         _baseline("randomised_response"),
@@ -109,13 +122,16 @@ def chosen_unseen(
 ) -> str | None:
     """The mechanism of ``best`` under empirical sensitivity; None where the spec has to name one.
 
-    It is a channel where the domain is so small that a program holds all differences, and modular
-    noise where the answers have no order.
+    It is modular noise where the answers have no order; a channel where they have one and are so
+    few that a program holds all differences; else noise on the integers.
     """
     # The name of the mechanism is published, so no argument here comes from a table.
+    if not domain.has_order:
+        return "modular"
     if channel_unseen(domain, loss, guarantee):
         return "channel"
-    return None if domain.has_order else "modular"
+    is_pure = guarantee.definition is not Definition.PROBABILISTIC or guarantee.delta == 0
+    return "integer" if line_fits(domain, loss) and guarantee.epsilon and is_pure else None
 
 
 def check_name(name: str) -> str:

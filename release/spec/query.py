@@ -73,7 +73,7 @@ class Query(Model):
         """
         if self.guarantee is None:
             raise TypeError(f"{self.name} is a part of a tuple and has no guarantee of its own")
-        return self.guarantee
+        return self.guarantee.within_reach(self.answers)
 
     @property
     def source(self) -> Literal["empirical", "global", "declared"]:

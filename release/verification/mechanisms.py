@@ -10,10 +10,13 @@ from fractions import Fraction
 
 from release.bundle.statements import accuracy_of, epsilon_everywhere
 from release.errors import VerificationError
-from release.exact.mechanism import Mechanism
-from release.exact.numbers import format_exact, format_up
+from release.exact.integer import IntegerMechanism
+from release.exact.losses import Loss, power_of
+from release.exact.mechanism import BoundOf, Mechanism
+from release.exact.numbers import format_down, format_exact, format_up
 from release.exact.privacy import MAX_WORK, Deltas
 from release.exact.sensitivity import Sensitivity
+from release.exact.staircase import lower_bound
 from release.records.mechanisms import MechanismRecord
 from release.spec.losses import loss_of
 from release.spec.mechanisms import BEST, MECHANISMS
@@ -47,14 +50,24 @@ def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensiti
     mechanism, sensitivity = _parsed(file, record)
     expect(file, "answers", mechanism.answers, domain.size)
     _check_guarantee(file, record, query, mechanism, sensitivity)
-    expect(file, "accuracy", record.accuracy, accuracy_of(mechanism, domain))
+    for name, computed in accuracy_of(mechanism, domain):
+        stated = getattr(record.accuracy, name)
+        _expect_near(file, f"accuracy.{name}", stated, Fraction(computed), mechanism.tolerance)
     loss = loss_of(query)
     try:
         objective = mechanism.expected_loss(loss, domain)
     except ValueError as error:
         raise VerificationError(file, "design.loss", record.design.loss, str(error)) from error
-    _check_design(file, record, loss.name, objective)
+    _check_design(file, record, loss.name, objective, mechanism.tolerance)
+    _check_bound(file, record, loss, mechanism, sensitivity)
     return sensitivity
+
+
+def _expect_near(file: str, check: str, stated: str, computed: Fraction, share: Fraction) -> None:
+    """Refuse a figure that is further than ``share`` from the computed one, which is rounded."""
+    allowed = share * max(Fraction(1), computed)
+    if abs(Fraction(stated) - computed) > allowed:
+        raise VerificationError(file, check, excerpt(stated), format_up(computed, 18))
 
 
 def _check_named(file: str, record: MechanismRecord, query: Query) -> None:
@@ -124,12 +137,40 @@ def _check_recomputed(file: str, record: MechanismRecord, deltas: Deltas, everyw
     expect(file, "epsilon_all_differences", stated.epsilon_all_differences, everywhere)
 
 
-def _check_design(file: str, record: MechanismRecord, loss: str, objective: Fraction) -> None:
+def _check_design(
+    file: str, record: MechanismRecord, loss: str, objective: Fraction, tolerance: Fraction
+) -> None:
     expect(file, "design.loss", record.design.loss, loss)
-    expect(file, "design.objective", record.design.objective, format_up(objective, 18))
+    rounded = Fraction(format_up(objective, 18))
+    _expect_near(file, "design.objective", record.design.objective, rounded, tolerance)
+    if record.design.bound_of != BoundOf.INTEGERS.value:
+        expect(file, "design.bounded_loss", record.design.bounded_loss, record.design.objective)
+    bounded = Fraction(record.design.bounded_loss)
     bound, gap = Fraction(record.design.lower_bound), Fraction(record.design.gap)
-    if bound > objective:
-        raise VerificationError(file, "design.lower_bound", str(bound), "at most the objective")
+    if bound > bounded:
+        raise VerificationError(file, "design.lower_bound", str(bound), "at most the bounded loss")
     # Each of the three is rounded to 18 places, so their sum may be off by as many units.
-    if abs(gap - (objective - bound)) > Fraction(3, 10**18):
-        raise VerificationError(file, "design.gap", str(gap), "the objective less the bound")
+    if abs(gap - (bounded - bound)) > Fraction(3, 10**18):
+        raise VerificationError(file, "design.gap", str(gap), "the bounded loss less the bound")
+
+
+def _check_bound(
+    file: str, record: MechanismRecord, loss: Loss, mechanism: Mechanism, sensitivity: Sensitivity
+) -> None:
+    """Prove the lower bound of noise on the integers: no solver has to be trusted for it."""
+    if record.design.bound_of != BoundOf.INTEGERS.value:
+        return
+    if not isinstance(mechanism, IntegerMechanism):
+        raise VerificationError(file, "design.bound_of", record.design.bound_of, "another class")
+    power = power_of(loss)
+    noise_loss = format_up(mechanism.noise.moment(power), 18)
+    expect(file, "design.bounded_loss", record.design.bounded_loss, noise_loss)
+    if record.design.bound == "proved":
+        guarantee = record.guarantee
+        proved = Fraction(0)
+        if Fraction(guarantee.delta) == 0:
+            proved = lower_bound(sensitivity.apart or (), Fraction(guarantee.epsilon), power)
+        if Fraction(record.design.lower_bound) > proved:
+            raise VerificationError(
+                file, "design.lower_bound", record.design.lower_bound, format_down(proved, 18)
+            )

@@ -92,9 +92,9 @@ def residuals(total: Released, parts: Released) -> Residuals | None:
     """
     values = _differences(total, parts)
     share = len(parts.keys) // len(total.keys)
-    noise, of_parts = total.mechanism.noise, parts.mechanism.noise
+    noise, of_parts = total.mechanism.modular_noise, parts.mechanism.modular_noise
     if noise is None or of_parts is None or not (_falls_off(noise) and _falls_off(of_parts)):
-        most = _concentration(total.mechanism) * _concentration(parts.mechanism)
+        most = total.mechanism.concentration() * parts.mechanism.concentration()
         return _counted(total, parts, values, 0, most + 1e-9)
     masses = _residual_pmf(noise, of_parts, share)
     if masses is None:
@@ -124,13 +124,6 @@ def _counted(
     small = sum(abs(value) <= within for value in values)
     likely = _at_least(len(values), small, min(1.0, chance))
     return Residuals(total.query.name, parts.query.name, len(values), small, within, likely)
-
-
-def _concentration(mechanism: Mechanism) -> float:
-    """The largest √Σ P(o)² of published answers o, over the true ones."""
-    # Where the noise does not depend on the true answer, all rows have the same sum.
-    codes = range(mechanism.answers if mechanism.noise is None else 1)
-    return max(float(np.sqrt((mechanism.probabilities(code) ** 2).sum())) for code in codes)
 
 
 def _spacing(total: int, parts: int, share: int) -> int:

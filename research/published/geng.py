@@ -21,9 +21,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.pmf import DEFAULT_BITS
 from release.noise.solvers.program import Floats
+from research.published.integer_pmf import IntegerPmf
 
 # Units of a step: with fewer, rounding would cost more than a thousandth.
 _COARSEST = 2**10

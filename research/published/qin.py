@@ -24,10 +24,10 @@ from fractions import Fraction
 import numpy as np
 
 from release.errors import DesignError
-from release.exact.integer_pmf import IntegerPmf, Tail, theorem_1
 from release.exact.numbers import exp_below_any_verifier
 from release.noise.solvers.program import Builder, Floats, Numbers, solve
 from release.noise.solvers.repair import close
+from research.published.integer_pmf import IntegerPmf, Tail, theorem_1
 
 # By this share the solver's e^ε is smaller, so that the exact pmf satisfies the true one.
 _GIVE = Fraction(1, 10**7)
@@ -100,7 +100,7 @@ def _copies(period: Floats, tail: Tail) -> Floats:
 class Transport:
     """The noise of P1 or P2: exact in its privacy, its distance a float.
 
-    ``noise`` is ε-private exactly (:func:`release.exact.integer_pmf.theorem_1`); ``objective`` is
+    ``noise`` is ε-private exactly (:func:`theorem_1` of this folder's integer_pmf); ``objective`` is
     the objective of the solver.
     """
 

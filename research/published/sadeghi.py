@@ -21,9 +21,9 @@ from itertools import pairwise
 import numpy as np
 
 from release.exact.channel import Channel
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.numbers import exp_bounds
 from release.noise.solvers.program import Builder, Floats, Numbers, solve
+from research.published.integer_pmf import IntegerPmf
 
 MOST = 10.0
 """The largest ε for which the program is solved."""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.integer_pmf import IntegerPmf, Tail, theorem_1, theorem_2
 from release.exact.numbers import exp_bounds
-from release.noise.published.baselines import discrete_gaussian, geometric, gumbel
+from research.published.clamping import discrete_gaussian, geometric, gumbel
+from research.published.integer_pmf import IntegerPmf, Tail, theorem_1, theorem_2
 from research.table_v import uniform_noise
 
 HALF = Fraction(1, 2)

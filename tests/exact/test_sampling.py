@@ -15,12 +15,12 @@ from scipy.stats import chisquare
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
-from release.exact.sampling import draw_noise, draw_on_line, random_below_power
-from release.noise.published.baselines import geometric
+from release.exact.sampling import draw_noise, random_below_power
+from research.published.clamping import geometric
 from research.published.geng import zero_delta_noise
+from research.published.integer_pmf import IntegerPmf, draw_on_line
 from tests.conftest import PROJECT
 
 

@@ -18,16 +18,16 @@ from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.published.baselines import (
+from release.noise.solve import design
+from release.noise.solvers.answer_laws import by_program, design_channel
+from release.noise.solvers.answer_problem import ChannelProblem
+from release.noise.solvers.remapped import best_answers
+from research.published.clamping import (
     exponential,
     geometric_clamped,
     geometric_modular,
     randomised_response,
 )
-from release.noise.solve import design
-from release.noise.solvers.answer_laws import by_program, design_channel
-from release.noise.solvers.answer_problem import ChannelProblem
-from release.noise.solvers.remapped import best_answers
 
 PURE, APPROXIMATE = Definition.PURE, Definition.APPROXIMATE
 

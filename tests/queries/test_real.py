@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from release.errors import SpecError
 from release.exact.constraints import monotone
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import IntegerPmf
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee, deltas_at_ratio, keeps
@@ -30,6 +29,7 @@ from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data
 from release.verification.verifier import verify
 from research.published.geng import zero_delta_noise
+from research.published.integer_pmf import IntegerPmf
 from tests.small import UNSIGNED, Small, sensitivities
 
 GRID: dict[str, Any] = {"low": -6, "high": 18, "step": 3, "scale": "0.25"}

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import linprog
 
-from release.exact.integer_pmf import IntegerPmf
 from research.published.geng import (
     density,
     least_cost,
     optimal_atom,
     zero_delta_noise,
 )
+from research.published.integer_pmf import IntegerPmf
 
 DELTAS = [Fraction(d) for d in ("0.01", "0.2", "0.5", "0.6", "2/3", "0.75", "0.95")]
 POWERS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(3)]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
 from release.exact.domain import Group, Topology
-from release.exact.integer_pmf import IntegerPmf, theorem_1
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.published.baselines import decay
 from release.noise.solve import design
+from research.published.clamping import decay
+from research.published.integer_pmf import IntegerPmf, theorem_1
 from research.published.qin import (
     Input,
     distance,

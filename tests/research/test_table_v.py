@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from release.exact.integer_pmf import theorem_1
 from release.exact.numbers import exp_bounds
+from research.published.integer_pmf import theorem_1
 from research.table_v import (
     one_sided_exponential,
     quantised_gaussian,

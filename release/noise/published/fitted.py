@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from release.errors import DesignError
-from release.exact.channel import Channel
+from release.exact.integer import IntegerMechanism
+from release.exact.integer_noise import IntegerNoise
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_below_any_verifier
@@ -25,7 +26,6 @@ from release.noise.published.baselines import (
     discrete_gaussian,
     exponential,
     geometric,
-    geometric_clamped,
     geometric_modular,
     gumbel,
     modular,
@@ -37,6 +37,9 @@ from release.noise.published.baselines import (
 _STEPS = 14
 
 _ODDS = 2**12
+
+_FINE = 1.02
+"""The steps of a scan; each is a little more noise than the one before."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,17 @@ class Requirement:
     def farthest_on_line(self) -> int:
         """How far neighboring answers can be apart on the line, at most."""
         return max(self.sensitivity.apart or (), default=1)
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Whether the guarantee has a probabilistic δ, which clamping does not preserve."""
+        return self.guarantee.definition is Definition.PROBABILISTIC and self.guarantee.delta > 0
+
+    def clamped(self, noise: IntegerNoise) -> Mechanism:
+        """The clamped noise; as a channel where the δ after clamping is what counts."""
+        if self.is_probabilistic:
+            return clamped(noise, self.answers)
+        return IntegerMechanism(noise, self.answers)
 
     def is_satisfied_by(self, mechanism: Mechanism) -> bool:
         """Whether ``mechanism`` satisfies the guarantee, exactly."""
@@ -92,7 +106,7 @@ def _truncated(requirement: Requirement) -> Mechanism | None:
     # Redrawing costs at most as much again as the noise, so half of ε is always enough.
     share = requirement.guarantee.epsilon / requirement.farthest_on_line
 
-    def make(weakness: Fraction) -> Channel:
+    def make(weakness: Fraction) -> Mechanism:
         return truncated(geometric(weakness), requirement.answers, requirement.ratio)
 
     return _search(requirement, make, share / 2, share)
@@ -158,9 +172,7 @@ def is_quick(name: str, requirement: Requirement) -> bool:
 
 def _gaussian_clamped(requirement: Requirement) -> Mechanism | None:
     classical = _variance(requirement, requirement.farthest_on_line)
-    return _with_noise(
-        requirement, lambda v: clamped(discrete_gaussian(v), requirement.answers), classical
-    )
+    return _with_noise(requirement, lambda v: requirement.clamped(discrete_gaussian(v)), classical)
 
 
 def _gaussian_modular(requirement: Requirement) -> Mechanism | None:
@@ -173,23 +185,25 @@ def _gaussian_modular(requirement: Requirement) -> Mechanism | None:
 
 
 def _gumbel_clamped(requirement: Requirement) -> Mechanism | None:
-    def make(scale: Fraction) -> Channel:
+    def make(scale: Fraction) -> Mechanism:
         # Beyond a few times the answers the rows hardly change, and δ hardly falls.
-        within = min(max(float(scale), 0.05), 4.0 * requirement.answers, 1000.0)
-        return clamped(gumbel(within), requirement.answers)
+        within = min(max(float(scale), 0.05), 4.0 * requirement.answers, 1e5)
+        return requirement.clamped(gumbel(within))
 
     epsilon = float(requirement.guarantee.epsilon)
     return _with_noise(requirement, make, 2 * requirement.farthest_on_line / epsilon)
 
 
+def _geometric_clamped(requirement: Requirement) -> Mechanism:
+    epsilon = requirement.guarantee.epsilon / requirement.farthest_on_line
+    # Clamping preserves every pure guarantee, and that implies the others.
+    return IntegerMechanism(geometric(epsilon), requirement.answers)
+
+
 _FITS: dict[str, Callable[[Requirement], Mechanism | None]] = {
-    "geometric_clamped": lambda p: geometric_clamped(
-        p.answers, p.guarantee.epsilon / p.farthest_on_line
-    ),
+    "geometric_clamped": _geometric_clamped,
     "geometric_truncated": _truncated,
-    "geometric_modular": lambda p: Modular(
-        geometric_modular(p.answers, p.guarantee.epsilon / p.farthest)
-    ),
+    "geometric_modular": lambda p: geometric_modular(p.answers, p.guarantee.epsilon / p.farthest),
     "gaussian_clamped": _gaussian_clamped,
     "gaussian_modular": _gaussian_modular,
     "gumbel_clamped": _gumbel_clamped,
@@ -212,12 +226,16 @@ def _search(
 ) -> Mechanism | None:
     """The weakest noise that satisfies the guarantee, between two strengths; None where none does.
 
-    Halving a logarithm: the ends are a factor of 10⁶ apart at most, 14 halvings leave a thousandth.
+    A probabilistic δ jumps where a mass comes to violate the ratio, so that it may rise with the
+    noise: there every strength is tried, in steps of two hundredths from the weakest on. Then a
+    logarithm is halved: 14 halvings leave a thousandth of a factor of 10⁶.
     """
     # Invariant: ``best`` is made at ``strong`` and satisfies the guarantee.
     best = make(strong)
     if not requirement.is_satisfied_by(best):
         return None
+    if requirement.is_probabilistic:
+        strong, weak, best = _scanned(requirement, make, (strong, weak), best)
     for _ in range(_STEPS):
         middle = _between(strong, weak)
         if not strong < middle < weak:
@@ -228,6 +246,24 @@ def _search(
         else:
             weak = middle
     return best
+
+
+def _scanned(
+    requirement: Requirement,
+    make: Callable[[Fraction], Mechanism],
+    ends: tuple[Fraction, Fraction],
+    best: Mechanism,
+) -> tuple[Fraction, Fraction, Mechanism]:
+    """The first strength of a scan that satisfies the guarantee, the one before, its mechanism."""
+    strong, weak = ends
+    before = weak
+    while before > strong:
+        strength = max(strong, Fraction(float(before) / _FINE).limit_denominator(_ODDS))
+        mechanism = make(strength)
+        if requirement.is_satisfied_by(mechanism):
+            return strength, before, mechanism
+        before = strength if strength < before else strong
+    return strong, weak, best
 
 
 def _between(low: Fraction, high: Fraction) -> Fraction:

@@ -26,7 +26,8 @@ from release.exact.privacy import (
     largest_allowed,
 )
 from release.exact.sensitivity import Sensitivity, line_pairs
-from release.noise.published.baselines import (
+from release.noise.solve import design
+from research.published.clamping import (
     BASELINES,
     clamped,
     data_independent,
@@ -39,7 +40,6 @@ from release.noise.published.baselines import (
     randomised_response,
     truncated,
 )
-from release.noise.solve import design
 from research.table_v import one_sided_exponential, staircase_noise, uniform_noise
 from tests.noise.test_solve import solve
 

@@ -6,7 +6,7 @@ itself scaled by a ratio. Every δ is then a finite sum and two geometric series
 no truncation, no tolerance.
 
 Published noise lives in a finite group (:mod:`release.exact.pmf`);
-:mod:`release.noise.published.baselines` clamps, truncates or wraps noise to bring it there.
+:mod:`research.published.clamping` clamps, truncates or wraps noise to bring it there.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from fractions import Fraction
 from functools import cached_property
 from operator import itemgetter
 
-from release.exact.domain import Group
+from release.exact.domain import Codes, Group
 from release.exact.pmf import Pmf
 from release.exact.privacy import Deltas
+from release.exact.sampling import SYSTEM, RandomBytes, draw_noise
 
 
 @dataclass(frozen=True)
@@ -250,3 +251,12 @@ def _largest_ratio(pmf: IntegerPmf, most: int, inside: range | None) -> Fraction
                     return None
                 largest = here / there
     return largest
+
+
+def draw_on_line(noise: IntegerPmf, count: int, source: RandomBytes = SYSTEM) -> Codes:
+    """``count`` independent integers of a pmf that ends, each with exactly its probability.
+
+    Raises:
+        ValueError: the pmf has a tail, or a mass that is no multiple of a power of two.
+    """
+    return noise.low + draw_noise(noise.to_pmf(), count, source)

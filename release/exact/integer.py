@@ -1,0 +1,255 @@
+"""Noise on the integers for answers in order: added, clamped to the answers, and remapped.
+
+Nothing wraps round, and there is no matrix: the mechanism is its noise, the number of answers, and
+two short tables that say what is published in place of the outcomes near either end. Clamping and
+remapping see the noisy answer only, so pure and approximate guarantees pass through them unchanged
+(docs/design/mathematics.md 2.16). A probabilistic δ > 0 does not; none is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.exact.domain import Codes
+from release.exact.integer_noise import IntegerNoise, Run
+from release.exact.losses import Loss, power_of
+from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
+from release.exact.outcomes import Outcomes, listed_answers
+from release.exact.privacy import Deltas
+from release.exact.sampling import SYSTEM, RandomBytes
+from release.exact.sensitivity import Pair, Sensitivity
+
+
+@dataclass(frozen=True)
+class IntegerMechanism(Mechanism):
+    """``low`` and ``high`` say how far from the outcomes near an end the published answers are.
+
+    Each is a table of runs: how many outcomes, and what is added to them. Those of ``low`` begin at
+    the outcome 0, those of ``high`` end at the last. Every other outcome is published as itself.
+
+    Raises:
+        ValueError: fewer than 2 answers, tables longer than the answers, or an answer outside.
+    """
+
+    family = "integer"
+    tolerance = Fraction(1, 10**9)
+
+    noise: IntegerNoise
+    size: int
+    low: tuple[Run, ...] = ()
+    high: tuple[Run, ...] = ()
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", self.noise.total)
+        if self.size < 2:
+            raise ValueError("a mechanism needs two answers or more")
+        if min((length for length, _ in (*self.low, *self.high)), default=1) < 1:
+            raise ValueError("a table of an end needs runs of 1 or more outcomes")
+        if self.low_length + self.high_length > self.size:
+            raise ValueError("the tables of the ends are longer than the answers")
+        for first, last, shift in self._shifts():
+            if not (first + shift >= 0 and last + shift < self.size):
+                raise ValueError("a table of an end publishes what is no answer")
+
+    @property
+    def low_length(self) -> int:
+        """How many outcomes the table of the lowest has."""
+        return sum(length for length, _ in self.low)
+
+    @property
+    def high_length(self) -> int:
+        """How many outcomes the table of the highest has."""
+        return sum(length for length, _ in self.high)
+
+    def _shifts(self) -> Iterator[tuple[int, int, int]]:
+        """First and last outcome of each run of the tables, and what is added to them."""
+        for start, table in ((0, self.low), (self.size - self.high_length, self.high)):
+            first = start
+            for length, shift in table:
+                yield first, first + length - 1, shift
+                first += length
+
+    @property
+    def answers(self) -> int:
+        """The number of answers."""
+        return self.size
+
+    def published(self, outcomes: Codes) -> Codes:
+        """What is published for each outcome."""
+        answers = outcomes.copy()
+        for first, last, shift in self._shifts():
+            answers += np.where((outcomes >= first) & (outcomes <= last), shift, 0)
+        return answers
+
+    def draw(self, answers: Codes, source: RandomBytes = SYSTEM) -> Codes:
+        """As :meth:`Mechanism.draw`."""
+        check_codes(answers, self.size)
+        noise, last = self.noise.draw(answers.size, source), self.size - 1
+        # Compared before they are added: a sum could leave 64 bits.
+        above, below = noise >= last - answers, noise <= -answers
+        inside = answers + np.where(above | below, 0, noise)
+        return self.published(np.where(above, last, np.where(below, 0, inside)))
+
+    def deltas_at_ratio(self, sensitivity: Sensitivity, ratio: Fraction) -> Deltas:
+        """As :meth:`Mechanism.deltas_at_ratio`, of the noise; clamping can only lower it.
+
+        Where δ is above 0 the probabilistic one is not known, and 1 stands for it.
+        """
+        return _after_clamping(self.noise.deltas(sensitivity.apart or (), ratio))
+
+    def deltas_of_pairs(self, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
+        """As :meth:`Mechanism.deltas_of_pairs`."""
+        steps = {abs(true - neighbor) for true, neighbor in pairs}
+        return _after_clamping(self.noise.deltas(steps, ratio))
+
+    def comparisons(self, sensitivity: Sensitivity) -> int:
+        """As :meth:`Mechanism.comparisons`: stretches of equal masses, for each distance."""
+        steps = sensitivity.apart or ()
+        tried = steps[-1:] if self.noise.is_unimodal() else steps
+        blocks = 0
+        for tail in (self.noise.left, self.noise.right):
+            blocks += max(tried, default=0) // tail.period if tail else 0
+        return len(tried) * 2 * len(self.noise.runs) * (blocks + 3)
+
+    def epsilon_everywhere(self) -> Decimal | None:
+        """As :meth:`Mechanism.epsilon_everywhere`, of the noise: at most so much after clamping."""
+        context, noise = Context(prec=40), self.noise
+        largest = Decimal(0)
+        for side in (noise, noise.mirrored):
+            tail = side.right
+            if tail is None or not noise.is_unimodal():
+                return None
+            ratio = context.ln(context.divide(Decimal(tail.ratio), Decimal(2**64)))
+            # Every mass is compared with the one n further out, which lies so many periods beyond.
+            for first, length, mass in side._pieces:
+                far = first + length - 1 + self.size - 1
+                periods = max(0, -(-(far - side.high) // tail.period))
+                there = side.mass(far - periods * tail.period)
+                if not mass:
+                    continue
+                here = context.divide(Decimal(mass.numerator), Decimal(mass.denominator))
+                base = context.divide(Decimal(there.numerator), Decimal(there.denominator))
+                beside = context.ln(context.divide(here, base))
+                loss = context.subtract(beside, context.multiply(periods, ratio))
+                largest = max(largest, loss)
+        return largest
+
+    def is_constant(self) -> bool:
+        """Whether the tables publish one answer for every outcome."""
+        if self.low_length + self.high_length < self.size - 1:
+            return False
+        ends = self.published(np.array([0, self.size - 1], dtype=np.int64))
+        every = self.published(np.arange(self.size, dtype=np.int64))
+        return bool(ends[0] == ends[1] and (every == ends[0]).all())
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """The outcomes near the ends, all others being alike; see :meth:`listed`."""
+        most = listed_answers(self.noise, self.size)
+        tables = 2 * max(self.low_length, self.high_length)
+        return Outcomes(self.noise, min(self.size, max(most, tables + 1)))
+
+    @cached_property
+    def listed(self) -> Codes:
+        """What is published for each of :attr:`outcomes`, as codes of that smaller domain."""
+        codes = np.arange(self.outcomes.answers, dtype=np.int64)
+        gone = self.size - codes.size
+        for first, last, shift in self._shifts():
+            start = first if first < self.size - self.high_length or not gone else first - gone
+            codes[start : start + last - first + 1] += shift
+        return codes
+
+    def mean(self, sums: Floats) -> Fraction:
+        """The mean over the true answers, from a sum for each of :attr:`outcomes`."""
+        alike = self.size - sums.size
+        return Fraction(float(sums.sum() + alike * sums[sums.size // 2])) / self.size
+
+    def expected_loss(self, loss: Loss, domain: Domain) -> Fraction:
+        """As :meth:`Mechanism.expected_loss`, to about 12 digits."""
+        return self.mean(self.outcomes.losses(power_of(loss), self.listed))
+
+    def chance_within(self, domain: Domain, radius: int) -> Fraction:
+        """As :meth:`Mechanism.chance_within`, to about 12 digits."""
+        return min(Fraction(1), self.mean(self.outcomes.within(radius, self.listed)))
+
+    def error_at(self, domain: Domain, code: int) -> Fraction:
+        """As :meth:`Mechanism.error_at`, to about 12 digits."""
+        return self.loss_at(1, code)
+
+    def loss_at(self, power: int, code: int) -> Fraction:
+        """The expected |error|^``power`` where ``code`` is true, to about 12 digits."""
+        listed = self._listed_code(code)
+        return Fraction(float(self.outcomes.losses_at(power, self.listed, np.array([listed]))[0]))
+
+    def worst(self, power: int) -> tuple[int, Fraction]:
+        """The true answer of the largest expected |error|^``power``, and that loss."""
+        code, loss = self.outcomes.worst(power, self.listed)
+        gone = self.size - self.outcomes.answers
+        return code + (gone if code > self.outcomes.answers // 2 else 0), Fraction(loss)
+
+    def _listed_code(self, code: int) -> int:
+        """The code of the smaller domain of :attr:`outcomes` that fares as ``code`` does."""
+        half, gone = self.outcomes.answers // 2, self.size - self.outcomes.answers
+        return code if code <= half else max(half, code - gone)
+
+    def row(self, code: int) -> NDArray[Any]:
+        """As :meth:`Mechanism.row`, rounded to the total: a tail has no common denominator."""
+        weights = np.floor(self.probabilities(code) * float(self.total)).astype(np.int64)
+        weights[int(weights.argmax())] += self.total - int(weights.sum())
+        return weights
+
+    def probabilities(self, code: int) -> Floats:
+        """As :meth:`Mechanism.probabilities`."""
+        outcomes = Outcomes(self.noise, self.size)
+        every = np.arange(self.size, dtype=np.int64)
+        row = np.bincount(self.published(every), outcomes.row(code), self.size)
+        return np.asarray(row, dtype=np.float64)
+
+    def likelihood_of(self, code: int) -> Floats:
+        """As :meth:`Mechanism.likelihood_of`."""
+        whole = Outcomes(self.noise, self.size)
+        every = np.arange(self.size, dtype=np.int64)
+        likelihood = np.zeros(self.size)
+        for outcome in np.flatnonzero(self.published(every) == code).tolist():
+            if outcome in (0, self.size - 1):
+                likelihood += whole.at_highest if outcome else whole.at_lowest
+            else:
+                # P(outcome | q) = f(outcome - q).
+                likelihood += whole.masses[outcome : outcome + self.size][::-1]
+        return likelihood
+
+    def neighboring_rows(self, sensitivity: Sensitivity, most: int) -> tuple[Floats, Floats] | None:
+        """As :meth:`Mechanism.neighboring_rows`, of the noise, for the largest distance."""
+        step = max(sensitivity.apart or (0,))
+        reach = min(listed_answers(self.noise, 2**62), most)
+        if not step or step >= reach:
+            return None
+        masses = Outcomes(self.noise, reach).masses
+        lower, upper = masses[:-step], masses[step:]
+        return np.stack([lower, upper]), np.stack([upper, lower])
+
+    def concentration(self) -> float:
+        """As :meth:`Mechanism.concentration`; what the tables merge counts as one outcome."""
+        outcomes, last = self.outcomes, self.outcomes.answers - 1
+        squares = np.concatenate([[0.0], np.cumsum(outcomes.masses**2)])
+        q = np.arange(last + 1)
+        # The chances of the outcomes 0..a and of those from b on, for every true answer.
+        a, b = max(0, self.low_length - 1), last - max(0, self.high_length - 1)
+        sums = np.concatenate([[0.0], np.cumsum(outcomes.masses)])
+        low = outcomes.at_lowest + sums[a - q + last + 1] - sums[last + 1 - q]
+        high = outcomes.at_highest + sums[2 * last - q] - sums[b - q + last]
+        inside = squares[2 * last + 1 - q] - squares[last - q]
+        return float(np.sqrt((inside + low**2 + high**2).max()))
+
+
+def _after_clamping(deltas: Deltas) -> Deltas:
+    return deltas if deltas.approximate == 0 else Deltas(Fraction(1), deltas.approximate)

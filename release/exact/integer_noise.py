@@ -1,0 +1,385 @@
+"""Noise on the integers: an exact pmf with a finite window and geometric tails.
+
+The window is a list of runs of equal integer weights over a power of two. Beyond an end the pmf is
+0, or a tail repeats the last ``period`` masses of that end, each time multiplied by a ratio k/2^64.
+So a file of a few hundred bytes holds noise of any width, every δ is a finite sum and a geometric
+series in exact rationals, and what is drawn is the pmf of the file, to the last bit.
+
+With a tail, a weight of the last period stands for its integer and all the repetitions together:
+drawing takes one integer for the weight and, independently, a geometric number of repetitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.exact.domain import Codes
+from release.exact.privacy import Deltas
+from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, random_below_power
+
+Run: TypeAlias = tuple[int, int]
+"""How many integers in a row have the same weight, and that weight."""
+
+RATIO_BITS = 64
+RATIO_ONE = 1 << RATIO_BITS
+"""The ratios of tails are multiples of 1/RATIO_ONE."""
+
+MOST_BITS = 62
+
+_PLACES = 512
+
+REACH = 1 << 62
+"""Noise beyond ± this is published as ± this: nothing wraps round."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Beyond the window masses repeat with ``period``, each time times ``ratio`` / 2^64.
+
+    Raises:
+        ValueError: a period below 1, or a ratio that is not between 0 and 1.
+    """
+
+    period: int
+    ratio: int
+
+    def __post_init__(self) -> None:
+        if not (self.period >= 1 and 0 < self.ratio < RATIO_ONE):
+            raise ValueError("a tail needs a period of 1 or more and a ratio between 0 and 1")
+
+    @property
+    def fraction(self) -> Fraction:
+        """The ratio."""
+        return Fraction(self.ratio, RATIO_ONE)
+
+
+@dataclass(frozen=True)
+class IntegerNoise:
+    """A pmf on the integers; ``runs`` begin at the integer ``low``.
+
+    Raises:
+        ValueError: a weight below 0, a sum that is no power of two up to 2^62, a tail longer than
+            the window, or one that begins on the other side of 0.
+    """
+
+    low: int
+    runs: tuple[Run, ...]
+    left: Tail | None = None
+    right: Tail | None = None
+
+    def __post_init__(self) -> None:
+        if min(map(min, self.runs), default=-1) < 0 or min(length for length, _ in self.runs) < 1:
+            raise ValueError("noise needs runs of 1 or more integers with weights of 0 or more")
+        total = self.total
+        if not 2 <= total <= 2**MOST_BITS or total & (total - 1):
+            raise ValueError("the weights do not add up to a power of two of at most 2^62")
+        before = self.left.period if self.left else 0
+        after = self.right.period if self.right else 0
+        if before + after > self.high - self.low + 1:
+            raise ValueError("the window is shorter than the periods of its tails")
+        if (before and self.low + before > 1) or (after and self.high - after < -1):
+            raise ValueError("a tail begins on the other side of 0")
+        if max(abs(self.low), abs(self.high)) > REACH:
+            raise ValueError("the window reaches beyond ±2^62")
+
+    @classmethod
+    def symmetric(cls, half: Sequence[Run], tail: Tail | None = None) -> IntegerNoise:
+        """The noise whose weights at 0, 1, 2, … are the runs ``half``, and mirrored below 0."""
+        (length, weight), *rest = half
+        right = [(length - 1, weight), *rest] if length > 1 else rest
+        runs = merged([*right[::-1], (1, weight), *right])
+        return cls(1 - sum(length for length, _ in half), runs, tail, tail)
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of all weights, a power of two."""
+        return sum(length * weight for length, weight in self.runs)
+
+    @property
+    def high(self) -> int:
+        """The last integer of the window."""
+        return self.low + sum(length for length, _ in self.runs) - 1
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether η and -η always have the same mass."""
+        return self.low == -self.high and self.runs == self.runs[::-1] and self.left == self.right
+
+    @cached_property
+    def mirrored(self) -> IntegerNoise:
+        """The noise with the other sign."""
+        return IntegerNoise(-self.high, self.runs[::-1], self.right, self.left)
+
+    @cached_property
+    def _pieces(self) -> tuple[tuple[int, int, Fraction], ...]:
+        """First integer, length and mass of each stretch of equal masses in the window."""
+        before = self.low + (self.left.period if self.left else 0)
+        after = self.high + 1 - (self.right.period if self.right else 0)
+        pieces, start = [], self.low
+        for length, weight in self.runs:
+            stop = start + length
+            inside = {cut for cut in (before, after) if start < cut < stop}
+            for first, last in pairwise(sorted({start, stop, *inside})):
+                mass = Fraction(weight, self.total)
+                if first < before and self.left:
+                    mass *= 1 - self.left.fraction
+                elif first >= after and self.right:
+                    mass *= 1 - self.right.fraction
+                pieces.append((first, last - first, mass))
+            start = stop
+        return tuple(pieces)
+
+    def mass(self, noise: int) -> Fraction:
+        """The probability of one integer."""
+        if noise < self.low:
+            return self.mirrored.mass(-noise)
+        times = 0
+        if noise > self.high:
+            if self.right is None:
+                return Fraction(0)
+            times = -(-(noise - self.high) // self.right.period)
+            noise -= times * self.right.period
+        for first, length, mass in self._pieces:
+            if first <= noise < first + length:
+                return mass * self.right.fraction**times if times and self.right else mass
+        raise AssertionError("the pieces cover the window")
+
+    def moment(self, power: int) -> Fraction:
+        """E|η|^``power``, exactly, for powers 0 to 2; that of 0 is the chance of an error."""
+        return self._right_moment(power) + self.mirrored._right_moment(power)
+
+    def _right_moment(self, power: int) -> Fraction:
+        """The part of :meth:`moment` above 0."""
+        moment = Fraction(0)
+        tail = self.right
+        start = self.high + 1 - tail.period if tail else self.high + 1
+        for first, length, mass in self._pieces:
+            low, high = max(first, 1), first + length - 1
+            if low > high:
+                continue
+            count, ones, squares = high - low + 1, _sum(high) - _sum(low - 1), Fraction(0)
+            squares = Fraction(_squares(high) - _squares(low - 1))
+            sums = (Fraction(count), Fraction(ones), squares)
+            if tail is None or first < start:
+                moment += mass * sums[power]
+                continue
+            # With G repetitions an integer j becomes j + G·period, and G is geometric.
+            ratio, period = tail.fraction, tail.period
+            mean = period * ratio / (1 - ratio)
+            square = period**2 * ratio * (1 + ratio) / (1 - ratio) ** 2
+            of_sums = (count, ones + count * mean, squares + 2 * mean * ones + count * square)
+            moment += mass / (1 - ratio) * of_sums[power]
+        return moment
+
+    def above(self, noise: int) -> float:
+        """The probability of all integers above ``noise``, rounded."""
+        if noise < self.low:
+            return 1.0 - self.mirrored.above(-noise - 1)
+        tail, chance = self.right, 0.0
+        start = self.high + 1 - tail.period if tail else self.high + 1
+        # An integer j of the last period exceeds ``noise`` from its repetition t or t + 1 on.
+        times, more = divmod(max(0, noise + 1 - start), tail.period) if tail else (0, 0)
+        for first, length, mass in self._pieces:
+            if tail and first >= start:
+                ratio = float(tail.fraction)
+                late = max(0, min(start + more - first, length))
+                repeated = (length - late + late * ratio) * ratio**times
+                chance += float(mass) / (1 - ratio) * repeated
+            else:
+                chance += float(mass) * max(0, min(first + length - 1 - noise, length))
+        return chance
+
+    def is_unimodal(self) -> bool:
+        """Whether masses rise up to some integer and fall from there, tails included."""
+        masses = [mass for _, _, mass in self._pieces]
+        if self.right:
+            masses.append(self.mass(self.high + 1))
+        if self.left:
+            masses.insert(0, self.mass(self.low - 1))
+        peak = masses.index(max(masses))
+        rises = all(a <= b for a, b in pairwise(masses[: peak + 1]))
+        return rises and all(a >= b for a, b in pairwise(masses[peak:]))
+
+    def deltas(self, steps: Iterable[int], ratio: Fraction) -> Deltas:
+        """The exact δ where neighbors differ by one of ``steps``, each at least 1, either way.
+
+        ``ratio`` stands for e^ε; one below it gives a δ that is too large, never too small. Of
+        unimodal noise the largest step has the largest δ (docs/design/mathematics.md 1.5).
+        """
+        largest = max(steps, default=0)
+        tried = [largest] if self.is_unimodal() else sorted(set(steps))
+        if self._is_pure_by_groups(largest, ratio):
+            return Deltas(Fraction(0), Fraction(0))
+        probabilistic = approximate = Fraction(0)
+        for step in tried:
+            for noise in (self,) if self.is_symmetric else (self, self.mirrored):
+                heavy, light = noise._violated(step, ratio)
+                probabilistic = max(probabilistic, heavy)
+                approximate = max(approximate, heavy - ratio * light)
+        return Deltas(probabilistic, approximate)
+
+    def _is_pure_by_groups(self, largest: int, ratio: Fraction) -> bool:
+        """Whether one period after the other leads ``largest`` far within ``ratio`` in all.
+
+        A short cut: over many periods the exact masses would have very many digits.
+        """
+        tail = self.right
+        if tail is None or tail != self.left or largest <= tail.period or not self.is_unimodal():
+            return False
+        least = Fraction(1)
+        for noise in (self,) if self.is_symmetric else (self, self.mirrored):
+            for _, here, there, _ in noise._beside(tail.period):
+                if here:
+                    least = min(least, there / here)
+        # Rounded down after every factor, so that the product is never overstated.
+        one = 1 << _PLACES
+        share = int(least * one)
+        product = one
+        for digit in bin(-(-largest // tail.period))[2:]:
+            product = product * product >> _PLACES
+            product = product * share >> _PLACES if digit == "1" else product
+        return product * ratio.numerator >= one * ratio.denominator
+
+    def _violated(self, step: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
+        """Σ f(η) and Σ f(η + ``step``) over the η with f(η) > ``ratio``·f(η + ``step``)."""
+        heavy = light = Fraction(0)
+        for length, here, there, times in self._beside(step):
+            if here > ratio * there:
+                heavy += length * times * here
+                light += length * times * there
+        return heavy, light
+
+    def _beside(self, step: int) -> Iterator[tuple[int, Fraction, Fraction, Fraction]]:
+        """Stretches where f(η) and f(η + ``step``) are constant: length, both, repetitions.
+
+        Together they stand for all integers; beyond the window both fall by the same ratio.
+        """
+        left, right = self.left, self.right
+        before, after = left.period if left else 1, right.period if right else 1
+        # Below ``low - step`` and above ``high`` both integers lie in one tail.
+        low, high = self.low - step - before, self.high + after
+        pieces = self._stretches(low, high + step)
+        bounds = [first for first, _ in pieces]
+        masses = [mass for _, mass in pieces]
+        cuts = {bound for bound in bounds if low <= bound <= high}
+        cuts.update(bound - step for bound in bounds if low <= bound - step <= high)
+        cuts.update((low + before, self.high + 1, high + 1))
+        here = there = 0
+        for first, following in pairwise(sorted(cuts)):
+            while here + 1 < len(bounds) and bounds[here + 1] <= first:
+                here += 1
+            while there + 1 < len(bounds) and bounds[there + 1] <= first + step:
+                there += 1
+            times = Fraction(1)
+            if first < low + before and left:
+                times = 1 / (1 - left.fraction)
+            elif first > self.high and right:
+                times = 1 / (1 - right.fraction)
+            yield following - first, masses[here], masses[there], times
+
+    def _stretches(self, low: int, high: int) -> list[tuple[int, Fraction]]:
+        """Where each stretch of equal masses from ``low`` to ``high`` begins, with its mass."""
+        out = list(_beyond(self.mirrored, -low))
+        stretches = [(1 - first - length, mass) for first, length, mass in reversed(out)]
+        stretches += [(first, mass) for first, _, mass in self._pieces]
+        stretches += [(first, mass) for first, _, mass in _beyond(self, high)]
+        return stretches
+
+    def probabilities(self, count: int) -> NDArray[np.float64]:
+        """The masses of 0, 1, …, ``count`` - 1, rounded; those below 0 are of :attr:`mirrored`."""
+        inside = max(0, min(count, self.high + 1))
+        masses = np.zeros(count)
+        for first, length, mass in self._pieces:
+            start, stop = max(first, 0), min(first + length, inside)
+            if start < stop:
+                masses[start:stop] = float(mass)
+        if self.right is None or count <= self.high + 1:
+            return masses
+        period, ratio = self.right.period, float(self.right.fraction)
+        base = np.zeros(period)
+        for first, length, mass in self._pieces:
+            place = first - (self.high + 1 - period)
+            if place >= 0:
+                base[place : place + length] = float(mass)
+        first_outside = max(0, self.high + 1)
+        beyond = np.arange(first_outside - self.high - 1, count - self.high - 1)
+        masses[first_outside:] = base[beyond % period] * ratio ** (beyond // period + 1)
+        return masses
+
+    @cached_property
+    def _bounds(self) -> NDArray[np.uint64]:
+        sums = accumulate(length * weight for length, weight in self.runs)
+        return np.array(list(sums), dtype=np.uint64)
+
+    def draw(self, count: int, source: RandomBytes = SYSTEM) -> Codes:
+        """``count`` independent integers, each with exactly its probability, within ±2^62.
+
+        Each takes as many bits as any other, so that their number reveals no noise.
+        """
+        uniform = random_below_power(self.total.bit_length() - 1, count, source)
+        run = np.searchsorted(self._bounds, uniform, side="right")
+        lengths = np.array([length for length, _ in self.runs], dtype=np.int64)
+        weights = np.array([max(1, weight) for _, weight in self.runs], dtype=np.uint64)
+        firsts = self.low + np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        starts = np.concatenate([np.zeros(1, np.uint64), self._bounds[:-1]])
+        within = (uniform - starts[run]) // weights[run]
+        noise = firsts[run] + within.astype(np.int64)
+        if self.right is not None:
+            noise = _lengthened(noise, self.high + 1 - self.right.period, self.right, source)
+        if self.left is not None:
+            start = -(self.low - 1 + self.left.period)
+            noise = -_lengthened(-noise, start, self.left, source)
+        return np.asarray(noise, dtype=np.int64)
+
+
+def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """The runs with neighbors of one weight joined: each noise has one form only."""
+    joined: list[Run] = []
+    for length, weight in runs:
+        if joined and joined[-1][1] == weight:
+            joined[-1] = (joined[-1][0] + length, weight)
+        else:
+            joined.append((length, weight))
+    return tuple(joined)
+
+
+def _beyond(noise: IntegerNoise, high: int) -> Iterator[tuple[int, int, Fraction]]:
+    """First integer, length and mass of the stretches above the window, as far as ``high``."""
+    first = noise.high + 1
+    if noise.right is None:
+        if first <= high:
+            yield first, high - first + 1, Fraction(0)
+        return
+    start, ratio = first - noise.right.period, noise.right.fraction
+    block = [piece for piece in noise._pieces if piece[0] >= start]
+    times, scale = 1, ratio
+    while start + times * noise.right.period <= high:
+        for place, length, mass in block:
+            yield place + times * noise.right.period, length, mass * scale
+        times, scale = times + 1, scale * ratio
+
+
+def _lengthened(noise: Codes, start: int, tail: Tail, source: RandomBytes) -> Codes:
+    """``noise`` with a geometric number of periods added from ``start`` on, at most 2^62."""
+    times = draw_geometric(tail.ratio, noise.size, source)
+    most = (REACH - np.maximum(noise, 0)) // tail.period
+    far = np.where(times > most, REACH, noise + np.minimum(times, most) * tail.period)
+    return np.where(noise >= start, far, noise)
+
+
+def _sum(last: int) -> int:
+    """1 + 2 + … + ``last``."""
+    return last * (last + 1) // 2
+
+
+def _squares(last: int) -> int:
+    """1² + 2² + … + ``last``²."""
+    return last * (last + 1) * (2 * last + 1) // 6

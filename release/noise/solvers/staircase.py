@@ -1,0 +1,80 @@
+"""The noise of least expected loss on the integers for pure guarantees: staircases.
+
+For neighbors up to m apart and a loss that grows with the error, the masses are level up to r - 1
+and fall by e^ε at r, r + m, r + 2m, …; the best r of 1..m is optimal among all noise on the
+integers (Geng and Viswanath 2016, the discrete case; docs/design/mathematics.md T2). For m = 1 it
+is the two-sided geometric noise, which has the least noise of all in every sense (T1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from release.exact.integer_noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
+from release.exact.numbers import exp_below_any_verifier, exp_bounds
+from release.exact.staircase import lattice, least_loss, lower_bound
+
+_MOST_SPREAD = 10_000
+"""Noise on every g-th integer alone is a run for each, so a step is at most this long."""
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """The best staircase, its expected loss, and the least that any noise with its guarantee has.
+
+    The bound is 0 where the distances of neighbors have gaps.
+    """
+
+    noise: IntegerNoise
+    loss: Fraction
+    lower_bound: Fraction
+
+
+def staircase(steps: Sequence[int], epsilon: Fraction, power: int) -> Staircase:
+    """The staircase of least E|η|^``power`` for neighbors ``steps`` apart.
+
+    Raises:
+        ValueError: ε is not in [10⁻⁹, 100].
+    """
+    if not Fraction(1, 10**9) <= epsilon <= 100:
+        raise ValueError("epsilon must be at least 10^-9 and at most 100")
+    spacing, most = lattice(steps)
+    if spacing * most > _MOST_SPREAD:
+        spacing, most = 1, steps[-1]
+    below, above = exp_below_any_verifier(epsilon), exp_bounds(epsilon)[1]
+    noise = _integers(least_loss(most, above, power)[0], most, below, spacing)
+    loss = noise.moment(power)
+    return Staircase(noise, loss, min(loss, lower_bound(steps, epsilon, power)))
+
+
+def _integers(rise: int, most: int, ratio: Fraction, spacing: int) -> IntegerNoise:
+    """The staircase in integer weights, a little wider than exact where rounding needs it."""
+    total, level = 1 << MOST_BITS, 2 * rise - 1
+    # What rounding leaves over goes to the first step, which must then still fall by the ratio.
+    spare = Fraction(16 * most, total) if rise > 1 else Fraction(0)
+    fall = min(Fraction(RATIO_ONE - 1, RATIO_ONE), (1 + spare) / ratio)
+    tail = min(RATIO_ONE - 1, -(-fall.numerator * RATIO_ONE // fall.denominator))
+    exact = total / (level * ratio * (1 - Fraction(tail, RATIO_ONE)) + 2 * most)
+    step = max(1, -(-exact.numerator // exact.denominator))
+    top, rest = divmod(total - 2 * most * step, level)
+    if rest % 2:
+        # One less on the odd number of integers at the top leaves an even rest for both sides.
+        top, rest = top - 1, rest + level
+    step, rest = step + rest // (2 * most), rest % (2 * most)
+    near = rest // 2
+    half: list[Run] = [(rise, top)]
+    half += [(near, step + 1)] if near else []
+    half += [(most - near, step)]
+    if spacing > 1:
+        half = _spread(half, spacing)
+    return IntegerNoise.symmetric(half, Tail(most * spacing, tail))
+
+
+def _spread(half: Sequence[Run], spacing: int) -> list[Run]:
+    """The runs with ``spacing`` - 1 zeros before each integer but 0."""
+    spread: list[Run] = []
+    for length, weight in half:
+        spread += [(spacing - 1, 0), (1, weight)] * length
+    return spread[1:]
