@@ -30,6 +30,7 @@ from release.bundle.statements import (
     rests_on,
     withheld,
 )
+from release.exact.bounds import Multipliers
 from release.exact.domain import Codes
 from release.exact.numbers import format_down, format_exact, format_up
 from release.exact.privacy import Deltas, Guarantee
@@ -48,6 +49,7 @@ from release.records.models import (
     Opening,
     OpeningsRecord,
     OutputFile,
+    Prices,
     PrivacyRecord,
     QueryRecord,
     Recomputed,
@@ -143,9 +145,15 @@ def _design_record(design: AnyDesign, everywhere: str) -> DesignRecord:
         lower_bound=format_down(design.lower_bound, 18),
         bound="proved" if design.bound_proved else "solver",
         gap=format_up(design.gap, 18),
+        multipliers=_prices(design.multipliers),
         solver=design.solver,
         notes=[*design.notes, *([_NEVER] if everywhere == "inf" else [])],
     )
+
+
+def _prices(multipliers: Multipliers | None) -> list[Prices]:
+    tables = {} if multipliers is None else multipliers.of
+    return [Prices(distance=step, prices=list(map(str, prices))) for step, prices in tables.items()]
 
 
 def write_release(

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from release.exact.channel import Channel
-from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.noise.constraints import Constraint, keeps_all
 from release.noise.design import GAP, Design
 from release.noise.solve import TIME_LIMIT, design
 from release.noise.solvers.answer_laws import design_channel

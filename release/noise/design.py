@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from release.exact.bounds import Multipliers
 from release.exact.channel import answer_costs, channel_fits, line_fits
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import COST_POWERS, Loss, LossName, WorstCaseLoss
@@ -99,7 +100,7 @@ class Design(Generic[AnyMechanism]):
     every mechanism of the class ``bound_of`` with this guarantee. The class of noise on the
     integers has no ends, so that there the bound is compared with ``noise_loss``, the expected loss
     far from both. ``bound_proved`` is whether the bound was proved exactly, and not only claimed by
-    the solver. Losses are in the units of the loss.
+    the solver; ``multipliers`` are its proof where no formula is. Losses are in the units of the loss.
     """
 
     mechanism: AnyMechanism
@@ -111,6 +112,7 @@ class Design(Generic[AnyMechanism]):
     lower_bound: Fraction = Fraction(0)
     bound_of: BoundOf = BoundOf.EVERYTHING
     noise_loss: Fraction | None = None
+    multipliers: Multipliers | None = None
     bound_proved: bool = True
     solver: str = "none"
     notes: tuple[str, ...] = ()

@@ -20,12 +20,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from release.errors import DesignError
-from release.exact.constraints import Constraint, keeps_all
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.modular import Modular
 from release.exact.pmf import DEFAULT_BITS, MOST_BITS, Pmf
 from release.exact.privacy import KEPT_FREE, Definition, Guarantee, keeps
 from release.exact.sensitivity import Sensitivity
+from release.noise.constraints import Constraint, keeps_all
 from release.noise.design import GAP, Design
 from release.noise.solvers.closed_form import (
     delta_buys_nothing,
@@ -67,7 +67,7 @@ def design(
 ) -> Design[Modular]:
     """The modular noise of least expected ``loss`` that satisfies ``guarantee``.
 
-    ``constraints`` are further linear demands on the pmf (:mod:`release.exact.constraints`).
+    ``constraints`` are further linear demands on the pmf (:mod:`release.noise.constraints`).
     ``time_limit`` (seconds) bounds a program; a mixed-integer one ends earlier once its bound is
     within the relative ``gap``. After the limit the design states it in its notes and its gap, and
     the caller decides whether that will do (:meth:`Design.is_within`).

@@ -83,6 +83,15 @@ class Recomputed(Record):
     epsilon_all_differences: ExactOrInfinite = Field(description="the pure ε for all differences")
 
 
+class Prices(Record):
+    """The dual multipliers for one distance of neighbors, as integers in units of 2^-80."""
+
+    distance: int = Field(ge=1, description="how far apart the neighboring answers are")
+    prices: list[Digits] = Field(
+        min_length=1, description="one for each noise value of the window, from the lowest on"
+    )
+
+
 class DesignRecord(Record):
     """How the mechanism was found, and how far from the optimum it is at most."""
 
@@ -101,6 +110,9 @@ class DesignRecord(Record):
         description="whether the bound is proved, or claimed by a solver"
     )
     gap: Exact = Field(description="the bounded loss less the lower bound, rounded up")
+    multipliers: list[Prices] = Field(
+        description="what the bound is computed from, where no formula gives it"
+    )
     solver: str = Field(description="the solver and its version, or `none`")
     notes: list[str] = Field(description="remarks, such as the expected loss of other mechanisms")
 

@@ -6,17 +6,18 @@ Only a lower bound that is marked as the solver's is taken from the file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from release.bundle.statements import accuracy_of, epsilon_everywhere
 from release.errors import VerificationError
+from release.exact.bounds import Multipliers, lower_bound
 from release.exact.integer import IntegerMechanism
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.numbers import format_down, format_exact, format_up
 from release.exact.privacy import MAX_WORK, Deltas
 from release.exact.sensitivity import Sensitivity
-from release.exact.staircase import lower_bound
 from release.records.mechanisms import MechanismRecord
 from release.spec.losses import loss_of
 from release.spec.mechanisms import BEST, MECHANISMS
@@ -166,11 +167,24 @@ def _check_bound(
     noise_loss = format_up(mechanism.noise.moment(power), 18)
     expect(file, "design.bounded_loss", record.design.bounded_loss, noise_loss)
     if record.design.bound == "proved":
-        guarantee = record.guarantee
-        proved = Fraction(0)
-        if Fraction(guarantee.delta) == 0:
-            proved = lower_bound(sensitivity.apart or (), Fraction(guarantee.epsilon), power)
+        proved = _proved_bound(file, record, sensitivity.apart or (), power)
         if Fraction(record.design.lower_bound) > proved:
             raise VerificationError(
                 file, "design.lower_bound", record.design.lower_bound, format_down(proved, 18)
             )
+
+
+def _proved_bound(file: str, record: MechanismRecord, steps: Sequence[int], power: int) -> Fraction:
+    """The lower bound by the formulas, or from the multipliers of the file."""
+    epsilon, delta = Fraction(record.guarantee.epsilon), Fraction(record.guarantee.delta)
+    proved = lower_bound(steps, epsilon, delta, power)
+    if not record.design.multipliers:
+        return proved
+    tables = {table.distance: tuple(map(int, table.prices)) for table in record.design.multipliers}
+    try:
+        multipliers = Multipliers(tables)
+    except ValueError as error:
+        raise VerificationError(file, "design.multipliers", str(error), "multipliers") from error
+    # Prices of a distance that neighbors never have would prove nothing.
+    expect(file, "design.multipliers.distance", set(tables) - set(steps), set())
+    return max(proved, multipliers.lower_bound(epsilon, delta, power))

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.constraints import (
+from release.exact.domain import Group
+from release.exact.numbers import exp_bounds
+from release.exact.pmf import Pmf
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
+from release.noise.constraints import (
     TOLERANCE,
     Constraint,
     at_most,
@@ -19,11 +24,6 @@ from release.exact.constraints import (
     monotone,
     zero_mean,
 )
-from release.exact.domain import Group
-from release.exact.numbers import exp_bounds
-from release.exact.pmf import Pmf
-from release.exact.privacy import Definition, Guarantee
-from release.exact.sensitivity import Sensitivity
 
 
 @st.composite

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from release.exact.constraints import zero_mean
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss, worst_case
 from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache, default_cache, key_of
+from release.noise.constraints import zero_mean
 from release.noise.design import Design
 from release.noise.solve import design
 from release.pipeline import Options, run_release

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from release.errors import DesignError
-from release.exact.constraints import Constraint, at_most, equal_masses, monotone, zero_mean
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
 from release.exact.losses import (
     Loss,
@@ -30,6 +29,7 @@ from release.exact.losses import (
 from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
+from release.noise.constraints import Constraint, at_most, equal_masses, monotone, zero_mean
 from release.noise.solve import design
 from release.noise.solvers.closed_form import staircase
 from release.noise.solvers.linear import proved_bound, solve_linear

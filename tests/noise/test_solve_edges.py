@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from release.exact.constraints import Constraint, at_most, equal_masses, zero_mean
 from release.exact.domain import Group, Topology
 from release.exact.losses import Loss, LossName, WorstCaseLoss, named_loss, table_loss, worst_case
 from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import key_of
+from release.noise.constraints import Constraint, at_most, equal_masses, zero_mean
 from release.noise.design import Design
 from release.noise.solve import _best_of, design
 

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from release.errors import SpecError
-from release.exact.constraints import monotone
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee, deltas_at_ratio, keeps
 from release.exact.sensitivity import Sensitivity
+from release.noise.constraints import monotone
 from release.noise.solve import design
 from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec

@@ -1,6 +1,7 @@
 """Noise on the integers for answers in order: which noise, and what is published near the ends.
 
-The noise is the best staircase (:mod:`release.noise.solvers.staircase`). Clamping alone is not the
+The noise is the best staircase (:mod:`release.noise.solvers.staircase`), and where the guarantee has
+a δ, that of a program (:mod:`release.noise.solvers.approximate`). Clamping alone is not the
 best treatment of the ends: the lowest outcome also stands for all that fell below it. So each
 outcome may be published as the answer that loses least under the uniform prior; for neighbors one
 apart no mechanism at all then loses less (Ghosh, Roughgarden and Sundararajan 2009).
@@ -8,11 +9,13 @@ apart no mechanism at all then loses less (Ghosh, Roughgarden and Sundararajan 2
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from release.errors import DesignError
+from release.exact.bounds import Multipliers, lower_bound
 from release.exact.domain import Codes
 from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise, Run
@@ -20,10 +23,11 @@ from release.exact.losses import power_of
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier
 from release.noise.design import GAIN, Asked, Design
-from release.noise.solvers.staircase import staircase
+from release.noise.solvers.approximate import bounded_noise
+from release.noise.solvers.staircase import mixture, staircase
 
-STAIRCASE = "staircase"
-"""The method of this noise, by its name."""
+STAIRCASE, MIXTURE, PROGRAM = "staircase", "staircase mixed with the truth", "linear program"
+"""The methods of this noise, by their names."""
 
 
 def design_integer(question: Asked) -> Design[IntegerMechanism]:
@@ -32,29 +36,67 @@ def design_integer(question: Asked) -> Design[IntegerMechanism]:
     Raises:
         DesignError: ε is too small for the distances of neighbors.
     """
-    steps, power = question.sensitivity.apart or (), power_of(question.loss)
     try:
-        found = staircase(steps, question.guarantee.epsilon, power)
+        found = _noise(question)
     except ValueError as error:
         raise DesignError(f"no noise for the {question.guarantee}: {error}") from error
+    steps = question.sensitivity.apart or ()
     ratio = exp_below_any_verifier(question.guarantee.epsilon)
     if found.noise.deltas(steps, ratio).approximate > question.guarantee.delta:
         raise DesignError(
             f"epsilon is too small for neighbors {max(steps)} apart; raise it or clamp tighter"
         )
-    mechanism = with_ends(found.noise, question.domain.size, power)
+    mechanism = with_ends(found.noise, question.domain.size, power_of(question.loss))
     return Design(
         mechanism=mechanism,
         sensitivity=question.sensitivity,
         guarantee=question.guarantee,
         loss=question.loss,
-        method=STAIRCASE,
+        method=found.method,
         objective=mechanism.expected_loss(question.loss, question.domain),
-        lower_bound=found.lower_bound if question.guarantee.delta == 0 else Fraction(0),
+        lower_bound=found.lower_bound,
         bound_of=BoundOf.INTEGERS,
         noise_loss=found.loss,
+        multipliers=found.multipliers,
+        solver=found.solver,
         name=IntegerMechanism.family,
     )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Noise, how it was found, its expected loss, and a bound for all noise."""
+
+    noise: IntegerNoise
+    method: str
+    loss: Fraction
+    lower_bound: Fraction
+    multipliers: Multipliers | None = None
+    solver: str = "none"
+
+
+def _noise(question: Asked) -> _Found:
+    """The noise of least expected loss.
+
+    Raises:
+        ValueError: as :func:`staircase`.
+    """
+    steps, power = question.sensitivity.apart or (), power_of(question.loss)
+    epsilon, delta = question.guarantee.epsilon, question.guarantee.delta
+    if delta and power:
+        program = bounded_noise(steps, question.guarantee, power)
+        if program is not None:
+            multipliers = program.multipliers
+            return _Found(
+                program.noise, PROGRAM, program.loss, program.lower_bound, multipliers, "HiGHS"
+            )
+    pure = staircase(steps, epsilon, power)
+    if not delta:
+        return _Found(pure.noise, STAIRCASE, pure.loss, pure.lower_bound)
+    noise = mixture(pure.noise, delta) if power == 0 else pure.noise
+    loss = noise.moment(power)
+    bound = min(loss, lower_bound(steps, epsilon, delta, power))
+    return _Found(noise, MIXTURE if power == 0 else STAIRCASE, loss, bound)
 
 
 def with_ends(noise: IntegerNoise, answers: int, power: int) -> IntegerMechanism:

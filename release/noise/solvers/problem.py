@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.exact.constraints import Constraint
 from release.exact.domain import Codes, Group
 from release.exact.losses import Loss, WorstCaseLoss
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
+from release.noise.constraints import Constraint
 from release.noise.solvers.program import Floats
 
 _LEAST_SCALE = 2.0**-33

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from release.exact.bounds import lattice, least_loss, lower_bound
 from release.exact.integer_noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
-from release.exact.staircase import lattice, least_loss, lower_bound
 
 _MOST_SPREAD = 10_000
 """Noise on every g-th integer alone is a run for each, so a step is at most this long."""
@@ -46,7 +46,33 @@ def staircase(steps: Sequence[int], epsilon: Fraction, power: int) -> Staircase:
     below, above = exp_below_any_verifier(epsilon), exp_bounds(epsilon)[1]
     noise = _integers(least_loss(most, above, power)[0], most, below, spacing)
     loss = noise.moment(power)
-    return Staircase(noise, loss, min(loss, lower_bound(steps, epsilon, power)))
+    return Staircase(noise, loss, min(loss, lower_bound(steps, epsilon, Fraction(0), power)))
+
+
+def mixture(noise: IntegerNoise, delta: Fraction) -> IntegerNoise:
+    """The noise with chance 1 - ``delta``, else none: of approximate guarantees, the fewest errors.
+
+    Every weight but that of 0 is rounded up, so that δ stays within ``delta``.
+    """
+    half: list[Run] = []
+    share = 1 - delta
+    for length, weight in right_half(noise)[1:]:
+        half.append((length, -(-weight * share.numerator // share.denominator)))
+    top = noise.total - 2 * sum(length * weight for length, weight in half)
+    return IntegerNoise.symmetric([(1, top), *half], noise.right)
+
+
+def right_half(noise: IntegerNoise) -> list[Run]:
+    """The runs of symmetric noise from 0 on, that of 0 by itself."""
+    start, half = noise.low, []
+    for length, weight in noise.runs:
+        stop = start + length
+        if start <= 0 < stop:
+            half += [(1, weight), (stop - 1, weight)] if stop > 1 else [(1, weight)]
+        elif start > 0:
+            half.append((length, weight))
+        start = stop
+    return half
 
 
 def _integers(rise: int, most: int, ratio: Fraction, spacing: int) -> IntegerNoise:
