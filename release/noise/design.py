@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -67,15 +67,7 @@ class Asked:
         costs = answer_costs(COST_POWERS[self.loss_name or LossName.ERROR_RATE], size)
         uniform = (Fraction(1, size),) * size
         apart = self.sensitivity.apart or ()
-        return ChannelProblem(apart, pure_where_no_program(self.guarantee), costs, uniform)
-
-    @property
-    def relaxed_problem(self) -> ChannelProblem:
-        """The approximate problem that every channel with the guarantee solves as well."""
-        # A larger δ is weaker still, so its bound holds too.
-        delta = max(self.guarantee.delta, LEAST_DELTA)
-        weaker = Guarantee(Definition.APPROXIMATE, self.guarantee.epsilon, delta)
-        return replace(self.problem, guarantee=weaker)
+        return ChannelProblem(apart, _seen_by_solvers(self.guarantee), costs, uniform)
 
     @property
     def requirement(self) -> Requirement:
@@ -83,11 +75,10 @@ class Asked:
         return Requirement(self.domain.size, self.sensitivity, self.guarantee)
 
 
-def pure_where_no_program(guarantee: Guarantee) -> Guarantee:
-    """The guarantee for which a channel is made: pure where no program fits the definition."""
+def _seen_by_solvers(guarantee: Guarantee) -> Guarantee:
+    """The guarantee for which a channel is made: pure where δ is lost in a solver's tolerance."""
     # The pure guarantee implies both others; at ε = 0 it would allow no channel but a constant one.
-    probabilistic = guarantee.definition is Definition.PROBABILISTIC
-    if guarantee.epsilon and (probabilistic or guarantee.delta < LEAST_DELTA):
+    if guarantee.epsilon and guarantee.delta < LEAST_DELTA:
         return Guarantee(Definition.PURE, guarantee.epsilon, Fraction(0))
     return guarantee
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, cast
 
 from release.errors import DesignError
-from release.exact.channel import MOST_ROWS
+from release.exact.channel import MOST_PROBABILISTIC, MOST_ROWS
 from release.exact.domain import JointDomain
 from release.exact.mechanism import BoundOf
 from release.exact.modular import Modular
@@ -21,7 +21,8 @@ from release.exact.privacy import MAX_WORK
 from release.noise.design import GAP, Asked, Design
 from release.noise.published.fitted import fitted, is_closed_form, is_quick
 from release.noise.solve import design
-from release.noise.solvers.answer_laws import design_channel
+from release.noise.solvers.answer_integer import probabilistic_channel
+from release.noise.solvers.answer_laws import design_channel, is_small
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
 from release.noise.solvers.on_integers import design_integer
 from release.spec.mechanisms import MECHANISMS
@@ -122,7 +123,15 @@ class _Channel:
     """A pmf for each true answer, for answers in order."""
 
     def fits(self, name: str, question: Asked) -> bool:
-        return question.has_rows
+        if not question.has_rows:
+            return False
+        if question.is_probabilistic:
+            return question.domain.size <= MOST_PROBABILISTIC
+        # For pure guarantees and neighbors one apart noise on the integers with tables at the ends
+        # is as good as any channel (docs/design/mathematics.md 2.13).
+        steps = tuple(question.sensitivity.apart or ())
+        is_pure = question.guarantee.delta == 0 and steps == (1,)
+        return not is_pure and is_small(question.problem)
 
     def bounds(self, question: Asked) -> bool:
         return question.has_rows
@@ -132,17 +141,15 @@ class _Channel:
             raise DesignError(
                 f"a channel needs at most {MOST_ROWS} answers in order, and a loss of answers"
             )
-        solution = solvers.channel(question.problem)
-        notes, bound = solution.notes, solution.lower_bound
+        solve = probabilistic_channel if question.is_probabilistic else solvers.channel
+        solution = solve(question.problem)
+        notes = solution.notes
         if solution.problem.guarantee != question.guarantee:
             notes = (*notes, "made for the pure guarantee, which implies this one")
-            # A mechanism with the weaker guarantee may lose less than any with the pure one.
-            weaker = solvers.channel(question.relaxed_problem)
-            bound = min(solution.objective, weaker.lower_bound)
         return replace(
             _designed(question, solution.channel, solution.objective, name),
             method=solution.method,
-            lower_bound=bound,
+            lower_bound=solution.lower_bound,
             solver=solution.solver,
             notes=notes,
         )
@@ -163,10 +170,12 @@ class _Baselines:
         return False
 
     def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
-        if MECHANISMS[name].needs_order and not question.is_line:
+        entry = MECHANISMS[name]
+        fits = question.has_rows if entry.needs_rows else question.is_line
+        if entry.needs_order and not fits:
+            most = f"at most {MOST_ROWS} " if entry.needs_rows else ""
             raise DesignError(
-                f"{name} needs at most {MOST_ROWS} answers in order, and the loss error_rate, "
-                "absolute or squared"
+                f"{name} needs {most}answers in order, and the loss error_rate, absolute or squared"
             )
         mechanism = fitted(name, question.requirement)
         objective = mechanism.expected_loss(question.loss, question.domain)

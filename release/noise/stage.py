@@ -15,14 +15,12 @@ from functools import partial
 from release.errors import DesignError
 from release.exact.losses import LossName
 from release.exact.numbers import format_up
-from release.exact.privacy import Definition
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
 from release.noise.design import GAP, Asked
 from release.noise.families import AnyDesign, Solvers
 from release.noise.processes import FanOut, InTurn, Refused
 from release.noise.select import choose, family_of
-from release.noise.solvers.remapped import REMAPPED
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of
 from release.spec.query import Query
@@ -144,8 +142,7 @@ def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
 
 def _remedy(query: Query, design: AnyDesign) -> str:
     """What a curator can change so that nothing is left to save."""
-    # Where neighbors are one step apart the remapped geometric is the best of all pure channels.
-    is_best_pure = design.method == REMAPPED and design.sensitivity.apart == (1,)
-    if is_best_pure and query.promised.definition is not Definition.PURE:
+    is_pure = design.mechanism.deltas(design.sensitivity, design.guarantee.epsilon)
+    if is_pure.approximate == 0 and query.promised.delta:
         return "write definition: pure without delta, which this mechanism satisfies"
     return "choose another domain or loss"

@@ -5,20 +5,14 @@ largest expected cost over q, with P(o|a) ≤ E·P(o|b) for every pair of neighb
 (ε, δ) form of it. Every mechanism is a channel, so none is better (docs/design/mathematics.md,
 2.12).
 
-- For pure guarantees and neighbors 1 apart the clamped geometric channel, remapped, is optimal by
-  theorem, whatever the size (:mod:`release.noise.solvers.remapped`).
-- Else a linear program of size answers² · neighbors, solved to hundreds of bits, rounded to
-  integers with a little of the uniform channel, checked, and bounded by exact weak duality.
-- Beyond ``MOST_ENTRIES`` the remapped geometric at ε over the farthest step. It satisfies the
-  guarantee but need not be optimal; blocks of answers give a proved bound.
+It is a linear program of size answers² · neighbors, solved to hundreds of bits, rounded to integers
+with a little of the uniform channel, checked, and bounded by exact weak duality.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import starmap
 
@@ -31,16 +25,9 @@ from release.exact.privacy import Definition
 from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, PLACES, Precise, ratio_above, refine, times_power
-from release.noise.solvers.remapped import remapped_geometric
-
-TIME_LIMIT = 60.0
-"""Seconds a program may take before the remapped geometric is used in its place."""
 
 _EPSILONS = (Fraction(1, 10**6), Fraction(12))
 """Outside of these, floats cannot tell masses from 0, or e^ε from 1, and solvers fail."""
-
-_BLOCK_ENTRIES = 3_000
-"""As above, for the blocks of answers that bound a larger problem: about half a second."""
 
 _ROUNDING = Fraction(1, 2**50)
 """How much of δ is left for rounding to integers."""
@@ -49,72 +36,24 @@ _LEAST_SCALE = -33
 """log2 of the smallest scale of a mass: below it the solver sees nothing anyway."""
 
 
-def design_channel(problem: ChannelProblem) -> ChannelDesign:
-    """The channel of least expected cost that satisfies the guarantee; its notes say what is open.
-
-    Raises:
-        DesignError: no channel could be proved.
-        ValueError: costs that do not grow with the error, for more answers than a program takes.
-    """
-    pure = problem.guarantee.definition is Definition.PURE
-    if pure and problem.steps == (1,) and problem.is_plain:
-        return remapped_geometric(problem)
-    if _is_small(problem):
-        try:
-            return by_program(problem)
-        except DesignError:
-            # No solution in time, or none that can be proved: the remapping is a second way.
-            if not problem.is_plain:
-                raise
-    if not problem.is_plain:
-        raise ValueError("so many answers need costs that grow with the error")
-    design = remapped_geometric(problem)
-    note = "the best remapping of the clamped geometric; the bound holds for every channel"
-    bound = min(design.objective, _block_bound(problem))
-    return replace(design, lower_bound=bound, notes=(note,))
-
-
-def _is_small(problem: ChannelProblem) -> bool:
+def is_small(problem: ChannelProblem) -> bool:
     """Whether a program is solved in seconds; as measured, one step apart is far easier."""
     epsilon = problem.guarantee.epsilon
     if epsilon and not _EPSILONS[0] <= epsilon <= _EPSILONS[1]:
-        return not problem.is_plain
+        return False
     if problem.has_envelope:
         return problem.entries <= 10 * MOST_ENTRIES
     return problem.entries <= (3 if len(problem.steps) == 1 else 1) * MOST_ENTRIES
 
 
-def _block_bound(problem: ChannelProblem) -> Fraction:
-    """A bound from blocks of answers (docs/design/mathematics.md 2.14).
-
-    For uniform priors and costs that depend on the distance only; 0 for others.
-    """
-    # A channel for all answers is one for each block, because neighbors are neighbors there. Costs
-    # grow with the error, so moving what is published into the block costs nothing.
-    costs, size = problem.costs, problem.answers
-    uniform = problem.prior is not None and len(set(problem.prior)) == 1
-    if not (uniform and (costs[1:, 1:] == costs[:-1, :-1]).all()):
-        return Fraction(0)
-    for width in range(min(size, 64), 1, -1):
-        steps = tuple(step for step in problem.steps if step < width)
-        if not steps:
-            return Fraction(0)
-        block = costs[:width, :width]
-        share = (Fraction(1, width),) * width
-        part = ChannelProblem(steps, problem.guarantee, block, share)
-        if part.entries <= _BLOCK_ENTRIES:
-            with suppress(DesignError):
-                return by_program(part).lower_bound * (size // width) * width / size
-            break
-    return Fraction(0)
-
-
-def by_program(problem: ChannelProblem) -> ChannelDesign:
-    """The channel of least expected cost by a linear program.
+def design_channel(problem: ChannelProblem) -> ChannelDesign:
+    """The channel of least expected cost that satisfies the guarantee, by a linear program.
 
     Raises:
-        DesignError: there is no solution in time, or none that could be proved.
+        DesignError: the program has too many answers, no solution, or none that could be proved.
     """
+    if not is_small(problem):
+        raise DesignError(f"a channel of {problem.answers} answers is too large a program")
     solution = _Program(problem).solve()
     # The uniform channel has δ = 0, and δ is convex: mixing lowers it in proportion (1.4).
     for share in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 2, -1))):
@@ -194,8 +133,7 @@ class _Program:
         """Solve to hundreds of bits."""
         # Pure programs have many optima, between which the simplex method can wander for minutes.
         pure = self.problem.guarantee.definition is Definition.PURE
-        deadline = time.monotonic() + TIME_LIMIT
-        refined = refine(self.builder.build(), deadline, interior=pure)
+        refined = refine(self.builder.build(), interior=pure)
         if refined is None:
             raise DesignError(f"the solver has no channel for the {self.problem.guarantee}")
         masses = times_power(refined.values[self.masses], self.exponents)

@@ -22,9 +22,9 @@ from release.errors import DesignError
 from release.exact.channel import Channel
 from release.exact.domain import Codes
 from release.exact.privacy import Definition
-from release.noise.published.baselines import geometric_clamped
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
 from release.noise.solvers.program import Builder, Floats, solve
+from research.published.clamping import geometric_clamped
 
 _NEGLIGIBLE = 1e-10
 """Shares of a cost that the program leaves out; the expected cost itself is computed exactly."""
