@@ -67,6 +67,9 @@ BRANCH_AND_BOUND = "branch and bound"
 _CLOSE = 5e-7
 """A node is left when its bound is within this share of the incumbent: half of the gap."""
 
+_NOTHING = 1e-12
+"""A gap below this share of the largest cost counts as none, or 0 would never be reached."""
+
 _BETTER = 1 - 1e-9
 """A channel of less than this share of the incumbent's cost takes its place."""
 
@@ -100,8 +103,8 @@ def probabilistic_channel(
         raise ValueError("the search is for a probabilistic guarantee with delta above 0")
     if max(problem.costs.shape) > MOST_ANSWERS:
         raise DesignError(
-            f"found {max(problem.costs.shape)} answers; a channel with a probabilistic guarantee is "
-            f"searched for at most {MOST_ANSWERS}; `fallback: approximate` accepts an approximate "
+            f"found {max(problem.costs.shape)} answers; a channel with a probabilistic guarantee "
+            f"is made for at most {MOST_ANSWERS}; `fallback: approximate` accepts an approximate "
             "guarantee instead"
         )
     pure = _pure(problem)
@@ -114,10 +117,10 @@ def probabilistic_channel(
         if channel is not None and problem.loss_of(channel) < pure.objective:
             design = replace(design, channel=channel, objective=problem.loss_of(channel))
     bound = min(design.objective, search.proved_bound)
-    gap = design.objective - bound
+    gap = float(design.objective - bound)
     notes: tuple[str, ...] = ()
-    if gap > PROVED_GAP * design.objective:
-        share = float(gap / design.objective)
+    if gap > PROVED_GAP * design.objective + 2 * _NOTHING * int(problem.costs.max()):
+        share = gap / float(design.objective)
         notes = (f"at most {share:.2%} above the best channel, whose cost has a proved bound",)
     solver = search.relaxation.solver
     return replace(design, lower_bound=bound, method=BRANCH_AND_BOUND, solver=solver, notes=notes)
@@ -181,7 +184,8 @@ class _Search:
         self.proved_bound = max(self.proved_bound, min(left))
 
     def _is_close(self, bound: Fraction) -> bool:
-        return float(bound) >= self.cap * (1 - _CLOSE)
+        nothing = _NOTHING * int(self.problem.costs.max())
+        return float(bound) >= self.cap * (1 - _CLOSE) - nothing
 
     def _children(self, node: Node, pair: int, outcome: int) -> Iterator[Node]:
         """The node with the cell hard and with the cell given up."""
@@ -210,7 +214,7 @@ class _Search:
         return True
 
     def move_ends(self, most_work: int) -> None:
-        """Move the ends of the outcomes' masses one by one, as long as that makes better channels."""
+        """Move the ends of the outcomes' masses, one at a time, while channels get better."""
         end = self.relaxation.work + most_work
         true, published = self.root.masses.shape
         centres = np.arange(published) * (true - 1) // max(1, published - 1)
@@ -231,7 +235,7 @@ class _Search:
                     break
 
     def _move_end(self, outcome: int, side: int) -> bool:
-        """Whether one of an outcome's two ends, moved outwards or inwards, makes a better channel."""
+        """Whether an end of an outcome, moved outwards or inwards, makes a better channel."""
         if self.best is None:
             return False
         ends = _ends(self.best.masses)
@@ -302,7 +306,7 @@ def _rounded(problem: ChannelProblem, cells: Cells) -> Channel | None:
 
 def _solved(problem: ChannelProblem, cells: Cells, delta: Fraction) -> list[list[Fraction]] | None:
     """The masses of the linear program with the cells decided, to hundreds of bits."""
-    builder, (true, published) = Builder(), problem.costs.shape
+    builder, published = Builder(), problem.costs.shape[1]
     ratio = float(problem.ratio)
     residue = float(problem.ratio - Fraction(ratio))
     costs = problem.costs / max(1.0, float(problem.costs.max()))

@@ -1,7 +1,7 @@
 """The relaxation of a probabilistic guarantee on answers in order, and its exact bound.
 
-Call a pair (a, b) of neighboring answers with an outcome o a *cell*. Some cells are decided: *hard*,
-P(o|a) ≤ E·P(o|b), or *given up*, where all of P(o|a) counts. An open cell costs what the
+Call a pair (a, b) of neighboring answers with an outcome o a *cell*. Some cells are decided:
+*hard*, P(o|a) ≤ E·P(o|b), or *given up*, where all of P(o|a) counts. An open cell costs what the
 approximate definition counts:
 
     P(o|a) - E·P(o|b) ≤ y_ab(o),   Σ_o y_ab(o) ≤ δ;   hard: y = 0;   given up: y ≥ P(o|a).
@@ -162,7 +162,8 @@ class Relaxation:
         """
         problem = self.problem
         over = _units(-duals[self.over] * self.unit)
-        whole = np.where(cells == GIVEN_UP, _units(-duals[self.whole] * self.unit), 0)
+        # The others' rows have no limit.
+        whole = _units(np.where(cells == GIVEN_UP, -duals[self.whole] * self.unit, 0.0))
         paid = over + whole
         # Rounded up: a verifier may take any ratio up to e^ε.
         moved = (over * self._ratio_above >> PLACES) + 1
@@ -181,7 +182,8 @@ class Relaxation:
 
     def _weighted_costs(self, weights: NDArray[Any], divisor: int) -> NDArray[Any]:
         """Σ over the true answers of weight·cost, in units of 2^-_BITS and rounded down."""
-        return (weights[:, None] * self.problem.costs.astype(object) << _BITS) // divisor
+        costs: NDArray[Any] = weights[:, None] * self.problem.costs.astype(object)
+        return np.asarray((costs << _BITS) // divisor)
 
 
 def _over_one(prior: tuple[Fraction, ...]) -> tuple[NDArray[Any], int]:
@@ -192,10 +194,12 @@ def _over_one(prior: tuple[Fraction, ...]) -> tuple[NDArray[Any], int]:
 
 def _units(prices: Floats) -> NDArray[Any]:
     """Prices of at least 0 as Python integers, in units of 2^-_BITS."""
-    mantissa, exponent = np.frexp(np.maximum(prices, 0.0))
-    digits = (mantissa * 2.0**53).astype(np.int64).astype(object)
-    shift = exponent.astype(np.int64) - 53 + _BITS
-    whole: NDArray[Any] = (digits << np.maximum(shift, 0)) >> np.maximum(-shift, 0)
+    whole = np.zeros(prices.shape, dtype=object)
+    positive = prices > 0
+    mantissa, exponent = np.frexp(prices[positive])
+    digits = (mantissa * 2.0**53).astype(np.int64).tolist()
+    shifts = (exponent.astype(np.int64) - 53 + _BITS).tolist()
+    whole[positive] = [d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)]
     return whole
 
 
