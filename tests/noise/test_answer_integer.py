@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -141,7 +141,7 @@ def test_no_choice_of_cells_is_better_for_three_answers(*, worst: bool) -> None:
 
 
 @given(problems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None, phases=[Phase.generate])
 def test_channels_keep_their_promise_and_bounds_hold(problem: ChannelProblem) -> None:
     made = probabilistic_channel(problem)
     delta = problem.guarantee.delta

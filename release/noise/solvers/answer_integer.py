@@ -79,6 +79,9 @@ _VISIBLE = 1e-7
 _SHARES = (0.2, 0.5, 0.8)
 """Shares of its mass from which on a cell that the relaxation gives up in part is given up."""
 
+_UNIFORM = tuple(Fraction(1, 10**places) for places in (13, 11, 9))
+"""Shares of the uniform channel that are mixed in where a channel breaks a ratio."""
+
 _FEW = 3
 """Radii in turn that make no better channel, after which larger ones are not tried."""
 
@@ -291,17 +294,23 @@ def _rounded(problem: ChannelProblem, cells: Cells) -> Channel | None:
     """The best channel with these cells in integers; None where rounding takes more than δ."""
     width, ratio = problem.costs.shape[1], problem.ratio
     # The uniform channel's share in Channel.near and the units that rounding moves.
-    reserve = Fraction(8 * width**2) * (1 + ratio) / ((ratio - 1) * 2**DEFAULT_BITS)
-    if reserve * 2 > problem.guarantee.delta:
-        return None
-    masses = _solved(problem, cells, problem.guarantee.delta - reserve)
-    if masses is None:
-        return None
-    try:
-        channel = Channel.near(masses, keep=ratio)
-    except ValueError:
-        return None
-    return channel if problem.is_satisfied_by(channel) else None
+    least = Fraction(8 * width**2) * (1 + ratio) / ((ratio - 1) * 2**DEFAULT_BITS)
+    # Where the solver stops short of hundreds of bits, a uniform channel mends the ratios.
+    for share in (Fraction(0), *_UNIFORM):
+        reserve = least + share
+        if reserve * 2 > problem.guarantee.delta:
+            return None
+        masses = _solved(problem, cells, problem.guarantee.delta - reserve)
+        if masses is None:
+            return None
+        mixed = [[(1 - share) * m + share * sum(row) / width for m in row] for row in masses]
+        try:
+            channel = Channel.near(mixed, keep=ratio)
+        except ValueError:
+            return None
+        if problem.is_satisfied_by(channel):
+            return channel
+    return None
 
 
 def _solved(problem: ChannelProblem, cells: Cells, delta: Fraction) -> list[list[Fraction]] | None:
