@@ -48,9 +48,9 @@ class Node:
     """A solved relaxation.
 
     ``bound`` is proved and in the units of the costs; all else is the solver's. ``masses`` has
-    shape (true, published), ``given`` is y, shape (pairs, published), and ``missing`` the most that
-    a row lacks to 1. ``symmetric`` says that with each channel of the node its mirror image belongs
-    to the node as well.
+    shape (true, published), ``given`` is y, shape (pairs, published), ``prices`` are those of the
+    rows P(o|a) - E·P(o|b) ≤ y, same shape, and ``missing`` is the most that a row lacks to 1.
+    ``symmetric`` says that with each channel of the node its mirror image belongs to it as well.
     """
 
     bound: Fraction
@@ -58,6 +58,7 @@ class Node:
     cells: Cells
     masses: Floats
     given: Floats
+    prices: Floats
     missing: float
     basis: Any
     symmetric: bool
@@ -148,6 +149,7 @@ class Relaxation:
             self._cells,
             values[self.masses],
             values[self.given] * self.delta,
+            np.maximum(-duals[self.over] * self.unit, 0.0),
             float(values[self.missing].max()),
             self._highs.getBasis(),
             symmetric,
