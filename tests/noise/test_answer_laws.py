@@ -178,9 +178,7 @@ def test_remapping_publishes_what_loses_least() -> None:
 
 def test_what_cannot_be_asked_is_refused() -> None:
     costs = answer_costs(2, 4)
-    both = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 10))
     for steps, guarantee, table, prior in (
-        ((1,), both, costs, None),
         ((), promise("1"), costs, None),
         ((0,), promise("1"), costs, None),
         ((1,), promise("1"), -costs, None),

@@ -28,12 +28,12 @@ class ChannelProblem:
 
     Attributes:
         steps: how far apart neighboring answers can be, each at least 1.
-        guarantee: pure or approximate.
+        guarantee: pure, approximate or probabilistic.
         costs: ℓ(q, o) as integers of at least 0, shape (true answers, published answers).
         prior: π, one probability for each true answer; None for the worst true answer.
 
     Raises:
-        ValueError: another definition, a prior that is none, or costs of another shape.
+        ValueError: a prior that is none, or costs of another shape.
     """
 
     steps: tuple[int, ...]
@@ -42,8 +42,6 @@ class ChannelProblem:
     prior: tuple[Fraction, ...] | None
 
     def __post_init__(self) -> None:
-        if self.guarantee.definition is Definition.PROBABILISTIC:
-            raise ValueError("a channel satisfies pure or approximate guarantees")
         if self.costs.ndim != 2 or not (self.costs >= 0).all():
             raise ValueError("costs need a row of numbers of at least 0 for each true answer")
         if not self.steps or min(self.steps) < 1:
