@@ -11,7 +11,7 @@ import typer
 from release.cli import options as opt
 from release.cli.console import print_json
 from release.errors import SpecError
-from release.exact.numbers import format_exact, parse_exact
+from release.exact.numbers import exact, format_exact, parse_exact
 
 if TYPE_CHECKING:
     from release.budget.ledger import Ledger, Replayed, ScopeCap
@@ -274,11 +274,8 @@ def _tighter(
     from release.budget.composition import composed_epsilon
     from release.budget.ledger import Spent
 
-    try:
-        delta = parse_exact(at_delta)
-    except ValueError as error:
-        raise SpecError("--at-delta", str(error)) from error
-    if not 0 <= delta < 1:
+    delta = exact("--at-delta", at_delta)
+    if not delta < 1:
         raise SpecError("--at-delta", f"found {at_delta}; write a number from 0 to below 1")
     charges: defaultdict[str, list[Spent]] = defaultdict(list)
     for entry in releases:

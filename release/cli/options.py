@@ -5,14 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from release.errors import SpecError
-from release.exact.numbers import parse_exact
 from release.spec.periods import Period, parse_period
 from release.verification.required import Required
 
@@ -108,15 +106,3 @@ def today_in(zone: str) -> datetime.date:
     except (ValueError, OSError, KeyError) as error:
         # ZoneInfo reads a file of this name: a path is a ValueError, a folder an OSError.
         raise SpecError("--timezone", f"{zone!r} is no time zone; write Europe/Vienna") from error
-
-
-def parse_gap(text: str) -> Fraction:
-    """The share of ``--accept-gap``.
-
-    Raises:
-        SpecError: the text is no exact number.
-    """
-    try:
-        return parse_exact(text)
-    except ValueError as error:
-        raise SpecError("--accept-gap", str(error)) from None

@@ -13,7 +13,7 @@ from release.cli import options as opt
 from release.cli import plan_output as output
 from release.cli.console import print_json, print_table, working
 from release.errors import SpecError, StorageError
-from release.exact.numbers import format_exact, parse_exact
+from release.exact.numbers import exact, format_exact, parse_exact
 
 if TYPE_CHECKING:
     from release.spec.load import SpecFile
@@ -150,10 +150,7 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
         name, _, number = text.partition("=")
         if name in by_query:
             raise SpecError("--weight", "names a query twice; keep one")
-        try:
-            by_query[name] = parse_exact(number)
-        except ValueError as error:
-            raise SpecError("--weight", str(error)) from None
+        by_query[name] = exact("--weight", number)
     with working("splitting the budget"):
         shares = split_budget(spec_file, by_query, output.cached_solvers())
     rows = list(map(output.plain_share, shares))
