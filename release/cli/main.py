@@ -146,13 +146,7 @@ def _plain_quality(quality: Quality) -> dict[str, Any]:
     faults = []
     for (rule, column), count in quality.faults.items():
         faults.append({"column": column, "rule": rule, "rows": count})
-    return {
-        "table": quality.table,
-        "rows": quality.rows,
-        "units": quality.units,
-        "repeated": quality.repeated,
-        "faults": faults,
-    }
+    return {**vars(quality), "faults": faults}
 
 
 app.command()(verify_cli.verify)

@@ -241,11 +241,6 @@ def dataset_of(table: Table, source: Source) -> ds.Dataset:
     return dataset.replace_schema(pa.schema([f.with_nullable(True) for f in dataset.schema]))
 
 
-def in_store(name: str) -> str:
-    """The SQL name under which the Parquet files of a table in a store can be read."""
-    return identifier(f"store {name}")
-
-
 def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
     """The names in ``name=value`` folders between the root and the files, equal for all files."""
     # A link can lead out of the folder.
@@ -286,7 +281,7 @@ def scan_sql(name: str, table: Table, source: Source) -> str:
     if source.format is Format.CSV:
         return _csv_scan(name, table, source)
     if source.store is not None:
-        return in_store(name)
+        return identifier(f"store {name}")
     if source.format is Format.DUCKDB:
         return f"{database(name)}.{identifier(table.relation or '')}"
     if not source.partitions:
@@ -321,10 +316,8 @@ def check_source(name: str, table: Table, source: Source) -> None:
 
 
 def _check_partitions(name: str, table: Table, source: Source) -> None:
-    if not source.partitions:
-        return
     parts: set[str] = set()
-    for file in source.files:
+    for file in source.files if source.partitions else ():
         parts.update(file.relative_to(source.root).parts[:-1])
     for part in sorted(parts):
         column, _, value = part.partition("=")
