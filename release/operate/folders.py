@@ -52,7 +52,6 @@ def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
 
 
 def _problems(place: Place, name: str, withdrawn: set[str]) -> list[str]:
-    """The reasons why a release does not verify."""
     public, ledger = place.out / "public" / name, place.out / LEDGER
     # A withdrawn release never verifies, but its files should be whole.
     if name in withdrawn:
@@ -116,7 +115,7 @@ def _missing_copies(place: Place, store: Store) -> Iterator[Finding]:
         if not sums.is_file() or store.read(f"public/{name}/{SUMS}") != sums.read_bytes():
             yield fault("store", f"{name} is not delivered, or differs there; dp-release deliver")
             continue
-        stored = store.names(f"public/{name}", recursive=True)
+        stored = store.names(f"public/{name}")
         for file in sorted(digests_of(sums.read_bytes()).keys() - set(stored)):
             # Delivery takes a release with its sums for complete.
             yield fault("store", f"{name}/{file} is missing there; remove {SUMS} and deliver")

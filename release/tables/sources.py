@@ -174,7 +174,7 @@ def _find_in_store(table: Table, field: str) -> Source:
     store = open_store(place, field)
     root = Path(store.root)
     is_file = store.is_file("")
-    files = [root] if is_file else list(map(root.joinpath, store.names("", recursive=True)))
+    files = [root] if is_file else list(map(root.joinpath, store.names("")))
     if pattern:
         matches = _matching(pattern).fullmatch
         files = [file for file in files if matches(str(file.relative_to(root)))]
