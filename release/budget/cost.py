@@ -68,7 +68,6 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
 
 
 def _combinations(spec_file: SpecFile, columns: list[str]) -> int:
-    """The number of combinations of the public keys of ``columns``."""
     return prod(len(spec_file.keys[column]) for column in columns)
 
 
