@@ -132,9 +132,8 @@ def _table_schema(query: Query) -> dict[str, Any]:
 
 def _worst_case(spec: Spec) -> str:
     scope = "for every table of the declared domain"
-    for query in spec.released:
-        if rests_on(spec, query) is not None:
-            return f"{scope}, provided that its conditions look at one row at a time"
+    if any(rests_on(spec, query) is not None for query in spec.released):
+        return f"{scope}, provided that its conditions look at one row at a time"
     return scope
 
 
@@ -221,9 +220,7 @@ def _justified(spec: Spec) -> str:
 
 
 def _unprotected(spec: Spec) -> str:
-    columns: set[str] = set()
-    for query in spec.released:
-        columns.update(query.by)
+    columns = {column for query in spec.released for column in query.by}
     quantities = []
     if columns:
         quantities.append(f"the key sets of {', '.join(sorted(columns))}")

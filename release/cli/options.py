@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,17 +70,12 @@ def place_of(out: Path, key: Path | None, to: str | None) -> Place:
     return Place(out, key, None if to is None else open_store(to, "--to"))
 
 
-@contextmanager
-def fan_out(jobs: int | None) -> Iterator[FanOut | None]:
+def fan_out(jobs: int | None) -> AbstractContextManager[FanOut | None]:
     """The processes of ``--jobs``, or None where all work stays in this process."""
     from release.noise.processes import processes
 
     # One process beside this one would save no time and load the solvers twice.
-    if jobs is None or jobs == 1:
-        yield None
-    else:
-        with processes(jobs) as pool:
-            yield pool
+    return nullcontext() if jobs is None or jobs == 1 else processes(jobs)
 
 
 def named_period(text: str | None) -> Period | None:

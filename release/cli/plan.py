@@ -106,7 +106,6 @@ def init(table: TablePath, unit: UnitColumn = None, out: NewSpec = None) -> None
 
 
 def _remaining(spec_file: SpecFile, ledger: Path) -> output.Remaining:
-    """What is left of the lifetime caps of the scope, in ε and δ."""
     from release.budget.ledger import read_ledger
 
     state = read_ledger(ledger).state
@@ -159,10 +158,8 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
         return
     columns = ["query", "weight", "ε of a cell", "charge ε", "loss", "loss as written"]
     print_table(columns, [list(row.values()) for row in rows])
-    total = as_written = Fraction(0)
-    for share in shares:
-        total += share.weight * share.objective
-        as_written += share.weight * share.now
+    total = sum((share.weight * share.objective for share in shares), Fraction(0))
+    as_written = sum((share.weight * share.now for share in shares), Fraction(0))
     cap = format_exact(spec_file.spec.budget.epsilon)
     # A squared error and an error rate have no common unit: only the curator can compare them.
     if len({str(share.query.loss) for share in shares}) > 1:

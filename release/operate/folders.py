@@ -34,7 +34,6 @@ def _broken_releases(place: Place, ledger: Replayed | None, names: set[str]) -> 
 
 
 def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
-    """The disagreements between the ledger and the public folders."""
     committed = ledger.state.committed
     for name in sorted(names - committed.keys()):
         yield f"{name} is public, and no entry of the ledger pays for it"
@@ -65,7 +64,6 @@ def _problems(place: Place, name: str, withdrawn: set[str]) -> list[str]:
 
 
 def _changed(public: Path) -> list[str]:
-    """The differences between the files of a release and its sums."""
     sums, differences = public / SUMS, []
     if not sums.is_file():
         return [f"no {SUMS}"]

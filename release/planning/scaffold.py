@@ -255,7 +255,6 @@ def _text(
 
 
 def _examples(table: str, columns: dict[str, ColumnType], names: list[str]) -> str:
-    """A mode and a mean over columns of the table, commented out."""
     integers = [name for name in names if columns[name] is ColumnType.INTEGER]
     text = ""
     if names:

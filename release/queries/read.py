@@ -77,15 +77,11 @@ def _check_names(spec: Spec) -> None:
     _check_unit(spec)
     every = set().union(*map(spec.table_columns, spec.tables))
     attribute = spec.privacy.attribute
-    if attribute is not None and (
-        attribute not in every or attribute in {spec.privacy.unit, *spec.privacy.fixed}
-    ):
-        raise SpecError(
-            "privacy.attribute",
-            unknown_name(attribute, every)
-            if attribute not in every
-            else f"{attribute!r} is the unit or fixed; name the sensitive column",
-        )
+    if attribute is not None and attribute not in every:
+        raise SpecError("privacy.attribute", unknown_name(attribute, every))
+    if attribute in {spec.privacy.unit, *spec.privacy.fixed}:
+        problem = f"{attribute!r} is the unit or fixed; name the sensitive column"
+        raise SpecError("privacy.attribute", problem)
     for index, column in enumerate(spec.privacy.fixed):
         if column not in every:
             raise SpecError(f"privacy.fixed[{index}]", unknown_name(column, every))
@@ -298,7 +294,6 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
 
 
 def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
-    """The checks of the query's kind: the privacy unit, the key sets and its columns."""
     query.check(at, spec.privacy, spec.keys)
     for field, (column, needed) in query.needed_columns().items():
         if column not in columns:

@@ -108,7 +108,6 @@ class _Statement:
         return Rerun(codes, np.array(sorted(steps), dtype=np.int64))
 
     def _neighbors(self, units: list[str | int]) -> Iterator[str]:
-        """The rows of every neighbor."""
         # A copy under a name that no unit has: above the largest, in the order of the engine.
         largest = "NULL" if not units else f"max({self.unit})"
         beyond = " || '~'" if units and isinstance(units[0], str) else " + 1"

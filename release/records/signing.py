@@ -302,12 +302,10 @@ def _authenticated(payload: bytes) -> bytes:
 
 def attest(sums: dict[str, str], predicate: Predicate, signer: Signer) -> bytes:
     """The envelope over a statement of files by name and SHA-256; equal bytes for equal input."""
-    subjects = []
-    for name, digest in sorted(sums.items()):
-        subjects.append(Subject(name=name, digest=Digest(sha256=digest)))
+    digests = {name: Digest(sha256=digest) for name, digest in sorted(sums.items())}
     statement = Statement(
         _type="https://in-toto.io/Statement/v1",
-        subject=subjects,
+        subject=[Subject(name=name, digest=digest) for name, digest in digests.items()],
         predicateType="dp-release/release/v1",
         predicate=predicate,
     )

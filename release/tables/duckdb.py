@@ -156,7 +156,6 @@ class Tables:
             self._enforce(name)
 
     def _selected(self, name: str, scan: str) -> str:
-        """The statement that reads the declared columns of a table from ``scan``."""
         unit = self._spec_file.spec.privacy.unit
         columns = []
         for column, kind in self._spec_file.spec.tables[name].columns.items():

@@ -268,8 +268,6 @@ def _guarded(
 
 @dataclass(frozen=True)
 class _Declared:
-    """The declared columns of a table's Parquet files."""
-
     dataset: ds.Dataset
     columns: list[str]
 
