@@ -187,8 +187,7 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
         return unit
     if unit in columns:
         raise SpecError(
-            "--unit",
-            f"{unit!r} is a {columns[unit].value} column; name a string or an integer one",
+            "--unit", f"{unit!r} is a {columns[unit].value} column; name a string or an integer one"
         )
     raise SpecError("--unit", unknown_name(unit, list(map(_scalar, units))))
 
@@ -214,11 +213,7 @@ def _scalar(text: str) -> str:
 
 def _dumped(value: object, style: str | None) -> str:
     return yaml.safe_dump(
-        value,
-        default_style=style,
-        default_flow_style=True,
-        allow_unicode=True,
-        width=sys.maxsize,
+        value, default_style=style, default_flow_style=True, allow_unicode=True, width=sys.maxsize
     ).rstrip("\n")
 
 

@@ -9,13 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from release.errors import SpecError, listed, unknown_name
-from release.exact.channel import (
-    LEAST_UNSEEN,
-    MOST_ROWS,
-    MOST_UNSEEN,
-    channel_fits,
-    channel_unseen,
-)
+from release.exact.channel import LEAST_UNSEEN, MOST_ROWS, MOST_UNSEEN, channel_fits, channel_unseen
 from release.exact.losses import table_loss
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition

@@ -122,10 +122,7 @@ class _Statement:
                         yield self._rows(out=unit, into=replacement, name=_value(unit))
 
     def _rows(
-        self,
-        out: str | int | None = None,
-        into: str | int | None = None,
-        name: str = "",
+        self, out: str | int | None = None, into: str | int | None = None, name: str = ""
     ) -> str:
         """The rows without unit ``out``, and with a copy of unit ``into`` under ``name``."""
         rows = 'SELECT * FROM "#base"'
@@ -196,8 +193,7 @@ class _Statement:
                 raise SpecError(self.field, "table functions are not allowed; read the table")
             if kind == "BASE_TABLE" and part["table_name"] not in {self.query.table, *own}:
                 raise SpecError(
-                    self.field,
-                    f"{part['table_name']!r} is not there; read {self.query.table!r}",
+                    self.field, f"{part['table_name']!r} is not there; read {self.query.table!r}"
                 )
         # An answer that changes without the table would count as a difference of neighbors.
         used = {part["function_name"].lower() for part in parts if "function_name" in part}
