@@ -59,10 +59,8 @@ def _check_names(spec: Spec) -> None:
     names: dict[str, int] = {}
     for index, query in enumerate(spec.queries):
         if query.name in names:
-            raise SpecError(
-                f"queries[{index}].name",
-                f"{query.name!r} is also the name of queries[{names[query.name]}]; rename one",
-            )
+            problem = f"{query.name!r} is also the name of queries[{names[query.name]}]; rename one"
+            raise SpecError(f"queries[{index}].name", problem)
         names[query.name] = index
     if not spec.budget.epsilon > 0:
         raise SpecError("budget.epsilon", "must be above 0")
@@ -137,10 +135,8 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
     columns = spec.table_columns(query.table)
     _check_by(spec, at, query, columns)
     if spec.rows_per_unit(query) > spec.privacy.max_rows_per_unit:
-        raise SpecError(
-            f"{at}.max_rows_per_unit",
-            f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it",
-        )
+        problem = f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it"
+        raise SpecError(f"{at}.max_rows_per_unit", problem)
     _check_kind(spec, at, query, columns)
     _check_relation(spec, at, query)
     check_mechanism(at, query)
@@ -293,7 +289,5 @@ def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType
         if column not in columns:
             raise SpecError(f"{at}.{field}", unknown_name(column, columns))
         if columns[column] is not needed:
-            raise SpecError(
-                f"{at}.{field}",
-                f"{column!r} is declared {columns[column].value}; needed is {needed.value}",
-            )
+            problem = f"{column!r} is declared {columns[column].value}; needed is {needed.value}"
+            raise SpecError(f"{at}.{field}", problem)

@@ -111,10 +111,8 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         raise SpecError(field, f"no file {table.path!r} beside the spec; correct the path")
     is_database = files == [path] and path.suffix.lower() in _DATABASES
     if is_database != (table.relation is not None):
-        raise SpecError(
-            f"tables.{name}.relation",
-            "a database file, and only one, needs relation: the name of its table or view",
-        )
+        problem = "a database file, and only one, needs relation: the name of its table or view"
+        raise SpecError(f"tables.{name}.relation", problem)
     if is_database:
         kind = Format.SQLITE if is_sqlite(path) else Format.DUCKDB
         return Source((path.resolve(),), kind, path.parent.resolve())
@@ -372,7 +370,5 @@ def _check_parquet(name: str, table: Table, source: Source) -> None:
             kind = comparable_type(schema.field(column).type)
             if first.setdefault(column, kind) != kind:
                 # Engines take the type of the first file, and would round what others hold.
-                raise SpecError(
-                    f"tables.{name}.columns.{column}",
-                    f"{file.name} has {kind}, another file {first[column]}; write them alike",
-                )
+                problem = f"{file.name} has {kind}, another file {first[column]}; write them alike"
+                raise SpecError(f"tables.{name}.columns.{column}", problem)
