@@ -9,7 +9,7 @@ from pathlib import Path
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from release.bundle.publish import LEDGER
-from release.bundle.report.summary import QuerySummary, summarise
+from release.bundle.report.summary import summarise
 from release.verification.provenance import Trust
 from release.verification.verifier import Verdict, verify
 
@@ -27,24 +27,16 @@ def show(public: Path, out: Path) -> None:
     record = summary.record
     # Prefect allows no other characters in a key.
     key = re.sub(r"[^a-z0-9]+", "-", record.release_id).strip("-")
-    rows = list(map(query_row, summary.queries))
+    rows = []
+    for query in summary.queries:
+        row = {"query": query.record.name, "cells": query.record.cells, "promise": query.promise}
+        rows.append({**row, "charge": query.charge, "error": query.error})
     create_table_artifact(rows, key=f"queries-{key}", description=record.title)
     ledger = out / LEDGER
     verdict = verify(public, None, Trust(ledger if ledger.is_dir() else None))
     create_markdown_artifact(verdict_text(verdict), key=f"verdict-{key}")
     report = summary.report.absolute().as_uri()
     create_link_artifact(report, link_text=record.title, key=f"report-{key}")
-
-
-def query_row(query: QuerySummary) -> dict[str, str | int]:
-    """The public facts of a query: its claimed guarantee, its charge, and its error if public."""
-    return {
-        "query": query.record.name,
-        "cells": query.record.cells,
-        "promise": query.promise,
-        "charge": query.charge,
-        "error": query.error,
-    }
 
 
 def verdict_text(verdict: Verdict) -> str:

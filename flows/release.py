@@ -18,8 +18,8 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from release.cli.console import STAGES, guarded, is_worth_a_line, print_verdict
-from release.cli.options import parse_gap
 from release.errors import ReleaseError
+from release.exact.numbers import exact
 from release.noise.cache import default_cache
 from release.pipeline import Options, Published, run_release
 
@@ -90,7 +90,7 @@ def release_flow(
 ) -> Sealed:
     """Run the release of ``spec`` into the folder ``out``; ``key`` is a file too."""
     signing = None if key is None else Path(key)
-    options = Options(parse_gap(accept_gap), default_cache(), watch=watch, key=signing)
+    options = Options(exact("--accept-gap", accept_gap), default_cache(), watch=watch, key=signing)
     return Sealed(run_release(Path(spec), Path(out), as_task, options=options))
 
 

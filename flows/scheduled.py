@@ -57,16 +57,9 @@ def limit_of(scope: str) -> str:
     return f"dp-release.{scope}"
 
 
-class _Outcome:
-    """The error of the last period's flow run."""
-
-    # It bypasses Prefect, which would keep an exception and its traceback.
-
-    def __init__(self) -> None:
-        self.error: ReleaseError | None = None
-
-
-_last = _Outcome()
+# They bypass Prefect, which would keep an exception and its traceback.
+_errors: list[ReleaseError] = []
+"""The error of the last period's flow run, if it failed."""
 
 
 @flow(name="dp-release-period", flow_run_name="{period}", validate_parameters=True, **_QUIET)
@@ -79,17 +72,17 @@ def period_flow(
     release_id: str | None = None,
 ) -> State[None]:
     """Release one period of a spec template and deliver it; ``release_id`` is only recorded."""
-    _last.error = None
+    _errors.clear()
     options = Options(cache=default_cache(), watch=watch)
     try:
         run = Run(place_of(out, key, to), options, as_task, default_journal())
         published = release_period(spec, parse_period(period), run)
         show_quietly(published.public, out)
     except ReleaseError as error:
-        _last.error = error
+        _errors.append(error)
         return Failed(message=one_line(error))
     except Exception as error:
-        _last.error = ReleaseError(f"internal error ({type(error).__name__})")
+        _errors.append(ReleaseError(f"internal error ({type(error).__name__})"))
         return Failed(message=one_line(error))
     return Completed(message=f"{published.public.name} is public")
 
@@ -152,8 +145,8 @@ def scheduled_flow(  # noqa: PLR0913 - one for each thing that a schedule has
                 names = {"period": str(due.period), "release_id": due.release_id}
                 # As a state, because a failed run would otherwise raise an exception of Prefect's.
                 period_flow(spec, out, key=key, to=to, **names, return_state=True)
-                if _last.error is not None:
-                    raise _last.error
+                if _errors:
+                    raise _errors[0]
 
             result = release_due(schedule, run, today_in(timezone), release_one)
     except Exception as error:

@@ -20,9 +20,7 @@ from release.verification.required import Required
 
 @flow(name="dp-release-verify", persist_result=False, retries=0, log_prints=False)
 def verify_flow(
-    out: str,
-    trust: tuple[str, ...] = (),
-    require: Literal["signature", "none"] = "signature",
+    out: str, trust: tuple[str, ...] = (), require: Literal["signature", "none"] = "signature"
 ) -> Sealed:
     """Verify every release of ``out``, with its ledger and the auditor bundles beside it.
 

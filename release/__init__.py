@@ -291,7 +291,6 @@ def _integer(value: Any) -> int | None:
 
 
 def _integers(name: str, values: Any) -> list[int]:
-    """The integers of a list or an array."""
     integers = []
     # A value that cannot be iterated is refused as one that holds no integer.
     for value in values if isinstance(values, Iterable) else [None]:

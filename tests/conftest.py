@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,15 @@ LONGEST = (
     "planning",
     "reproduce",
 )
+
+
+def log_lines(path: Path) -> list[dict[str, str]]:
+    """The lines of a journal, without those that a crash left incomplete."""
+    lines = []
+    for text in path.read_text("utf-8").splitlines():
+        with suppress(ValueError):
+            lines.append(json.loads(text))
+    return lines
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,23 +21,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from release.bundle.read import parse_mechanism
 from release.errors import DesignError, SpecError, VerificationError, unknown_name
 from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.mechanism import Mechanism
 from release.records.hashes import sha256
-from release.records.models import (
-    MechanismFile,
-    QueryRecord,
-    ReleaseRecord,
-    parse,
-)
+from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
 from release.spec.domains import Domain, Grid, plain_answers
 
 if TYPE_CHECKING:
@@ -46,7 +41,6 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 Key: TypeAlias = tuple[str, ...]
-R = TypeVar("R", bound=BaseModel)
 
 MOST_ANSWERS = 2000
 """A table of more answers takes longer to solve than a reader waits."""
@@ -381,8 +375,7 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
     """
     check_level(level)
-    release = _parsed(ReleaseRecord, "release.json", _bytes(public, "release.json"))
-    records = {record.name: record for record in release.queries}
+    records = {record.name: record for record in _record(public).queries}
     if not isinstance(query, str) or query not in records:
         raise SpecError("query", unknown_name(query, records))
     record = records[query]
@@ -422,13 +415,13 @@ def _declared(record: QueryRecord) -> AnswerDomain:
         raise VerificationError("release.json", at, "another shape", "a domain") from error
 
 
-def _parsed(model: type[R], file: str, data: bytes) -> R:
+def _record(public: Path) -> ReleaseRecord:
+    file = "release.json"
     try:
-        return parse(model, data)
+        return parse(ReleaseRecord, _bytes(public, file))
     except (ValueError, RecursionError) as error:
-        raise VerificationError(
-            file, "schema", "another shape", "canonical JSON of the declared shape"
-        ) from error
+        expected = "canonical JSON of the declared shape"
+        raise VerificationError(file, "schema", "another shape", expected) from error
 
 
 def _bytes(public: Path, file: str, digest: str | None = None) -> bytes:
@@ -443,7 +436,6 @@ def _bytes(public: Path, file: str, digest: str | None = None) -> bytes:
 
 
 def _released(public: Path, record: QueryRecord) -> tuple[tuple[Key, ...], Codes]:
-    """The keys and the codes of a released table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -454,9 +446,8 @@ def _released(public: Path, record: QueryRecord) -> tuple[tuple[Key, ...], Codes
         columns = [table.column(name).to_pylist() for name in record.by]
         codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-        raise VerificationError(
-            file, "format", "another table", "the key columns and answer_code"
-        ) from error
+        expected = "the key columns and answer_code"
+        raise VerificationError(file, "format", "another table", expected) from error
     # Without key columns there is nothing to zip, and still a key for each row: the empty one.
     keys = tuple(zip(*columns, strict=True)) if columns else ((),) * codes.size
     return keys, codes

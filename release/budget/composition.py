@@ -44,11 +44,8 @@ def composed_epsilon(charges: Sequence[Spent], delta: Fraction) -> float:
             "the tighter figure needs dp-accounting; pip install 'dp-release[accounting]'"
         ) from error
     composition = privacy_loss_distribution.identity(value_discretization_interval=STEP)
-    basic = Spent()
-    repetitions: Counter[tuple[Fraction, Fraction]] = Counter()
-    for charge in charges:
-        basic += charge
-        repetitions[charge.epsilon, charge.delta] += 1
+    basic = sum(charges, Spent())
+    repetitions = Counter((charge.epsilon, charge.delta) for charge in charges)
     # Composing one distribution with itself is much cheaper than composing copies one by one.
     for pair, times in sorted(repetitions.items()):
         parameters = common.DifferentialPrivacyParameters(*map(float, pair))

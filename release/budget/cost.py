@@ -68,7 +68,6 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
 
 
 def _combinations(spec_file: SpecFile, columns: list[str]) -> int:
-    """The number of combinations of the public keys of ``columns``."""
     return prod(len(spec_file.keys[column]) for column in columns)
 
 
@@ -85,18 +84,15 @@ def charges(spec_file: SpecFile) -> Charges:
         BudgetError: the sum exceeds the budget of the spec.
     """
     spec = spec_file.spec
-    epsilon, delta, queries = Fraction(0), Fraction(0), []
-    for query in spec.released:
-        charge = charge_of(spec_file, query, query.promised)
-        queries.append(charge)
-        epsilon += charge.epsilon
-        delta += charge.delta
+    queries = tuple(charge_of(spec_file, query, query.promised) for query in spec.released)
+    epsilon = sum((charge.epsilon for charge in queries), Fraction(0))
+    delta = sum((charge.delta for charge in queries), Fraction(0))
     _check_cap("epsilon", epsilon, spec.budget.epsilon)
     _check_cap("delta", delta, spec.budget.delta)
     # An (ε, δ) guarantee with δ ≥ 1 holds for every mechanism, whatever cap the spec sets.
     if delta >= 1:
         raise BudgetError("budget.delta: the queries charge 1 or more, which guarantees nothing")
-    return Charges(tuple(queries), epsilon, delta, _definition(spec_file))
+    return Charges(queries, epsilon, delta, _definition(spec_file))
 
 
 def _check_cap(name: str, total: Fraction, cap: Fraction) -> None:

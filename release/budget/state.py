@@ -197,7 +197,6 @@ class State:
 
 
 def _change_keys(keys: list[PublicKey], entry: Entry) -> None:
-    """Apply an entry to the valid keys."""
     if isinstance(entry, Genesis):
         keys.append(_key(entry, entry.keys[0]))
     elif isinstance(entry, Key) and entry.action == "add":

@@ -20,12 +20,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import ValidationError
 
-from release.budget.checkpoint import (
-    CHECKPOINT,
-    check_checkpoint,
-    checkpoint_text,
-    read_checkpoint,
-)
+from release.budget.checkpoint import CHECKPOINT, check_checkpoint, checkpoint_text, read_checkpoint
 from release.budget.entries import (
     NOTHING,
     Abort,

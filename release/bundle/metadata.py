@@ -53,10 +53,8 @@ def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
 
 def table_sizes(public: Path, record: ReleaseRecord) -> dict[str, int]:
     """The bytes of each released table by its path in the public bundle."""
-    sizes = {}
-    for query in record.queries:
-        sizes[query.output.path] = (public / query.output.path).stat().st_size
-    return sizes
+    paths = [query.output.path for query in record.queries]
+    return {path: (public / path).stat().st_size for path in paths}
 
 
 def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> bytes:
@@ -76,8 +74,6 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
                 "schema": _table_schema(query),
             }
         )
-    # Table names only: a path would say how the curator's files are laid out.
-    sources = [{"title": name.replace("_", " ")} for name in spec.tables]
     package: dict[str, Any] = {
         "$schema": f"{_PROFILE}datapackage.json",
         "name": record.release_id,
@@ -90,7 +86,8 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
         "version": record.published.replace("-", "."),
         "licenses": [_license(record.license)],
         "contributors": [{"title": record.curator, "roles": ["publisher"]}],
-        "sources": sources,
+        # Table names only: a path would say how the curator's files are laid out.
+        "sources": [{"title": name.replace("_", " ")} for name in spec.tables],
         "resources": resources,
     }
     return rfc8785.dumps(package)
@@ -135,9 +132,8 @@ def _table_schema(query: Query) -> dict[str, Any]:
 
 def _worst_case(spec: Spec) -> str:
     scope = "for every table of the declared domain"
-    for query in spec.released:
-        if rests_on(spec, query) is not None:
-            return f"{scope}, provided that its conditions look at one row at a time"
+    if any(rests_on(spec, query) is not None for query in spec.released):
+        return f"{scope}, provided that its conditions look at one row at a time"
     return scope
 
 
@@ -147,6 +143,7 @@ _VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic"
 
 def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     """``registry.yaml``: one record for the public registry of deployments."""
+    names = ", ".join(query.name for query in record.queries)
     sections = {
         "basic": {
             "name": record.title,
@@ -154,13 +151,13 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "intended_use": record.purpose,
             "data_product_type": "tables of noisy answers (Parquet)",
             "data_product_region": TODO,
-            "description": _described(record),
+            "description": f"{record.title}, {record.period}: {names}",
             "publication_date": record.published,
             "data_product_sector": TODO,
         },
         "dp_variant": {
             "variant_name": _VARIANTS[record.guarantee.definition],
-            "data_domain": ", ".join(map(_kind, spec.released)),
+            "data_domain": ", ".join(f"{query.name}: {query.kind}" for query in spec.released),
             "unprotected_quantities": _unprotected(spec),
         },
         "privacy_loss": _privacy_loss(spec, record),
@@ -176,7 +173,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "access_type_details": f"license {record.license}",
         },
         "accounting": {
-            "post_processing": "none" if not record.post_processing else record.post_processing,
+            "post_processing": record.post_processing or "none",
             "composition": f"{record.composition.rule}: charges add up in exact rationals",
         },
         "implementation": {
@@ -209,10 +206,6 @@ def _privacy_loss(spec: Spec, record: ReleaseRecord) -> dict[str, Any]:
     }
 
 
-def _kind(query: Query) -> str:
-    return f"{query.name}: {query.kind}"
-
-
 def _mechanism(query: Query, entry: QueryRecord) -> str:
     pinned = query.mechanism not in {"best", entry.mechanism}
     return f"{query.name}: {entry.mechanism}{f' ({query.mechanism})' if pinned else ''}"
@@ -226,15 +219,8 @@ def _justified(spec: Spec) -> str:
     return reason
 
 
-def _described(record: ReleaseRecord) -> str:
-    names = ", ".join(query.name for query in record.queries)
-    return f"{record.title}, {record.period}: {names}"
-
-
 def _unprotected(spec: Spec) -> str:
-    columns: set[str] = set()
-    for query in spec.released:
-        columns.update(query.by)
+    columns = {column for query in spec.released for column in query.by}
     quantities = []
     if columns:
         quantities.append(f"the key sets of {', '.join(sorted(columns))}")

@@ -165,12 +165,9 @@ def guarded(action: Callable[[], int]) -> int:
         signal.signal(number, _interrupt)
     try:
         return action()
-    except ReleaseError as error:
-        print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge
-        return error.exit_status
     except (KeyboardInterrupt, Interrupted):
         print("error: interrupted", file=sys.stderr)  # noqa: T201 - the edge
         return 1
     except Exception as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge
-        return 1
+        return error.exit_status if isinstance(error, ReleaseError) else 1

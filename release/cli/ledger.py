@@ -10,8 +10,9 @@ import typer
 
 from release.cli import options as opt
 from release.cli.console import print_json
+from release.cli.plan_output import plain_amounts
 from release.errors import SpecError
-from release.exact.numbers import format_exact, parse_exact
+from release.exact.numbers import exact, format_exact, parse_exact
 
 if TYPE_CHECKING:
     from release.budget.ledger import Ledger, Replayed, ScopeCap
@@ -236,10 +237,7 @@ def parse_cap(text: str) -> ScopeCap:
 
 def _amounts(epsilon: str, delta: str) -> dict[str, str]:
     # An entry has one text for each number: 0.50 and 1/2 become 0.5.
-    return {
-        "epsilon": format_exact(parse_exact(epsilon)),
-        "delta": format_exact(parse_exact(delta)),
-    }
+    return plain_amounts(parse_exact(epsilon), parse_exact(delta))
 
 
 def _period(cap: ScopeCap) -> str:
@@ -254,7 +252,7 @@ def _plain_scopes(ledger: Replayed, tighter: dict[str, dict[str, str]]) -> list[
         spent = ledger.state.spent(name)
         plain: dict[str, Any] = {
             "scope": name,
-            "spent": {"epsilon": format_exact(spent.epsilon), "delta": format_exact(spent.delta)},
+            "spent": plain_amounts(spent.epsilon, spent.delta),
             "cap": cap.model_dump(mode="json"),
         }
         if name in tighter:
@@ -266,19 +264,12 @@ def _plain_scopes(ledger: Replayed, tighter: dict[str, dict[str, str]]) -> list[
 def _tighter(
     releases: list[dict[str, str]], scopes: list[str], at_delta: str
 ) -> dict[str, dict[str, str]]:
-    """The composition of the charges of each scope, by privacy-loss distributions.
-
-    Raises:
-        SpecError: ``at_delta`` is no exact number from 0 to below 1.
-    """
+    """The composition of the charges of each scope, by privacy-loss distributions."""
     from release.budget.composition import composed_epsilon
     from release.budget.ledger import Spent
 
-    try:
-        delta = parse_exact(at_delta)
-    except ValueError as error:
-        raise SpecError("--at-delta", str(error)) from error
-    if not 0 <= delta < 1:
+    delta = exact("--at-delta", at_delta)
+    if not delta < 1:
         raise SpecError("--at-delta", f"found {at_delta}; write a number from 0 to below 1")
     charges: defaultdict[str, list[Spent]] = defaultdict(list)
     for entry in releases:

@@ -19,6 +19,7 @@ from release.cli import plan as plan_cli
 from release.cli import report as report_cli
 from release.cli import verify as verify_cli
 from release.cli.console import Interrupted, guarded, print_json, progress
+from release.exact.numbers import exact
 from release.version import VERSION
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     from release.pipeline import Options
     from release.tables.duckdb import Engine
 
-    gap, cache = opt.parse_gap(accept_gap), default_cache()
+    gap, cache = exact("--accept-gap", accept_gap), default_cache()
     engine = Engine(memory_limit, spark=spark)
     place = opt.place_of(out, key, to)
     with progress() as display, opt.fan_out(jobs) as pool:
@@ -145,13 +146,7 @@ def _plain_quality(quality: Quality) -> dict[str, Any]:
     faults = []
     for (rule, column), count in quality.faults.items():
         faults.append({"column": column, "rule": rule, "rows": count})
-    return {
-        "table": quality.table,
-        "rows": quality.rows,
-        "units": quality.units,
-        "repeated": quality.repeated,
-        "faults": faults,
-    }
+    return {**vars(quality), "faults": faults}
 
 
 app.command()(verify_cli.verify)

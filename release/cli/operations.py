@@ -223,11 +223,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
 
 
 def _scheduler() -> Callable[..., None]:
-    """The function that serves schedules, from the plug-in that is installed.
-
-    Raises:
-        SpecError: there is none, or its library is missing.
-    """
+    """The function that serves schedules, from the plug-in that is installed."""
     from importlib.metadata import entry_points
 
     # By its entry point, because flows import this package, which must not import them.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
-from contextlib import contextmanager
-from fractions import Fraction
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from release.errors import SpecError
-from release.exact.numbers import parse_exact
 from release.spec.periods import Period, parse_period
 from release.verification.required import Required
 
@@ -73,17 +70,12 @@ def place_of(out: Path, key: Path | None, to: str | None) -> Place:
     return Place(out, key, None if to is None else open_store(to, "--to"))
 
 
-@contextmanager
-def fan_out(jobs: int | None) -> Iterator[FanOut | None]:
+def fan_out(jobs: int | None) -> AbstractContextManager[FanOut | None]:
     """The processes of ``--jobs``, or None where all work stays in this process."""
     from release.noise.processes import processes
 
     # One process beside this one would save no time and load the solvers twice.
-    if jobs is None or jobs == 1:
-        yield None
-    else:
-        with processes(jobs) as pool:
-            yield pool
+    return nullcontext() if jobs is None or jobs == 1 else processes(jobs)
 
 
 def named_period(text: str | None) -> Period | None:
@@ -108,15 +100,3 @@ def today_in(zone: str) -> datetime.date:
     except (ValueError, OSError, KeyError) as error:
         # ZoneInfo reads a file of this name: a path is a ValueError, a folder an OSError.
         raise SpecError("--timezone", f"{zone!r} is no time zone; write Europe/Vienna") from error
-
-
-def parse_gap(text: str) -> Fraction:
-    """The share of ``--accept-gap``.
-
-    Raises:
-        SpecError: the text is no exact number.
-    """
-    try:
-        return parse_exact(text)
-    except ValueError as error:
-        raise SpecError("--accept-gap", str(error)) from None

@@ -13,7 +13,7 @@ from release.cli import options as opt
 from release.cli import plan_output as output
 from release.cli.console import print_json, print_table, working
 from release.errors import SpecError, StorageError
-from release.exact.numbers import format_exact, parse_exact
+from release.exact.numbers import exact, format_exact, parse_exact
 
 if TYPE_CHECKING:
     from release.spec.load import SpecFile
@@ -106,7 +106,6 @@ def init(table: TablePath, unit: UnitColumn = None, out: NewSpec = None) -> None
 
 
 def _remaining(spec_file: SpecFile, ledger: Path) -> output.Remaining:
-    """What is left of the lifetime caps of the scope, in ε and δ."""
     from release.budget.ledger import read_ledger
 
     state = read_ledger(ledger).state
@@ -150,10 +149,7 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
         name, _, number = text.partition("=")
         if name in by_query:
             raise SpecError("--weight", "names a query twice; keep one")
-        try:
-            by_query[name] = parse_exact(number)
-        except ValueError as error:
-            raise SpecError("--weight", str(error)) from None
+        by_query[name] = exact("--weight", number)
     with working("splitting the budget"):
         shares = split_budget(spec_file, by_query, output.cached_solvers())
     rows = list(map(output.plain_share, shares))
@@ -162,10 +158,8 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
         return
     columns = ["query", "weight", "ε of a cell", "charge ε", "loss", "loss as written"]
     print_table(columns, [list(row.values()) for row in rows])
-    total = as_written = Fraction(0)
-    for share in shares:
-        total += share.weight * share.objective
-        as_written += share.weight * share.now
+    total = sum((share.weight * share.objective for share in shares), Fraction(0))
+    as_written = sum((share.weight * share.now for share in shares), Fraction(0))
     cap = format_exact(spec_file.spec.budget.epsilon)
     # A squared error and an error rate have no common unit: only the curator can compare them.
     if len({str(share.query.loss) for share in shares}) > 1:

@@ -139,16 +139,17 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
     """A plan as plain data: ε and δ as exact text, losses and errors in codes as floats."""
     return {
         "release_id": spec_file.spec.release.id,
-        **_epsilon_delta(plan.epsilon, plan.delta),
-        "cap": _epsilon_delta(plan.cap_epsilon, plan.cap_delta),
+        **plain_amounts(plan.epsilon, plan.delta),
+        "cap": plain_amounts(plan.cap_epsilon, plan.cap_delta),
         "over_budget": plan.is_over,
         "refusals": list(plan.refusals),
-        "left": None if remaining is None else _epsilon_delta(*remaining),
+        "left": None if remaining is None else plain_amounts(*remaining),
         "queries": list(map(_plain_query, plan.queries)),
     }
 
 
-def _epsilon_delta(epsilon: Fraction, delta: Fraction) -> dict[str, str]:
+def plain_amounts(epsilon: Fraction, delta: Fraction) -> dict[str, str]:
+    """An ε and a δ as exact texts."""
     return {"epsilon": format_exact(epsilon), "delta": format_exact(delta)}
 
 
@@ -159,7 +160,7 @@ def _plain_query(planned: QueryPlan) -> dict[str, Any]:
         "cells": planned.cells,
         "answers": planned.asked.domain.size,
         "sensitivity": len(planned.asked.sensitivity.shifts),
-        "charge": _epsilon_delta(planned.charge.epsilon, planned.charge.delta),
+        "charge": plain_amounts(planned.charge.epsilon, planned.charge.delta),
         "mechanism": planned.chosen.mechanism,
         "candidates": list(map(_plain_candidate, (planned.chosen, *planned.others))),
     }

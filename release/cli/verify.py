@@ -108,12 +108,5 @@ def _verify_each(
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "release_id": verdict.release_id,
-        "verified": "complete" if verdict.complete else "as far as the given bundles allow",
-        "proved": verdict.proved,
-        "tested": verdict.tested,
-        "asserted": verdict.asserted,
-        "withheld": verdict.withheld,
-        "unopened": verdict.unopened,
-    }
+    verified = "complete" if verdict.complete else "as far as the given bundles allow"
+    return {"release_id": verdict.release_id, "verified": verified, **vars(verdict)}

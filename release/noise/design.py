@@ -91,7 +91,7 @@ class Design(Generic[AnyMechanism]):
     every mechanism of the class ``bound_of`` with this guarantee. The class of noise on the
     integers has no ends, so that there the bound is compared with ``noise_loss``, the expected loss
     far from both. ``bound_proved`` is whether the bound was proved exactly, and not only claimed by
-    the solver; ``multipliers`` are its proof where no formula is. Losses are in the units of the loss.
+    the solver; ``multipliers`` are its proof where no formula is. Losses are in units of the loss.
     """
 
     mechanism: AnyMechanism

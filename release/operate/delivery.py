@@ -70,7 +70,6 @@ def digests_of(sums: bytes) -> dict[str, str]:
 
 
 def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> None:
-    """Copy the files into a hidden folder, and rename it into its place."""
     target = Path(store.path(f"{_PUBLIC}/{public.name}"))
     with storage_errors(target, "the release"):
         make_folder(target.parent, 0o755)

@@ -34,7 +34,6 @@ def _broken_releases(place: Place, ledger: Replayed | None, names: set[str]) -> 
 
 
 def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
-    """The disagreements between the ledger and the public folders."""
     committed = ledger.state.committed
     for name in sorted(names - committed.keys()):
         yield f"{name} is public, and no entry of the ledger pays for it"
@@ -52,7 +51,6 @@ def _unpaid(place: Place, ledger: Replayed, names: set[str]) -> Iterator[str]:
 
 
 def _problems(place: Place, name: str, withdrawn: set[str]) -> list[str]:
-    """The reasons why a release does not verify."""
     public, ledger = place.out / "public" / name, place.out / LEDGER
     # A withdrawn release never verifies, but its files should be whole.
     if name in withdrawn:
@@ -66,7 +64,6 @@ def _problems(place: Place, name: str, withdrawn: set[str]) -> list[str]:
 
 
 def _changed(public: Path) -> list[str]:
-    """The differences between the files of a release and its sums."""
     sums, differences = public / SUMS, []
     if not sums.is_file():
         return [f"no {SUMS}"]
@@ -116,7 +113,7 @@ def _missing_copies(place: Place, store: Store) -> Iterator[Finding]:
         if not sums.is_file() or store.read(f"public/{name}/{SUMS}") != sums.read_bytes():
             yield fault("store", f"{name} is not delivered, or differs there; dp-release deliver")
             continue
-        stored = store.names(f"public/{name}", recursive=True)
+        stored = store.names(f"public/{name}")
         for file in sorted(digests_of(sums.read_bytes()).keys() - set(stored)):
             # Delivery takes a release with its sums for complete.
             yield fault("store", f"{name}/{file} is missing there; remove {SUMS} and deliver")

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, TypeVar
 
 from release.errors import ReleaseError
@@ -57,7 +56,8 @@ class Journal:
         """
         if self.target is None:
             return
-        line = {"time": _now(), "code": code.value}
+        now = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        line = {"time": now, "code": code.value}
         for name, value in identifiers.items():
             if name not in FIELDS:
                 raise ValueError(f"{name} is not a field of a log line")
@@ -93,16 +93,3 @@ class Journal:
 def default_journal() -> Journal:
     """The journal that ``$DP_RELEASE_LOG`` names: a file, ``-``, or none."""
     return Journal(os.environ.get(VARIABLE) or None)
-
-
-def read_journal(path: Path) -> list[dict[str, str]]:
-    """The lines of a log, without those that a crash left incomplete."""
-    lines = []
-    for text in path.read_text("utf-8").splitlines():
-        with suppress(ValueError):
-            lines.append(json.loads(text))
-    return lines
-
-
-def _now() -> str:
-    return datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

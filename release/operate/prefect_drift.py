@@ -62,7 +62,8 @@ def _disagreements(place: Place, runs: list[FlowRun]) -> Iterator[Finding]:
         elif _is_at_work(run) and not is_alive(run) and not _any_release_at_work(place.out):
             message = f"run {run['name']} is {run['state_type']} there"
             yield _finding(run, f"{message}; no process is at work: it was killed")
-    withdrawn = _withdrawn(place)
+    folder = place.out / LEDGER
+    withdrawn = replay(folder).state.withdrawn if folder.is_dir() else set()
     for release_id, run in sorted(last.items()):
         is_public = (place.out / "public" / release_id).is_dir()
         problem = ""
@@ -93,11 +94,6 @@ def _finding(run: FlowRun, message: str) -> Finding:
     except (KeyError, TypeError, ValueError):
         recent = False
     return look("prefect", f"{message} (look again)") if recent else fault("prefect", message)
-
-
-def _withdrawn(place: Place) -> set[str]:
-    folder = place.out / LEDGER
-    return replay(folder).state.withdrawn if folder.is_dir() else set()
 
 
 def flow_runs(api: str) -> Iterator[FlowRun]:
@@ -141,7 +137,6 @@ def _post(url: str, query: dict[str, Any]) -> list[FlowRun]:
 
 
 def _is_ours(run: FlowRun, out: Path) -> bool:
-    """Whether a run is about this output folder."""
     folder = (run.get("parameters") or {}).get("out")
     return isinstance(folder, str) and Path(folder).resolve() == out.resolve()
 

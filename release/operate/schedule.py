@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -101,15 +101,16 @@ def periods_of(schedule: Schedule, out: Path, today: datetime.date) -> tuple[One
         LedgerError: the ledger in ``out`` is not intact.
     """
     release_id, folder = schedule.release_ids(), out / LEDGER
-    ledger = replay(folder) if folder.is_dir() else None
-    failures = Counter(_drawn_in_vain(ledger))
-    end = today - datetime.timedelta(days=schedule.delay_days)
     # Without a ledger no release was reserved, committed or withdrawn.
-    state = State() if ledger is None else ledger.state
+    ledger = replay(folder) if folder.is_dir() else Replayed(State(), (), ())
+    # The charges that stand although nothing was published.
+    in_vain = [entry for entry in ledger.entries if isinstance(entry, Abort) and entry.drawn]
+    failures = Counter(entry.release_id for entry in in_vain)
+    end = today - datetime.timedelta(days=schedule.delay_days)
     periods = []
     for period in periods_ended(schedule.since, end):
         name = release_id(period)
-        became = _became(out, name, state)
+        became = _became(out, name, ledger.state)
         if became is Became.DUE and failures[name] >= schedule.attempts:
             became = Became.LEFT_OUT
         periods.append(OnePeriod(period, name, became))
@@ -117,7 +118,6 @@ def periods_of(schedule: Schedule, out: Path, today: datetime.date) -> tuple[One
 
 
 def _became(out: Path, name: str, state: State) -> Became:
-    """The state of a release, by the ledger and the folders."""
     is_staged = (out / f".work-{name}").exists()
     # Checked first: the folder of a withdrawn release may still be there.
     if name in state.withdrawn:
@@ -127,13 +127,6 @@ def _became(out: Path, name: str, state: State) -> Became:
     if is_staged or name in state.running:
         return Became.CUT_OFF
     return Became.LOST if name in state.committed else Became.DUE
-
-
-def _drawn_in_vain(ledger: Replayed | None) -> Iterator[str]:
-    """The release of each charge that stands although nothing was published."""
-    for entry in () if ledger is None else ledger.entries:
-        if isinstance(entry, Abort) and entry.drawn:
-            yield entry.release_id
 
 
 class Ended(StrEnum):

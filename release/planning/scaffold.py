@@ -29,6 +29,7 @@ from release.queries.read import ENGINE_NAMES, parse_spec
 from release.spec.declarations import Column, ColumnType
 from release.spec.periods import is_template
 from release.spec.unfinished import TODO
+from release.tables.schemas import fits
 
 _TAKEN = "give the path of one .parquet or .csv file"
 _MOST_COLUMNS = 10_000
@@ -102,19 +103,12 @@ def _parquet(path: Path) -> list[_Stored]:
 
 
 def _stored(name: str, stored: pa.DataType) -> _Stored:
+    for kind in ColumnType:
+        # Integers fit a number too, which comes after them.
+        if fits(stored, kind):
+            return _Stored(name, kind)
     # A dictionary is a way of storing a column; its type is that of its values.
     plain = stored.value_type if pa.types.is_dictionary(stored) else stored
-    fits = {
-        ColumnType.STRING: pa.types.is_string(plain) or pa.types.is_large_string(plain),
-        ColumnType.INTEGER: pa.types.is_integer(plain),
-        ColumnType.DATE: pa.types.is_date(plain),
-        ColumnType.TIMESTAMP: pa.types.is_timestamp(plain) and plain.tz is None,
-        ColumnType.NUMBER: pa.types.is_floating(plain) or pa.types.is_decimal(plain),
-        ColumnType.BOOLEAN: pa.types.is_boolean(plain),
-    }
-    for kind, matches in fits.items():
-        if matches:
-            return _Stored(name, kind)
     if pa.types.is_timestamp(plain):
         return _Stored(name, None, "its times have a time zone; store them in one zone, without it")
     # A type of nested fields names them all, so its text may be of any length.
@@ -193,8 +187,7 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
         return unit
     if unit in columns:
         raise SpecError(
-            "--unit",
-            f"{unit!r} is a {columns[unit].value} column; name a string or an integer one",
+            "--unit", f"{unit!r} is a {columns[unit].value} column; name a string or an integer one"
         )
     raise SpecError("--unit", unknown_name(unit, list(map(_scalar, units))))
 
@@ -220,11 +213,7 @@ def _scalar(text: str) -> str:
 
 def _dumped(value: object, style: str | None) -> str:
     return yaml.safe_dump(
-        value,
-        default_style=style,
-        default_flow_style=True,
-        allow_unicode=True,
-        width=sys.maxsize,
+        value, default_style=style, default_flow_style=True, allow_unicode=True, width=sys.maxsize
     ).rstrip("\n")
 
 
@@ -261,7 +250,6 @@ def _text(
 
 
 def _examples(table: str, columns: dict[str, ColumnType], names: list[str]) -> str:
-    """A mode and a mean over columns of the table, commented out."""
     integers = [name for name in names if columns[name] is ColumnType.INTEGER]
     text = ""
     if names:

@@ -64,10 +64,8 @@ def _check_names(spec: Spec) -> None:
     names: dict[str, int] = {}
     for index, query in enumerate(spec.queries):
         if query.name in names:
-            raise SpecError(
-                f"queries[{index}].name",
-                f"{query.name!r} is also the name of queries[{names[query.name]}]; rename one",
-            )
+            problem = f"{query.name!r} is also the name of queries[{names[query.name]}]; rename one"
+            raise SpecError(f"queries[{index}].name", problem)
         names[query.name] = index
     if not spec.budget.epsilon > 0:
         raise SpecError("budget.epsilon", "must be above 0")
@@ -76,15 +74,11 @@ def _check_names(spec: Spec) -> None:
     _check_unit(spec)
     every = set().union(*map(spec.table_columns, spec.tables))
     attribute = spec.privacy.attribute
-    if attribute is not None and (
-        attribute not in every or attribute in {spec.privacy.unit, *spec.privacy.fixed}
-    ):
-        raise SpecError(
-            "privacy.attribute",
-            unknown_name(attribute, every)
-            if attribute not in every
-            else f"{attribute!r} is the unit or fixed; name the sensitive column",
-        )
+    if attribute is not None and attribute not in every:
+        raise SpecError("privacy.attribute", unknown_name(attribute, every))
+    if attribute in {spec.privacy.unit, *spec.privacy.fixed}:
+        problem = f"{attribute!r} is the unit or fixed; name the sensitive column"
+        raise SpecError("privacy.attribute", problem)
     for index, column in enumerate(spec.privacy.fixed):
         if column not in every:
             raise SpecError(f"privacy.fixed[{index}]", unknown_name(column, every))
@@ -146,10 +140,8 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
     columns = spec.table_columns(query.table)
     _check_by(spec, at, query, columns)
     if spec.rows_per_unit(query) > spec.privacy.max_rows_per_unit:
-        raise SpecError(
-            f"{at}.max_rows_per_unit",
-            f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it",
-        )
+        problem = f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it"
+        raise SpecError(f"{at}.max_rows_per_unit", problem)
     _check_kind(spec, at, query, columns)
     _check_relation(spec, at, query)
     check_mechanism(at, query)
@@ -300,13 +292,10 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
 
 
 def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
-    """The checks of the query's kind: the privacy unit, the key sets and its columns."""
     query.check(at, spec.privacy, spec.keys)
     for field, (column, needed) in query.needed_columns().items():
         if column not in columns:
             raise SpecError(f"{at}.{field}", unknown_name(column, columns))
         if columns[column] is not needed:
-            raise SpecError(
-                f"{at}.{field}",
-                f"{column!r} is declared {columns[column].value}; needed is {needed.value}",
-            )
+            problem = f"{column!r} is declared {columns[column].value}; needed is {needed.value}"
+            raise SpecError(f"{at}.{field}", problem)

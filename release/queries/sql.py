@@ -108,7 +108,6 @@ class _Statement:
         return Rerun(codes, np.array(sorted(steps), dtype=np.int64))
 
     def _neighbors(self, units: list[str | int]) -> Iterator[str]:
-        """The rows of every neighbor."""
         # A copy under a name that no unit has: above the largest, in the order of the engine.
         largest = "NULL" if not units else f"max({self.unit})"
         beyond = " || '~'" if units and isinstance(units[0], str) else " + 1"
@@ -123,10 +122,7 @@ class _Statement:
                         yield self._rows(out=unit, into=replacement, name=_value(unit))
 
     def _rows(
-        self,
-        out: str | int | None = None,
-        into: str | int | None = None,
-        name: str = "",
+        self, out: str | int | None = None, into: str | int | None = None, name: str = ""
     ) -> str:
         """The rows without unit ``out``, and with a copy of unit ``into`` under ``name``."""
         rows = 'SELECT * FROM "#base"'
@@ -197,8 +193,7 @@ class _Statement:
                 raise SpecError(self.field, "table functions are not allowed; read the table")
             if kind == "BASE_TABLE" and part["table_name"] not in {self.query.table, *own}:
                 raise SpecError(
-                    self.field,
-                    f"{part['table_name']!r} is not there; read {self.query.table!r}",
+                    self.field, f"{part['table_name']!r} is not there; read {self.query.table!r}"
                 )
         # An answer that changes without the table would count as a difference of neighbors.
         used = {part["function_name"].lower() for part in parts if "function_name" in part}

@@ -38,6 +38,11 @@ def make_folder(folder: Path, mode: int) -> None:
 def write(path: Path, data: bytes, mode: int = PUBLIC_FILE) -> None:
     """Write a new file and sync it, creating its folder if missing; never replaces a file."""
     make_folder(path.parent, 0o755 if mode == PUBLIC_FILE else 0o700)
+    write_file(path, data, mode)
+
+
+def write_file(path: Path, data: bytes, mode: int) -> None:
+    """As :func:`write`, in a folder that has to be there."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         # The umask may have removed bits of the mode.

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from pydantic import Field
 
 from release.errors import SpecError, StorageError
+from release.records.files import storage_errors, write_file
 from release.records.hashes import decoded, encoded
 from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, Sha256, parse
 
@@ -134,18 +135,13 @@ def create_key(path: Path) -> Signer:
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     existed = path.exists()
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)
-            file.write(pem)
-            file.flush()
-            os.fsync(descriptor)
-    except OSError as error:
+        with storage_errors(path, "the key"):
+            write_file(path, pem, 0o600)
+    except StorageError:
         # A key that was written in part is removed, but never an older file.
         if not existed:
             path.unlink(missing_ok=True)
-        problem = error.strerror or type(error).__name__
-        raise StorageError(f"{path}: the key cannot be written ({problem})") from error
+        raise
     return Signer(private)
 
 
@@ -302,12 +298,10 @@ def _authenticated(payload: bytes) -> bytes:
 
 def attest(sums: dict[str, str], predicate: Predicate, signer: Signer) -> bytes:
     """The envelope over a statement of files by name and SHA-256; equal bytes for equal input."""
-    subjects = []
-    for name, digest in sorted(sums.items()):
-        subjects.append(Subject(name=name, digest=Digest(sha256=digest)))
+    digests = {name: Digest(sha256=digest) for name, digest in sorted(sums.items())}
     statement = Statement(
         _type="https://in-toto.io/Statement/v1",
-        subject=subjects,
+        subject=[Subject(name=name, digest=digest) for name, digest in digests.items()],
         predicateType="dp-release/release/v1",
         predicate=predicate,
     )

@@ -130,8 +130,7 @@ def row_expression(
 
 
 def _one(connection: duckdb.DuckDBPyConnection, sql: str, *values: str) -> Any:
-    row = connection.execute(sql, list(values)).fetchall()
-    return row[0][0]
+    return connection.execute(sql, list(values)).fetchall()[0][0]
 
 
 def parts_of(tree: Any) -> Iterator[dict[str, Any]]:

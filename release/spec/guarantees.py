@@ -72,7 +72,6 @@ class Source(StrEnum):
 
 
 def _vectors_or_codes(value: object) -> str:
-    """Which alternative of a list is meant."""
     first = value[0] if isinstance(value, list) and value else None
     return "vectors" if isinstance(first, list) else "codes"
 

@@ -17,10 +17,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from release.spec.query import Query
 
-_STATISTIC = {
-    "grid": "release.queries.grid:GridQuery",
-    "": "release.queries.binned:BinnedQuery",
-}
+_STATISTIC = {"grid": "release.queries.grid:GridQuery", "": "release.queries.binned:BinnedQuery"}
 
 KINDS: dict[str, dict[str, str]] = {
     "count": {"": "release.queries.count:CountQuery"},

@@ -13,15 +13,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from release.spec.declarations import (
-    Budget,
-    ColumnType,
-    KeySet,
-    Name,
-    Privacy,
-    ReleaseInfo,
-    Table,
-)
+from release.spec.declarations import Budget, ColumnType, KeySet, Name, Privacy, ReleaseInfo, Table
 from release.spec.domains import Model
 from release.spec.kinds import AnyQuery
 from release.spec.query import Query

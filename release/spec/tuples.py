@@ -31,7 +31,6 @@ def with_parts(spec: Spec) -> Spec:
 
 
 def _part(at: str, query: Query, by_name: dict[str, Query], position: int) -> PlainQuery:
-    """The query that a tuple names at ``position``."""
     name = query.part_names[position]
     if name not in by_name:
         raise SpecError(at, unknown_name(name, by_name))

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import duckdb
@@ -116,7 +115,6 @@ class Tables:
                     self._load(name, fetched(source, self._scratch))
             for name, incoming in (batches_of or {}).items():
                 self._copy(name, incoming)
-                self._enforce(name)
             # A table may join any other one, so all are loaded first.
             for name in spec_file.spec.tables:
                 self._widen(name)
@@ -130,12 +128,7 @@ class Tables:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -150,7 +143,6 @@ class Tables:
             check_relation(name, table, self.connection)
         if source.format is Format.SQLITE:
             self._copy(name, batches(name, table, source.files[0]))
-            self._enforce(name)
             return
         scanned = self._selected(name, scan_sql(name, table, source))
         with _engine_errors(f"tables.{name}.path"):
@@ -164,7 +156,6 @@ class Tables:
             self._enforce(name)
 
     def _selected(self, name: str, scan: str) -> str:
-        """The statement that reads the declared columns of a table from ``scan``."""
         unit = self._spec_file.spec.privacy.unit
         columns = []
         for column, kind in self._spec_file.spec.tables[name].columns.items():
@@ -175,7 +166,7 @@ class Tables:
         return f"SELECT {', '.join(columns)} FROM {scan} WHERE {identifier(unit)} IS NOT NULL"
 
     def _copy(self, name: str, incoming: Iterable[pa.Table]) -> None:
-        """Store a table that comes in batches."""
+        """Store a table that comes in batches, and enforce its contract."""
         selected = self._selected(name, '"#incoming"')
         statement = f"CREATE TABLE {given_table(name)} AS {selected}"
         for batch in incoming:
@@ -184,6 +175,7 @@ class Tables:
                 self.connection.execute(statement)
             self.connection.unregister("#incoming")
             statement = f"INSERT INTO {given_table(name)} {selected}"
+        self._enforce(name)
 
     def _enforce(self, name: str) -> None:
         """Create the view that satisfies the contract: values clamped, rows dropped, or refused."""

@@ -100,11 +100,7 @@ def columns_of(name: str, table: Table, frame: pd.DataFrame) -> pa.Table:
 
 
 def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
-    """A column under its own type, without categories.
-
-    Raises:
-        DataError: it does not fit the declared type; the message shows no value.
-    """
+    """A column under its own type, without categories."""
     import pyarrow as pa
 
     from release.tables.schemas import ARROW_TYPES, fits

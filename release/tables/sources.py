@@ -111,10 +111,8 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         raise SpecError(field, f"no file {table.path!r} beside the spec; correct the path")
     is_database = files == [path] and path.suffix.lower() in _DATABASES
     if is_database != (table.relation is not None):
-        raise SpecError(
-            f"tables.{name}.relation",
-            "a database file, and only one, needs relation: the name of its table or view",
-        )
+        problem = "a database file, and only one, needs relation: the name of its table or view"
+        raise SpecError(f"tables.{name}.relation", problem)
     if is_database:
         kind = Format.SQLITE if is_sqlite(path) else Format.DUCKDB
         return Source((path.resolve(),), kind, path.parent.resolve())
@@ -174,7 +172,7 @@ def _find_in_store(table: Table, field: str) -> Source:
     store = open_store(place, field)
     root = Path(store.root)
     is_file = store.is_file("")
-    files = [root] if is_file else list(map(root.joinpath, store.names("", recursive=True)))
+    files = [root] if is_file else list(map(root.joinpath, store.names("")))
     if pattern:
         matches = _matching(pattern).fullmatch
         files = [file for file in files if matches(str(file.relative_to(root)))]
@@ -241,11 +239,6 @@ def dataset_of(table: Table, source: Source) -> ds.Dataset:
     return dataset.replace_schema(pa.schema([f.with_nullable(True) for f in dataset.schema]))
 
 
-def in_store(name: str) -> str:
-    """The SQL name under which the Parquet files of a table in a store can be read."""
-    return identifier(f"store {name}")
-
-
 def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
     """The names in ``name=value`` folders between the root and the files, equal for all files."""
     # A link can lead out of the folder.
@@ -286,7 +279,7 @@ def scan_sql(name: str, table: Table, source: Source) -> str:
     if source.format is Format.CSV:
         return _csv_scan(name, table, source)
     if source.store is not None:
-        return in_store(name)
+        return identifier(f"store {name}")
     if source.format is Format.DUCKDB:
         return f"{database(name)}.{identifier(table.relation or '')}"
     if not source.partitions:
@@ -321,10 +314,8 @@ def check_source(name: str, table: Table, source: Source) -> None:
 
 
 def _check_partitions(name: str, table: Table, source: Source) -> None:
-    if not source.partitions:
-        return
     parts: set[str] = set()
-    for file in source.files:
+    for file in source.files if source.partitions else ():
         parts.update(file.relative_to(source.root).parts[:-1])
     for part in sorted(parts):
         column, _, value = part.partition("=")
@@ -379,7 +370,5 @@ def _check_parquet(name: str, table: Table, source: Source) -> None:
             kind = comparable_type(schema.field(column).type)
             if first.setdefault(column, kind) != kind:
                 # Engines take the type of the first file, and would round what others hold.
-                raise SpecError(
-                    f"tables.{name}.columns.{column}",
-                    f"{file.name} has {kind}, another file {first[column]}; write them alike",
-                )
+                problem = f"{file.name} has {kind}, another file {first[column]}; write them alike"
+                raise SpecError(f"tables.{name}.columns.{column}", problem)

@@ -77,10 +77,8 @@ def _check(name: str, table: Table, connection: sqlite3.Connection) -> None:
         raise SpecError(f"tables.{name}.relation", f"{relation!r} is no table or view of the file")
     for column in table.columns:
         if column not in names:
-            raise SpecError(
-                f"tables.{name}.columns.{column}",
-                f"the relation has no such column; it has {listed(names)}",
-            )
+            problem = f"the relation has no such column; it has {listed(names)}"
+            raise SpecError(f"tables.{name}.columns.{column}", problem)
 
 
 def _typed(name: str, table: Table, rows: list[tuple[object, ...]]) -> pa.Table:

@@ -148,10 +148,8 @@ class Store:
             infos = self.filesystem.get_file_info(selector)
             return {info.base_name: info.size or 0 for info in infos if info.type is FileType.File}
 
-    def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """The sorted names in a folder: of all files below if recursive, else of its entries.
-
-        Empty for a missing folder.
+    def names(self, folder: str) -> list[str]:
+        """The sorted names of all files below a folder; empty for a missing folder.
 
         Raises:
             StorageError: the store does not answer.
@@ -160,12 +158,10 @@ class Store:
 
         with _store_errors(self.label, "read"):
             base = self.path(folder)
-            selector = FileSelector(base, recursive=recursive, allow_not_found=True)
-            names = []
-            for info in self.filesystem.get_file_info(selector):
-                if not recursive or info.type is FileType.File:
-                    names.append(str(PurePosixPath(info.path).relative_to(base)))
-            return sorted(names)
+            selector = FileSelector(base, recursive=True, allow_not_found=True)
+            infos = self.filesystem.get_file_info(selector)
+            paths = [PurePosixPath(info.path) for info in infos if info.type is FileType.File]
+            return sorted(str(path.relative_to(base)) for path in paths)
 
 
 def open_store(text: str, field: str) -> Store:

@@ -100,7 +100,7 @@ def _copies(period: Floats, tail: Tail) -> Floats:
 class Transport:
     """The noise of P1 or P2: exact in its privacy, its distance a float.
 
-    ``noise`` is ε-private exactly (:func:`theorem_1` of this folder's integer_pmf); ``objective`` is
+    ``noise`` is ε-private exactly (:func:`theorem_1` beside this module); ``objective`` is
     the objective of the solver.
     """
 

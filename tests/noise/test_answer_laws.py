@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from release.noise.solvers.remapped import best_answers
 from scipy.optimize import linprog
 
 from release.exact.channel import Channel, answer_costs
@@ -21,7 +22,6 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.answer_laws import by_program, design_channel
 from release.noise.solvers.answer_problem import ChannelProblem
-from release.noise.solvers.remapped import best_answers
 from research.published.clamping import (
     exponential,
     geometric_clamped,

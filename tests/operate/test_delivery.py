@@ -87,7 +87,7 @@ def test_a_release_goes_to_a_store_and_comes_back_the_same(
     keys = (read_key(tmp_path / "key").public("example.org/dp"),)
     assert verify(back, auditor_bundle(public), Trust(None, keys)).release_id == "small"
     # The auditor bundle never leaves.
-    names = store.names("", recursive=True)
+    names = store.names("")
     assert not [name for name in names if "openings" in name or "sensitivity" in name]
     assert {name.partition("/")[0] for name in names} == {"ledger", "public"}
 
@@ -125,7 +125,7 @@ def test_a_delivery_that_is_cut_off_anywhere_shows_nothing_and_goes_on(
         writes += 1
         if writes > 50:
             pytest.fail("deliveries do not end")
-        for name in store.names("public/small", recursive=True):
+        for name in store.names("public/small"):
             store.filesystem.delete_file(store.path(f"public/small/{name}"))
     assert writes >= 9
     fetch(store, "small", tmp_path / "back")
@@ -233,7 +233,7 @@ def test_a_failed_delivery_is_made_up_for_by_the_next_run(
         release(replace(place, store=Cut(store.filesystem, store.root, store.label)), "one")
     assert (place.out / "public" / "one").is_dir()  # published and charged here, once
     release(replace(place, store=store), "two")
-    assert store.names("public") == ["one", "two"]
+    assert {name.split("/")[0] for name in store.names("public")} == {"one", "two"}
     fetch(store, "one", tmp_path / "back")
 
 

@@ -18,14 +18,14 @@ from release.budget.entries import Spent
 from release.budget.ledger import Ledger, ScopeCap, create_ledger, policy, reserve
 from release.operate.doctor import examine
 from release.operate.findings import Level
-from release.operate.journal import Code, Journal, read_journal
+from release.operate.journal import Code, Journal
 from release.operate.operations import Place, Run, release_period, verify_each
 from release.operate.schedule import Schedule
 from release.records.signing import create_key, read_key
 from release.spec.periods import parse_period
 from release.tables.stores import open_store
 from release.verification.provenance import Trust
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, log_lines
 from tests.small import Row, Small, query
 
 ROWS: list[Row] = [
@@ -206,7 +206,7 @@ def test_the_command_says_what_is_missing_of_a_schedule_and_changes_nothing(fold
 
 
 def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
-    lines = read_journal(folder / "log.jsonl")
+    lines = log_lines(folder / "log.jsonl")
     stages = [line["stage"] for line in lines if line["code"] == "stage"]
     assert stages[0] == "spec"
     assert stages.index("charge") < stages.index("draw") < stages.index("publish")
@@ -216,7 +216,7 @@ def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
     assert "rows" not in text
     journal = Journal(str(folder / "more.jsonl"))
     journal.tell(Code.REFUSED, release_id="a b\nc", error="ValueError: quagzil-17 " * 9)
-    (line,) = read_journal(folder / "more.jsonl")
+    (line,) = log_lines(folder / "more.jsonl")
     assert (line["release_id"], line["error"]) == ("?", "?")
     with pytest.raises(ValueError, match="count is not a field of a log"):
         journal.tell(Code.STAGE, count=7)

@@ -1,7 +1,7 @@
 """Noise on the integers for answers in order: which noise, and what is published near the ends.
 
-The noise is the best staircase (:mod:`release.noise.solvers.staircase`), and where the guarantee has
-a δ, that of a program (:mod:`release.noise.solvers.approximate`). Clamping alone is not the
+The noise is the best staircase (:mod:`release.noise.solvers.staircase`), and where the guarantee
+has a δ, that of a program (:mod:`release.noise.solvers.approximate`). Clamping alone is not the
 best treatment of the ends: the lowest outcome also stands for all that fell below it. So each
 outcome may be published as the answer that loses least under the uniform prior; for neighbors one
 apart no mechanism at all then loses less (Ghosh, Roughgarden and Sundararajan 2009).

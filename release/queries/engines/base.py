@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from release.queries.base import Rerun, RerunQuery
 from release.queries.profiles import read_profiles
-from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.tables.duckdb import Tables
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import pyarrow as pa
 
 
@@ -40,27 +37,17 @@ class Loaded(Protocol):
     def __enter__(self) -> Self:
         """The tables."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close them."""
 
 
 class HereTables(Tables):
     """Tables in the DuckDB of this process."""
 
-    @property
-    def spec_file(self) -> SpecFile:
-        """The spec that declares the tables."""
-        return self._spec_file
-
     def profiles(self, query: Query) -> pa.Table:
         """As :class:`Loaded` has it."""
-        return read_profiles(self, self.spec_file, query)
+        return read_profiles(self, self._spec_file, query)
 
     def rerun(self, query: RerunQuery) -> Rerun:
         """As :class:`Loaded` has it."""
-        return query.rerun(self, self.spec_file)
+        return query.rerun(self, self._spec_file)

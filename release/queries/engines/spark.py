@@ -54,8 +54,6 @@ from release.tables.sources import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import pyarrow.dataset as ds
     from pyspark import SparkContext
 
@@ -132,17 +130,15 @@ class SparkTables:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Stop Spark and wipe the scratch folder."""
-        _stop(self._context)
+        with _silent(), suppress(Exception):
+            self._context.stop()
+        # It would keep the folder of the first run for all later ones.
+        _end_jvm()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def profiles(self, query: Query) -> pa.Table:
@@ -208,7 +204,7 @@ class SparkTables:
             results: list[TaskResult] = (
                 self._context.parallelize(fragments, slices)
                 .mapPartitions(_guarded(split, lambda error: (_BROKEN, error)))
-                .partitionBy(buckets, _bucket_of)
+                .partitionBy(buckets, partial(max, 0))
                 .mapPartitions(_guarded(read, lambda error: error))
                 .collect()
             )
@@ -245,19 +241,11 @@ _BROKEN = -1
 """The bucket of an error that occurred before the shuffle."""
 
 
-def _spec_error(text: str) -> SpecError:
-    return SpecError("", text)
-
-
 _ERRORS: dict[str, Callable[[str], ReleaseError]] = {
-    "SpecError": _spec_error,
+    "SpecError": partial(SpecError, ""),
     "DataError": DataError,
     "BudgetError": BudgetError,
 }
-
-
-def _bucket_of(bucket: int) -> int:
-    return max(bucket, 0)
 
 
 def _guarded(
@@ -280,8 +268,6 @@ def _guarded(
 
 @dataclass(frozen=True)
 class _Declared:
-    """The declared columns of a table's Parquet files."""
-
     dataset: ds.Dataset
     columns: list[str]
 
@@ -368,7 +354,9 @@ def read_bucket(
         return
     unpacked = dict(zip(packed, map(_each, schemas.values(), packed.values()), strict=True))
     limits = Engine(engine.memory_limit, engine.threads or 1)
-    scratch = Path(tempfile.mkdtemp(prefix="dp-release-", dir=_local_folder()))
+    # Spark gives a task a folder for private files; without one it is the system's.
+    private = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+    scratch = Path(tempfile.mkdtemp(prefix="dp-release-", dir=private))
     with Tables(spec_file, limits, scratch, unpacked) as tables:
         for query in spec_file.spec.released:
             if isinstance(query, RerunQuery):
@@ -424,12 +412,6 @@ def _unpacked(data: bytes) -> pa.Table:
         return reader.read_all()
 
 
-def _local_folder() -> str | None:
-    """The folder that Spark gives a task for private files; None without one."""
-    folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return folder or None
-
-
 @contextmanager
 def _silent() -> Iterator[None]:
     """Processes that start meanwhile write nothing to standard error, now or later."""
@@ -456,13 +438,6 @@ def _mebibytes(text: str) -> int:
         raise SpecError("--memory-limit", f"{text!r} is no size; write one such as 2GB")
     factor = (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
     return max(512, int(float(match[1]) * factor) // 2**20)
-
-
-def _stop(context: SparkContext) -> None:
-    """Stop Spark and its JVM, which would keep the folder of the first run for all later ones."""
-    with _silent(), suppress(Exception):
-        context.stop()
-    _end_jvm()
 
 
 def _end_jvm() -> None:
