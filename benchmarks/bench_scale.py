@@ -16,6 +16,7 @@ import multiprocessing
 import resource
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -109,7 +110,7 @@ def write_parquet(path: Path, select: str, *, preserve_order: bool = False) -> N
         connection.execute(f"COPY ({select}) TO '{path}' (FORMAT parquet)")
 
 
-def write_spec(folder: Path, plain: dict[str, object]) -> Path:
+def write_spec(folder: Path, plain: Mapping[str, object]) -> Path:
     """The spec as a file; its path."""
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(plain), encoding="utf-8")
