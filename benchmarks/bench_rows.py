@@ -75,7 +75,7 @@ def plain_grouping(path: Path, repetitions: int) -> tuple[Figures, int]:
     """Figures of DuckDB's grouping of the same file, and how many groups it has."""
 
     def stage() -> int:
-        config = {"threads": str(THREADS), "preserve_insertion_order": "false"}
+        config: dict[str, Any] = {"threads": THREADS, "preserve_insertion_order": False}
         with duckdb.connect(config=config) as connection:
             table = path.parent / "persons.parquet"
             select = f"SELECT district, cell, count(*) FROM '{table}' GROUP BY district, cell"
