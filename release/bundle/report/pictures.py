@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain, pairwise
 
 import numpy as np
@@ -125,9 +126,10 @@ def heat_map_svg(
         scale = number_axis(min(values), max(values) + (min(values) == max(values)), scale.label)
     # A cyclic map: the last answer of a circle is next to the first.
     stops = _ROUND if domain.topology is Topology.CYCLIC else _LIGHT_TO_DARK
+    places, rows = ({key: place for place, key in enumerate(side)} for side in (across, down))
     fields = defaultdict(list)
     for (first, second), value in zip(keys, values, strict=True):
-        left, top = across.index(first) - 0.5, len(down) - down.index(second) - 0.5
+        left, top = places[first] - 0.5, len(down) - rows[second] - 0.5
         fields[_colour(stops, scale.share(value))].append((left, left + 1, top, top - 1))
     axes = name_axis(across, columns[0]), name_axis(down[::-1], columns[1])
     chart = Chart(f"answers-{name}", max(90, 12 + 22.0 * len(down)), axes, beside=54 + scale.room)
@@ -138,11 +140,13 @@ def heat_map_svg(
     return chart.svg()
 
 
+@lru_cache(maxsize=4096)
 def _colour(stops: str, share: float) -> str:
     """The colour at a share of the way through ``stops``."""
-    colours = np.array([list(bytes.fromhex(stop)) for stop in stops.split()])
-    at = np.clip(share, 0, 1) * (len(colours) - 1)
-    mixed = [np.interp(at, range(len(colours)), channel) for channel in colours.T]
+    colours = [bytes.fromhex(stop) for stop in stops.split()]
+    at = min(max(share, 0.0), 1.0) * (len(colours) - 1)
+    low = min(int(at), len(colours) - 2)
+    mixed = [a + (at - low) * (b - a) for a, b in zip(*colours[low : low + 2], strict=True)]
     return "#{:02x}{:02x}{:02x}".format(*map(round, mixed))
 
 
