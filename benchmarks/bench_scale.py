@@ -16,6 +16,7 @@ import multiprocessing
 import resource
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -70,7 +71,7 @@ def query(name: str, kind: str, table: str, by: str, domain: object, **more: obj
 
 def write_persons(folder: Path, rows: int) -> Path:
     """The table and the spec; the path of the spec."""
-    _copy(folder / "persons.parquet", PERSONS.format(rows=rows, areas=AREAS))
+    write_parquet(folder / "persons.parquet", PERSONS.format(rows=rows, areas=AREAS))
     plain = spec("persons", "person", ["person", "area", "race", "age"], 1)
     races = ["hisp", "white", "black", "aian", "asian", "nhpi", "other", "two"]
     top = {"ordered": {"min": 0, "max": 10_000}}
@@ -79,12 +80,12 @@ def write_persons(folder: Path, rows: int) -> Path:
         query("persons", "count", "persons", "area", top),
         query("race", "mode", "persons", "area", {"nominal": races}, of="race"),
     ]
-    return _written(folder, plain)
+    return write_spec(folder, plain)
 
 
 def write_meters(folder: Path, rows: int) -> Path:
     """The table and the spec; the path of the spec."""
-    _copy(folder / "meters.parquet", METERS.format(rows=rows, circuits=CIRCUITS))
+    write_parquet(folder / "meters.parquet", METERS.format(rows=rows, circuits=CIRCUITS))
     plain = spec("meters", "meter", ["meter", "circuit", "hour", "wh"], max(1, rows // 200_000 + 1))
     levels = {"levels": {"low": 0, "high": 3000, "count": 100}}
     plain["keys"] = {"circuit": [f"c{i:04d}" for i in range(CIRCUITS)]}
@@ -99,16 +100,18 @@ def write_meters(folder: Path, rows: int) -> Path:
         ),
         query("mean_load", "level", "meters", "circuit", levels, measure="mean", of="wh"),
     ]
-    return _written(folder, plain)
+    return write_spec(folder, plain)
 
 
-def _copy(path: Path, select: str) -> None:
-    with duckdb.connect(config={"preserve_insertion_order": "false"}) as connection:
+def write_parquet(path: Path, select: str, *, preserve_order: bool = False) -> None:
+    """The rows of a statement as a Parquet file."""
+    with duckdb.connect(config={"preserve_insertion_order": preserve_order}) as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.execute(f"COPY ({select}) TO '{path}' (FORMAT parquet)")
 
 
-def _written(folder: Path, plain: dict[str, object]) -> Path:
+def write_spec(folder: Path, plain: Mapping[str, object]) -> Path:
+    """The spec as a file; its path."""
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(plain), encoding="utf-8")
     return path

@@ -23,6 +23,7 @@ from release.bundle.metadata import field_facts
 from release.errors import VerificationError
 from release.exact.domain import Codes
 from release.spec.query import Query
+from release.tables.columns import number_column, text_column
 
 FORMAT = "dp-release/data/v1"
 
@@ -45,12 +46,15 @@ def released_bytes(
     domain, schema = query.answers, released_schema(query)
     columns = []
     for values in _key_columns(query, keys):
-        columns.append(pa.array(values, pa.string()))
+        columns.append(text_column(values))
     coordinates = domain.group.coordinates(noisy)
     for name, part, codes in zip(query.columns, domain.parts, coordinates, strict=True):
-        labels = list(map(part.labels.__getitem__, codes.tolist()))
-        columns.append(pa.array(labels, schema.field(name).type))
-    columns.append(pa.array(noisy.astype(np.int32), pa.int32()))
+        labels: list[Any] = list(map(part.labels.__getitem__, codes.tolist()))
+        if pa.types.is_string(schema.field(name).type):
+            columns.append(text_column(labels))
+        else:
+            columns.append(number_column(labels, pa.int64()))
+    columns.append(number_column(noisy, pa.int32()))
     sink = io.BytesIO()
     # A dictionary page could list values that no row has; it is off here and refused on reading.
     with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=False) as writer:
@@ -92,7 +96,8 @@ class CheckedTable:
     answers. Another version writes others; then the contents were compared, but not every byte.
     """
 
-    table: pa.Table
+    keys: tuple[tuple[str, ...], ...]
+    codes: Codes
     by_bytes: bool
 
 
@@ -120,15 +125,16 @@ def check_released(
     _expect(file, "missing values", nulls, 0)
     keys, codes = _checked_rows(file, table, query)
     rewritten = released_bytes(release_id, query, keys, codes)
+    again = pq.ParquetFile(_source(rewritten))
     # Arrow's copy of the schema holds the fields' own metadata, which ``_check_metadata`` skipped.
-    if not parquet.schema_arrow.equals(pq.read_schema(_source(rewritten)), check_metadata=True):
+    if not parquet.schema_arrow.equals(again.schema_arrow, check_metadata=True):
         raise VerificationError(file, "field metadata", "another", "what the spec says of a field")
-    if not pq.read_table(_source(rewritten)).equals(table):
+    if not again.read().equals(table):
         raise VerificationError(file, "answers", "a label", "the label of its code")
-    same_writer = pq.read_metadata(_source(rewritten)).created_by == parquet.metadata.created_by
+    same_writer = again.metadata.created_by == parquet.metadata.created_by
     if same_writer and rewritten != data:
         raise VerificationError(file, "bytes", "others", "those that these answers are written as")
-    return CheckedTable(table, rewritten == data)
+    return CheckedTable(keys, codes, rewritten == data)
 
 
 def _expect(file: str, check: str, actual: object, expected: object) -> None:
@@ -171,7 +177,7 @@ def _checked_rows(
     if not all(first < second for first, second in pairwise(keys)):
         raise VerificationError(file, "order", "keys out of order", "keys ascending, each once")
     size = query.answers.size
-    codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
+    codes = np.array(table.column("answer_code").to_pylist(), dtype=np.int64)
     if not ((codes >= 0) & (codes < size)).all():
         raise VerificationError(file, "answers", "a code outside", f"codes 0 to {size - 1}")
     return keys, codes

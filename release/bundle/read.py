@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +12,7 @@ from pydantic import BaseModel
 from release.errors import VerificationError
 from release.records.mechanisms import MechanismRecord
 from release.records.models import parse, parse_plain
+from release.records.versions import unread
 from release.spec.mechanisms import formats, record_model
 
 R = TypeVar("R", bound=BaseModel)
@@ -55,17 +58,17 @@ def parse_mechanism(file: str, data: bytes) -> MechanismRecord:
     Raises:
         VerificationError: not canonical JSON of the declared shape, or an unknown family.
     """
-    try:
+    with _of_declared_shape(file):
         plain = parse_plain(data)
         # The family names the model, so it is read before there is a model to check it with.
         family = plain["mechanism"] if isinstance(plain, dict) else None
-    except (ValueError, KeyError, RecursionError) as error:
-        raise VerificationError(
-            file, "schema", _first_problem(error), "canonical JSON of the declared shape"
-        ) from error
     if not isinstance(family, str) or family not in formats():
         raise VerificationError(file, "mechanism", repr(family)[:80], f"one of {[*formats()]}")
-    return parse_record(record_model(family), file, data)
+    with _of_declared_shape(file):
+        # Not read a second time: of a large channel that takes longer than its proof.
+        if (later := unread(plain.get("schema"))) is not None:
+            raise ValueError(later)
+        return record_model(family).model_validate(plain)
 
 
 def parse_record(model: type[R], file: str, data: bytes) -> R:
@@ -74,9 +77,16 @@ def parse_record(model: type[R], file: str, data: bytes) -> R:
     Raises:
         VerificationError: not canonical JSON of the declared shape.
     """
-    try:
+    with _of_declared_shape(file):
         return parse(model, data)
-    except (ValueError, RecursionError) as error:
+
+
+@contextmanager
+def _of_declared_shape(file: str) -> Iterator[None]:
+    """Refuse a file whose bytes are not canonical JSON of its model."""
+    try:
+        yield
+    except (ValueError, KeyError, RecursionError) as error:
         raise VerificationError(
             file, "schema", _first_problem(error), "canonical JSON of the declared shape"
         ) from error

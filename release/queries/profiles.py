@@ -20,14 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress, product
+from itertools import accumulate, product
 from operator import attrgetter
 from typing import TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from release.exact.domain import Codes
 from release.queries.base import Kind, row_sums
@@ -35,6 +34,7 @@ from release.queries.registry import kind_of, rows_read
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.spec.query import Query
+from release.tables.columns import numbers_of
 from release.tables.duckdb import Tables, wide_table
 
 Keys: TypeAlias = tuple[tuple[str, ...], ...]
@@ -48,29 +48,34 @@ class Cells:
     """
 
     keys: Keys
-    fixed_parts: Keys
-    free_parts: Keys
+    fixed_parts: range
+    free_parts: range
     fixed: Codes
     free: Codes
 
 
 def cells_of(spec_file: SpecFile, query: Query) -> Cells:
     """All key combinations of ``query``, sorted; one cell with an empty key without ``by``."""
-    # From the public key sets alone: which groups the table holds must not show.
+    # From the public key sets alone: which groups the table holds must not show. They are sorted,
+    # and so are their combinations.
     keys = tuple(product(*map(spec_file.keys.__getitem__, query.by)))
-    fixed_columns = spec_file.spec.privacy.fixed
-    is_fixed = np.array([column in fixed_columns for column in query.by], dtype=bool)
-    fixed_parts, fixed = _numbered_parts(keys, is_fixed)
-    free_parts, free = _numbered_parts(keys, ~is_fixed)
+    is_fixed = [column in spec_file.spec.privacy.fixed for column in query.by]
+    sizes = [len(spec_file.keys[column]) for column in query.by]
+    fixed_parts, fixed = _numbered_parts(sizes, is_fixed)
+    free_parts, free = _numbered_parts(sizes, [not is_one for is_one in is_fixed])
     return Cells(keys, fixed_parts, free_parts, fixed, free)
 
 
-def _numbered_parts(keys: Keys, columns: NDArray[np.bool_]) -> tuple[Keys, Codes]:
-    """The distinct parts of the keys in some columns, ascending, and for each key its number."""
-    parts = [tuple(compress(key, columns)) for key in keys]
-    distinct = tuple(sorted(set(parts)))
-    numbers = dict(zip(distinct, range(len(distinct)), strict=True))
-    return distinct, np.array(list(map(numbers.__getitem__, parts)), dtype=np.int64)
+def _numbered_parts(sizes: Sequence[int], columns: Sequence[bool]) -> tuple[range, Codes]:
+    """The numbers of the keys' parts in some columns, and that of each key."""
+    numbers, count = np.zeros(1, dtype=np.int64), 1
+    for size, belongs in zip(sizes, columns, strict=True):
+        # Row-major, as the combinations are; SQL numbers the parts of rows by the same rule.
+        numbers = np.add.outer(
+            numbers * (size if belongs else 1), np.arange(size) * belongs
+        ).ravel()
+        count *= size if belongs else 1
+    return range(count), numbers
 
 
 def read_profiles(tables: Tables, spec_file: SpecFile, query: Query) -> pa.Table:
@@ -85,7 +90,7 @@ def read_profiles(tables: Tables, spec_file: SpecFile, query: Query) -> pa.Table
     a unit has one row; one more of each only where a bound binds.
     """
     reader = _Reader(tables, spec_file, query, cells_of(spec_file, query), kind_of(query))
-    return reader.read().select(PROFILES.names).cast(PROFILES)
+    return reader.read().select(PROFILES.names)
 
 
 def merged(read: Sequence[pa.Table]) -> pa.Table:
@@ -108,7 +113,7 @@ def merged(read: Sequence[pa.Table]) -> pa.Table:
             f"SELECT any_value(home) AS home, any_value(free) AS free, any_value(units) AS units, "
             f'{_PROFILE} FROM "#read" GROUP BY number) GROUP BY ALL))) ORDER BY number, item'
         ).to_arrow_table()
-        return profiles.select(PROFILES.names).cast(PROFILES)
+        return profiles.select(PROFILES.names)
 
 
 PROFILES = pa.schema(
@@ -148,10 +153,8 @@ class _Reader:
 
     def read(self) -> pa.Table:
         """Profiles by number, with their parts, their items and how many units have them."""
-        self.tables.put("#fixed", _part_table(self.cells.fixed_parts))
-        self.tables.put("#free", _part_table(self.cells.free_parts))
         most = rows_read(self.spec_file.spec, self.query)
-        rows, homes = self._bounds()
+        rows, homes = self._bounds(most)
         # Homes first, cells second, rows last: each bound counts only what the one before left. In
         # another order a row that is left out later would use up a unit's bound.
         source = wide_table(self.query.table)
@@ -174,8 +177,11 @@ class _Reader:
             rows = most
         return self.tables.rows(self._profiles(eligible, one_row=rows <= 1), self.query.table)
 
-    def _bounds(self) -> tuple[int, int]:
+    def _bounds(self, most: int) -> tuple[int, int]:
         """How many rows and fixed parts a unit has at most, anywhere in the table."""
+        # A grouping would hold every unit; where each has one row, its hash alone can tell.
+        if most <= 1 and self.tables.has_single_rows(self.query.table):
+            return 1, 1
         fixed = self._keys(True)
         homes = "1"
         if fixed:
@@ -208,8 +214,9 @@ class _Reader:
         """The rows that count, with the numbers of their parts, and what each adds to an item."""
         # Rows of fixed parts outside the key sets stay, with -1: a copy of their unit can enter any
         # cell. A NULL names no fixed part. Free parts outside the key sets belong to no cell.
-        fixed, free = self._keys(True), self._keys(False)
-        named = _all_present(fixed)
+        named = _all_present(self._keys(True))
+        homes, home = self._numbered(True)
+        places, free = self._numbered(False)
         if self._is_joint:
             added, counts = self._joint()
         else:
@@ -217,12 +224,24 @@ class _Reader:
             added = f'({rows.item_sql})::BIGINT AS "#item", ({rows.value_sql})::BIGINT AS "#value"'
             counts = rows.eligible_sql
         return (
-            f'(SELECT rows.{self.unit} AS "#unit", coalesce(home."#number", -1) AS "#at", '
-            f'free."#number" AS "#free", {added}, {self._order_columns()} '
-            f'FROM {source} AS rows LEFT JOIN "#fixed" AS home ON {_equal("home", fixed)} '
-            f'JOIN "#free" AS free ON {_equal("free", free)} '
+            f'(SELECT rows.{self.unit} AS "#unit", coalesce({home}, -1) AS "#at", '
+            f'{free} AS "#free", {added}, {self._order_columns()} '
+            f"FROM {source} AS rows{homes}{places} "
             f"WHERE {named} AND {self._condition(self.query)} AND ({counts}))"
         )
+
+    def _numbered(self, fixed: bool) -> tuple[str, str]:
+        """Joins with the key sets of a part, and the part's number, as in :class:`Cells`."""
+        joins, number = "", "0::BIGINT"
+        for place, column in enumerate(self.query.by):
+            if (column in self.spec_file.spec.privacy.fixed) is fixed:
+                keys = self.spec_file.keys[column]
+                joins += (
+                    f" {'LEFT ' if fixed else ''}JOIN {self.tables.put_keys(column, keys)} AS "
+                    f'"#{place}" ON CAST({identifier(column)} AS VARCHAR) = "#{place}"."#key"'
+                )
+                number = f'({number} * {len(keys)} + "#{place}"."#number")'
+        return joins, number
 
     def _condition(self, query: Query) -> str:
         return self.tables.condition(
@@ -302,7 +321,7 @@ class _Reader:
                 'GROUP BY "#unit", home, free) GROUP BY ALL))) ORDER BY number, item'
             )
         # Where a unit has one row, equal rows are equal profiles, and no unit has to be named.
-        source = f'SELECT {parts}, "#value" AS total, 1 AS rows FROM {eligible}'
+        source = f'SELECT {parts}, "#value" AS total, 1::BIGINT AS rows FROM {eligible}'
         return (
             "SELECT row_number() OVER () - 1 AS number, * FROM (SELECT home, free, item, total, "
             f"rows, count(*) AS units FROM ({source if one_row else by_unit}) "
@@ -318,20 +337,7 @@ def _all_present(columns: list[str]) -> str:
     return " AND ".join(map("{} IS NOT NULL".format, columns)) or "true"
 
 
-def _equal(table: str, columns: list[str]) -> str:
-    pairs = map(f'{{}} = {table}."#key {{}}"'.format, columns, range(len(columns)))
-    return " AND ".join(pairs) or "true"
-
-
-def _part_table(parts: Keys) -> pa.Table:
-    table = pa.table({"#number": pa.array(range(len(parts)), pa.int64())})
-    for place, column in enumerate(zip(*parts, strict=True)):
-        # The type is named, because Arrow would give a column without keys the type null.
-        table = table.append_column(f"#key {place}", pa.array(column, pa.string()))
-    return table
-
-
 def integers(table: pa.Table, column: str) -> Codes:
     """A column of integers without gaps."""
-    values = table.column(column).to_numpy()
-    return np.asarray(values, dtype=np.int64)
+    chunks = map(numbers_of, table.column(column).chunks)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *chunks])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal, row_expression
 from release.spec.load import SpecFile
+from release.tables.columns import all_different, number_column, numbers_of, text_column
 from release.tables.schemas import SQL_TYPES
 from release.tables.sources import (
     Format,
@@ -63,6 +64,9 @@ class Engine:
     spark: str | None = None
 
 
+_MOST_HASHES = 10**8
+"""Hashes of units that are held at most: 16 bytes each."""
+
 _CLAMPED = {"minimum", "maximum"}
 
 
@@ -96,7 +100,8 @@ class Tables:
         batches_of: Mapping[str, Iterable[pa.Table]] | None = None,
     ) -> None:
         self._spec_file = spec_file
-        self._put: dict[str, pa.Table] = {}
+        self._keys: set[str] = set()
+        self._single: dict[str, bool] = {}
         self._answers: dict[str, pa.Table] = {}
         sources = {} if batches_of is not None else find_sources(spec_file)
         self._sources = sources
@@ -345,19 +350,38 @@ class Tables:
             self._answers[sql] = self.rows(sql, table)
         return self._answers[sql]
 
+    def has_single_rows(self, table: str) -> bool:
+        """Whether no unit has two rows in ``table`` as queries see it. Confidential.
+
+        Cost: a hash of each row's unit, in memory. It is False too where two units share a hash,
+        and of a table with very many rows: then another statement has to tell.
+        """
+        if table not in self._single:
+            unit = identifier(self._spec_file.spec.privacy.unit)
+            # One more than will do, so that a table of more rows can be told.
+            select = f"SELECT hash({unit}) AS h FROM {wide_table(table)} LIMIT {_MOST_HASHES + 1}"
+            hashes = self.rows(select, table).column("h")
+            self._single[table] = len(hashes) <= _MOST_HASHES and all_different(
+                map(numbers_of, hashes.chunks)
+            )
+        return self._single[table]
+
     def run(self, sql: str) -> None:
         """Execute a statement of ours."""
         with _engine_errors("tables"):
             self.connection.execute(sql)
 
-    def put(self, name: str, table: pa.Table) -> None:
-        """Store a public table (key sets) beside the confidential ones, replacing an older one."""
-        if self._put.get(name) == table:
-            return
-        self._put[name] = table
-        self.connection.register("#incoming", table)
-        self.connection.execute(f'CREATE OR REPLACE TABLE {identifier(name)} AS FROM "#incoming"')
-        self.connection.unregister("#incoming")
+    def put_keys(self, column: str, keys: Sequence[str]) -> str:
+        """The SQL name of a public key set beside the confidential tables, put there once."""
+        table = identifier(f"#keys {column}")
+        if column not in self._keys:
+            numbers = number_column(range(len(keys)), pa.int64())
+            incoming = pa.table({"#key": text_column(keys), "#number": numbers})
+            self.connection.register("#incoming", incoming)
+            self.connection.execute(f'CREATE TABLE {table} AS FROM "#incoming"')
+            self.connection.unregister("#incoming")
+            self._keys.add(column)
+        return table
 
 
 def given_table(name: str) -> str:

@@ -16,7 +16,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import matplotlib.backends.backend_svg  # noqa: F401 - once here, and not in every forked run
 import pytest
 
 from release.budget.ledger import (

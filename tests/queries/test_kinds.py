@@ -25,6 +25,8 @@ from release.pipeline import answer, load
 from release.queries.read import read_spec
 from release.queries.registry import kind_of, sensitivity_without_data
 from release.spec.kinds import AnyQuery
+from release.tables import duckdb
+from release.tables.duckdb import Tables
 from tests.cli.test_main import run
 from tests.small import Row, Small, joint, part, query, sensitivities
 
@@ -280,6 +282,31 @@ def test_a_unit_with_several_homes_counts_at_the_first(small: Small, places: lis
 
 
 LARGE = 2**31 - 1
+
+
+@pytest.mark.parametrize("units", [40, 25])
+@pytest.mark.parametrize("home", [False, True])
+def test_the_same_is_read_where_hashes_do_not_tell(
+    units: int, home: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hashes only save a grouping: two units with one hash, or more rows than are held."""
+    rows: list[Row] = [
+        {"unit": f"u{i % units}", "place": "abc"[i % 3], "day": 1 + i % 2, "kind": 1, "wh": i}
+        for i in range(40)
+    ]
+    queries = [query("count", by=["place", "day"]), query("mode", by=["place"])]
+    fixed = ["place"] if home else []
+    path = Small(rows, queries, max_rows_per_unit=1, fixed=fixed).write(tmp_path)
+    spec_file, found = read_spec(path), []
+    for most in (10, 40, 39):
+        monkeypatch.setattr(duckdb, "_MOST_HASHES", most)
+        with load(spec_file) as tables:
+            assert isinstance(tables, Tables)
+            assert tables.has_single_rows("rows") is (units == most == 40)
+            runs = answer(tables, spec_file)
+        found.append([run.codes.tolist() for run in runs])
+        assert sensitivities(runs, spec_file)
+    assert found[0] == found[1] == found[2]
 
 
 def possible_units(rows: int) -> list[list[Row]]:

@@ -1,35 +1,47 @@
 """The pictures of reports and plans: SVG text whose bytes depend on the inputs alone.
 
-No clock, random salt or font of the machine enters them. The identifiers of a picture begin with
-its name, so that one page can hold several.
+The identifiers of a picture begin with its name, so that one page can hold several.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import date
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.budget.ledger import Spending
 from release.bundle.answer_units import CODES, AnswerUnit
+from release.bundle.report.charts import (
+    DASH_DOTTED,
+    DASHED,
+    DOTTED,
+    SOLID,
+    Axis,
+    Chart,
+    Entry,
+    name_axis,
+    number_axis,
+    power_axis,
+    text_width,
+)
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 BLUE, RED, GREEN, GREY = "#1f5582", "#a3262a", "#3c6e35", "#5c5c5c"
+PALE = "#9dbad5"
+
+_LIGHT_TO_DARK = "f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b"
+_ROUND = "e2d9e2 95b5c7 6276ba 592a8f 2f1436 741e4f b25652 cca389 e2d9e2"
+"""The colours of fields; those of a circle end where they begin."""
 
 _SHOWN = 16
 """Codes on each side of the true answer for which a noise distribution is drawn."""
@@ -47,45 +59,52 @@ def budget_svg(spent: Spending) -> str:
     count = len(spent.days)
     places = np.linspace(0, count - 1, min(count, _MOST_STEPS))
     steps = np.unique(np.rint(places)).astype(int).tolist()
-    days = [np.datetime64(spent.days[step]) for step in steps]
-    with _figure(2.4) as (figure, axes, sink):
-        # From the day before the first charge, so that the first step is visible.
-        x = [days[0] - 1, *days, days[-1] + 1]
-        y = [0.0, *(float(spent.epsilon[step]) for step in steps), float(spent.epsilon[-1])]
-        axes.step(x, y, where="post", color=BLUE, linewidth=2)
-        axes.fill_between(x, y, step="post", color=BLUE, alpha=0.15)
-        axes.axhline(float(spent.cap), color=RED, linestyle="--")
-        axes.annotate("cap", (x[0], float(spent.cap)), (2, -12), textcoords="offset points")
-        axes.set_ylim(0, 1.08 * max(float(spent.cap), y[-1]) or 1.0)
-        ends = {spent.days[0]: days[0], spent.days[-1]: days[-1]}
-        axes.set_xticks([*ends.values()], [*ends])
-        axes.set_ylabel("ε spent")
-        _save(figure, sink)
-    return _inside_html(sink, "budget")
+    days = [date.fromisoformat(str(spent.days[step])).toordinal() for step in steps]
+    # From the day before the first charge, so that the first step is visible.
+    days = [days[0] - 1, *days, days[-1] + 1]
+    total = [0.0, *(float(spent.epsilon[step]) for step in steps), float(spent.epsilon[-1])]
+    cap = float(spent.cap)
+    ends = {days[1]: str(spent.days[0]), days[-2]: str(spent.days[-1])}
+    across = Axis(days[0], days[-1], tuple(ends.items()))
+    upwards = number_axis(0, 1.08 * max(cap, total[-1]) or 1.0, "ε spent", has_grid=True)
+    chart = Chart("budget", 125, (across, upwards))
+    levels = list(zip(pairwise(days), total, strict=False))
+    chart.boxes(((first, last, 0, level) for (first, last), level in levels), "#dde6ec")
+    chart.line(
+        ((day, level) for (first, last), level in levels for day in (first, last)), BLUE, width=2
+    )
+    chart.line([(days[0], cap), (days[-1], cap)], RED, DASHED)
+    chart.note(days[0], cap - upwards.high * 0.07, "cap")
+    return chart.svg()
 
 
 def answers_svg(
     name: str, domain: AnswerDomain, column: str, keys: Sequence[str], codes: Sequence[int]
 ) -> str:
     """The released answers of one key."""
-    places = range(len(keys))
-    with _figure(2.8) as (figure, axes, sink):
-        if domain.topology is Topology.ORDERED:
-            heights = [float(domain.labels[code]) for code in codes]
-            axes.bar(places, heights, color=BLUE)
-        else:
-            axes.plot(places, codes, "o", color=BLUE)
-            axes.set_ylim(-0.5, domain.size - 0.5)
-            if domain.topology is Topology.NOMINAL:
-                # A label with dollar signs is a label: it must not be set as mathematics.
-                labels = list(map(str, domain.labels))
-                axes.set_yticks(range(domain.size), labels, parse_math=False)
-        axes.set_xticks(places, list(keys), parse_math=False)
-        _turned(axes, keys)
-        axes.set_xlabel(column, parse_math=False)
-        axes.set_ylabel("published answer")
-        _save(figure, sink)
-    return _inside_html(sink, f"answers-{name}")
+    across = name_axis(keys, column)
+    if domain.topology is Topology.ORDERED:
+        heights = [float(domain.labels[code]) for code in codes]
+        low, high = min(0.0, *heights), max(0.0, *heights)
+        spread = 1.05 * (high - low) or 1.0
+        upwards = number_axis(
+            high - spread if low else 0, low + spread, "published answer", has_grid=True
+        )
+        chart = Chart(f"answers-{name}", 150, (across, upwards))
+        bars = ((place - 0.4, place + 0.4, 0, high) for place, high in enumerate(heights))
+        chart.boxes(bars, BLUE)
+        return chart.svg()
+    upwards = _code_axis(domain)
+    chart = Chart(f"answers-{name}", 150, (across, upwards))
+    chart.dots(enumerate(codes), BLUE)
+    return chart.svg()
+
+
+def _code_axis(domain: AnswerDomain) -> Axis:
+    """The codes of an answer without a least value, by their labels or their numbers."""
+    if domain.topology is Topology.NOMINAL:
+        return name_axis(domain.labels, "published answer", most=12, has_grid=True)
+    return number_axis(-0.5, domain.size - 0.5, "published answer", has_grid=True)
 
 
 def heat_map_svg(
@@ -101,28 +120,34 @@ def heat_map_svg(
         # The longer side goes across: a page is as wide as it is, but may be long.
         swapped = [(second, first) for first, second in keys]
         return heat_map_svg(name, domain, (columns[1], columns[0]), swapped, codes)
-    values = np.zeros((len(down), len(across)))
-    is_number = domain.topology is Topology.ORDERED
-    for (first, second), code in zip(keys, codes, strict=True):
-        value = float(domain.labels[code]) if is_number else float(code)
-        values[down.index(second), across.index(first)] = value
-    with _figure(1.1 + 0.32 * len(down)) as (figure, axes, sink):
-        axes.grid(visible=False)
-        # A cyclic map: the last answer of a circle is next to the first.
-        colours = "twilight" if domain.topology is Topology.CYCLIC else "Blues"
-        mesh = axes.pcolormesh(values, cmap=colours, edgecolors="white", linewidth=0.5)
-        axes.invert_yaxis()
-        bar = figure.colorbar(mesh, ax=axes, label="published answer")
-        if domain.topology is Topology.NOMINAL:
-            names = list(map(str, domain.labels))
-            bar.ax.set_yticks(range(domain.size), names, parse_math=False)
-        axes.set_xticks(np.arange(len(across)) + 0.5, across, parse_math=False)
-        axes.set_yticks(np.arange(len(down)) + 0.5, down, parse_math=False)
-        _turned(axes, across)
-        axes.set_xlabel(columns[0], parse_math=False)
-        axes.set_ylabel(columns[1], parse_math=False)
-        _save(figure, sink)
-    return _inside_html(sink, f"answers-{name}")
+    values, scale = list(map(float, codes)), _code_axis(domain)
+    if domain.topology is Topology.ORDERED:
+        values = [float(domain.labels[code]) for code in codes]
+        scale = number_axis(min(values), max(values) + (min(values) == max(values)), scale.label)
+    # A cyclic map: the last answer of a circle is next to the first.
+    stops = _ROUND if domain.topology is Topology.CYCLIC else _LIGHT_TO_DARK
+    places, rows = ({key: place for place, key in enumerate(side)} for side in (across, down))
+    fields = defaultdict(list)
+    for (first, second), value in zip(keys, values, strict=True):
+        left, top = places[first] - 0.5, len(down) - rows[second] - 0.5
+        fields[_colour(stops, scale.share(value))].append((left, left + 1, top, top - 1))
+    axes = name_axis(across, columns[0]), name_axis(down[::-1], columns[1])
+    chart = Chart(f"answers-{name}", max(90, 12 + 22.0 * len(down)), axes, beside=54 + scale.room)
+    for colour, boxes in fields.items():
+        chart.boxes(boxes, colour, 'stroke="#fff" stroke-width="0.6"')
+    shades = domain.size if domain.topology is Topology.NOMINAL and domain.size <= 60 else 60
+    chart.scale([_colour(stops, (step + 0.5) / shades) for step in range(shades)], scale)
+    return chart.svg()
+
+
+@lru_cache(maxsize=4096)
+def _colour(stops: str, share: float) -> str:
+    """The colour at a share of the way through ``stops``."""
+    colours = [bytes.fromhex(stop) for stop in stops.split()]
+    at = min(max(share, 0.0), 1.0) * (len(colours) - 1)
+    low = min(int(at), len(colours) - 2)
+    mixed = [a + (at - low) * (b - a) for a, b in zip(*colours[low : low + 2], strict=True)]
+    return "#{:02x}{:02x}{:02x}".format(*map(round, mixed))
 
 
 def mechanism_svg(
@@ -137,24 +162,28 @@ def mechanism_svg(
     offset = (mechanism.answers - step) // 2
     row, neighbor = mechanism.probabilities(offset), mechanism.probabilities(offset + step)
     first, last = max(0, offset - _SHOWN), min(row.size, offset + _SHOWN + 1)
-    x, width = unit.scale * (np.arange(first, last) - offset), 0.4 * unit.scale
-    with _figure(2.8) as (figure, axes, sink):
-        axes.bar(x - width / 2, row[first:last], width=width, color=BLUE, label="one answer")
-        axes.bar(
-            x + width / 2,
-            neighbor[first:last],
-            width=width,
-            color="#9dbad5",
-            label=f"its neighbor, {step * unit.scale} away",
-        )
-        ceiling = math.exp(guarantee.epsilon) * neighbor[first:last]
-        axes.step(x, ceiling, where="mid", color=RED, linestyle="--", label="e^ε × the neighbor")
-        axes.set_ylim(0, 1.25 * max(float(row.max()), float(neighbor.max())))
-        axes.set_xlabel(unit.axis, parse_math=False)
-        axes.set_ylabel("probability")
-        axes.legend(frameon=False)
-        _save(figure, sink)
-    return _inside_html(sink, f"mechanism-{name}")
+    scale = float(unit.scale)
+    x = [scale * (code - offset) for code in range(first, last)]
+    high = 1.1 * max(float(row.max()), float(neighbor.max()))
+    across = number_axis(x[0] - 0.75 * scale, x[-1] + 0.75 * scale, unit.axis)
+    legend = (
+        Entry("one answer", BLUE),
+        Entry(f"its neighbor, {step * unit.scale} away", PALE),
+        Entry("e^ε × the neighbor", RED, DASHED),
+    )
+    axes = across, number_axis(0, high, "probability", has_grid=True)
+    chart = Chart(f"mechanism-{name}", 160, axes, legend)
+    bars = list(zip(x, row[first:last].tolist(), neighbor[first:last].tolist(), strict=True))
+    chart.boxes(((at - 0.4 * scale, at, 0, mass) for at, mass, _ in bars), BLUE)
+    chart.boxes(((at, at + 0.4 * scale, 0, mass) for at, _, mass in bars), PALE)
+    factor = math.exp(guarantee.epsilon)
+    ceiling = []
+    for at, _, mass in bars:
+        # Far above the picture all heights look alike, and a file can hold them.
+        height = min(factor * mass, 10 * high)
+        ceiling += [(at - 0.5 * scale, height), (at + 0.5 * scale, height)]
+    chart.line(ceiling, RED, DASHED)
+    return chart.svg()
 
 
 def delta_svg(
@@ -168,26 +197,16 @@ def delta_svg(
     if pairs is None:
         return None
     approximate, probabilistic = _curves(*pairs, grid)
-    with _figure(2.6) as (figure, axes, sink):
-        axes.plot(grid, probabilistic, color=GREEN, linestyle=":", label="probabilistic")
-        axes.plot(grid, approximate, color=BLUE, label="approximate")
-        axes.axvline(claimed, color=RED, linestyle="--")
-        axes.annotate(
-            f"claimed: ε = {claimed:g}, δ = {float(guarantee.delta):g}",
-            (claimed, 0.95),
-            (4, 0),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            color=RED,
-            va="top",
-        )
-        axes.set_xlim(0, top)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("ε")
-        axes.set_ylabel("δ")
-        axes.legend(frameon=False, loc="upper center")
-        _save(figure, sink)
-    return _inside_html(sink, f"delta-{name}")
+    high = 1.05 * max(*probabilistic, *approximate) or 1.0
+    axes = number_axis(0, top, "ε"), number_axis(0, high, "δ", has_grid=True)
+    legend = Entry("probabilistic", GREEN, DOTTED), Entry("approximate", BLUE, SOLID)
+    chart = Chart(f"delta-{name}", 140, axes, legend)
+    chart.line(zip(grid.tolist(), probabilistic, strict=True), GREEN, DOTTED)
+    chart.line(zip(grid.tolist(), approximate, strict=True), BLUE)
+    chart.line([(claimed, 0), (claimed, high)], RED, DASHED)
+    text = f"claimed: ε = {claimed:g}, δ = {float(guarantee.delta):g}"
+    chart.note(claimed, 0.93 * high, text, RED)
+    return chart.svg()
 
 
 def _curves(
@@ -206,22 +225,18 @@ def _curves(
 
 def losses_svg(name: str, loss: str, compared: Sequence[tuple[str, Fraction]]) -> str:
     """The expected loss of each mechanism with the same guarantee, least first."""
-    names, losses = zip(*compared, strict=True)
+    names, losses = zip(*compared[::-1], strict=True)
     values = list(map(float, losses))
-    with _figure(0.9 + 0.3 * len(names)) as (figure, axes, sink):
-        axes.grid(visible=False, axis="y")
-        axes.grid(visible=True, axis="x", color="#dddddd")
-        colours = [BLUE, *["#9dbad5"] * (len(names) - 1)]
-        bars = axes.barh(range(len(names)), values, color=colours)
-        axes.bar_label(bars, [f" {value:.4g}" for value in values], padding=2)
-        axes.set_yticks(range(len(names)), names)
-        axes.invert_yaxis()
-        if min(values) > 0 and max(values) > 30 * min(values):
-            axes.set_xscale("log")
-        axes.margins(x=0.12)
-        axes.set_xlabel(f"{loss.replace('_', ' ')} loss")
-        _save(figure, sink)
-    return _inside_html(sink, f"losses-{name}")
+    low, high, label = min(values), max(values), f"{loss.replace('_', ' ')} loss"
+    axis = number_axis(0, 1.12 * high or 1.0, label, has_grid=True)
+    if low > 0 and high > 30 * low:
+        axis = power_axis(low / 2, high * (high / low) ** 0.12, label, has_grid=True)
+    chart = Chart(f"losses-{name}", 8 + 20.0 * len(names), (axis, name_axis(names)))
+    for place, value in enumerate(values):
+        colour = BLUE if place == len(values) - 1 else PALE
+        chart.boxes([(axis.low, value, place - 0.4, place + 0.4)], colour)
+        chart.note(value, place, f"{value:.4g}")
+    return chart.svg()
 
 
 def curves_svg(
@@ -232,63 +247,30 @@ def curves_svg(
     logarithmic: bool = False,
 ) -> str:
     """Several curves, each with a line style of its own, so that they differ without colour."""
-    lines, colours = ("-", "--", ":", "-."), (BLUE, RED, GREEN, GREY)
-    with _figure(3.4) as (figure, axes, sink):
-        for place, (label, x, y) in enumerate(curves):
-            axes.plot(
-                x,
-                y,
-                linestyle=lines[place % 4],
-                color=colours[(place + place // 4) % 4],
-                # A curve that lies under another stays visible beside it.
-                linewidth=max(1.2, 3.6 - 0.6 * place),
-                label=label.replace("_", " "),
-            )
-        if logarithmic:
-            axes.set_yscale("log")
-        axes.set_xlabel(labels[0], parse_math=False)
-        axes.set_ylabel(labels[1])
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        _save(figure, sink)
-    return _inside_html(sink, name)
+    dashes, colours = (SOLID, DASHED, DOTTED, DASH_DOTTED), (BLUE, RED, GREEN, GREY)
+    legend = []
+    for place, (label, _, _) in enumerate(curves):
+        colour = colours[(place + place // 4) % 4]
+        legend.append(Entry(label.replace("_", " "), colour, dashes[place % 4]))
+    beside = 46 + max((text_width(entry.name) for entry in legend), default=0.0)
+    x_ends = _ends(x for _, x, _ in curves)
+    y_low, y_high = _ends(y for _, _, y in curves)
+    upwards = (
+        power_axis(y_low / 1.3, y_high * 1.3, labels[1], has_grid=True)
+        if logarithmic
+        else number_axis(min(0.0, y_low), 1.05 * y_high, labels[1], has_grid=True)
+    )
+    axes = number_axis(*x_ends, labels[0]), upwards
+    chart = Chart(name, 190, axes, legend, beside)
+    for place, (entry, (_, x, y)) in enumerate(zip(legend, curves, strict=True)):
+        # A curve that lies under another stays visible beside it.
+        width = max(1.2, 3.6 - 0.6 * place)
+        chart.line(zip(x, y, strict=True), entry.colour, entry.dashes or SOLID, width)
+    return chart.svg()
 
 
-def _turned(axes: Axes, labels: Sequence[str]) -> None:
-    """Labels upright where they would run into each other."""
-    if len("  ".join(labels)) > 88:
-        axes.tick_params(axis="x", rotation=90)
-
-
-@contextmanager
-def _figure(height: float) -> Iterator[tuple[Figure, Axes, io.StringIO]]:
-    """An empty picture whose bytes will depend on the drawing alone."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "dp-release", "svg.fonttype": "none", "font.size": 10}):
-        figure = Figure(figsize=(8, height), layout="constrained")
-        axes = figure.subplots()
-        axes.grid(axis="y", color="#dddddd")
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        yield figure, axes, io.StringIO()
-
-
-def _save(figure: Figure, sink: io.StringIO) -> None:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    with warnings.catch_warnings():
-        # The file holds text and no glyphs: what the font of this machine lacks does not matter.
-        warnings.simplefilter("ignore")
-        # savefig draws twice to place things; drawing once places them too.
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(sink, metadata={"Date": None, "Creator": None})
-
-
-def _inside_html(sink: io.StringIO, name: str) -> str:
-    """The picture without XML declaration and document type, its identifiers made unique."""
-    svg = sink.getvalue().partition("<svg")[1] + sink.getvalue().partition("<svg")[2]
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
-    # Hidden from screen readers: the page describes the picture in the element around it.
-    return svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
+def _ends(curves: Iterable[Sequence[float]]) -> tuple[float, float]:
+    """The least and the largest value of all curves, apart from each other."""
+    values = list(chain.from_iterable(curves))
+    low, high = min(values), max(values)
+    return (low, high) if low < high else (low, low + 1)

@@ -1,0 +1,57 @@
+"""Columns without pandas, and whether the values of one differ.
+
+``pa.array`` loads pandas to ask whether its values are a series, which takes longer than most
+queries; so columns are made here from their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+
+def text_column(values: Sequence[str]) -> pa.Array:
+    """Strings as a column.
+
+    Raises:
+        OverflowError: they are longer than 2^31 bytes together.
+    """
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)])
+    if ends[-1] >= 2**31:
+        raise OverflowError("a column of text has at most 2^31 bytes")
+    offsets = pa.py_buffer(ends.astype(np.int32))
+    return pa.StringArray.from_buffers(len(encoded), offsets, pa.py_buffer(b"".join(encoded)))
+
+
+def number_column(values: ArrayLike, kind: pa.DataType) -> pa.Array:
+    """Integers as a column of a type with as many bits as its values have here."""
+    numbers = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, numbers.size, [None, pa.py_buffer(numbers)])
+
+
+def numbers_of(column: pa.Array) -> NDArray[Any]:
+    """The numbers of a column without gaps, in place."""
+    return np.from_dlpack(column)
+
+
+def all_different(batches: Iterable[NDArray[np.uint64]]) -> bool:
+    """Whether no hash stands twice. Confidential, as the hashes are."""
+    # In parts of one first byte each, because a processor's cache can hold one.
+    parts: list[list[NDArray[np.uint64]]] = [[] for _ in range(256)]
+    for hashes in batches:
+        first = (hashes >> np.uint64(56)).astype(np.uint8)
+        # Stable, because NumPy then sorts bytes by counting them.
+        ordered = hashes[np.argsort(first, kind="stable")]
+        ends = np.cumsum(np.bincount(first, minlength=256)).tolist()
+        for part, start, end in zip(parts, [0, *ends], ends, strict=False):
+            part.append(ordered[start:end])
+    for part in filter(None, parts):
+        values = np.sort(np.concatenate(part))
+        if (values[1:] == values[:-1]).any():
+            return False
+    return True
