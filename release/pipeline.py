@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from release.budget.cost import Charges, charges
+from release.budget.cost import Charges, charges, kept_delta, least_charges
 from release.budget.ledger import Spent, today
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.write import About, Result, write_release
@@ -180,7 +180,7 @@ def run_release(
         public = publication.recovered
         if public is None:
             # Refused before any confidential value is read, and charged before any is drawn upon.
-            charges(spec_file)
+            least_charges(spec_file)
             frames_folder = partial(publication.scratch, "frames")
             with (
                 with_frames(spec_file, chosen.frames, frames_folder) as declared,
@@ -189,7 +189,7 @@ def run_release(
                 runs = step("answer", answer, tables, spec_file, chosen.watch)
             runs = step("sensitivity", find_sensitivity, runs, spec_file, chosen.watch)
             runs = step("design", design, runs, spec_file, chosen)
-            charged = step("charge", charge, publication, spec_file)
+            charged = step("charge", charge, publication, spec_file, runs)
             runs = step("draw", draw, publication, runs, test_source or os.urandom)
             public = step("publish", publish, publication, spec_file, runs, charged, about)
     auditor = auditor_bundle(public)
@@ -328,14 +328,19 @@ def design(
     return tuple(replace(run, design=design) for run, design in zip(runs, designs, strict=True))
 
 
-def charge(publication: Publication, spec_file: SpecFile) -> Charges:
+def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Charges:
     """The charges of a release, reserved in the ledger where there is one.
 
     Raises:
         BudgetError: they exceed the cap of the spec, or of the ledger.
         LedgerError, StorageError: the ledger cannot be written.
     """
-    charged = charges(spec_file)
+    kept = {}
+    for run in runs:
+        if not run.query.is_empirical:
+            design = reached(run.design)
+            kept[run.query.name] = kept_delta(design.deltas, design.guarantee)
+    charged = charges(spec_file, kept)
     publication.reserve(spec_file.spec.budget.scope, Spent(charged.epsilon, charged.delta))
     return charged
 

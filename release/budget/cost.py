@@ -10,17 +10,22 @@ many cells as there are combinations of the free keys, as it has rows, and as
 never more than the free combinations: its fixed keys stay (docs/privacy.md, rule 3). A changed
 attribute can select other rows, so it counts as a replacement. A per-unit answer is one cell. A
 curator's own SQL statement may let a unit touch every cell.
+
+A public mechanism is charged the δ that it satisfies, which may be less than the claimed one; one
+that depends on the table is charged as declared.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from typing import TypeAlias
 
 from release.errors import BudgetError
-from release.exact.numbers import format_exact
-from release.exact.privacy import Definition, Guarantee
+from release.exact.numbers import format_exact, format_up
+from release.exact.privacy import Definition, Deltas, Guarantee
 from release.queries.registry import rows_read
 from release.spec.declarations import Relation
 from release.spec.guarantees import GuaranteeSpec
@@ -71,20 +76,55 @@ def _combinations(spec_file: SpecFile, columns: list[str]) -> int:
     return prod(len(spec_file.keys[column]) for column in columns)
 
 
-def charge_of(spec_file: SpecFile, query: Query, promised: Guarantee | GuaranteeSpec) -> Charge:
-    """The charge of one query for a claimed guarantee, whatever the cap is."""
+Kept: TypeAlias = Mapping[str, Fraction]
+"""The δ that the mechanisms of public queries satisfy, by the name of the query."""
+
+_PLACES = 12
+
+
+def kept_delta(deltas: Deltas, claimed: Guarantee | GuaranteeSpec) -> Fraction:
+    """The δ that a query is charged for a cell: what its mechanism satisfies, rounded up.
+
+    For public mechanisms only, which follow from the spec: another charge would tell of the table.
+    """
+    return min(claimed.delta, Fraction(format_up(deltas.under(claimed.definition), _PLACES)))
+
+
+def charge_of(
+    spec_file: SpecFile,
+    query: Query,
+    promised: Guarantee | GuaranteeSpec,
+    delta: Fraction | None = None,
+) -> Charge:
+    """The charge of one query, whatever the cap is; ``delta`` in place of the claimed one."""
     cells = touched_cells(spec_file, query)
-    return Charge(cells, cells * promised.epsilon, cells * promised.delta)
+    return Charge(
+        cells, cells * promised.epsilon, cells * (promised.delta if delta is None else delta)
+    )
 
 
-def charges(spec_file: SpecFile) -> Charges:
+def least_charges(spec_file: SpecFile) -> Charges:
+    """The least that the release can charge, before its mechanisms are known.
+
+    Raises:
+        BudgetError: even that exceeds the budget of the spec.
+    """
+    public = [query.name for query in spec_file.spec.released if not query.is_empirical]
+    return charges(spec_file, dict.fromkeys(public, Fraction(0)))
+
+
+def charges(spec_file: SpecFile, kept: Kept) -> Charges:
     """The charges of the release, refused where their sum exceeds the budget of the spec.
+
+    A query that is not in ``kept`` is charged the δ that it claims.
 
     Raises:
         BudgetError: the sum exceeds the budget of the spec.
     """
     spec = spec_file.spec
-    queries = tuple(charge_of(spec_file, query, query.promised) for query in spec.released)
+    queries = tuple(
+        charge_of(spec_file, query, query.promised, kept.get(query.name)) for query in spec.released
+    )
     epsilon = sum((charge.epsilon for charge in queries), Fraction(0))
     delta = sum((charge.delta for charge in queries), Fraction(0))
     _check_cap("epsilon", epsilon, spec.budget.epsilon)
@@ -92,7 +132,7 @@ def charges(spec_file: SpecFile) -> Charges:
     # An (ε, δ) guarantee with δ ≥ 1 holds for every mechanism, whatever cap the spec sets.
     if delta >= 1:
         raise BudgetError("budget.delta: the queries charge 1 or more, which guarantees nothing")
-    return Charges(queries, epsilon, delta, _definition(spec_file))
+    return Charges(queries, epsilon, delta, _definition(spec_file, queries))
 
 
 def _check_cap(name: str, total: Fraction, cap: Fraction) -> None:
@@ -103,12 +143,12 @@ def _check_cap(name: str, total: Fraction, cap: Fraction) -> None:
         )
 
 
-def _definition(spec_file: SpecFile) -> Definition:
+def _definition(spec_file: SpecFile, charged: Sequence[Charge]) -> Definition:
     """The strongest definition that all queries satisfy."""
     used = set()
-    for query in spec_file.spec.released:
+    for query, charge in zip(spec_file.spec.released, charged, strict=True):
         # With δ = 0 all three definitions are pure differential privacy.
-        used.add(query.promised.definition if query.promised.delta else Definition.PURE)
+        used.add(query.promised.definition if charge.delta else Definition.PURE)
     for definition in (Definition.APPROXIMATE, Definition.PROBABILISTIC):
         if definition in used:
             return definition

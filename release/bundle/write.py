@@ -108,9 +108,7 @@ def mechanism_record(query: Query, design: AnyDesign) -> MechanismRecord:
             "total": str(mechanism.total),
             "directed": False,
             "guarantee": _guarantee_record(design.guarantee),
-            "recomputed": _recomputed(
-                mechanism.deltas(sensitivity, design.guarantee.epsilon), everywhere
-            ),
+            "recomputed": _recomputed(design.deltas, everywhere),
             "design": _design_record(design, everywhere),
             "accuracy": accuracy_of(mechanism, domain),
             **model.own_fields(mechanism, sensitivity),

@@ -12,7 +12,7 @@ from release.exact.channel import answer_costs, channel_fits, line_fits
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import COST_POWERS, Loss, LossName, WorstCaseLoss
 from release.exact.mechanism import BoundOf, Mechanism
-from release.exact.privacy import Definition, Guarantee
+from release.exact.privacy import Definition, Deltas, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.fitted import Requirement
 from release.noise.solvers.answer_problem import ChannelProblem
@@ -113,6 +113,11 @@ class Design(Generic[AnyMechanism]):
     """Whether the spec names it as a baseline, so that no optimality is claimed."""
     compared: tuple[tuple[str, Fraction], ...] = ()
     """The loss of each mechanism that was compared, where several were."""
+
+    @cached_property
+    def deltas(self) -> Deltas:
+        """The exact δ of the mechanism at the claimed ε."""
+        return self.mechanism.deltas(self.sensitivity, self.guarantee.epsilon)
 
     @property
     def gap(self) -> Fraction:

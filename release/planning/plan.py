@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from release.budget.cost import Charge, charge_of, touched_cells
+from release.budget.cost import Charge, charge_of, kept_delta, touched_cells
 from release.bundle.answer_units import AnswerUnit
 from release.bundle.statements import accuracy_of
 from release.errors import DesignError, SpecError
@@ -171,11 +171,11 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
     plans = []
     epsilon = delta = Fraction(0)
     for query in spec_file.spec.released:
-        charge = charge_of(spec_file, query, query.promised)
-        # Once a query: both cases of an empirical sensitivity are charged alike.
-        epsilon, delta = epsilon + charge.epsilon, delta + charge.delta
         for assumed, request in possible(spec_file, query):
-            plans.append(_planned(spec_file, query, charge, assumed, request, solvers))
+            plans.append(_planned(spec_file, query, assumed, request, solvers))
+        # Once a query: both cases of an empirical sensitivity are charged alike.
+        charge = plans[-1].charge
+        epsilon, delta = epsilon + charge.epsilon, delta + charge.delta
     return Plan(
         tuple(plans),
         epsilon,
@@ -203,13 +203,13 @@ def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, As
 def _planned(
     spec_file: SpecFile,
     query: Query,
-    charge: Charge,
     assumed: str | None,
     request: Asked,
     solvers: Solvers,
 ) -> QueryPlan:
     designs, failed = compare(request, solvers)
     chosen = mechanism_of(query, request, solvers, designs)
+    kept = None if query.is_empirical else kept_delta(chosen.deltas, chosen.guarantee)
     alternatives = []
     for name, design in sorted(designs.items(), key=lambda item: item[1].objective):
         if name != chosen.name:
@@ -219,7 +219,7 @@ def _planned(
         asked=request,
         assumed=assumed,
         cells=prod(len(spec_file.keys[column]) for column in query.by),
-        charge=charge,
+        charge=charge_of(spec_file, query, query.promised, kept),
         chosen=candidate(chosen, request.domain),
         others=tuple(alternatives),
         failed=tuple(failed),

@@ -9,12 +9,13 @@ are optional, old records stay valid.
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from release.exact.privacy import Definition
+from release.exact.privacy import Definition, Deltas
 from release.records.versions import unread
 
 Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]
@@ -81,6 +82,11 @@ class Recomputed(Record):
     delta_probabilistic: Exact = Field(description="δ under the probabilistic definition")
     delta_approximate: Exact = Field(description="δ under the approximate definition")
     epsilon_all_differences: ExactOrInfinite = Field(description="the pure ε for all differences")
+
+    @property
+    def deltas(self) -> Deltas:
+        """Both δ, as exact rationals."""
+        return Deltas(Fraction(self.delta_probabilistic), Fraction(self.delta_approximate))
 
 
 class Prices(Record):

@@ -11,11 +11,12 @@ import datetime
 import hmac
 import re
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
 from typing import TypeAlias
 
-from release.budget.cost import charges
+from release.budget.cost import Kept, charges, kept_delta
 from release.bundle.answers import check_released
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.read import parse_mechanism, read_file, read_mechanism, read_record
@@ -102,18 +103,21 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     keys, tables, by_contents = _check_tables(public, release, spec)
     verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
     verdict.asserted += map(_BY_CONTENTS.format, by_contents)
-    _check_charges(release, SpecFile(spec, b"", public, keys))
-    verdict.proved.append(
-        f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
-        f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
-    )
     _check_descriptions(public, release, spec)
     verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     # A release whose mechanisms are all public has no auditor bundle to open.
     has_bundle = auditor is not None and _committed(release) != []
     openings = _openings(release, auditor) if auditor is not None and has_bundle else None
+    kept: dict[str, Fraction] = {}
     for query, record in zip(spec.released, release.queries, strict=True):
-        _check_query_mechanism(public, auditor, openings, spec, query, record, verdict)
+        proved = _check_query_mechanism(public, auditor, openings, spec, query, record, verdict)
+        if proved is not None:
+            kept[query.name] = kept_delta(proved.recomputed.deltas, query.promised)
+    _check_charges(release, SpecFile(spec, b"", public, keys), kept)
+    verdict.proved.append(
+        f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
+        f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
+    )
     verdict.tested += _check_residuals(public, spec, tables)
     _conclude(verdict, release, spec, provenance)
     return verdict
@@ -366,10 +370,10 @@ def _plausible_keys(
         raise VerificationError(file, f"keys of {column}", str(error), "keys") from error
 
 
-def _check_charges(release: ReleaseRecord, spec_file: SpecFile) -> None:
+def _check_charges(release: ReleaseRecord, spec_file: SpecFile, kept: Kept) -> None:
     file = "release.json"
     try:
-        charged = charges(spec_file)
+        charged = charges(spec_file, kept)
     except ReleaseError as error:
         raise VerificationError(file, "charges", str(error), "charges within the cap") from error
     for record, charge in zip(release.queries, charged.queries, strict=True):
@@ -413,11 +417,14 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
     query: Query,
     record: QueryRecord,
     verdict: Verdict,
-) -> None:
+) -> MechanismRecord | None:
+    """Prove the mechanism of a query; returns it if it is public."""
     file = f"mechanisms/{query.name}.json"
     if isinstance(record.mechanism_file, MechanismFile):
-        _prove_public(file, read_mechanism(file, public / file), spec, query, record, verdict)
-    elif auditor is None or openings is None:
+        mechanism = read_mechanism(file, public / file)
+        _prove_public(file, mechanism, spec, query, record, verdict)
+        return mechanism
+    if auditor is None or openings is None:
         verdict.unopened.append(query.name)
     else:
         data = read_file(file, auditor / file)
@@ -429,6 +436,7 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
                     file, "commitment", commitment, record.mechanism_file.commitment
                 )
         _prove_committed(auditor, parse_mechanism(file, data), spec, query, record, verdict)
+    return None
 
 
 def _prove_public(
