@@ -386,7 +386,7 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
             "a worst-case guarantee",
         )
     domain = _declared(record)
-    file = f"mechanisms/{query}.json"
+    file = record.mechanism_file.path
     stated = parse_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
     if stated.group != [domain.size]:
         raise VerificationError(file, "group", str(stated.group), str([domain.size]))

@@ -181,15 +181,16 @@ class _Writer:
         self._auditor = auditor
         self._openings: dict[str, Opening] = {}
         self._queries: list[PublicQuery] = []
+        self._published: dict[int, tuple[MechanismRecord, MechanismFile]] = {}
 
     def add(self, result: Result) -> None:
         query, spec = result.query, self._spec_file.spec
-        mechanism = mechanism_record(query, result.design)
-        file: MechanismFile | MechanismCommitment = (
-            self._commit(query, mechanism)
-            if query.is_empirical
-            else self._publish(query, mechanism)
-        )
+        file: MechanismFile | MechanismCommitment
+        if query.is_empirical:
+            mechanism = mechanism_record(query, result.design)
+            file = self._commit(query, mechanism)
+        else:
+            mechanism, file = self._publish(query, result.design)
         path = f"data/{query.name}.parquet"
         data = released_bytes(spec.release.id, query, result.keys, result.noisy)
         write(self._public / path, data)
@@ -207,10 +208,15 @@ class _Writer:
             )
         )
 
-    def _publish(self, query: Query, mechanism: MechanismRecord) -> MechanismFile:
-        path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
-        write(self._public / path, data)
-        return MechanismFile(path=path, sha256=sha256(data))
+    def _publish(self, query: Query, design: AnyDesign) -> tuple[MechanismRecord, MechanismFile]:
+        """Write a public mechanism, once for all queries that have the same."""
+        # Queries that ask the same question share one design.
+        if id(design) not in self._published:
+            mechanism = mechanism_record(query, design)
+            path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
+            write(self._public / path, data)
+            self._published[id(design)] = mechanism, MechanismFile(path=path, sha256=sha256(data))
+        return self._published[id(design)]
 
     def _commit(self, query: Query, mechanism: MechanismRecord) -> MechanismCommitment:
         """Write a mechanism that depends on the table into the auditor bundle alone."""

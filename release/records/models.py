@@ -187,7 +187,11 @@ class ChargeRecord(Record):
 class MechanismFile(Record):
     """The public mechanism of a worst-case query."""
 
-    path: str = Field(description="the file in the public bundle")
+    path: str = Field(
+        pattern=r"^mechanisms/[^/]+\.json$",
+        description="the file in the public bundle: of this query, or of an earlier one with an "
+        "equal mechanism",
+    )
     sha256: Sha256 = Field(description="the SHA-256 of the file")
 
 

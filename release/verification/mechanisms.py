@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 
 from release.bundle.statements import accuracy_of, epsilon_everywhere
 from release.errors import VerificationError
@@ -46,7 +47,7 @@ def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensiti
     """
     _check_named(file, record, query)
     domain = query.answers
-    expect(file, "query", record.query, query.name)
+    expect(file, "query", record.query, Path(file).stem)
     expect(file, "group", tuple(record.group), domain.group.moduli)
     mechanism, sensitivity = _parsed(file, record)
     expect(file, "answers", mechanism.answers, domain.size)

@@ -109,8 +109,9 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     has_bundle = auditor is not None and _committed(release) != []
     openings = _openings(release, auditor) if auditor is not None and has_bundle else None
     kept: dict[str, Fraction] = {}
+    proofs = _Proofs(public)
     for query, record in zip(spec.released, release.queries, strict=True):
-        proved = _check_query_mechanism(public, auditor, openings, spec, query, record, verdict)
+        proved = _check_query_mechanism(proofs, auditor, openings, spec, query, record, verdict)
         if proved is not None:
             kept[query.name] = kept_delta(proved.recomputed.deltas, query.promised)
     _check_charges(release, SpecFile(spec, b"", public, keys), kept)
@@ -192,14 +193,19 @@ def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
     expected = {"release.json", "report.html", "spec.yaml", DATAPACKAGE, REGISTRY}
     if release.ledger.sequence is not None:
         expected |= {ATTESTATION, PROOF}
+    owners: list[str] = []
     for query in release.queries:
         expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
         expected.add(query.output.path)
         expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
         mechanism = query.mechanism_file
         if isinstance(mechanism, MechanismFile):
-            path = f"mechanisms/{query.name}.json"
-            expect(query.name, "mechanism path", mechanism.path, path)
+            owners.append(query.name)
+            path = mechanism.path
+            if path not in map("mechanisms/{}.json".format, owners):
+                raise VerificationError(
+                    query.name, "mechanism path", path, f"mechanisms/{query.name}.json, or earlier"
+                )
             expected.add(path)
             expect(path, "SHA-256", mechanism.sha256, sums.get(path))
     expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
@@ -409,8 +415,31 @@ def _committed(release: ReleaseRecord) -> list[str]:
     return sorted(names)
 
 
+class _Proofs:
+    """The public mechanism files; each is read once, and proved once for equal questions."""
+
+    def __init__(self, public: Path) -> None:
+        self._public = public
+        self._mechanisms: dict[str, MechanismRecord] = {}
+        self._proved: dict[object, Sensitivity] = {}
+
+    def mechanism(self, file: str) -> MechanismRecord:
+        if file not in self._mechanisms:
+            self._mechanisms[file] = read_mechanism(file, self._public / file)
+        return self._mechanisms[file]
+
+    def sensitivity(self, file: str, query: Query) -> Sensitivity:
+        """Prove the mechanism of ``query`` for its own differences, and return these."""
+        topologies = tuple(part.topology for part in query.answers.parts)
+        asked = (query.answers.group, topologies, query.promised, query.loss, query.mechanism)
+        key = (file, *map(repr, asked))
+        if key not in self._proved:
+            self._proved[key] = check_mechanism(file, self.mechanism(file), query)
+        return self._proved[key]
+
+
 def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can come from
-    public: Path,
+    proofs: _Proofs,
     auditor: Path | None,
     openings: OpeningsRecord | None,
     spec: Spec,
@@ -421,8 +450,9 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
     """Prove the mechanism of a query; returns it if it is public."""
     file = f"mechanisms/{query.name}.json"
     if isinstance(record.mechanism_file, MechanismFile):
-        mechanism = read_mechanism(file, public / file)
-        _prove_public(file, mechanism, spec, query, record, verdict)
+        file = record.mechanism_file.path
+        mechanism = proofs.mechanism(file)
+        _prove_public(file, proofs, spec, query, record, verdict)
         return mechanism
     if auditor is None or openings is None:
         verdict.unopened.append(query.name)
@@ -440,15 +470,12 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
 
 
 def _prove_public(
-    file: str,
-    mechanism: MechanismRecord,
-    spec: Spec,
-    query: Query,
-    record: QueryRecord,
-    verdict: Verdict,
+    file: str, proofs: _Proofs, spec: Spec, query: Query, record: QueryRecord, verdict: Verdict
 ) -> None:
     """Prove a public mechanism for every difference that the declaration allows."""
-    sensitivity = _proved_sensitivity(mechanism, query, record)
+    mechanism = proofs.mechanism(file)
+    _check_family(mechanism, query, record)
+    sensitivity = proofs.sensitivity(file, query)
     allowed = global_sensitivity(spec, query, rows_read(spec, query))
     missing = set(allowed.shifts) - set(sensitivity.shifts)
     if sensitivity.apart is not None:
@@ -475,7 +502,8 @@ def _prove_committed(
     verdict: Verdict,
 ) -> None:
     """Prove a mechanism of the auditor bundle for the differences committed beside it."""
-    sensitivity = _proved_sensitivity(mechanism, query, record)
+    _check_family(mechanism, query, record)
+    sensitivity = check_mechanism(f"mechanisms/{query.name}.json", mechanism, query)
     path = f"sensitivity/{query.name}.json"
     stated = read_record(SensitivityRecord, path, auditor / path)
     expect(path, "query", stated.query, query.name)
@@ -492,13 +520,9 @@ def _prove_committed(
     verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbors")
 
 
-def _proved_sensitivity(
-    mechanism: MechanismRecord, query: Query, record: QueryRecord
-) -> Sensitivity:
-    """Prove the mechanism for its own differences, and return these."""
+def _check_family(mechanism: MechanismRecord, query: Query, record: QueryRecord) -> None:
     at = f"queries.{query.name}.mechanism"
     expect("release.json", at, record.mechanism, mechanism.mechanism)
-    return check_mechanism(f"mechanisms/{query.name}.json", mechanism, query)
 
 
 def _guarantee(mechanism: MechanismRecord) -> str:

@@ -107,8 +107,7 @@ def _units(public: Path) -> dict[str, AnswerUnit]:
 
 
 def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
-    # A name with a path in it could read a file outside the bundle; no spec allows one.
-    if not isinstance(query.mechanism_file, MechanismFile) or Path(query.name).name != query.name:
+    if not isinstance(query.mechanism_file, MechanismFile):
         return None
-    file = f"mechanisms/{query.name}.json"
+    file = query.mechanism_file.path
     return read_mechanism(file, public / file).accuracy
