@@ -58,6 +58,8 @@ def _spacing(answers: AnswerDomain) -> int | None:
     """The difference of neighboring labels; None where the labels are not evenly spaced."""
     if answers.topology is Topology.CYCLIC:
         return 1
+    if isinstance(answers.labels, range):
+        return answers.labels.step
     # Edges of bins are integers: where the width is none, their differences are not all equal.
     differences = np.unique(np.diff(np.array(answers.labels, dtype=np.int64)))
     return int(differences[0]) if differences.size == 1 else None

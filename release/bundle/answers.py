@@ -54,7 +54,7 @@ def released_bytes(
             columns.append(text_column(labels))
         else:
             columns.append(number_column(labels, pa.int64()))
-    columns.append(number_column(noisy, pa.int32()))
+    columns.append(number_column(noisy, schema.field("answer_code").type))
     sink = io.BytesIO()
     # A dictionary page could list values that no row has; it is off here and refused on reading.
     with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=False) as writer:
@@ -80,7 +80,9 @@ def released_schema(query: Query) -> pa.Schema:
         kind = pa.string() if isinstance(part.labels[0], str) else pa.int64()
         metadata = dict(zip(facts, map(_text, facts.values()), strict=True))
         fields.append(pa.field(name, kind, nullable=False, metadata=metadata))
-    fields.append(pa.field("answer_code", pa.int32(), nullable=False))
+    # 32 bits hold the codes of all but the widest domains.
+    code = pa.int32() if query.answers.size <= 2**31 else pa.int64()
+    fields.append(pa.field("answer_code", code, nullable=False))
     return pa.schema(fields)
 
 

@@ -11,11 +11,12 @@ from fractions import Fraction
 from typing import Literal
 
 from release.exact.domain import AnswerDomain, JointDomain
-from release.exact.losses import LossName, joint_loss
+from release.exact.losses import LossName
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_down, format_up
 from release.records.models import Accuracy
 from release.spec.declarations import Privacy, Relation
+from release.spec.losses import loss_on
 from release.spec.model import Spec
 from release.spec.query import Query
 
@@ -66,7 +67,7 @@ def accuracy_of(mechanism: Mechanism, domain: AnswerDomain | JointDomain) -> Acc
     Of a joint answer the absolute errors of its parts add up, and all have to be exact or near.
     """
     # Expected under the uniform prior, which needs no knowledge of the table.
-    absolute = joint_loss(LossName.ABSOLUTE, domain.parts)
+    absolute = loss_on(LossName.ABSOLUTE, domain)
     return Accuracy(
         p_exact=_rounded(mechanism.chance_within(domain, 0)),
         mean_absolute=_rounded(mechanism.expected_loss(absolute, domain)),

@@ -13,6 +13,9 @@ import numpy as np
 from release.exact.domain import AnswerDomain, JointDomain, Topology
 from release.exact.mechanism import Mechanism
 
+_MOST_LISTED = 10**6
+"""Of a wider domain no list of all answers is made."""
+
 IN_95_OF_100 = Fraction(95, 100)
 
 
@@ -59,6 +62,9 @@ def likely_around(
     if domain.topology is Topology.NOMINAL:
         return None
     size = domain.size
+    if size > _MOST_LISTED:
+        radius = radius_of(mechanism, domain, share) or 0
+        return max(0, code - radius), min(size - 1, code + radius)
     likelihood = mechanism.likelihood_of(code)
     # Two laps of a circle hold every run, also those across its end.
     is_circle = domain.topology is Topology.CYCLIC

@@ -171,11 +171,12 @@ class AnswerDomain:
     """The possible answers of one query, in code order.
 
     ``labels[c]`` is what code ``c`` is published as: a string for nominal domains, an integer for
-    the others. For levels it is the least integer of the level, so that coding it gives ``c`` back.
+    the others, given as a range where they follow one another. For levels it is the least integer
+    of the level, so that coding it gives ``c`` back.
     """
 
     topology: Topology
-    labels: tuple[str, ...] | tuple[int, ...]
+    labels: tuple[str, ...] | tuple[int, ...] | range
 
     def __post_init__(self) -> None:
         if len(self.labels) < 2:

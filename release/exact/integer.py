@@ -214,6 +214,14 @@ class IntegerMechanism(Mechanism):
         row = np.bincount(self.published(every), outcomes.row(code), self.size)
         return np.asarray(row, dtype=np.float64)
 
+    def probabilities_near(self, code: int, first: int, stop: int) -> Floats:
+        """As :meth:`Mechanism.probabilities_near`; in wide domains only far from both ends."""
+        if self.size <= 10**6:
+            return super().probabilities_near(code, first, stop)
+        reach = max(abs(first - code), abs(stop - 1 - code)) + 1
+        masses = Outcomes(self.noise, reach + 1).masses
+        return masses[first - code + reach : stop - code + reach]
+
     def likelihood_of(self, code: int) -> Floats:
         """As :meth:`Mechanism.likelihood_of`."""
         whole = Outcomes(self.noise, self.size)

@@ -173,6 +173,10 @@ class Mechanism(ABC):
         """The row of ``code`` as probabilities, rounded: for pictures and solvers, not proofs."""
         return shares(self.row(code), self.total)
 
+    def probabilities_near(self, code: int, first: int, stop: int) -> Floats:
+        """Those of the published answers ``first`` to ``stop`` - 1 of :meth:`probabilities`."""
+        return self.probabilities(code)[first:stop]
+
     def likelihood_of(self, code: int) -> Floats:
         """P(``code`` is published | true answer), rounded; shape (answers,)."""
         column = np.zeros(self.answers, dtype=object)

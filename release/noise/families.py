@@ -78,7 +78,7 @@ class _Modular:
     """Modular noise, by the closed forms and programs of :mod:`release.noise.solve`."""
 
     def fits(self, name: str, question: Asked) -> bool:
-        return True
+        return not question.wraps or question.domain.size <= MOST_ROWS
 
     def bounds(self, question: Asked) -> bool:
         # Where answers have an order, channels may lose less than the bound of modular noise.
@@ -160,6 +160,8 @@ class _Baselines:
 
     def fits(self, name: str, question: Asked) -> bool:
         if isinstance(question.domain, JointDomain):
+            return False
+        if question.wraps and MECHANISMS[name].can_wrap and question.domain.size > MOST_ROWS:
             return False
         # A search over wide channels would take minutes, for a mechanism that seldom wins.
         if is_closed_form(name):

@@ -29,7 +29,7 @@ from release.queries.base import (
     steps_between,
 )
 from release.spec.declarations import Privacy, Relation
-from release.spec.domains import Ordered, OrderedRange
+from release.spec.domains import Integers, Ordered, OrderedRange
 from release.spec.query import DomainQuery
 
 
@@ -61,9 +61,11 @@ class CountQuery(DomainQuery, SummedQuery):
 
     @model_validator(mode="after")
     def _check(self) -> CountQuery:
-        if not isinstance(self.domain, Ordered) or self.domain.ordered.min < 0:
+        is_bounded = isinstance(self.domain, Ordered) and self.domain.ordered.min >= 0
+        if not is_bounded and not isinstance(self.domain, Integers):
             raise ValueError(
-                "a count needs domain: {ordered: {min: a, max: b}} with min at least 0"
+                "a count needs domain: {ordered: {min: a, max: b}} with min at least 0, or "
+                "{integers: {}}"
             )
         return self
 
@@ -103,9 +105,13 @@ class Count:
     def _bounds(self) -> OrderedRange:
         domain = self.query.domain
         # The query's own check refuses other domains; the type says less.
-        if not isinstance(domain, Ordered):
+        if not isinstance(domain, Ordered | Integers):
             raise TypeError("a count without an ordered domain")
         return domain.ordered
+
+    @property
+    def _size(self) -> int:
+        return self._bounds.max - self._bounds.min + 1
 
     @cached_property
     def _edges(self) -> Codes:
@@ -117,11 +123,11 @@ class Count:
         rest = sums[0] - np.unique(leaving[:, 0])
         most = rows if self.query.of is None else 1
         lowest, highest = self.decide(rest[:, None]), self.decide(rest[:, None] + most)
-        return between(lowest, highest, self._edges.size + 1)
+        return between(lowest, highest, self._size)
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """0 .. max_rows_per_unit for a new unit, ± for a replaced one; at most 1 of units."""
         # Clamping to the domain never widens a change.
         most = rows if self.query.of is None else 1
         down = 0 if relation is Relation.ADD_REMOVE else most
-        return steps_between(down, most, self._edges.size + 1)
+        return steps_between(down, most, self._size)

@@ -146,7 +146,7 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
     _check_relation(spec, at, query)
     check_mechanism(at, query)
     size = query.answers.size
-    if size > MAX_ANSWERS:
+    if len(query.parts) > 1 and size > MAX_ANSWERS:
         raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
     if query.guarantee is not None:
         check_declared(spec, at, query)
@@ -170,6 +170,8 @@ def check_mechanism(at: str, query: Query) -> None:
     if query.guarantee is None:
         return
     at, domain = f"{at}.mechanism", query.answers
+    if domain.size > MAX_ANSWERS:
+        _check_wide(at, query)
     if query.mechanism == BEST:
         _check_reach(at, query)
         return
@@ -190,6 +192,19 @@ def check_mechanism(at: str, query: Query) -> None:
         raise SpecError(at, f"{entry.name!r} needs delta above 0; write best")
     if entry.needs_epsilon and query.guarantee.epsilon == 0:
         raise SpecError(at, f"{entry.name!r} needs epsilon above 0; write best")
+
+
+def _check_wide(at: str, query: Query) -> None:
+    """Refuse more than 10^6 answers for what would make a list of them."""
+    needs = None
+    if query.mechanism not in (BEST, "integer", "geometric_clamped", "gaussian_clamped"):
+        needs = "mechanism: best"
+    elif query.is_empirical:
+        needs = "sensitivity: global"
+    elif not isinstance(query.loss, LossName) or not line_fits(query.answers, query.loss):
+        needs = "loss: error_rate, absolute or squared"
+    if needs is not None:
+        raise SpecError(at, f"more than {MAX_ANSWERS:,} answers need {needs}")
 
 
 def _check_reach(at: str, query: Query) -> None:

@@ -78,6 +78,10 @@ class OrderedRange(Model):
     max: JsonInteger = Field(description="the largest answer")
 
 
+MOST_IN_ORDER = 2**53 - 1
+"""Integers in order: all of them are exact in JSON and in every other reader's numbers."""
+
+
 class Ordered(Model):
     """The integers from ``min`` to ``max``, such as counts."""
 
@@ -86,9 +90,27 @@ class Ordered(Model):
     @model_validator(mode="after")
     def _check(self) -> Ordered:
         span = self.ordered.max - self.ordered.min
-        if not 1 <= span < MAX_ANSWERS:
-            raise ValueError("the domain needs two answers or more (max above min), at most 10^6")
+        if not 1 <= span < MOST_IN_ORDER:
+            raise ValueError("the domain needs two answers or more (max above min), below 2^53")
         return self
+
+
+class NoBounds(Model):
+    """Nothing has to be said of all integers."""
+
+
+class Integers(Model):
+    """All integers: answers are not clamped, so that noisy ones stay unbiased.
+
+    Beyond ±(2^52 - 1) they are published as that.
+    """
+
+    integers: NoBounds = Field(description="`{}`: the answers have no bounds")
+
+    @property
+    def ordered(self) -> OrderedRange:
+        """The integers as a range."""
+        return OrderedRange(min=-(MOST_IN_ORDER // 2), max=MOST_IN_ORDER // 2)
 
 
 class Nominal(Model):
@@ -173,11 +195,13 @@ def one_of(**alternatives: str) -> Discriminator:
 Domain: TypeAlias = Annotated[
     Annotated[Cyclic, Tag("cyclic")]
     | Annotated[Ordered, Tag("ordered")]
+    | Annotated[Integers, Tag("integers")]
     | Annotated[Nominal, Tag("nominal")]
     | Annotated[Bins, Tag("bins")],
     one_of(
         cyclic="{cyclic: k}",
         ordered="{ordered: {min: a, max: b}}",
+        integers="{integers: {}}",
         nominal="{nominal: [labels]}",
         bins="{bins: {low: a, high: b, count: k}}",
     ),
@@ -189,12 +213,12 @@ def plain_answers(domain: Domain | Grid) -> AnswerDomain:
     # The code order is part of the format: mechanism files hold codes, not labels.
     if isinstance(domain, Grid):
         g = domain.grid
-        return AnswerDomain(Topology.ORDERED, tuple(range(g.low, g.high + 1, g.step)))
+        return AnswerDomain(Topology.ORDERED, range(g.low, g.high + 1, g.step))
     if isinstance(domain, Cyclic):
-        return AnswerDomain(Topology.CYCLIC, tuple(range(domain.cyclic)))
-    if isinstance(domain, Ordered):
+        return AnswerDomain(Topology.CYCLIC, range(domain.cyclic))
+    if isinstance(domain, Ordered | Integers):
         bounds = domain.ordered
-        return AnswerDomain(Topology.ORDERED, tuple(range(bounds.min, bounds.max + 1)))
+        return AnswerDomain(Topology.ORDERED, range(bounds.min, bounds.max + 1))
     if isinstance(domain, Nominal):
         return AnswerDomain(Topology.NOMINAL, tuple(domain.nominal))
     return levels(domain.bins.low, domain.bins.high, domain.bins.count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from pydantic import Field
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName
 from release.spec.declarations import ColumnType, Count, Name, Privacy, Text
-from release.spec.domains import Bins, Domain, Model, plain_answers
+from release.spec.domains import MAX_ANSWERS, Bins, Domain, Model, plain_answers
 from release.spec.guarantees import (
     DeclaredSensitivity,
     GuaranteeSpec,
@@ -161,10 +161,19 @@ class PlainQuery(Query):
         """The text that readers see for each answer, in code order."""
         return tuple(map(str, self.answers.labels))
 
+    def shown_answers(self, codes: Sequence[int]) -> list[str]:
+        """The text that readers see for each of ``codes``."""
+        labels = self.answers.labels
+        # A domain in order may have far more labels than there are cells.
+        if isinstance(labels, range) and len(labels) > MAX_ANSWERS:
+            return [str(labels[code]) for code in codes]
+        shown = self.shown_labels()
+        return [shown[code] for code in codes]
+
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
         """The texts of the two ends of the interval from code ``first`` to code ``last``."""
-        labels = self.shown_labels()
-        return labels[first], labels[last]
+        low, high = self.shown_answers((first, last))
+        return low, high
 
     def facts(self) -> dict[str, Any]:
         """Further entries of the answers' description, beside title, unit and topology."""

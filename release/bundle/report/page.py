@@ -71,9 +71,7 @@ class PublicQuery:
         coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
         answers = []
         for part, codes in zip(self.query.parts, coordinates, strict=True):
-            # Once for all cells: a domain may have as many labels as there are cells.
-            labels = part.shown_labels()
-            answers.append(list(map(labels.__getitem__, codes.tolist())))
+            answers.append(part.shown_answers(codes.tolist()))
         return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
 
 

@@ -160,8 +160,9 @@ def mechanism_svg(
     """The distribution for one true answer, for its neighbor, and the bound between them."""
     step = sensitivity.least_step
     offset = (mechanism.answers - step) // 2
-    row, neighbor = mechanism.probabilities(offset), mechanism.probabilities(offset + step)
-    first, last = max(0, offset - _SHOWN), min(row.size, offset + _SHOWN + 1)
+    first, last = max(0, offset - _SHOWN), min(mechanism.answers, offset + _SHOWN + 1)
+    row = mechanism.probabilities_near(offset, first, last)
+    neighbor = mechanism.probabilities_near(offset + step, first, last)
     scale = float(unit.scale)
     x = [scale * (code - offset) for code in range(first, last)]
     high = 1.1 * max(float(row.max()), float(neighbor.max()))
@@ -173,7 +174,7 @@ def mechanism_svg(
     )
     axes = across, number_axis(0, high, "probability", has_grid=True)
     chart = Chart(f"mechanism-{name}", 160, axes, legend)
-    bars = list(zip(x, row[first:last].tolist(), neighbor[first:last].tolist(), strict=True))
+    bars = list(zip(x, row.tolist(), neighbor.tolist(), strict=True))
     chart.boxes(((at - 0.4 * scale, at, 0, mass) for at, mass, _ in bars), BLUE)
     chart.boxes(((at, at + 0.4 * scale, 0, mass) for at, _, mass in bars), PALE)
     factor = math.exp(guarantee.epsilon)
