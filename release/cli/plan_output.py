@@ -5,6 +5,7 @@ The text has errors in the unit of the answer (:mod:`release.bundle.answer_units
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -60,6 +61,10 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         for candidate in planned.others:
             rows.append(["", "", "", *_figures(planned, candidate), "", ""])
     print_table(_COLUMNS, rows)
+    typer.echo("means are over all answers of the domain, each as likely (uniform prior)")
+    for planned in plan.queries:
+        for line in _warnings(planned):
+            typer.echo(f"{planned.query.name}: {line}")
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
     typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}")
@@ -88,6 +93,22 @@ def _figures(planned: QueryPlan, candidate: Candidate) -> list[str]:
         *candidate.errors_in(answer_unit(planned.query)),
         figure(candidate.objective),
     ]
+
+
+def _warnings(planned: QueryPlan) -> Iterator[str]:
+    """What the mean of the chosen mechanism hides."""
+    chosen, unit = planned.chosen, answer_unit(planned.query)
+    if chosen.losses is not None:
+        lowest, highest, worst = map(figure, chosen.losses)
+        yield f"loss {lowest} at the lowest true answer, {highest} at the highest, {worst} at worst"
+    if chosen.far is not None:
+        large, chance = chosen.far
+        yield f"an error beyond {unit.amount(large)} has chance {float(chance):.2g}"
+    if chosen.is_hardly_more_than_noise:
+        yield (
+            f"hardly more than noise: a guess without the table loses {chosen.guess:.4g}, this "
+            f"{figure(chosen.objective)}; raise epsilon or choose a smaller domain"
+        )
 
 
 def _signed(amount: Fraction) -> str:
@@ -177,4 +198,5 @@ def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
         "at_lowest": None if at_lowest is None else float(at_lowest),
         "at_highest": None if at_highest is None else float(at_highest),
         "within_95": candidate.within,
+        **candidate.hidden_by_means,
     }

@@ -6,11 +6,13 @@ an hour is one code, and on a circle the shorter way counts.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 
 from release.exact.domain import AnswerDomain, JointDomain, Topology
+from release.exact.losses import Loss, LossName, named_loss
 from release.exact.mechanism import Mechanism
 
 _MOST_LISTED = 10**6
@@ -29,6 +31,50 @@ def error_at_ends(
     if not domain.has_order:
         return None
     return mechanism.error_at(domain, 0), mechanism.error_at(domain, domain.size - 1)
+
+
+def losses_where(
+    mechanism: Mechanism, domain: AnswerDomain | JointDomain, loss: Loss
+) -> tuple[Fraction, Fraction, Fraction] | None:
+    """The expected loss at the lowest, the highest and the worst true answer.
+
+    None where no part of the answer has an order: there all true answers fare alike.
+    """
+    if not domain.has_order:
+        return None
+    lowest = mechanism.expected_loss_at(loss, domain, 0)
+    highest = mechanism.expected_loss_at(loss, domain, domain.size - 1)
+    return lowest, highest, max(lowest, highest, mechanism.worst_loss(loss, domain)[1])
+
+
+def far_error(mechanism: Mechanism, domain: AnswerDomain) -> tuple[int, Fraction] | None:
+    """A large error, in codes, and the chance of a larger one, under the uniform prior.
+
+    Large is a tenth of the domain or ten standard deviations of the error, whichever is less. None
+    where answers have no distances.
+    """
+    if domain.topology is Topology.NOMINAL:
+        return None
+    squared = Loss(LossName.SQUARED.value, np.array([0, 1], dtype=np.int64))
+    if not domain.is_line:
+        squared = named_loss(LossName.SQUARED, domain.topology, domain.size)
+    deviation = math.sqrt(float(mechanism.expected_loss(squared, domain)))
+    large = max(1, int(min(domain.size / 10, 10 * deviation)))
+    return large, 1 - mechanism.chance_within(domain, large)
+
+
+def loss_of_guess(loss: LossName, domain: AnswerDomain) -> float | None:
+    """The expected loss of the best answer given without any table, under the uniform prior.
+
+    None for a loss of noise, which a guess has not.
+    """
+    size = float(domain.size)
+    if loss is LossName.NOISE_SQUARED:
+        return None
+    if loss is LossName.ERROR_RATE or domain.topology is Topology.NOMINAL:
+        return 1 - 1 / size
+    # Both on a line from its middle and on a circle from anywhere.
+    return size / 4 if loss is LossName.ABSOLUTE else (size**2 - 1) / 12
 
 
 def radius_of(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain
-from release.exact.losses import COST_POWERS, Loss, LossName
+from release.exact.losses import COST_POWERS, Loss, LossName, line_fits
 from release.exact.mechanism import Mechanism, shares
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition, Deltas, Guarantee, largest_allowed
@@ -191,13 +191,6 @@ MOST_UNSEEN = 21
 
 LEAST_UNSEEN = Fraction(1, 1000)
 """The least ε at which a channel can be made for every sensitivity."""
-
-
-def line_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
-    """Whether noise on the integers can answer: answers in order, a loss of published answers."""
-    if isinstance(loss, Loss) and loss.is_named:
-        loss = LossName(loss.name)
-    return domain.is_line and isinstance(loss, LossName) and loss in COST_POWERS
 
 
 def channel_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:

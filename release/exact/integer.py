@@ -190,6 +190,14 @@ class IntegerMechanism(Mechanism):
         listed = self._listed_code(code)
         return Fraction(float(self.outcomes.losses_at(power, self.listed, np.array([listed]))[0]))
 
+    def expected_loss_at(self, loss: Loss, domain: Domain, code: int) -> Fraction:
+        """As :meth:`Mechanism.expected_loss_at`, to about 12 digits."""
+        return self.loss_at(power_of(loss), code)
+
+    def worst_loss(self, loss: Loss, domain: Domain) -> tuple[int, Fraction]:
+        """As :meth:`Mechanism.worst_loss`, to about 12 digits."""
+        return self.worst(power_of(loss))
+
     def worst(self, power: int) -> tuple[int, Fraction]:
         """The true answer of the largest expected |error|^``power``, and that loss."""
         code, loss = self.outcomes.worst(power, self.listed)

@@ -102,6 +102,13 @@ def power_of(loss: Loss) -> int:
     return COST_POWERS[LossName(loss.name)]
 
 
+def line_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
+    """Whether the answers have an order, and the loss is a power of their error."""
+    if isinstance(loss, Loss) and loss.is_named:
+        loss = LossName(loss.name)
+    return domain.is_line and isinstance(loss, LossName) and loss in COST_POWERS
+
+
 def distance(part: AnswerDomain, published: Codes, true: int) -> Codes:
     """How far each of ``published`` is from ``true``, in codes, by the topology of the answers."""
     off = np.abs(published - true)

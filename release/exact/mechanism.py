@@ -147,6 +147,17 @@ class Mechanism(ABC):
         off = _distances(domain, code).sum(axis=0)
         return Fraction(_weighted(self.row(code), off), self.total)
 
+    def expected_loss_at(self, loss: Loss, domain: Domain, code: int) -> Fraction:
+        """The expected loss where ``code`` is the true answer."""
+        weighted = _weighted(self.row(code), costs_at(loss, domain, code))
+        return Fraction(weighted, self.total * loss.denominator_at_answers)
+
+    def worst_loss(self, loss: Loss, domain: Domain) -> tuple[int, Fraction]:
+        """The true answer with the largest expected loss, the first of several, and that loss."""
+        losses = [self.expected_loss_at(loss, domain, code) for code in range(self.answers)]
+        worst = max(losses)
+        return losses.index(worst), worst
+
     @property
     def modular_noise(self) -> Pmf | None:
         """The pmf on the group that is added to every true answer; None where there is none."""

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from release.exact.bounds import Multipliers
-from release.exact.channel import answer_costs, channel_fits, line_fits
+from release.exact.channel import answer_costs, channel_fits
 from release.exact.domain import AnswerDomain, JointDomain
-from release.exact.losses import COST_POWERS, Loss, LossName, WorstCaseLoss
+from release.exact.losses import COST_POWERS, Loss, LossName, WorstCaseLoss, line_fits
 from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.privacy import Definition, Deltas, Guarantee
 from release.exact.sensitivity import Sensitivity

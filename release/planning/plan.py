@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,15 @@ from release.budget.cost import Charge, charge_of, kept_delta, touched_cells
 from release.bundle.answer_units import AnswerUnit
 from release.bundle.statements import accuracy_of
 from release.errors import DesignError, SpecError
-from release.exact.accuracy import error_at_ends, radius_of
+from release.exact.accuracy import (
+    error_at_ends,
+    far_error,
+    loss_of_guess,
+    losses_where,
+    radius_of,
+)
 from release.exact.domain import AnswerDomain, JointDomain
-from release.exact.losses import LossName
+from release.exact.losses import Loss, LossName, WorstCaseLoss
 from release.exact.numbers import parse_exact
 from release.exact.privacy import Definition, Guarantee
 from release.noise.design import Asked
@@ -68,6 +74,33 @@ class Candidate:
     accuracy: Accuracy
     within: int | None
     ends: tuple[Fraction, Fraction] | None
+    losses: tuple[Fraction, Fraction, Fraction] | None = None
+    """The expected loss at the lowest, the highest and the worst true answer."""
+    far: tuple[int, Fraction] | None = None
+    """A large error in codes, and the chance of a larger one (module accuracy)."""
+    guess: float | None = None
+    """The expected loss of a guess without the table."""
+
+    @property
+    def is_hardly_more_than_noise(self) -> bool:
+        """Whether the answer saves less than a fifth of what a guess loses."""
+        return self.guess is not None and float(self.objective) > 0.8 * self.guess
+
+    @property
+    def hidden_by_means(self) -> dict[str, Any]:
+        """What a mean over all true answers hides, as floats in codes; None where nothing is."""
+        lowest, highest, worst = (
+            (None, None, None) if self.losses is None else map(float, self.losses)
+        )
+        large, chance = self.far or (None, None)
+        return {
+            "loss_at_lowest": lowest,
+            "loss_at_highest": highest,
+            "loss_at_worst": worst,
+            "large_error": large,
+            "chance_of_larger": None if chance is None else float(chance),
+            "hardly_more_than_noise": self.is_hardly_more_than_noise,
+        }
 
     @property
     def objective(self) -> Fraction:
@@ -154,6 +187,7 @@ class Plan:
                         "at_highest": None if highest is None else float(highest),
                         "within_95": candidate.within,
                         "loss": float(candidate.objective),
+                        **candidate.hidden_by_means,
                         "charge_epsilon": float(planned.charge.epsilon),
                         "charge_delta": float(planned.charge.delta),
                     }
@@ -239,13 +273,17 @@ def mechanism_of(
 
 def candidate(design: AnyDesign, domain: AnswerDomain | JointDomain) -> Candidate:
     """A mechanism with its accuracy."""
-    mechanism = design.mechanism
+    mechanism, loss = design.mechanism, design.loss
+    name = LossName(loss.name) if isinstance(loss, Loss) and loss.is_named else None
     return Candidate(
         design.name,
         design,
         accuracy_of(mechanism, domain),
         radius_of(mechanism, domain),
         error_at_ends(mechanism, domain),
+        None if isinstance(loss, WorstCaseLoss) else losses_where(mechanism, domain, loss),
+        far_error(mechanism, domain) if isinstance(domain, AnswerDomain) else None,
+        loss_of_guess(name, domain) if name and isinstance(domain, AnswerDomain) else None,
     )
 
 

@@ -13,10 +13,9 @@ from release.exact.channel import (
     MOST_PROBABILISTIC,
     MOST_ROWS,
     channel_fits,
-    line_fits,
     probabilistic_fits,
 )
-from release.exact.losses import LossName, table_loss
+from release.exact.losses import LossName, line_fits, table_loss
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
 from release.spec.declarations import ColumnType

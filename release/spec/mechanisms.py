@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from release.exact.channel import channel_unseen, line_fits
+from release.exact.channel import channel_unseen
 from release.exact.domain import AnswerDomain, JointDomain
-from release.exact.losses import LossName
+from release.exact.losses import LossName, line_fits
 from release.exact.privacy import Definition, Guarantee
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from release.bundle.statements import (
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact.domain import Codes
 from release.exact.losses import LossName
+from release.exact.mechanism import BoundOf
 from release.exact.numbers import format_exact
 from release.exact.sensitivity import Sensitivity
 from release.queries.read import parse_spec
@@ -139,7 +140,7 @@ def _conclude(verdict: Verdict, release: ReleaseRecord, spec: Spec, provenance: 
     verdict.asserted += release.limits
     verdict.asserted.append(
         "what mechanism files say of how a mechanism was found: method, solver, notes, and that no "
-        "other of its class loses less than the lower bound"
+        "other modular noise or channel loses less than the lower bound"
     )
     verdict.asserted.append("that report.html says in words and pictures what the files say")
     for column, declared in spec.keys.items():
@@ -488,6 +489,13 @@ def _prove_public(
     verdict.proved.append(
         f"{query.name}: {_guarantee(mechanism)} for all differences that the declared bounds allow"
     )
+    design = mechanism.design
+    if design.bound_of == BoundOf.INTEGERS.value and design.bound == "proved":
+        verdict.proved.append(
+            f"{query.name}: no noise on the integers with this guarantee has an expected "
+            f"{design.loss} loss below {design.lower_bound}; that of this noise is "
+            f"{design.bounded_loss}"
+        )
     unread = rests_on(spec, query)
     if unread is not None:
         verdict.asserted.append(unread)
