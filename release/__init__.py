@@ -195,19 +195,21 @@ def design(  # noqa: PLR0913 - the parameters of a mechanism
         DesignError: no mechanism of the family satisfies the guarantee.
     """
     from release.exact.domain import AnswerDomain, Topology
-    from release.exact.losses import LossName, named_loss
+    from release.exact.losses import LossName
     from release.exact.privacy import Definition, Guarantee
     from release.exact.sensitivity import Sensitivity, check_shifts
     from release.noise.design import Asked
     from release.noise.select import choose
-    from release.spec.domains import MAX_ANSWERS
+    from release.spec.domains import MAX_ANSWERS, MOST_IN_ORDER
+    from release.spec.losses import loss_on
     from release.spec.mechanisms import check_name
 
     size, steps = _integer(answers), _integers("sensitivity", sensitivity)
-    if size is None or not 2 <= size <= MAX_ANSWERS:
-        allowed = f"an integer from 2 to {MAX_ANSWERS}"
-        raise SpecError("answers", f"found {_shown(answers)}; write {allowed}")
     shape = _choice("topology", topology, Topology)
+    largest = MOST_IN_ORDER if shape is Topology.ORDERED else MAX_ANSWERS
+    if size is None or not 2 <= size <= largest:
+        allowed = f"an integer from 2 to {largest}"
+        raise SpecError("answers", f"found {_shown(answers)}; write {allowed}")
     name = _choice("loss", loss, LossName)
     try:
         family = check_name(mechanism)
@@ -215,7 +217,7 @@ def design(  # noqa: PLR0913 - the parameters of a mechanism
         raise SpecError("mechanism", str(error)) from None
     most = exact("delta", delta)
     kind = _choice("definition", definition or ("approximate" if most else "pure"), Definition)
-    domain, shifts = AnswerDomain(shape, tuple(range(size))), [(step,) for step in steps]
+    domain, shifts = AnswerDomain(shape, range(size)), [(step,) for step in steps]
     try:
         check_shifts(domain.parts, shifts)
     except ValueError as error:
@@ -227,7 +229,7 @@ def design(  # noqa: PLR0913 - the parameters of a mechanism
     # On a line no answer has neighbors beyond its ends; everywhere else shifts wrap round.
     is_line = shape is Topology.ORDERED
     moves = Sensitivity.on_line(size, steps) if is_line else Sensitivity.of(domain.group, shifts)
-    return choose(Asked(domain, moves, guarantee, named_loss(name, shape, size), name), family)
+    return choose(Asked(domain, moves, guarantee, loss_on(name, domain), name), family)
 
 
 def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
