@@ -54,7 +54,8 @@ def best(loss: LossName, size: int = 12) -> Channel:
     pure = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
     costs = named_loss(loss, Topology.ORDERED, size)
-    made = choose(Asked(domain, Sensitivity.on_line(size, (1,)), pure, costs, loss))
+    asked = Asked(domain, Sensitivity.on_line(size, (1,)), pure, costs, loss)
+    made = choose(asked, "channel")
     assert isinstance(made.mechanism, Channel)
     return made.mechanism
 
