@@ -118,7 +118,7 @@ def test_best_is_accepted_where_noise_on_the_integers_is_left(within: dict[str, 
 
 
 def test_a_fallback_is_taken_only_out_of_reach() -> None:
-    """64 answers in order keep the probabilistic guarantee, 65 the approximate one, in its place."""
+    """64 answers in order keep the probabilistic guarantee; 65 fall back."""
     falls_back = LIKELY | {"fallback": "approximate"}
     promised = []
     for most in (63, 64):
