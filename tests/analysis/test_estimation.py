@@ -43,7 +43,7 @@ from tests.small import Small, joint, part, query
 DRAWS = 10_000
 SIZE = 25
 CLAMPED = geometric_clamped(SIZE, Fraction(1))
-WRAPPED = Modular(geometric_modular(SIZE, Fraction(1)))
+WRAPPED = geometric_modular(SIZE, Fraction(1))
 ROWS = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)
 ]
