@@ -133,7 +133,8 @@ def test_a_fallback_is_taken_only_out_of_reach() -> None:
         promised.append(parse_spec(text).queries[0].promised.to_guarantee())
     one, other = promised
     assert (one.definition, other.definition) == (Definition.PROBABILISTIC, Definition.APPROXIMATE)
-    assert (one.epsilon, one.delta) == (other.epsilon, other.delta) == (1, Fraction(1, 100))
+    assert one.epsilon == other.epsilon == 1
+    assert one.delta == other.delta == Fraction(1, 100)
 
 
 def test_the_census_with_large_counts_publishes_no_wrapped_zeros(

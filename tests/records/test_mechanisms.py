@@ -302,6 +302,7 @@ def test_a_distance_that_is_left_out_of_a_file_stays_left_out() -> None:
         assert read(INTEGER | {"distances": fewer}).to_sensitivity() != full
     # Written otherwise, the same distances are not the fields that the verifier completes.
     record = read(INTEGER | {"distances": [[1, 1], [2, 2], [4, 4]]})
+    assert isinstance(record, IntegerRecord)
     own = record.own_fields(record.to_mechanism(), record.to_sensitivity())
     assert own["distances"] == INTEGER["distances"] != record.distances
 
