@@ -30,6 +30,8 @@ FINGERPRINTS = PROJECT / "tests" / "seeded.txt"
 SOLVER = f"highspy {version('highspy')}"
 SAMPLES = sorted(path.name for path in (PROJECT / "data").glob("*.yaml"))
 SMALL = "small"
+INTEGERS = ("weights", "rows", "noise", "low_end", "high_end")
+"""The fields of mechanism files that say what is drawn."""
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1 + i % 2, "kind": i % 4, "wh": 3 * i - 5}
@@ -95,7 +97,9 @@ def fingerprints(name: str) -> Iterator[str]:
                 assert published.auditor is not None
                 file = published.auditor / "mechanisms" / file.name
             record = json.loads(file.read_bytes())
-            integers = record["weights"] if "weights" in record else record["rows"]
+            integers = [record[field] for field in INTEGERS if field in record]
+            if record["mechanism"] != "integer":
+                (integers,) = integers
             rows = [list(row.values()) for row in pq.read_table(answers).to_pylist()]
             yield f"{name} {answers.stem} {fingerprint(integers)} {fingerprint(rows)}"
 

@@ -44,7 +44,10 @@ def test_a_mechanism_is_one_line() -> None:
         ({"topology": ["cyclic"]}, "topology: found ['cyclic']; write nominal"),
         ({"loss": "cubic"}, "loss: found 'cubic'; write error_rate, absolute, squared or"),
         ({"definition": "zero"}, "definition: found 'zero'; write pure, probabilistic or"),
-        ({"mechanism": "nonsense"}, "mechanism: found 'nonsense'; write best, modular, channel"),
+        (
+            {"mechanism": "nonsense"},
+            "mechanism: found 'nonsense'; write best, modular, integer, channel",
+        ),
         ({"definition": "pure", "delta": "0.1"}, "design: a pure guarantee has delta 0"),
         ({"answers": 1}, "answers: found 1; write an integer from 2 to 1000000"),
         ({"answers": "3"}, "answers: found '3'; write an integer"),

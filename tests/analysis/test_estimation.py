@@ -43,7 +43,7 @@ from tests.small import Small, joint, part, query
 DRAWS = 10_000
 SIZE = 25
 CLAMPED = geometric_clamped(SIZE, Fraction(1))
-WRAPPED = Modular(geometric_modular(SIZE, Fraction(1)))
+WRAPPED = geometric_modular(SIZE, Fraction(1))
 ROWS = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i % 9} for i in range(20)
 ]
@@ -54,7 +54,8 @@ def best(loss: LossName, size: int = 12) -> Channel:
     pure = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     domain = AnswerDomain(Topology.ORDERED, tuple(range(size)))
     costs = named_loss(loss, Topology.ORDERED, size)
-    made = choose(Asked(domain, Sensitivity.on_line(size, (1,)), pure, costs, loss))
+    asked = Asked(domain, Sensitivity.on_line(size, (1,)), pure, costs, loss)
+    made = choose(asked, "channel")
     assert isinstance(made.mechanism, Channel)
     return made.mechanism
 

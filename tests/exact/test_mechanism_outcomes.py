@@ -276,9 +276,9 @@ def test_probabilities_in_floats_are_those_of_the_rows(
 
 def test_only_modular_noise_is_the_same_for_every_answer() -> None:
     pmf = Pmf.of(Group((3,)), [4, 2, 2])
-    assert Modular(pmf).noise is pmf
+    assert Modular(pmf).modular_noise is pmf
     rows = [[4, 2, 2], [2, 4, 2], [2, 2, 4]]
-    assert Channel.of(rows).noise is None
+    assert Channel.of(rows).modular_noise is None
     assert Channel.of_mechanism(Modular(pmf)).rows.tolist() == rows
     assert (Modular(pmf).total, Modular(pmf).answers) == (8, 3)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -16,10 +18,13 @@ from hypothesis import strategies as st
 from release.errors import DesignError, SpecError
 from release.exact.channel import MOST_ENTRIES, MOST_UNSEEN, Channel
 from release.exact.domain import AnswerDomain, Group, Topology
-from release.exact.losses import LossName, named_loss
+from release.exact.integer import IntegerMechanism
+from release.exact.losses import LossName, named_loss, power_of
+from release.exact.mechanism import BoundOf
+from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
-from release.noise.design import Asked
+from release.noise.design import GAIN, Asked
 from release.noise.select import choose, fitting
 from release.pipeline import Options, run_release
 from release.planning.plan import make_plan
@@ -39,22 +44,34 @@ def parsed(*queries: dict[str, Any]) -> None:
     parse_spec(yaml.safe_dump(Small([], list(queries)).plain()).encode())
 
 
+LIKELY = {"definition": "probabilistic", "epsilon": "1", "delta": "0.01"}
+NO_EPSILON = {"definition": "approximate", "epsilon": "0", "delta": "0.01"}
+SIXTY_FIVE = {"ordered": {"min": 0, "max": 64}}
+
 BEYOND = [
-    pytest.param([query("count", sensitivity="global", domain=WIDE)], "1,000", id="too many"),
     pytest.param(
-        [query("count", sensitivity="global", loss="noise_squared")], "squared", id="loss"
+        [query("count", sensitivity="global", domain=WIDE, guarantee=NO_EPSILON)],
+        "best reaches 1,000",
+        id="too many without epsilon",
     ),
     pytest.param(
-        [query("count", domain={"ordered": {"min": 0, "max": 21}})], "empirical", id="unseen"
+        [query("count", sensitivity="global", loss="noise_squared")],
+        "best needs the loss error_rate, absolute or squared",
+        id="loss",
     ),
     pytest.param(
-        [query("binned", guarantee={"definition": "pure", "epsilon": "0.0001"})],
-        "0.001",
-        id="unseen with a tiny epsilon",
+        [query("count", sensitivity="global", domain=SIXTY_FIVE, guarantee=LIKELY)],
+        "reaches 64 answers in order; add fallback: approximate",
+        id="too many for a probabilistic guarantee",
+    ),
+    pytest.param(
+        [query("count", guarantee=LIKELY)],
+        "best has no probabilistic guarantee",
+        id="unseen and probabilistic",
     ),
     pytest.param(
         [part("one", "count"), part("two", "mode"), joint("one", "two", name="both")],
-        "tuples",
+        "best has no noise for tuples",
         id="tuple",
     ),
 ]
@@ -70,13 +87,57 @@ def test_best_is_refused_where_only_wrapping_noise_is_left(
     with pytest.raises(SpecError) as refused:
         parsed(*before, last | {"mechanism": "best"})
     line = str(refused.value)
-    assert line.startswith(f"queries[{len(before)}].mechanism: best ")
+    assert line.startswith(f"queries[{len(before)}].mechanism: ")
     assert told in line
     assert "\n" not in line
     assert "write mechanism: modular" in line
 
 
-def test_the_census_with_large_counts_publishes_nothing(
+@pytest.mark.parametrize(
+    "within",
+    [
+        pytest.param(query("count", sensitivity="global", domain=WIDE), id="many"),
+        pytest.param(query("count", domain=WIDE), id="many unseen"),
+        pytest.param(
+            query("binned", guarantee={"definition": "pure", "epsilon": "0.0001"}),
+            id="unseen with a tiny epsilon",
+        ),
+        pytest.param(
+            query(
+                "count",
+                sensitivity="global",
+                domain=SIXTY_FIVE,
+                guarantee=LIKELY | {"fallback": "approximate"},
+            ),
+            id="a probabilistic guarantee that falls back",
+        ),
+    ],
+)
+def test_best_is_accepted_where_noise_on_the_integers_is_left(within: dict[str, Any]) -> None:
+    parsed(within)
+
+
+def test_a_fallback_is_taken_only_out_of_reach() -> None:
+    """64 answers in order keep the probabilistic guarantee; 65 fall back."""
+    falls_back = LIKELY | {"fallback": "approximate"}
+    promised = []
+    for most in (63, 64):
+        asked_for = query(
+            "count",
+            sensitivity="global",
+            mechanism="modular",
+            domain={"ordered": {"min": 0, "max": most}},
+            guarantee=falls_back,
+        )
+        text = yaml.safe_dump(Small([], [asked_for]).plain()).encode()
+        promised.append(parse_spec(text).queries[0].promised.to_guarantee())
+    one, other = promised
+    assert (one.definition, other.definition) == (Definition.PROBABILISTIC, Definition.APPROXIMATE)
+    assert one.epsilon == other.epsilon == 1
+    assert one.delta == other.delta == Fraction(1, 100)
+
+
+def test_the_census_with_large_counts_publishes_no_wrapped_zeros(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """24 true zeros came out as 0 to 3 and 1997 to 2000, with exit status 0."""
@@ -85,11 +146,17 @@ def test_the_census_with_large_counts_publishes_nothing(
     spec = tmp_path / "data" / "persons.yaml"
     text = spec.read_text("utf-8")
     spec.write_text(text.replace("max: 400", "max: 2000").replace("age < 18", "age > 200"), "utf-8")
-    status, printed, errors = run(capsys, "run", spec, "--out", tmp_path / "out")
-    assert status == 2
-    assert printed == ""
-    assert errors.splitlines()[-1].startswith("error: queries[1].mechanism: best reaches 1,000")
-    assert not (tmp_path / "out").exists()
+    out = tmp_path / "out"
+    status, printed, _ = run(capsys, "run", spec, "--out", out)
+    assert status == 0
+    assert printed
+    (public,) = (out / "public").iterdir()
+    law = json.loads((public / "mechanisms" / "minors_by_tract.json").read_bytes())
+    assert (law["mechanism"], law["group"]) == ("integer", [2001])
+    answers = pq.read_table(public / "data" / "minors_by_tract.parquet")["answer"].to_pylist()
+    assert len(answers) == 24
+    # ε of a query is 0.1 and more: e^-50 at most that one of them is beyond.
+    assert max(answers) < 1000
 
 
 def test_the_reach_under_empirical_differences_is_what_a_program_solves() -> None:
@@ -118,15 +185,23 @@ def test_best_never_wraps_an_order(data: st.DataObject) -> None:
     loss = data.draw(st.sampled_from([LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED]))
     of = asked(size, tuple(apart), promise, loss)
     made = choose(of)
-    assert isinstance(made.mechanism, Channel)
+    assert isinstance(made.mechanism, Channel | IntegerMechanism)
+    assert made.mechanism.modular_noise is None
     assert "modular" in set(fitting(of))
+    enough = (1 - GAIN) * made.objective - Fraction(1, 10**9)
     for name in fitting(of):
         try:
             other = choose(of, name)
         except DesignError:
             continue
-        assert made.lower_bound <= other.objective
-    assert made.lower_bound <= made.objective
+        # The bound of noise on the integers speaks of its loss far from the ends, and of no other.
+        if made.bound_of is not BoundOf.INTEGERS:
+            assert made.lower_bound <= other.objective
+        elif isinstance(other.mechanism, IntegerMechanism):
+            assert made.lower_bound <= other.mechanism.noise.moment(power_of(of.loss))
+        if not isinstance(other.mechanism, Modular):
+            assert enough <= other.objective, name
+    assert made.lower_bound <= made.bounded_loss
 
 
 def test_a_pure_channel_is_not_called_best_for_a_probabilistic_promise() -> None:
@@ -152,12 +227,11 @@ def median(**fields: Any) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("mechanism", ["best", "channel"])
 def test_a_gap_above_what_is_accepted_is_not_published(
-    mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A worst-case median of 301 levels went out with a gap of 98.7 %, exit status 0."""
-    spec = Small(ROWS, [median(mechanism=mechanism)]).write(tmp_path)
+    spec = Small(ROWS, [median(mechanism="channel")]).write(tmp_path)
     out = tmp_path / "out"
     status, printed, errors = run(capsys, "run", spec, "--out", out)
     assert status == 1
@@ -174,6 +248,18 @@ def test_a_gap_above_what_is_accepted_is_not_published(
     assert run(capsys, "run", spec, "--out", out, "--accept-gap", share)[0] == 0
 
 
+def test_the_median_of_many_levels_needs_no_gap(tmp_path: Path) -> None:
+    """Noise on the integers is proved to be the best of its class where no channel can be."""
+    spec = Small(ROWS, [median(mechanism="best")]).write(tmp_path)
+    public = run_release(spec, tmp_path / "out").public
+    law = json.loads((public / "mechanisms" / "the_binned.json").read_bytes())
+    assert law["mechanism"] == "integer"
+    design = law["design"]
+    assert (design["bound_of"], design["bound"]) == ("noise on the integers", "proved")
+    assert 0 <= float(design["gap"]) <= 1e-6 * float(design["bounded_loss"])
+    assert float(design["lower_bound"]) > 0
+
+
 def test_of_seen_differences_a_refusal_tells_no_number(tmp_path: Path) -> None:
     far: list[Row] = [ROWS[0] | {"unit": f"u{i}", "wh": 1000 * i} for i in range(4)]
     spec = Small(far, [median(mechanism="channel") | {"sensitivity": "empirical"}]).write(tmp_path)
@@ -184,7 +270,8 @@ def test_of_seen_differences_a_refusal_tells_no_number(tmp_path: Path) -> None:
 def test_a_weaker_promise_that_buys_nothing_says_to_ask_for_the_pure_one(tmp_path: Path) -> None:
     weak = {"definition": "approximate", "epsilon": "1", "delta": "0.000001"}
     wide = {"ordered": {"min": 0, "max": 400}}
-    counted = query("count", sensitivity="global", domain=wide, guarantee=weak)
+    named = {"domain": wide, "guarantee": weak, "mechanism": "channel"}
+    counted = query("count", sensitivity="global", **named)
     spec = Small(ROWS, [counted], max_rows_per_unit=1).write(tmp_path)
     with pytest.raises(
         DesignError, match="write definition: pure without delta, which this mechanism satisfies"
@@ -221,7 +308,7 @@ def test_a_baseline_asked_for_another_loss_is_one_line(
     status, printed, errors = run(capsys, "plan", spec, "--epsilon-for", "noise_squared <= 1")
     assert (status, printed) == (2, "")
     assert errors.splitlines()[-1].startswith(
-        "error: queries[0].mechanism: 'geometric_clamped' needs at most 1000 answers in order"
+        "error: queries[0].mechanism: 'geometric_clamped' needs answers in order, and the loss"
     )
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
+from release.exact.integer import IntegerMechanism
+from release.exact.integer_noise import IntegerNoise, Tail
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS, MOST_BITS, Pmf
 from release.exact.sensitivity import Sensitivity
-from release.records.mechanisms import ChannelRecord, MechanismRecord, ModularRecord
+from release.records.mechanisms import ChannelRecord, IntegerRecord, MechanismRecord, ModularRecord
 from release.records.models import canonical, parse
 from release.spec.mechanisms import MECHANISMS, formats, record_model
 
@@ -35,6 +38,8 @@ COMMON: dict[str, Any] = {
         "method": "closed-form",
         "loss": "squared",
         "objective": "1",
+        "bound_of": "every mechanism",
+        "bounded_loss": "1",
         "lower_bound": "1",
         "bound": "proved",
         "gap": "0",
@@ -109,6 +114,49 @@ def test_a_channel_is_read_as_it_was_written(size: int, data: st.DataObject) -> 
     }
 
 
+@st.composite
+def integer_noise(draw: st.DrawFn) -> IntegerNoise:
+    """Noise with any weights around 0, with and without tails."""
+    bits, size = draw(st.sampled_from([3, 20, 62])), draw(st.integers(2, 7))
+    masses = draw(weights(size, bits))
+    low = -draw(st.integers(0, size - 1))
+    periods = draw(st.integers(0, 1 - low)), draw(st.integers(0, size + low))
+    tails = [
+        Tail(period, draw(st.integers(1, 2**64 - 1))) if period and sum(periods) <= size else None
+        for period in periods
+    ]
+    return IntegerNoise(low, tuple((1, mass) for mass in masses), *tails)
+
+
+@given(integer_noise(), st.integers(2, 40), st.data())
+@settings(max_examples=60, deadline=None)
+def test_noise_on_the_integers_is_read_as_it_was_written(
+    noise: IntegerNoise, size: int, data: st.DataObject
+) -> None:
+    """Runs of equal weights may be merged: it is the same noise, drawn from the same weights."""
+    low = data.draw(st.integers(0, size // 2))
+    tables = ((low, 1),) if low else (), ((size // 2, -1),)
+    mechanism = IntegerMechanism(noise, size, *tables)
+    steps = data.draw(st.lists(st.integers(1, size - 1), min_size=1, max_size=5))
+    sensitivity = Sensitivity.on_line(size, steps)
+    record = read(plain(mechanism, sensitivity))
+    assert isinstance(record, IntegerRecord)
+    again = record.to_mechanism()
+    places = range(noise.low - 9, noise.high + 10)
+    assert [again.noise.mass(k) for k in places] == [noise.mass(k) for k in places]
+    assert (again.size, again.total) == (size, noise.total)
+    outcomes = np.arange(size, dtype=np.int64)
+    assert again.published(outcomes).tolist() == mechanism.published(outcomes).tolist()
+    assert record.to_sensitivity() == sensitivity
+    assert record.comparisons == again.comparisons(sensitivity)
+    assert record.own_fields(again, sensitivity) == {
+        "noise": record.noise,
+        "low_end": record.low_end,
+        "high_end": record.high_end,
+        "distances": record.distances,
+    }
+
+
 def test_on_a_line_modular_noise_keeps_the_differences_and_not_the_distances() -> None:
     sensitivity = Sensitivity.on_line(5, [1])
     mechanism = Modular(Pmf.of(Group((5,)), [8, 4, 2, 1, 1]))
@@ -133,6 +181,11 @@ def test_a_pair_that_is_left_out_of_a_file_shows_in_the_completed_pairs() -> Non
 
 MODULAR = plain(Modular(Pmf.of(Group((4,)), [8, 4, 2, 2])), Sensitivity.on_line(4, [1]))
 CHANNEL = plain(Channel.of([[4, 2, 2], [2, 4, 2], [2, 2, 4]]), Sensitivity.on_line(3, [1]))
+SPREAD = IntegerNoise(-1, ((1, 2), (1, 4), (1, 2)), Tail(1, 2**62), Tail(1, 2**62))
+INTEGER = plain(
+    IntegerMechanism(SPREAD, 9, ((1, 2), (2, 0)), ((2, -1),)), Sensitivity.on_line(9, [1, 2, 4])
+)
+NOISE = INTEGER["noise"].model_dump()
 NO_MECHANISMS = [
     pytest.param(MODULAR, {"weights": ["8", "4", "2", "3"]}, "do not add up", id="sum"),
     pytest.param(MODULAR, {"weights": ["8", "4", "4"]}, "one weight for each", id="too few"),
@@ -162,6 +215,28 @@ NO_MECHANISMS = [
         "too large",
         id="beyond 64 bits",
     ),
+    pytest.param(INTEGER, {"total": "16"}, "do not add up to the total", id="integer total"),
+    pytest.param(INTEGER, {"noise": NOISE | {"weights": ["2", "4", "3"]}}, "power", id="power"),
+    pytest.param(INTEGER, {"noise": NOISE | {"weights": ["2", "6"]}}, "zip", id="lengths"),
+    pytest.param(INTEGER, {"noise": NOISE | {"lengths": [1, 0, 1]}}, "1 or more", id="no length"),
+    pytest.param(INTEGER, {"noise": NOISE | {"low": 1}}, "other side of 0", id="right of 0"),
+    pytest.param(
+        INTEGER,
+        {"noise": NOISE | {"left": {"period": 4, "ratio": "1"}}},
+        "shorter than the periods",
+        id="long tail",
+    ),
+    pytest.param(
+        INTEGER,
+        {"noise": NOISE | {"right": {"period": 1, "ratio": str(2**64)}}},
+        "ratio between 0 and 1",
+        id="tail that does not fall",
+    ),
+    pytest.param(INTEGER, {"low_end": [[1, -1]]}, "no answer", id="below the answers"),
+    pytest.param(INTEGER, {"high_end": [[1, 1]]}, "no answer", id="above the answers"),
+    pytest.param(INTEGER, {"low_end": [[8, 0]]}, "longer than the answers", id="long tables"),
+    pytest.param(INTEGER, {"high_end": [[0, 0]]}, "1 or more outcomes", id="empty run"),
+    pytest.param(INTEGER, {"group": [1]}, "two answers or more", id="one answer"),
 ]
 
 
@@ -194,6 +269,11 @@ def test_weights_whose_machine_sum_wraps_round_are_refused() -> None:
         pytest.param(MODULAR, {"rows": []}, id="a field of another family"),
         pytest.param(CHANNEL, {"pairs": [[0, 1, 2]]}, id="a pair of three"),
         pytest.param(CHANNEL, {"pairs": [["0", "1"]]}, id="a pair of text"),
+        pytest.param(INTEGER, {"noise": NOISE | {"lengths": [], "weights": []}}, id="no noise"),
+        pytest.param(
+            INTEGER, {"noise": NOISE | {"left": {"period": 0, "ratio": "1"}}}, id="no period"
+        ),
+        pytest.param(INTEGER, {"distances": [[1, 2, 3]]}, id="a distance of three"),
     ],
 )
 def test_a_field_that_the_format_does_not_have_is_refused(
@@ -208,12 +288,32 @@ def test_differences_of_another_group_are_refused() -> None:
         read(MODULAR | {"sensitivity": [[1, 1]]}).to_sensitivity()
 
 
+def test_distances_that_no_two_answers_have_are_refused() -> None:
+    assert INTEGER["distances"] == [[1, 2], [4, 4]]
+    for wrong in ([[0, 1]], [[1, 9]], [[-1, 1]], [[2, 1]]):
+        with pytest.raises(ValueError, match="1 or more apart"):
+            read(INTEGER | {"distances": wrong}).to_sensitivity()
+
+
+def test_a_distance_that_is_left_out_of_a_file_stays_left_out() -> None:
+    """So that the verifier sees that the spec says more."""
+    full = read(INTEGER).to_sensitivity()
+    for fewer in ([[1, 2]], [[4, 4]], [[1, 1], [4, 4]]):
+        assert read(INTEGER | {"distances": fewer}).to_sensitivity() != full
+    # Written otherwise, the same distances are not the fields that the verifier completes.
+    record = read(INTEGER | {"distances": [[1, 1], [2, 2], [4, 4]]})
+    assert isinstance(record, IntegerRecord)
+    own = record.own_fields(record.to_mechanism(), record.to_sensitivity())
+    assert own["distances"] == INTEGER["distances"] != record.distances
+
+
 def test_differences_that_are_zero_or_none_prove_nothing() -> None:
     for content, field, empty in (
         (MODULAR, "sensitivity", [[0], [4]]),
         (MODULAR, "sensitivity", []),
         (CHANNEL, "pairs", [[1, 1]]),
         (CHANNEL, "pairs", []),
+        (INTEGER, "distances", []),
     ):
         assert read(content | {field: empty}).to_sensitivity().shifts == ()
 
@@ -222,7 +322,7 @@ def test_differences_that_are_zero_or_none_prove_nothing() -> None:
 def test_every_format_is_of_the_family_whose_name_it_has(family: str) -> None:
     model = record_model(family)
     assert MECHANISMS[family].name == family
-    example = {"modular": MODULAR, "channel": CHANNEL}[family]
+    example = {"modular": MODULAR, "channel": CHANNEL, "integer": INTEGER}[family]
     mechanism = model.model_validate(example).to_mechanism()
     assert mechanism.family == family
     with pytest.raises(ValueError, match="validation error"):
@@ -231,4 +331,4 @@ def test_every_format_is_of_the_family_whose_name_it_has(family: str) -> None:
 
 def test_no_solver_leaves_a_total_that_the_verifier_does_not_read() -> None:
     assert 2**MOST_BITS <= ModularRecord.MAX_TOTAL < 2 ** (MOST_BITS + 32)
-    assert ChannelRecord.MAX_TOTAL == 2**DEFAULT_BITS
+    assert ChannelRecord.MAX_TOTAL == IntegerRecord.MAX_TOTAL == 2**DEFAULT_BITS

@@ -49,7 +49,7 @@ def test_a_starting_spec_is_planned_and_not_run(
     status, printed, _ = run(capsys, "plan", spec, "--json")
     assert status == 0
     plan = json.loads(printed)
-    assert plan["queries"][0]["mechanism"] == "channel"
+    assert plan["queries"][0]["mechanism"] == "integer"
     fields = [told.split(":")[0] for told in plan["refusals"]]
     assert fields == [
         f"release.{name}"

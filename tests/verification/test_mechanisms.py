@@ -37,9 +37,9 @@ def test_a_file_is_of_its_own_query(asked: str) -> None:
         checked(asked=asked)
 
 
-@pytest.mark.parametrize(("units", "is_sound"), [(38, False), (39, True), (44, True), (45, False)])
+@pytest.mark.parametrize(("units", "is_sound"), [(38, False), (39, True), (45, True), (46, False)])
 def test_a_gap_is_the_objective_less_the_bound_up_to_rounding(units: int, is_sound: bool) -> None:
-    """The gap lies above 41 and at most at 42 units of 10^-18: three units are rounding."""
+    """Loss and bound, as written, are 42 units of 10^-18 apart: three units are rounding."""
     gap = f"0.{units:018d}"
     if is_sound:
         checked(gap=gap)
@@ -49,10 +49,18 @@ def test_a_gap_is_the_objective_less_the_bound_up_to_rounding(units: int, is_sou
 
 
 def test_a_bound_is_at_most_the_objective() -> None:
-    """The objective is written rounded up, and is itself a little less."""
-    checked(lower_bound="0.605700072112486023", gap="0")
+    """The objective as it is written, rounded up."""
+    checked(lower_bound="0.605700072112486024", gap="0")
     with pytest.raises(VerificationError, match=r"design\.lower_bound"):
-        checked(lower_bound="0.605700072112486024", gap="0")
+        checked(lower_bound="0.605700072112486025", gap="0")
+
+
+def test_the_bounded_loss_of_a_channel_is_its_objective() -> None:
+    """Only of noise on the integers, far from the ends, is another loss bounded."""
+    with pytest.raises(VerificationError, match=r"design\.bounded_loss"):
+        checked(bounded_loss="0.605700072112486025")
+    with pytest.raises(VerificationError, match=r"design\.bound_of"):
+        checked(bound_of="noise on the integers")
 
 
 def test_values_in_messages_are_cut_at_two_hundred_characters() -> None:
