@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -138,9 +138,9 @@ def concentration_by_force(mechanism: IntegerMechanism) -> float:
 
 @near
 @given(mechanisms())
-def test_concentration_of_clamped_noise_is_exact(mechanism: IntegerMechanism) -> None:
+def test_concentration_of_clamped_noise_is_an_upper_bound(mechanism: IntegerMechanism) -> None:
     plain = IntegerMechanism(mechanism.noise, mechanism.size)
-    assert plain.concentration() == close(concentration_by_force(plain))
+    assert plain.concentration() >= concentration_by_force(plain) * (1 - 1e-12)
 
 
 def test_concentration_is_an_upper_bound_where_tables_keep_to_themselves() -> None:
@@ -150,15 +150,16 @@ def test_concentration_is_an_upper_bound_where_tables_keep_to_themselves() -> No
 
 
 @pytest.mark.xfail(strict=True, reason="what a table adds to an answer outside of it is left out")
-@pytest.mark.parametrize("low", [((1, 1),), ((2, 2),)])
-def test_concentration_counts_what_tables_add_to_other_answers(low: tuple[Run, ...]) -> None:
-    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
-    mechanism = IntegerMechanism(noise, 9, low)
-    assert mechanism.concentration() >= concentration_by_force(mechanism) - 1e-12
+def test_concentration_counts_what_both_tables_add_to_one_answer() -> None:
+    noise = IntegerNoise(-4, ((4, 1), (1, 0), (4, 1)))
+    mechanism = IntegerMechanism(noise, 9, ((4, 4),), ((4, -4),))
+    # From the true answer 4 every outcome but 4 itself is one of a table, and published as 4.
+    assert concentration_by_force(mechanism) == 1
+    assert mechanism.concentration() >= 1 - 1e-12
 
 
 @pytest.mark.xfail(strict=True, reason="what a table adds to an answer outside of it is left out")
-@near
+@settings(max_examples=80, phases=[Phase.generate])
 @given(mechanisms())
 def test_concentration_is_an_upper_bound(mechanism: IntegerMechanism) -> None:
     assert mechanism.concentration() >= concentration_by_force(mechanism) * (1 - 1e-12)
