@@ -131,9 +131,10 @@ def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None
     assert status == 0
     (plan,) = json.loads(printed)["queries"]
     families = {one["mechanism"]: one for one in plan["candidates"]}
-    assert plan["mechanism"] == "channel"
-    assert families["channel"]["at_lowest"] < 1
-    assert families["channel"]["at_highest"] < 1
+    assert plan["mechanism"] == "integer"
+    for name in ("integer", "channel"):
+        assert families[name]["at_lowest"] < 1
+        assert families[name]["at_highest"] < 1
     assert float(families["modular"]["mean_absolute"]) < 2
     assert families["modular"]["at_lowest"] > 200
     lines = run(capsys, "plan", path)[1].splitlines()
@@ -319,13 +320,13 @@ def test_a_family_of_too_many_pairs_has_no_curve(tmp_path: Path) -> None:
     spec_file = spec_of(tmp_path, query("mode", of="wh", domain=wide, sensitivity="global"))
     (asked_query,) = spec_file.spec.released
     ((_, asked),) = possible(spec_file, asked_query)
-    names = ("geometric_clamped", "randomised_response")
+    names = ("geometric_truncated", "randomised_response")
     made, _ = compare(asked, Solvers(), names)
     curves = tuple(curves_at_equal_loss(asked, made, Solvers()))
     assert {one.mechanism: len(one.deltas) for one in curves} == {names[0]: 0, names[1]: 25}
     losses = [Losses(name, (Fraction(1),), (Fraction(1, 2),)) for name in names]
     page = compare_html(asked_query, asked, losses, curves, side_by_side(asked, made))
-    assert "Not drawn, for too many pairs of neighboring answers: geometric_clamped." in page
+    assert "Not drawn, for too many pairs of neighboring answers: geometric_truncated." in page
     page = compare_html(asked_query, asked, losses, curves[:1], side_by_side(asked, made))
     assert "Delta of each mechanism" not in page
 
