@@ -80,13 +80,10 @@ def compare_draws(epsilon: str) -> list[str]:
     times: dict[str, list[float]] = {"ours": [], "opendp": []}
     errors: dict[str, np.ndarray[Any, Any]] = {}
     for _ in range(REPETITIONS):
-        for name, draw in (
-            ("ours", lambda: mechanism.draw(true)),
-            ("opendp", lambda: rival(given)),
-        ):
+        for name, values in times.items():
             start = time.process_time()
-            drawn = draw()
-            times[name].append(time.process_time() - start)
+            drawn = mechanism.draw(true) if name == "ours" else rival(given)
+            values.append(time.process_time() - start)
             errors[name] = np.asarray(drawn, dtype=np.int64) - true
     ours, theirs = (statistics.median(times[name]) for name in ("ours", "opendp"))
     lines = []

@@ -113,7 +113,7 @@ def least_charges(spec_file: SpecFile) -> Charges:
     return charges(spec_file, dict.fromkeys(public, Fraction(0)))
 
 
-def charges(spec_file: SpecFile, kept: Kept) -> Charges:
+def charges(spec_file: SpecFile, kept: Kept | None = None) -> Charges:
     """The charges of the release, refused where their sum exceeds the budget of the spec.
 
     A query that is not in ``kept`` is charged the δ that it claims.
@@ -123,7 +123,8 @@ def charges(spec_file: SpecFile, kept: Kept) -> Charges:
     """
     spec = spec_file.spec
     queries = tuple(
-        charge_of(spec_file, query, query.promised, kept.get(query.name)) for query in spec.released
+        charge_of(spec_file, query, query.promised, (kept or {}).get(query.name))
+        for query in spec.released
     )
     epsilon = sum((charge.epsilon for charge in queries), Fraction(0))
     delta = sum((charge.delta for charge in queries), Fraction(0))

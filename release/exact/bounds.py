@@ -47,12 +47,13 @@ def lattice(steps: Sequence[int]) -> tuple[int, int]:
 def lower_bound(steps: Sequence[int], epsilon: Fraction, delta: Fraction, power: int) -> Fraction:
     """No noise on the integers that is (ε, δ)-private for ``steps`` has a smaller E|η|^``power``.
 
-    It is 0, and says nothing, unless the steps are all multiples of their least up to the largest,
-    and δ is 0 or the power is: then the best noise is the pure one, mixed with a share δ of the
-    truth (2.2).
+    It is 0, and says nothing, where no formula is proved. The steps have to be all multiples of
+    their least up to the largest; if they are several and the least is above 1, noise between the
+    multiples can lose less, but for the error rate. With δ > 0 the error rate alone has a formula:
+    the best noise is then the pure one, mixed with a share δ of the truth (2.2).
     """
     spacing, most = lattice(steps)
-    if len(steps) != most or epsilon == 0 or (delta and power):
+    if len(steps) != most or epsilon == 0 or (power and (delta or (spacing > 1 and most > 1))):
         return Fraction(0)
     # Any rational of at least e^ε allows what e^ε allows.
     bound = least_loss(most, exp_bounds(epsilon)[1], power)[1]

@@ -84,6 +84,8 @@ def draw_geometric(ratio: int, count: int, source: RandomBytes = SYSTEM) -> Code
         words = random_below_power(_WORD_BITS, part.size * len(chances), source)
         rows = zip(words.reshape(-1, part.size), chances, strict=True)
         for digit, (row, chance) in enumerate(rows):
+            # Going beyond is decided by the complement: a source of zeros never does.
+            row = row if digit < digits else ~row  # noqa: PLW2901
             is_one = row < np.uint64(chance)
             for tie in np.flatnonzero(row == np.uint64(chance)).tolist():
                 is_one[tie] = _is_below(ratio, digit, chance, source, is_digit=digit < digits)

@@ -85,12 +85,7 @@ class _Modular:
         return not question.wraps
 
     def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
-        if question.domain.size * len(question.sensitivity.shifts) > MAX_WORK:
-            # How many differences were seen in a table is confidential: no number.
-            raise DesignError(
-                f"answers and differences make more pairs than a verifier checks ({MAX_WORK}); "
-                "declare a smaller domain"
-            )
+        _check_work(question)
         design = solvers.law(
             question.sensitivity, question.guarantee, question.loss, gap=solvers.gap
         )
@@ -179,6 +174,8 @@ class _Baselines:
             raise DesignError(
                 f"{name} needs {most}answers in order, and the loss error_rate, absolute or squared"
             )
+        if entry.can_wrap:
+            _check_work(question)
         mechanism = fitted(name, question.requirement)
         objective = mechanism.expected_loss(question.loss, question.domain)
         return replace(
@@ -186,6 +183,16 @@ class _Baselines:
             method=f"baseline {name}",
             is_named=True,
             notes=(f"pinned to the baseline {name}; nothing is proved of others",),
+        )
+
+
+def _check_work(question: Asked) -> None:
+    """Refuse modular noise that no verifier could check, before it is made."""
+    if question.domain.size * len(question.sensitivity.shifts) > MAX_WORK:
+        # How many differences were seen in a table is confidential: no number.
+        raise DesignError(
+            f"answers and differences make more pairs than a verifier checks ({MAX_WORK}); "
+            "declare a smaller domain"
         )
 
 

@@ -132,7 +132,7 @@ def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
         )
     if design.is_within(gap):
         return None
-    share = format_up(design.gap / design.objective, 3)
+    share = format_up(design.gap / design.bounded_loss, 3)
     return (
         f"query {query.name}: another mechanism might save up to {share} of the expected loss of "
         f"this one ({design.method}); {_remedy(query, design)}, or accept that with "

@@ -187,6 +187,9 @@ def check_mechanism(at: str, query: Query) -> None:
         )
     if entry.needs_order and _is_out_of_reach(query):
         raise SpecError(at, _OUT_OF_REACH)
+    promised = query.promised
+    if entry.name == "integer" and promised.definition is Definition.PROBABILISTIC:
+        raise SpecError(at, "clamping preserves no probabilistic delta; write best or channel")
     if entry.needs_delta and query.guarantee.delta == 0:
         raise SpecError(at, f"{entry.name!r} needs delta above 0; write best")
     if entry.needs_epsilon and query.guarantee.epsilon == 0:
@@ -222,20 +225,27 @@ def _check_reach(at: str, query: Query) -> None:
         reason = f"with epsilon 0 best reaches {MOST_ROWS:,} answers in order"
     elif _is_out_of_reach(query):
         reason = _OUT_OF_REACH
-    elif (
-        query.is_empirical
-        and chosen_unseen(domain, LossName(query.loss), query.promised.to_guarantee()) is None
-    ):
-        reason = (
-            "best has no probabilistic guarantee for answers in order under sensitivity: "
-            "empirical; write definition: approximate, or pure without delta"
-        )
+    elif query.is_empirical:
+        reason = _unreached_unseen(query)
     if reason is not None:
         raise SpecError(
             at,
             f"{reason}, or write mechanism: modular, which can publish one end of the domain for "
             "the other",
         )
+
+
+def _unreached_unseen(query: Query) -> str | None:
+    """Why ``best`` is refused under empirical sensitivity, which may not decide on it."""
+    promised, domain = query.promised, query.answers
+    if chosen_unseen(domain, LossName(query.loss), promised.to_guarantee()) is not None:
+        return None
+    if promised.epsilon == 0:
+        return "with epsilon 0 best has no mechanism under sensitivity: empirical"
+    return (
+        "best has no probabilistic guarantee for answers in order under sensitivity: empirical; "
+        "write definition: approximate, or pure without delta"
+    )
 
 
 _OUT_OF_REACH = (

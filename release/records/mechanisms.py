@@ -155,7 +155,8 @@ class IntegerRecord(MechanismRecord):
     )
     high_end: list[Pair] = Field(description="the same for the last outcomes, ascending")
     distances: list[Pair] = Field(
-        description="how far apart neighboring answers can be: intervals, both ends included"
+        min_length=1,
+        description="how far apart neighboring answers can be: intervals, both ends included",
     )
 
     @property

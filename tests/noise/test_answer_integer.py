@@ -23,7 +23,7 @@ from release.noise.solvers.answer_integer import (
     _Search,
     probabilistic_channel,
 )
-from release.noise.solvers.answer_laws import by_program, design_channel
+from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
 
 PROBABILISTIC, APPROXIMATE, PURE = (
@@ -165,12 +165,12 @@ def test_channels_keep_their_promise_and_bounds_hold(problem: ChannelProblem) ->
     assert is_proved(made)
     pure = design_channel(under(problem, PURE, Fraction(0)))
     assert made.objective <= pure.objective
-    approximate = by_program(under(problem, APPROXIMATE, delta))
+    approximate = design_channel(under(problem, APPROXIMATE, delta))
     slack = Fraction(1, 10**9) * (1 + approximate.objective)
     assert made.lower_bound >= approximate.lower_bound - slack
     # An approximate channel for less may keep the probabilistic promise: none is better.
     for share in (2, 4, 16):
-        rival = by_program(under(problem, APPROXIMATE, delta / share))
+        rival = design_channel(under(problem, APPROXIMATE, delta / share))
         if problem.is_satisfied_by(rival.channel):
             assert made.objective <= rival.objective * (1 + PROVED_GAP)
 
