@@ -378,7 +378,8 @@ def test_every_integer_of_the_window_is_drawn_as_often_as_its_weight() -> None:
 
 def chances(ratio: int) -> list[Fraction]:
     """The chance of each digit of a geometric number, and that of going beyond all of them."""
-    found, x = [], Fraction(ratio, RATIO_ONE)
+    found: list[Fraction] = []
+    x = Fraction(ratio, RATIO_ONE)
     while x * RATIO_ONE >= 1 and len(found) < 62:
         found.append(x / (1 + x))
         x *= x
@@ -395,7 +396,8 @@ def tied(draw: st.DrawFn) -> tuple[int, list[int], list[int]]:
         head = int(chance * RATIO_ONE)
         if not draw(st.booleans()):
             # Any word but one that goes beyond all digits.
-            first.append(draw(st.integers(1, RATIO_ONE - 1).filter(lambda w, h=head: w != h)))
+            word = draw(st.integers(1, RATIO_ONE - 2))
+            first.append(word if word != head else word + 1)
             continue
         first.append(head)
         rest = chance * RATIO_ONE - head
