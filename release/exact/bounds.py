@@ -47,17 +47,21 @@ def lattice(steps: Sequence[int]) -> tuple[int, int]:
 def lower_bound(steps: Sequence[int], epsilon: Fraction, delta: Fraction, power: int) -> Fraction:
     """No noise on the integers that is (ε, δ)-private for ``steps`` has a smaller E|η|^``power``.
 
-    It is 0, and says nothing, where no formula is proved. The steps have to be all multiples of
-    their least up to the largest; if they are several and the least is above 1, noise between the
-    multiples can lose less, but for the error rate. With δ > 0 the error rate alone has a formula:
-    the best noise is then the pure one, mixed with a share δ of the truth (2.2).
+    It is 0, and says nothing, unless the steps are all multiples of their least up to the largest,
+    and δ is 0 or the power is: then the best noise is the pure one, mixed with a share δ of the
+    truth (2.2).
     """
     spacing, most = lattice(steps)
-    if len(steps) != most or epsilon == 0 or (power and (delta or (spacing > 1 and most > 1))):
+    if len(steps) != most or epsilon == 0 or (delta and power):
         return Fraction(0)
     # Any rational of at least e^ε allows what e^ε allows.
     bound = least_loss(most, exp_bounds(epsilon)[1], power)[1]
-    return bound * Fraction(spacing) ** power if power else bound * (1 - delta)
+    if power == 0:
+        return bound * (1 - delta)
+    # Noise between two multiples kg and (k + 1)g may be moved to them by lot, so that its mean
+    # stays: |η| grows by nothing or less, η² by g²/4 at most. One step alone gains nothing by it.
+    between = spacing**2 // 4 if power == 2 and most > 1 else 0
+    return max(Fraction(0), bound * Fraction(spacing) ** power - between)
 
 
 def least_loss(most: int, ratio: Fraction, power: int) -> tuple[int, Fraction]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise, Run
+from release.exact.integer_noise import MOST_PERIODS, IntegerNoise, Run
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
 from release.exact.outcomes import Outcomes, listed_answers
@@ -56,6 +56,8 @@ class IntegerMechanism(Mechanism):
             raise ValueError("a table of an end needs runs of 1 or more outcomes")
         if self.low_length + self.high_length > self.size:
             raise ValueError("the tables of the ends are longer than the answers")
+        if (self.low and not self.low[-1][1]) or (self.high and not self.high[0][1]):
+            raise ValueError("a table of an end goes on where nothing is added")
         for first, last, shift in self._shifts():
             if not (first + shift >= 0 and last + shift < self.size):
                 raise ValueError("a table of an end publishes what is no answer")
@@ -103,8 +105,13 @@ class IntegerMechanism(Mechanism):
         """As :meth:`Mechanism.deltas_at_ratio`, of the noise; clamping can only lower it.
 
         Where δ is above 0 the probabilistic one is not known, and 1 stands for it.
+
+        Raises:
+            ValueError: the sensitivity does not say how far apart answers are on the line.
         """
-        return _after_clamping(self.noise.deltas(sensitivity.apart or (), ratio))
+        if sensitivity.apart is None:
+            raise ValueError("noise on the integers needs the distances of neighboring answers")
+        return _after_clamping(self.noise.deltas(sensitivity.apart, ratio))
 
     def deltas_of_pairs(self, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
         """As :meth:`Mechanism.deltas_of_pairs`."""
@@ -114,11 +121,12 @@ class IntegerMechanism(Mechanism):
     def comparisons(self, sensitivity: Sensitivity) -> int:
         """As :meth:`Mechanism.comparisons`: stretches of equal masses, for each distance."""
         steps = sensitivity.apart or ()
-        tried = steps[-1:] if self.noise.is_unimodal() else steps
+        tried = 1 if self.noise.is_unimodal() else len(steps)
         blocks = 0
         for tail in (self.noise.left, self.noise.right):
-            blocks += max(tried, default=0) // tail.period if tail else 0
-        return len(tried) * 2 * len(self.noise.runs) * (blocks + 3)
+            blocks += min(max(steps, default=0) // tail.period, MOST_PERIODS) if tail else 0
+        # Masses far out in a tail have many digits, and take as much longer.
+        return tried * 2 * len(self.noise.runs) * (blocks + 3) * (1 + blocks // 8)
 
     def epsilon_everywhere(self) -> Decimal | None:
         """As :meth:`Mechanism.epsilon_everywhere`, of the noise: at most so much after clamping."""
@@ -136,6 +144,8 @@ class IntegerMechanism(Mechanism):
                 there = side.mass(far - periods * tail.period)
                 if not mass:
                     continue
+                if not there:
+                    return None
                 here = context.divide(Decimal(mass.numerator), Decimal(mass.denominator))
                 base = context.divide(Decimal(there.numerator), Decimal(there.denominator))
                 beside = context.ln(context.divide(here, base))
@@ -154,9 +164,9 @@ class IntegerMechanism(Mechanism):
     @cached_property
     def outcomes(self) -> Outcomes:
         """The outcomes near the ends, all others being alike; see :meth:`listed`."""
-        most = listed_answers(self.noise, self.size)
-        tables = 2 * max(self.low_length, self.high_length)
-        return Outcomes(self.noise, min(self.size, max(most, tables + 1)))
+        tables = max(self.low_length, self.high_length)
+        least = min(self.size, 2 * tables + 1)
+        return Outcomes(self.noise, max(least, listed_answers(self.noise, self.size, tables)))
 
     @cached_property
     def listed(self) -> Codes:
@@ -257,9 +267,14 @@ class IntegerMechanism(Mechanism):
         """As :meth:`Mechanism.concentration`; what the tables merge counts as one outcome."""
         outcomes, last = self.outcomes, self.outcomes.answers - 1
         squares = np.concatenate([[0.0], np.cumsum(outcomes.masses**2)])
-        q = np.arange(last + 1)
-        # The chances of the outcomes 0..a and of those from b on, for every true answer.
-        a, b = max(0, self.low_length - 1), last - max(0, self.high_length - 1)
+        q, published = np.arange(last + 1), self.listed
+        # The chances of the outcomes 0..a and of those from b on, for every true answer; what is
+        # published for the others is theirs alone.
+        a = max(self.low_length - 1, *published[: self.low_length].tolist(), 0)
+        high = published[last + 1 - self.high_length :].tolist()
+        b = min(last - max(0, self.high_length - 1), *high, last)
+        if a >= b:
+            return 1.0
         sums = np.concatenate([[0.0], np.cumsum(outcomes.masses)])
         low = outcomes.at_lowest + sums[a - q + last + 1] - sums[last + 1 - q]
         high = outcomes.at_highest + sums[2 * last - q] - sums[b - q + last]

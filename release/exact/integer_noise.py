@@ -11,6 +11,8 @@ drawing takes one integer for the weight and, independently, a geometric number 
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,6 +38,9 @@ MOST_BITS = 62
 
 _PLACES = 512
 
+MOST_PERIODS = 256
+"""Over so many periods δ is computed exactly."""
+
 REACH = 1 << 62
 """Noise beyond ± this is published as ± this: nothing wraps round."""
 
@@ -59,6 +64,16 @@ class Tail:
     def fraction(self) -> Fraction:
         """The ratio."""
         return Fraction(self.ratio, RATIO_ONE)
+
+    @property
+    def rest(self) -> float:
+        """1 less the ratio, rounded once: near 1 a rounded ratio has no digits left."""
+        return (RATIO_ONE - self.ratio) / RATIO_ONE
+
+    @property
+    def log(self) -> float:
+        """The natural logarithm of the ratio."""
+        return math.log1p(-self.rest)
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,7 @@ class IntegerNoise:
             raise ValueError("the window is shorter than the periods of its tails")
         if (before and self.low + before > 1) or (after and self.high - after < -1):
             raise ValueError("a tail begins on the other side of 0")
-        if max(abs(self.low), abs(self.high)) > REACH:
+        if max(abs(self.low), abs(self.high)) > REACH or self.high - self.low >= 2 * REACH:
             raise ValueError("the window reaches beyond ±2^62")
 
     @classmethod
@@ -137,6 +152,10 @@ class IntegerNoise:
             start = stop
         return tuple(pieces)
 
+    @cached_property
+    def _firsts(self) -> tuple[int, ...]:
+        return tuple(first for first, _, _ in self._pieces)
+
     def mass(self, noise: int) -> Fraction:
         """The probability of one integer."""
         if noise < self.low:
@@ -147,19 +166,25 @@ class IntegerNoise:
                 return Fraction(0)
             times = -(-(noise - self.high) // self.right.period)
             noise -= times * self.right.period
-        for first, length, mass in self._pieces:
-            if first <= noise < first + length:
-                return mass * self.right.fraction**times if times and self.right else mass
-        raise AssertionError("the pieces cover the window")
+        mass = self._pieces[bisect_right(self._firsts, noise) - 1][2]
+        return mass * self.right.fraction**times if times and self.right else mass
 
     def moment(self, power: int) -> Fraction:
         """E|η|^``power``, exactly, for powers 0 to 2; that of 0 is the chance of an error."""
         return self._right_moment(power) + self.mirrored._right_moment(power)
 
     def _right_moment(self, power: int) -> Fraction:
-        """The part of :meth:`moment` above 0."""
+        """The part of :meth:`moment` above 0, and the repetitions of 0 itself to the right."""
         moment = Fraction(0)
         tail = self.right
+        if tail is not None and self.high < tail.period:
+            # The last period holds the integer 0.
+            ratio, period = tail.fraction, tail.period
+            square = period**2 * ratio * (1 + ratio) / (1 - ratio) ** 2
+            # mass(0)/(1 - ratio) is that of 0 and all its repetitions.
+            moment += (
+                self.mass(0) / (1 - ratio) * (ratio, period * ratio / (1 - ratio), square)[power]
+            )
         start = self.high + 1 - tail.period if tail else self.high + 1
         for first, length, mass in self._pieces:
             low, high = max(first, 1), first + length - 1
@@ -189,21 +214,20 @@ class IntegerNoise:
         times, more = divmod(max(0, noise + 1 - start), tail.period) if tail else (0, 0)
         for first, length, mass in self._pieces:
             if tail and first >= start:
-                ratio = float(tail.fraction)
+                ratio, rest = float(tail.fraction), tail.rest
                 late = max(0, min(start + more - first, length))
-                repeated = (length - late + late * ratio) * ratio**times
-                chance += float(mass) / (1 - ratio) * repeated
+                repeated = (length - late + late * ratio) * math.exp(tail.log * times)
+                chance += float(mass) / rest * repeated
             else:
                 chance += float(mass) * max(0, min(first + length - 1 - noise, length))
         return chance
 
     def is_unimodal(self) -> bool:
         """Whether masses rise up to some integer and fall from there, tails included."""
-        masses = [mass for _, _, mass in self._pieces]
-        if self.right:
-            masses.append(self.mass(self.high + 1))
-        if self.left:
-            masses.insert(0, self.mass(self.low - 1))
+        before = self.left.period if self.left else 0
+        after = self.right.period if self.right else 0
+        # Beyond a whole period each mass is smaller than the one that it repeats, in one proportion.
+        masses = [mass for _, mass in self._stretches(self.low - before, self.high + after)]
         peak = masses.index(max(masses))
         rises = all(a <= b for a, b in pairwise(masses[: peak + 1]))
         return rises and all(a >= b for a, b in pairwise(masses[peak:]))
@@ -218,6 +242,9 @@ class IntegerNoise:
         tried = [largest] if self.is_unimodal() else sorted(set(steps))
         if self._is_pure_by_groups(largest, ratio):
             return Deltas(Fraction(0), Fraction(0))
+        if any(tail and largest > MOST_PERIODS * tail.period for tail in (self.left, self.right)):
+            # Masses so many periods out have very many digits; 1 is never too small.
+            return Deltas(Fraction(1), Fraction(1))
         probabilistic = approximate = Fraction(0)
         for step in tried:
             for noise in (self,) if self.is_symmetric else (self, self.mirrored):
@@ -303,7 +330,7 @@ class IntegerNoise:
                 masses[start:stop] = float(mass)
         if self.right is None or count <= self.high + 1:
             return masses
-        period, ratio = self.right.period, float(self.right.fraction)
+        period, log = self.right.period, self.right.log
         base = np.zeros(period)
         for first, length, mass in self._pieces:
             place = first - (self.high + 1 - period)
@@ -311,7 +338,7 @@ class IntegerNoise:
                 base[place : place + length] = float(mass)
         first_outside = max(0, self.high + 1)
         beyond = np.arange(first_outside - self.high - 1, count - self.high - 1)
-        masses[first_outside:] = base[beyond % period] * ratio ** (beyond // period + 1)
+        masses[first_outside:] = base[beyond % period] * np.exp(log * (beyond // period + 1))
         return masses
 
     @cached_property

@@ -29,15 +29,18 @@ _NEGLIGIBLE = 50.0
 """Beyond so many factors of e noise adds nothing to a figure of 12 digits."""
 
 
-def listed_answers(noise: IntegerNoise, answers: int) -> int:
-    """How many of ``answers`` have to be looked at: all, or those within reach of an end."""
+def listed_answers(noise: IntegerNoise, answers: int, tables: int = 0) -> int:
+    """How many of ``answers`` have to be looked at: all, or those within reach of an end.
+
+    ``tables`` is how many outcomes at an end have a table.
+    """
     reach = 1
     for side in (noise, noise.mirrored):
         periods = 0
         if side.right is not None:
-            periods = int(_NEGLIGIBLE / -np.log(float(side.right.fraction))) + 1
+            periods = int(min(_NEGLIGIBLE / -side.right.log, 2.0**62)) + 1
         reach = max(reach, side.high + periods * (side.right.period if side.right else 0))
-    return min(answers, 2 * reach + 2, MOST_LISTED)
+    return min(answers, 2 * (reach + tables) + 2, MOST_LISTED)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import chain, starmap
+from itertools import chain, pairwise, starmap
 from operator import sub
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +23,7 @@ from release.exact.integer_noise import IntegerNoise, Tail, merged
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
+from release.exact.privacy import MAX_WORK
 from release.exact.sensitivity import Sensitivity
 from release.records.models import (
     GROUP,
@@ -39,6 +40,9 @@ from release.records.models import (
 
 class MechanismRecord(Record, ABC):
     """What the files of all families have in common."""
+
+    MAX_COMPARISONS: ClassVar[int] = MAX_WORK
+    """The most comparisons that a verifier makes for a file."""
 
     MAX_TOTAL: ClassVar[int] = 2**62
     """The largest total that a file may have."""
@@ -148,6 +152,9 @@ class NoiseRecord(Record):
 class IntegerRecord(MechanismRecord):
     """Noise on the integers, clamped to the answers, with the tables of both ends."""
 
+    # Each compares two exact rationals.
+    MAX_COMPARISONS = 10**6
+
     mechanism: Literal["integer"] = Field(description="noise on the integers")
     noise: NoiseRecord = Field(description="the noise")
     low_end: list[Pair] = Field(
@@ -193,8 +200,10 @@ class IntegerRecord(MechanismRecord):
 
     def to_sensitivity(self) -> Sensitivity:
         """As :meth:`MechanismRecord.to_sensitivity`."""
-        if not all(1 <= first <= last < self.group[0] for first, last in self.distances):
-            raise ValueError("neighboring answers are 1 or more apart, and less than all answers")
+        ends = [0, *chain.from_iterable(self.distances), self.group[0]]
+        ordered = all(low <= high for low, high in pairwise(ends))
+        if not ordered or not all(first > before for before, first in zip(ends[::2], ends[1::2])):
+            raise ValueError("distances are ascending intervals from 1 on, below all answers")
         steps = chain.from_iterable(range(first, last + 1) for first, last in self.distances)
         return Sensitivity.on_line(self.group[0], steps)
 

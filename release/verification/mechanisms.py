@@ -17,7 +17,7 @@ from release.exact.integer import IntegerMechanism
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.numbers import format_down, format_exact, format_up
-from release.exact.privacy import MAX_WORK, Deltas
+from release.exact.privacy import Deltas
 from release.exact.sensitivity import Sensitivity
 from release.records.mechanisms import MechanismRecord
 from release.spec.losses import loss_of
@@ -90,12 +90,12 @@ def _parsed(file: str, record: MechanismRecord) -> tuple[Mechanism, Sensitivity]
     """The exact mechanism and its sensitivity, which the file lists in canonical order."""
     # Before anything is built: a hostile file could name more than memory or a day can hold.
     most = len(str(record.MAX_TOTAL))
-    if record.comparisons > MAX_WORK or len(record.total) > most:
+    if record.comparisons > record.MAX_COMPARISONS or len(record.total) > most:
         raise VerificationError(
             file,
             "size",
             f"{record.comparisons} comparisons, a total of {len(record.total)} digits",
-            f"at most {MAX_WORK} comparisons, and totals of at most {record.MAX_TOTAL}",
+            f"at most {record.MAX_COMPARISONS} comparisons, and totals of at most {record.MAX_TOTAL}",
         )
     try:
         mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()

@@ -149,7 +149,6 @@ def test_concentration_is_an_upper_bound_where_tables_keep_to_themselves() -> No
     assert mechanism.concentration() >= concentration_by_force(mechanism)
 
 
-@pytest.mark.xfail(strict=True, reason="what a table adds to an answer outside of it is left out")
 def test_concentration_counts_what_both_tables_add_to_one_answer() -> None:
     noise = IntegerNoise(-4, ((4, 1), (1, 0), (4, 1)))
     mechanism = IntegerMechanism(noise, 9, ((4, 4),), ((4, -4),))
@@ -158,7 +157,6 @@ def test_concentration_counts_what_both_tables_add_to_one_answer() -> None:
     assert mechanism.concentration() >= 1 - 1e-12
 
 
-@pytest.mark.xfail(strict=True, reason="what a table adds to an answer outside of it is left out")
 @settings(max_examples=80, phases=[Phase.generate])
 @given(mechanisms())
 def test_concentration_is_an_upper_bound(mechanism: IntegerMechanism) -> None:
@@ -193,13 +191,11 @@ def test_epsilon_everywhere_of_geometric_noise() -> None:
     assert IntegerMechanism(IntegerNoise(0, ((2, 1),)), 6).epsilon_everywhere() is None
 
 
-@pytest.mark.xfail(strict=True, reason="a logarithm of a division by 0", raises=ArithmeticError)
 def test_noise_that_ends_in_zeros_before_its_tail_has_no_epsilon_everywhere() -> None:
     noise = IntegerNoise.symmetric([(1, 2), (1, 1), (1, 0)], Tail(1, HALF))
     assert IntegerMechanism(noise, 10).epsilon_everywhere() is None
 
 
-@pytest.mark.xfail(strict=True, reason="the ratio is rounded to 1", raises=Exception)
 @pytest.mark.parametrize("ratio", [RATIO_ONE - 1, RATIO_ONE - 512])
 def test_a_ratio_next_to_one_has_figures(ratio: int) -> None:
     noise = IntegerNoise.symmetric([(1, 2), (1, 1)], Tail(1, ratio))
@@ -244,7 +240,6 @@ def test_clamped_and_remapped_rows_have_at_most_the_delta_of_the_noise(
         assert probabilistic <= claimed.probabilistic
 
 
-@pytest.mark.xfail(strict=True, reason="a sensitivity without distances counts as none")
 def test_noise_is_not_private_for_differences_without_distances() -> None:
     """M alone does not say how far apart answers are on the line."""
     mechanism = IntegerMechanism(IntegerNoise(0, ((1, 2),)), 4)
@@ -336,7 +331,6 @@ def test_wide_domains_fare_as_all_their_answers(
     check_listed(IntegerMechanism(SHORT, 200, low, high), power)
 
 
-@pytest.mark.xfail(strict=True, reason="codes within reach of a long table count as in the middle")
 @pytest.mark.parametrize("power", [0, 1, 2])
 def test_wide_domains_with_long_tables_fare_as_all_their_answers(power: int) -> None:
     check_listed(IntegerMechanism(SHORT, 200, ((40, 2),), ()), power)

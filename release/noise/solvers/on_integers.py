@@ -114,7 +114,8 @@ def with_ends(noise: IntegerNoise, answers: int, power: int) -> IntegerMechanism
 
 def coarser(shifts: Codes, noise: IntegerNoise, power: int) -> Codes:
     """The shifts in steps of about 1/50 of the noise, which cost a ten-thousandth near the ends."""
-    step = max(1, int(float(noise.moment(max(power, 1))) ** (1 / max(power, 1)) / 50))
+    spread = float(noise.moment(max(power, 1))) ** (1 / max(power, 1))
+    step = max(1, int(min(spread, shifts.size) / 50))
     return np.asarray(np.round(shifts / step), dtype=np.int64) * step
 
 
