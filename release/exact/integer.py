@@ -50,14 +50,17 @@ class IntegerMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", self.noise.total)
+        # One form of each mechanism: a table ends where nothing is added.
+        if self.low and not self.low[-1][1]:
+            object.__setattr__(self, "low", self.low[:-1])
+        if self.high and not self.high[0][1]:
+            object.__setattr__(self, "high", self.high[1:])
         if self.size < 2:
             raise ValueError("a mechanism needs two answers or more")
         if min((length for length, _ in (*self.low, *self.high)), default=1) < 1:
             raise ValueError("a table of an end needs runs of 1 or more outcomes")
         if self.low_length + self.high_length > self.size:
             raise ValueError("the tables of the ends are longer than the answers")
-        if (self.low and not self.low[-1][1]) or (self.high and not self.high[0][1]):
-            raise ValueError("a table of an end goes on where nothing is added")
         for first, last, shift in self._shifts():
             if not (first + shift >= 0 and last + shift < self.size):
                 raise ValueError("a table of an end publishes what is no answer")

@@ -73,7 +73,9 @@ class Tail:
     @property
     def log(self) -> float:
         """The natural logarithm of the ratio."""
-        return math.log1p(-self.rest)
+        # From the side on which no digits are lost.
+        is_small = 2 * self.ratio < RATIO_ONE
+        return math.log(self.ratio / RATIO_ONE) if is_small else math.log1p(-self.rest)
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ class IntegerNoise:
         """Whether masses rise up to some integer and fall from there, tails included."""
         before = self.left.period if self.left else 0
         after = self.right.period if self.right else 0
-        # Beyond a whole period each mass is smaller than the one that it repeats, in one proportion.
+        # Beyond a whole period each mass repeats one of them, smaller in one proportion.
         masses = [mass for _, mass in self._stretches(self.low - before, self.high + after)]
         peak = masses.index(max(masses))
         rises = all(a <= b for a, b in pairwise(masses[: peak + 1]))

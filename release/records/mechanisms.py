@@ -202,7 +202,9 @@ class IntegerRecord(MechanismRecord):
         """As :meth:`MechanismRecord.to_sensitivity`."""
         ends = [0, *chain.from_iterable(self.distances), self.group[0]]
         ordered = all(low <= high for low, high in pairwise(ends))
-        if not ordered or not all(first > before for before, first in zip(ends[::2], ends[1::2])):
+        if not ordered or not all(
+            first > before for before, first in zip(ends[::2], ends[1::2], strict=True)
+        ):
             raise ValueError("distances are ascending intervals from 1 on, below all answers")
         steps = chain.from_iterable(range(first, last + 1) for first, last in self.distances)
         return Sensitivity.on_line(self.group[0], steps)

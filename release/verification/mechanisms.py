@@ -95,7 +95,7 @@ def _parsed(file: str, record: MechanismRecord) -> tuple[Mechanism, Sensitivity]
             file,
             "size",
             f"{record.comparisons} comparisons, a total of {len(record.total)} digits",
-            f"at most {record.MAX_COMPARISONS} comparisons, and totals of at most {record.MAX_TOTAL}",
+            f"at most {record.MAX_COMPARISONS} comparisons, and totals up to {record.MAX_TOTAL}",
         )
     try:
         mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()

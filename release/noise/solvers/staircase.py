@@ -16,6 +16,9 @@ from release.exact.bounds import lattice, least_loss, lower_bound
 from release.exact.integer_noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
 
+_FINE = 4
+"""How many units of the top the ratio has to tell apart: rounding moves it by one or two."""
+
 _MOST_SPREAD = 64
 """Noise on every g-th integer alone is a run for each, so a step is at most this long."""
 
@@ -83,54 +86,18 @@ def _integers(rise: int, most: int, ratio: Fraction, spacing: int) -> IntegerNoi
     fall = min(Fraction(RATIO_ONE - 1, RATIO_ONE), (1 + spare) / ratio)
     tail = min(RATIO_ONE - 1, -(-fall.numerator * RATIO_ONE // fall.denominator))
     exact = total / (level * ratio * (1 - Fraction(tail, RATIO_ONE)) + 2 * most)
-    step = exact.numerator // exact.denominator
+    step = max(1, exact.numerator // exact.denominator)
     highest = step * ratio * (1 - Fraction(tail, RATIO_ONE))
     # The top is never above what the first step allows; the steps take the rest.
     top = min(highest.numerator // highest.denominator, (total - 2 * most * step) // level)
     rest = total - level * top - 2 * most * step
-    if not top:
+    if top * (ratio - 1) < _FINE:
         raise ValueError("epsilon is too small, or neighbors are too far apart, for 62 bits")
     if rest % 2:
         # One less on the odd number of integers at the top leaves an even rest for both sides.
         top, rest = top - 1, rest + level
     more, near = divmod(rest // 2, most)
     step += more
-    half: list[Run] = []
-    share = 1 - delta
-    for length, weight in right_half(noise)[1:]:
-        half.append((length, -(-weight * share.numerator // share.denominator)))
-    top = noise.total - 2 * sum(length * weight for length, weight in half)
-    return IntegerNoise.symmetric([(1, top), *half], noise.right)
-
-
-def right_half(noise: IntegerNoise) -> list[Run]:
-    """The runs of symmetric noise from 0 on, that of 0 by itself."""
-    start, half = noise.low, []
-    for length, weight in noise.runs:
-        stop = start + length
-        if start <= 0 < stop:
-            half += [(1, weight), (stop - 1, weight)] if stop > 1 else [(1, weight)]
-        elif start > 0:
-            half.append((length, weight))
-        start = stop
-    return half
-
-
-def _integers(rise: int, most: int, ratio: Fraction, spacing: int) -> IntegerNoise:
-    """The staircase in integer weights, a little wider than exact where rounding needs it."""
-    total, level = 1 << MOST_BITS, 2 * rise - 1
-    # What rounding leaves over goes to the first step, which must then still fall by the ratio.
-    spare = Fraction(16 * most, total) if rise > 1 else Fraction(0)
-    fall = min(Fraction(RATIO_ONE - 1, RATIO_ONE), (1 + spare) / ratio)
-    tail = min(RATIO_ONE - 1, -(-fall.numerator * RATIO_ONE // fall.denominator))
-    exact = total / (level * ratio * (1 - Fraction(tail, RATIO_ONE)) + 2 * most)
-    step = max(1, -(-exact.numerator // exact.denominator))
-    top, rest = divmod(total - 2 * most * step, level)
-    if rest % 2:
-        # One less on the odd number of integers at the top leaves an even rest for both sides.
-        top, rest = top - 1, rest + level
-    step, rest = step + rest // (2 * most), rest % (2 * most)
-    near = rest // 2
     half: list[Run] = [(rise, top)]
     half += [(near, step + 1)] if near else []
     half += [(most - near, step)]
