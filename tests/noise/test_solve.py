@@ -266,15 +266,15 @@ def test_no_differences_need_no_noise() -> None:
         assert made.mechanism.pmf.mass(0) == 1
 
 
-def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
+def test_a_work_limit_gives_a_proved_law_and_an_honest_gap() -> None:
     sensitivity = Sensitivity.of(Group((60,)), [(1,), (2,), (3,), (4,), (5,), (6,)])
     guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 10))
     made = design(
-        sensitivity, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), time_limit=1.0
+        sensitivity, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), work=0.02
     )
     assert deltas(made.mechanism.pmf, sensitivity, Fraction(1)).probabilistic <= Fraction(1, 10)
     assert made.gap > 0
-    assert any("time limit" in note for note in made.notes)
+    assert any("work limit" in note for note in made.notes)
 
 
 @pytest.mark.parametrize("seed", range(20))
