@@ -19,6 +19,7 @@ from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.design import Design
 from release.noise.solve import design
+from release.noise.solvers.program import Work
 
 
 def solve(
@@ -376,7 +377,7 @@ def test_levels_and_window_agree(
     if delta_buys_nothing(asked.steps, epsilon, delta) or delta < Fraction(1, 1000):
         return
     gap = Fraction(1, 10**6)
-    one, two = _by_levels(asked, 20.0, gap), _by_window(asked, 20.0, gap)
+    one, two = _by_levels(asked, Work(2e8), gap), _by_window(asked, Work(2e8), gap)
     assert float(one.objective) == pytest.approx(float(two.objective), rel=2e-6, abs=1e-6)
     assert float(one.lower_bound) <= float(two.objective) + 1e-6
 
