@@ -50,11 +50,6 @@ class IntegerMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", self.noise.total)
-        # One form of each mechanism: a table ends where nothing is added.
-        if self.low and not self.low[-1][1]:
-            object.__setattr__(self, "low", self.low[:-1])
-        if self.high and not self.high[0][1]:
-            object.__setattr__(self, "high", self.high[1:])
         if self.size < 2:
             raise ValueError("a mechanism needs two answers or more")
         if min((length for length, _ in (*self.low, *self.high)), default=1) < 1:
@@ -64,6 +59,11 @@ class IntegerMechanism(Mechanism):
         for first, last, shift in self._shifts():
             if not (first + shift >= 0 and last + shift < self.size):
                 raise ValueError("a table of an end publishes what is no answer")
+        # One form of each mechanism: a table ends where nothing is added.
+        if self.low and not self.low[-1][1]:
+            object.__setattr__(self, "low", self.low[:-1])
+        if self.high and not self.high[0][1]:
+            object.__setattr__(self, "high", self.high[1:])
 
     @property
     def low_length(self) -> int:

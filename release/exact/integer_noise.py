@@ -104,7 +104,7 @@ class IntegerNoise:
             raise ValueError("the window is shorter than the periods of its tails")
         if (before and self.low + before > 1) or (after and self.high - after < -1):
             raise ValueError("a tail begins on the other side of 0")
-        if max(abs(self.low), abs(self.high)) > REACH or self.high - self.low >= 2 * REACH:
+        if max(abs(self.low), abs(self.high)) > REACH:
             raise ValueError("the window reaches beyond ±2^62")
 
     @classmethod
@@ -355,9 +355,10 @@ class IntegerNoise:
         """
         uniform = random_below_power(self.total.bit_length() - 1, count, source)
         run = np.searchsorted(self._bounds, uniform, side="right")
-        lengths = np.array([length for length, _ in self.runs], dtype=np.int64)
         weights = np.array([max(1, weight) for _, weight in self.runs], dtype=np.uint64)
-        firsts = self.low + np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        # In integers of any length: a run of zeros may be longer than 64 bits hold.
+        stops = accumulate((length for length, _ in self.runs[:-1]), initial=self.low)
+        firsts = np.array(list(stops), dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.uint64), self._bounds[:-1]])
         within = (uniform - starts[run]) // weights[run]
         noise = firsts[run] + within.astype(np.int64)

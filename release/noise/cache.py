@@ -30,7 +30,7 @@ from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.constraints import Constraint, keeps_all
 from release.noise.design import GAP, Design
-from release.noise.solve import TIME_LIMIT, design
+from release.noise.solve import design
 from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
 from release.version import VERSION
@@ -54,7 +54,6 @@ class DesignCache:
         loss: Loss | WorstCaseLoss,
         constraints: Sequence[Constraint] = (),
         *,
-        time_limit: float = TIME_LIMIT,
         gap: Fraction = GAP,
     ) -> Design[Modular]:
         """As :func:`release.noise.solve.design`, from the folder where it was solved before.
@@ -67,8 +66,8 @@ class DesignCache:
         cached = _read(path, sensitivity, guarantee, loss, constraints)
         if cached is not None and cached.is_within(gap):
             return cached
-        solution = design(sensitivity, guarantee, loss, constraints, time_limit=time_limit, gap=gap)
-        # What the time limit cut off is tried again by the next run.
+        solution = design(sensitivity, guarantee, loss, constraints, gap=gap)
+        # What the work limit cut off is no optimum, and is not kept.
         if solution.is_within(gap):
             with contextlib.suppress(OSError):
                 self._write(path, _record(solution))

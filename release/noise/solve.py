@@ -14,7 +14,6 @@ exactly on those integers (1.2), and a pmf that fails does not leave this module
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -39,16 +38,17 @@ from release.noise.solvers.levels import available as levels_available
 from release.noise.solvers.levels import solve_levels
 from release.noise.solvers.linear import LinearSolution, proved_bound, solve_linear
 from release.noise.solvers.problem import Problem
+from release.noise.solvers.program import Work
 from release.noise.solvers.refine import Precise, precise
 from release.noise.solvers.repair import Pattern, mix, raise_to_feasible, round_down
 from release.noise.solvers.window import Window
 
-TIME_LIMIT = 60.0
-"""Seconds a mixed-integer program may take before its incumbent is used, with its gap."""
+WORK = 7.5e8
+"""Work of a design before its incumbent is used, with its gap: about a minute of a core."""
 
 _SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
 
-_TIME_LIMIT = "the time limit ended the search; the gap is what is left open"
+_WORK_LIMIT = "the work limit ended the search; the gap is what is left open"
 
 _TOLERANCE = "the search ended within the solver's tolerance; the gap is what is left open"
 
@@ -62,15 +62,16 @@ def design(
     loss: Loss | WorstCaseLoss,
     constraints: Sequence[Constraint] = (),
     *,
-    time_limit: float = TIME_LIMIT,
+    work: float = 1.0,
     gap: Fraction = GAP,
 ) -> Design[Modular]:
     """The modular noise of least expected ``loss`` that satisfies ``guarantee``.
 
     ``constraints`` are further linear demands on the pmf (:mod:`release.noise.constraints`).
-    ``time_limit`` (seconds) bounds a program; a mixed-integer one ends earlier once its bound is
-    within the relative ``gap``. After the limit the design states it in its notes and its gap, and
-    the caller decides whether that will do (:meth:`Design.is_within`).
+    ``work`` is a factor of the usual limit, which is counted, not timed: the result is the same
+    under any load. A mixed-integer program ends earlier once its bound is within the relative
+    ``gap``. After the limit the design states it in its notes and its gap, and the caller decides
+    whether that will do (:meth:`Design.is_within`).
 
     Raises:
         DesignError: no pmf could be proved, or none satisfies the constraints.
@@ -82,7 +83,7 @@ def design(
     if any(constraint.coefficients.shape != (size,) for constraint in constraints):
         raise ValueError("a constraint needs one coefficient for each element of the group")
     problem = Problem.of(sensitivity, _in_effect(guarantee), loss, tuple(constraints))
-    solution = _closed_form(problem) or _by_solver(problem, time_limit, gap)
+    solution = _closed_form(problem) or _by_solver(problem, Work(WORK * work), gap)
     # Trust no method: the caller's own guarantee is checked, not the one in effect.
     if not keeps_all(solution.mechanism.pmf, sensitivity, guarantee, constraints):
         raise DesignError(f"the noise distribution does not satisfy the {guarantee}")
@@ -165,18 +166,16 @@ def _error_rate_design(problem: Problem, cost: Fraction) -> Design[Modular] | No
     return _finish(problem, pmf, "closed-form", max(Fraction(0), bound))
 
 
-def _by_solver(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
+def _by_solver(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:
     if problem.guarantee.definition is not Definition.PROBABILISTIC:
-        return _by_linear(problem, time_limit)
+        return _by_linear(problem, work)
     if not problem.loss.is_error_rate or problem.constraints or not levels_available():
-        return _by_window(problem, time_limit, gap)
-    start = time.monotonic()
-    levels = _by_levels(problem, time_limit, gap)
-    seconds = time_limit - (time.monotonic() - start)
-    if levels.is_within(gap) or seconds <= 0:
+        return _by_window(problem, work, gap)
+    levels = _by_levels(problem, work, gap)
+    if levels.is_within(gap) or work.is_over:
         return levels
     # Integer levels cannot distinguish masses that are as small as their unit.
-    return _best_of(levels, _by_window(problem, seconds, gap))
+    return _best_of(levels, _by_window(problem, work, gap))
 
 
 def _best_of(first: Design[Modular], second: Design[Modular]) -> Design[Modular]:
@@ -189,41 +188,39 @@ def _best_of(first: Design[Modular], second: Design[Modular]) -> Design[Modular]
     return replace(better, lower_bound=bound, bound_proved=proved, notes=best.notes)
 
 
-def _by_linear(problem: Problem, time_limit: float) -> Design[Modular]:
+def _by_linear(problem: Problem, work: Work) -> Design[Modular]:
     """The linear program in a window that grows until cost and bound meet."""
-    deadline, late = time.monotonic() + time_limit, False
     soft = problem.guarantee.definition is Definition.APPROXIMATE
     bits = _bits_for(problem)
     bound, solver = Fraction(0), "none"
-    best = _if_satisfied(problem, _safe_pmf(problem, bits))
+    best, late = _if_satisfied(problem, _safe_pmf(problem, bits)), False
     # Invariant: best is feasible on the whole group, and no feasible pmf costs less than bound.
     for window in _windows(problem):
         budget = _budget(problem, window, bits) if soft else Fraction(0)
-        solution = solve_linear(window, budget, deadline)
+        solution = solve_linear(window, budget, work)
         if solution is None and problem.constraints:
             # Constraints can move the mass to where the closed form has none.
             unscaled = Window(replace(problem, scaled=False), window.radius)
-            solution = solve_linear(unscaled, budget, deadline)
-        late = time.monotonic() > deadline
+            solution = solve_linear(unscaled, budget, work)
         if solution is not None:
             solver = solution.solver
             bound = max(bound, proved_bound(problem, solution))
             best = _cheaper(problem, best, _pmf_of(problem, window, solution, bits))
             if best is not None and _is_sharp(problem, problem.loss.of(best), bound):
                 break
+        late = work.is_over
         if late:
             break
     else:
         # The solver may not see a δ so small; then the pure optimum may be cheaper.
-        seconds = max(deadline - time.monotonic(), 0)
         if soft and problem.guarantee.epsilon:
-            best = _cheaper(problem, best, _pure_optimum(problem, seconds))
+            best = _cheaper(problem, best, _pure_optimum(problem, work))
     if best is None:
         raise DesignError(_no_pmf(problem))
     # The bound is of pmfs that satisfy the constraints exactly; ours does up to the rounding.
     bound = min(bound, problem.loss.of(best)) if problem.constraints else bound
     result = _finish(problem, best, "linear-program", bound, solver=solver)
-    return replace(result, notes=(*result.notes, _TIME_LIMIT)) if late else result
+    return replace(result, notes=(*result.notes, _WORK_LIMIT)) if late else result
 
 
 def _no_pmf(problem: Problem) -> str:
@@ -237,11 +234,11 @@ def _cheaper(problem: Problem, first: Pmf | None, second: Pmf | None) -> Pmf | N
     return second if problem.loss.of(second) < problem.loss.of(first) else first
 
 
-def _pure_optimum(problem: Problem, time_limit: float) -> Pmf | None:
+def _pure_optimum(problem: Problem, work: Work) -> Pmf | None:
     """The best pmf with δ = 0; None where the constraints leave none."""
     pure = Guarantee(Definition.PURE, problem.guarantee.epsilon, Fraction(0))
     try:
-        return _by_linear(replace(problem, guarantee=pure), time_limit).mechanism.pmf
+        return _by_linear(replace(problem, guarantee=pure), work).mechanism.pmf
     except DesignError:
         return None
 
@@ -336,18 +333,18 @@ def _bits_for(problem: Problem) -> int:
     return DEFAULT_BITS if bits <= DEFAULT_BITS else min(-(-bits // 32) * 32, MOST_BITS)
 
 
-def _by_levels(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
-    solution = solve_levels(problem, time_limit, gap)
+def _by_levels(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:
+    solution = solve_levels(problem, work, gap)
     bound = max(Fraction(0), problem.loss.largest * (1 - solution.highest_mode))
     result = _finish(problem, solution.pmf, "levels", bound, proved=False, solver="CP-SAT")
-    notes = (_SOLVERS_BOUND,) if solution.finished else (_SOLVERS_BOUND, _TIME_LIMIT)
+    notes = (_SOLVERS_BOUND,) if solution.finished else (_SOLVERS_BOUND, _WORK_LIMIT)
     return replace(result, notes=notes)
 
 
-def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design[Modular]:
-    start = time.monotonic()
+def _by_window(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:
     pmf, bound, solver, finished = None, Fraction(0), "HiGHS", False
-    best = solve_integer(problem, time_limit, float(gap))
+    best = solve_integer(problem, work, float(gap))
+    ended = work.is_over
     if best is not None:
         pmf = _raised(problem, precise(best.masses), DEFAULT_BITS, best.pattern)
         bound, solver, finished = Fraction(max(0.0, best.bound)), best.solver, best.finished
@@ -360,10 +357,11 @@ def _by_window(problem: Problem, time_limit: float, gap: Fraction) -> Design[Mod
     if not result.is_within(gap):
         # Every such pmf satisfies the approximate guarantee too, and of those a bound is proved.
         approximate = replace(problem.guarantee, definition=Definition.APPROXIMATE)
-        relaxed = _by_linear(replace(problem, guarantee=approximate), time_limit).lower_bound
+        # The search may have left nothing; a linear program needs little.
+        share = Work(work.most / 4)
+        relaxed = _by_linear(replace(problem, guarantee=approximate), share).lower_bound
         if relaxed >= result.lower_bound:
             result, notes = replace(result, lower_bound=relaxed, bound_proved=True), []
     if not finished:
-        ended = time.monotonic() - start >= time_limit
-        notes.append(_TIME_LIMIT if ended else _TOLERANCE)
+        notes.append(_WORK_LIMIT if ended else _TOLERANCE)
     return replace(result, notes=tuple(notes))

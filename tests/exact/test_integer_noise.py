@@ -425,13 +425,16 @@ def test_ties_are_decided_as_by_exact_rationals(
             assume(digit < len(exact) - 1)
             number += 1 << digit
     spare = [RATIO_ONE - 1] * 4
-    assert draw_geometric(ratio, 1, words(*first, *more, *spare)).tolist() == [number]
+    # The last word is taken by its complement.
+    *digits, last = first
+    given_words = words(*digits, RATIO_ONE - 1 - last, *more, *spare)
+    assert draw_geometric(ratio, 1, given_words).tolist() == [number]
 
 
 def test_the_tie_of_a_third() -> None:
     """Of ratio 1/2 the digit 0 has the chance 1/3, in words of 0x5555…."""
     third = RATIO_ONE // 3
-    others = [RATIO_ONE - 1] * 7
+    others = [*[RATIO_ONE - 1] * 6, 0]
     assert len(chances(HALF)) == 8
     for more, drawn in (([0], 1), ([third - 1], 1), ([third + 1], 0), ([third, 0], 1)):
         assert draw_geometric(HALF, 1, words(third, *others, *more)).tolist() == [drawn]
@@ -440,10 +443,10 @@ def test_the_tie_of_a_third() -> None:
 
 
 def test_what_goes_beyond_all_digits_is_geometric_again() -> None:
-    """Of ratio 1/2: 7 digits, then a word of 0 with a second word of 0 is below 2^-128."""
+    """Of ratio 1/2: 7 digits, then a word of ones with a second word of 0 is below 2^-128."""
     high = RATIO_ONE - 1
-    again = [0, *[high] * 7]
-    drawn = draw_geometric(HALF, 1, words(*[high] * 7, 0, 0, *again))
+    again = [0, *[high] * 6, 0]
+    drawn = draw_geometric(HALF, 1, words(*[high] * 7, high, 0, *again))
     assert drawn.tolist() == [2**7 + 1]
 
 

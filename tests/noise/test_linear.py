@@ -344,15 +344,15 @@ def test_lemma_4_over_a_grid(seed: int) -> None:
     )
 
 
-def test_a_program_ends_when_the_time_strikes() -> None:
+def test_a_program_ends_at_its_work_limit() -> None:
     """On a product of groups; what is left is a law that keeps its promise, and an honest gap."""
     group = Group((25, 25))
     near = [s for s in itertools.product(range(-2, 3), repeat=2) if s != (0, 0)]
     sensitivity = Sensitivity.of(group, near)
     parts = (AnswerDomain(Topology.ORDERED, tuple(range(25))),) * 2
     loss = joint_loss(LossName.ABSOLUTE, parts)
-    made = design(sensitivity, guarantee("1"), loss, time_limit=0.1)
-    assert any("the time limit ended the search" in note for note in made.notes)
+    made = design(sensitivity, guarantee("1"), loss, work=0.002)
+    assert any("the work limit ended the search" in note for note in made.notes)
     assert not made.is_within()
     assert made.lower_bound <= made.objective
     assert deltas(made.mechanism.pmf, sensitivity, Fraction(1)).probabilistic == 0

@@ -53,10 +53,18 @@ LOST = [(steps, EPSILONS[0]) for steps in STEPS if max(steps) >= 5]
 """Where rounding takes more from the top than ε allows; a design is then refused."""
 
 
+@pytest.mark.parametrize(("steps", "epsilon"), LOST)
+def test_an_epsilon_that_62_bits_cannot_tell_from_0_is_refused(
+    steps: tuple[int, ...], epsilon: Fraction
+) -> None:
+    with pytest.raises(ValueError, match="too small"):
+        staircase(steps, epsilon, 2)
+
+
 @pytest.mark.parametrize("power", [0, 1, 2])
 @pytest.mark.parametrize(
     ("steps", "epsilon"),
-    [(s, e) for s in STEPS for e in EPSILONS if (s, e) not in LOST] + [lost for lost in LOST],
+    [(s, e) for s in STEPS for e in EPSILONS if (s, e) not in LOST],
 )
 def test_the_noise_is_pure_for_any_verifier(
     steps: tuple[int, ...], epsilon: Fraction, power: int

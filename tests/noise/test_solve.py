@@ -19,6 +19,7 @@ from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.design import Design
 from release.noise.solve import design
+from release.noise.solvers.program import Work
 
 
 def solve(
@@ -266,15 +267,15 @@ def test_no_differences_need_no_noise() -> None:
         assert made.mechanism.pmf.mass(0) == 1
 
 
-def test_a_time_limit_gives_a_proved_law_and_an_honest_gap() -> None:
+def test_a_work_limit_gives_a_proved_law_and_an_honest_gap() -> None:
     sensitivity = Sensitivity.of(Group((60,)), [(1,), (2,), (3,), (4,), (5,), (6,)])
     guarantee = Guarantee(Definition.PROBABILISTIC, Fraction(1), Fraction(1, 10))
     made = design(
-        sensitivity, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), time_limit=1.0
+        sensitivity, guarantee, named_loss(LossName.ERROR_RATE, Topology.CYCLIC, 60), work=0.02
     )
     assert deltas(made.mechanism.pmf, sensitivity, Fraction(1)).probabilistic <= Fraction(1, 10)
     assert made.gap > 0
-    assert any("time limit" in note for note in made.notes)
+    assert any("work limit" in note for note in made.notes)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -376,7 +377,7 @@ def test_levels_and_window_agree(
     if delta_buys_nothing(asked.steps, epsilon, delta) or delta < Fraction(1, 1000):
         return
     gap = Fraction(1, 10**6)
-    one, two = _by_levels(asked, 20.0, gap), _by_window(asked, 20.0, gap)
+    one, two = _by_levels(asked, Work(2e8), gap), _by_window(asked, Work(2e8), gap)
     assert float(one.objective) == pytest.approx(float(two.objective), rel=2e-6, abs=1e-6)
     assert float(one.lower_bound) <= float(two.objective) + 1e-6
 

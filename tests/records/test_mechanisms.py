@@ -43,6 +43,7 @@ COMMON: dict[str, Any] = {
         "lower_bound": "1",
         "bound": "proved",
         "gap": "0",
+        "multipliers": [],
         "solver": "none",
         "notes": [],
     },

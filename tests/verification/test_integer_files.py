@@ -74,7 +74,8 @@ def plain_of(public: Path, name: str) -> Plain:
 
 
 def checked(plain: Plain, query: Query) -> Sensitivity:
-    return check_mechanism("file", parse_mechanism("file", rfc8785.dumps(plain)), query)
+    file = f"mechanisms/{plain['query']}.json"
+    return check_mechanism(file, parse_mechanism(file, rfc8785.dumps(plain)), query)
 
 
 def refused(plain: Plain, query: Query) -> str:
@@ -258,7 +259,7 @@ def test_a_file_with_odd_values(
         return
     try:
         record = parse_mechanism("file", text)
-        check_mechanism("file", record, queries[record.query])
+        check_mechanism(f"mechanisms/{record.query}.json", record, queries[record.query])
     except (VerificationError, KeyError) as error:
         assert "\n" not in str(error)
 
@@ -286,7 +287,8 @@ from release.verification.mechanisms import check_mechanism
 spec, plain = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_bytes())
 query = parse_spec(spec.read_bytes()).released[0]
 try:
-    check_mechanism("file", parse_mechanism("file", rfc8785.dumps(plain)), query)
+    file = f"mechanisms/{plain['query']}.json"
+    check_mechanism(file, parse_mechanism(file, rfc8785.dumps(plain)), query)
 except VerificationError as error:
     print("refused", error)
 """

@@ -20,7 +20,6 @@ cost. Under the cap, linear programs bound the masses (:func:`_bound_masses`).
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from release.exact.losses import Loss
 from release.noise.solvers.problem import Problem
-from release.noise.solvers.program import Builder, Floats, Numbers, Program, Solution, solve
+from release.noise.solvers.program import Builder, Floats, Numbers, Program, Solution, Work, solve
 from release.noise.solvers.repair import Pattern
 from release.noise.solvers.window import Window, answer_rows, demand_rows, privacy_rows
 
@@ -54,20 +53,19 @@ class Incumbent:
     solver: str
 
 
-def solve_integer(problem: Problem, time_limit: float, gap: float) -> Incumbent | None:
-    """The cheapest masses within ``time_limit`` seconds, up to a relative ``gap``."""
-    deadline = time.monotonic() + time_limit
-    best = _best_cut(problem)
+def solve_integer(problem: Problem, work: Work, gap: float) -> Incumbent | None:
+    """The cheapest masses within the ``work`` that is left, up to a relative ``gap``."""
+    best = _best_cut(problem, work)
     bound = 0.0
     reach = 4 if best is None else int(problem.steps[best.masses > 0].max())
     window = Window(problem, reach + 3) if problem.is_plain else Window.all_of(problem)
     # Invariant: best is feasible on the whole group; the solver claims that no pmf is below bound.
     while True:
-        best, bound, solution = _improve(window, best, bound, gap, deadline)
+        best, bound, solution = _improve(window, best, bound, gap, work)
         if solution is None:
-            # Nothing is as cheap as the incumbent, or there was no time for it.
+            # Nothing is as cheap as the incumbent, or no work was left for it.
             break
-        if best is None or not solution.finished or time.monotonic() > deadline:
+        if best is None or not solution.finished or work.is_over:
             break
         if window.whole or _is_close(window, best.objective, bound, gap):
             break
@@ -75,29 +73,29 @@ def solve_integer(problem: Problem, time_limit: float, gap: float) -> Incumbent 
     if best is None:
         return None
     if not _is_close(window, best.objective, bound, gap):
-        best = _polish(window, best, deadline)
+        best = _polish(window, best, work)
     return replace(best, bound=bound, finished=_is_close(window, best.objective, bound, gap))
 
 
 def _improve(
-    window: Window, best: Incumbent | None, bound: float, gap: float, deadline: float
+    window: Window, best: Incumbent | None, bound: float, gap: float, work: Work
 ) -> tuple[Incumbent | None, float, Solution | None]:
     """The incumbent and the bound after a search of the window, and the search's last solution."""
     cap = math.inf if best is None else best.objective
-    masses = _bound_masses(window, cap, deadline)
+    masses = _bound_masses(window, cap, work)
     solution = None
     # Looser than the budget, a tolerance would be spent as one; the second is as tight as can be.
     for tolerance in (max(1e-10, min(_LOOSE, window.problem.delta * 1e-3)), 1e-10):
-        solution, pattern = _search(window, masses, deadline, tolerance)
+        solution, pattern = _search(window, masses, work, tolerance)
         if solution is None:
             break
         bound = max(bound, min(solution.bound, cap))
-        completed = _solve_pattern(window, pattern, solution.values)
+        completed = _solve_pattern(window, pattern, solution.values, work)
         if completed is not None and (best is None or completed.objective < best.objective):
             best = completed
         close = best is not None and _is_close(window, best.objective, bound, gap)
         # A pattern that only the tolerance makes feasible is searched again with less of it.
-        if close or not window.whole:
+        if close or not window.whole or work.is_over:
             break
     return best, bound, solution
 
@@ -106,7 +104,7 @@ def _is_close(window: Window, objective: float, bound: float, gap: float) -> boo
     return objective - bound <= max(gap * objective, 2 * _nothing(window, objective))
 
 
-def _polish(window: Window, best: Incumbent, deadline: float) -> Incumbent:
+def _polish(window: Window, best: Incumbent, work: Work) -> Incumbent:
     """The best pmf that changing one constraint at a time leads to.
 
     What a search calls feasible within its tolerance can be a pattern next to the right one.
@@ -117,17 +115,17 @@ def _polish(window: Window, best: Incumbent, deadline: float) -> Incumbent:
     while better:
         better = False
         for index in np.ndindex(best.pattern.shape[0], window.near.size):
-            if time.monotonic() > deadline:
+            if work.is_over:
                 return best
             changed = best.pattern[:, window.near].copy()
             changed[index] = ~changed[index]
-            neighbor = _solve_pattern(window, changed, None)
+            neighbor = _solve_pattern(window, changed, None, work)
             if neighbor is not None and neighbor.objective < best.objective * (1 - 1e-9):
                 best, better = neighbor, True
     return best
 
 
-def _best_cut(problem: Problem) -> Incumbent | None:
+def _best_cut(problem: Problem, work: Work) -> Incumbent | None:
     """The best pmf without mass beyond a radius, over all radii; None if no radius will do."""
     depth = int(problem.steps.max())
     epsilon, delta = float(problem.guarantee.epsilon), problem.delta
@@ -137,7 +135,7 @@ def _best_cut(problem: Problem) -> Incumbent | None:
     worse = 0
     while radius <= depth and worse < 3:
         window = Window(problem, radius)
-        cut = _solve_pattern(window, _boundary(window), None)
+        cut = _solve_pattern(window, _boundary(window), None, work)
         if cut is not None and (best is None or cut.objective < best.objective):
             best, worse = cut, 0
         elif best is not None:
@@ -151,7 +149,9 @@ def _boundary(window: Window) -> Pattern:
     return np.array([heads < 0 for heads in window.heads], dtype=bool).reshape(-1, window.near.size)
 
 
-def _solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> Incumbent | None:
+def _solve_pattern(
+    window: Window, given_up: Pattern, values: Floats | None, work: Work
+) -> Incumbent | None:
     """The least cost in the window with these constraints given up and no mass outside.
 
     ``given_up`` has shape (|M|, elements of the window). With ``values``, masses of a relaxed
@@ -171,7 +171,10 @@ def _solve_pattern(window: Window, given_up: Pattern, values: Floats | None) -> 
             # The masses of the tails given up add up to at most δ: Σ (s/δ)·x ≤ total.
             shares = window.scale[tails] / problem.delta
             builder.add_row(masses[tails], shares, total * (1 - 1e-12))
-    solution = solve(builder.build())
+    # A pattern that was found is solved to its end, whatever is left.
+    counted = Work()
+    solution = solve(builder.build(), counted)
+    work.spend(counted.done)
     if solution is None or not solution.finished:
         return None
     everywhere = np.zeros(problem.size)
@@ -192,7 +195,7 @@ class _Masses:
     """An upper bound of each mass."""
 
 
-def _bound_masses(window: Window, cap: float, deadline: float) -> _Masses:
+def _bound_masses(window: Window, cap: float, work: Work) -> _Masses:
     """Bounds of the masses near the centre, from linear programs with the cost capped.
 
     They strengthen the search: heavy elements need no binaries, and the 1 of f - y ≤ 1-u becomes
@@ -214,12 +217,12 @@ def _bound_masses(window: Window, cap: float, deadline: float) -> _Masses:
         least[tail] = max(behind, default=0.0)
         reached = at_centre or least[tail] > 0
         # A program is solved only where that is too little.
-        if reached and least[tail] <= delta and time.monotonic() < deadline:
+        if reached and least[tail] <= delta and not work.is_over:
             twin = mirror[tail] if mirror is not None and mirror[tail] < tail else tail
             if heavy[twin]:
                 least[tail] = least[twin]
             else:
-                least[tail] = _extreme(window, _capped(window, heavy, cap), tail, 1.0)
+                least[tail] = _extreme(window, _capped(window, heavy, cap), tail, 1.0, work)
         heavy[tail] = least[tail] > delta
         if not heavy[tail]:
             least[tail] = 0.0
@@ -229,8 +232,8 @@ def _bound_masses(window: Window, cap: float, deadline: float) -> _Masses:
     for tail in np.flatnonzero(~heavy).tolist():
         if mirror is not None and mirror[tail] < tail:
             most[tail] = most[mirror[tail]]
-        elif time.monotonic() < deadline:
-            most[tail] = min(1.0, -_extreme(window, relaxed, tail, -1.0))
+        elif not work.is_over:
+            most[tail] = min(1.0, -_extreme(window, relaxed, tail, -1.0, work))
     return _Masses(heavy, most)
 
 
@@ -261,11 +264,11 @@ def _capped(window: Window, heavy: NDArray[np.bool_], cap: float) -> Program:
     return builder.build()
 
 
-def _extreme(window: Window, relaxed: Program, tail: int, sign: float) -> float:
+def _extreme(window: Window, relaxed: Program, tail: int, sign: float, work: Work) -> float:
     """A lower bound of sign·f(tail) in the program of :func:`_capped`."""
     goal = np.zeros(relaxed.cost.size)
     goal[tail] = sign
-    solution = solve(replace(relaxed, cost=goal), tolerance=_LOOSE)
+    solution = solve(replace(relaxed, cost=goal), work, tolerance=_LOOSE)
     if solution is None or not solution.finished:
         return 0.0 if sign > 0 else -1.0
     # A bound within the solver's tolerance would cut the optimum off; this allows for more.
@@ -274,7 +277,7 @@ def _extreme(window: Window, relaxed: Program, tail: int, sign: float) -> float:
 
 
 def _search(
-    window: Window, bounds: _Masses, deadline: float, tolerance: float
+    window: Window, bounds: _Masses, work: Work, tolerance: float
 ) -> tuple[Solution | None, Pattern]:
     """The mixed-integer program of the module's docstring; its solution and the pattern u."""
     builder, masses = _start(window, 1.0, outside=True)
@@ -298,9 +301,8 @@ def _search(
         split = np.stack([scale[loose] / most, -delta / most, ones], 1)
         builder.add_rows(np.stack([x, y, u], 1), split, ones)
         builder.add_row(y, ones, 1.0)
-    seconds = max(0.05, deadline - time.monotonic())
     gaps = (_LOOSE, _nothing(window, 0.0))
-    solution = solve(builder.build(), seconds, tolerance=tolerance, gaps=gaps)
+    solution = solve(builder.build(), work, tolerance=tolerance, gaps=gaps)
     if solution is None:
         return None, np.zeros(chosen.shape, dtype=bool)
     pattern = np.where(chosen >= 0, solution.values[chosen] > 0.5, False)

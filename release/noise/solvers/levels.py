@@ -20,7 +20,6 @@ needs no tolerance. But the bound is the solver's and not proved: see ``_solver`
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -35,12 +34,16 @@ from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS, Pmf
 from release.noise.solvers.closed_form import falling, level_sum
 from release.noise.solvers.problem import Problem
+from release.noise.solvers.program import Work
 
 _SCALE = 2**38
 """Integer units of one: rounding down loses less than 10⁻⁹ of t for hundreds of elements."""
 
 _NOTHING = Fraction(1, 10**9)
 """A difference of f(0) that counts as none."""
+
+_UNITS_A_SECOND = 3e7
+"""Work of what CP-SAT counts as a second, whatever a clock says."""
 
 _ZERO = -1
 """The level of an element without mass."""
@@ -64,12 +67,11 @@ def available() -> bool:
     return True
 
 
-def solve_levels(problem: Problem, time_limit: float, gap: Fraction) -> LevelSolution:
-    """The best pmf within ``time_limit`` seconds, up to a relative ``gap`` in 1 - f(0).
+def solve_levels(problem: Problem, work: Work, gap: Fraction) -> LevelSolution:
+    """The best pmf within the ``work`` that is left, up to a relative ``gap`` in 1 - f(0).
 
     The problem is one of the error rate, centred at zero, with a probabilistic guarantee, δ > 0.
     """
-    deadline = time.monotonic() + time_limit
     epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta
     longest = level_sum(problem.steps, epsilon, ROUND_CEILING)
     best = _pmf_of_levels(problem, problem.steps)
@@ -81,8 +83,8 @@ def solve_levels(problem: Problem, time_limit: float, gap: Fraction) -> LevelSol
     visible = bisect_right(masses, -Fraction(1, _SCALE), key=neg)
     depth = fixed + 3
     # Invariant: best is feasible, and no pmf of the group has f(0) above highest.
-    while (seconds := deadline - time.monotonic()) > 0:
-        solution = _solve_at_depth(problem, masses, fixed, depth, longest, seconds)
+    while not work.is_over:
+        solution = _solve_at_depth(problem, masses, fixed, depth, longest, work)
         if solution is None:
             break
         levels, lowest, finished = solution
@@ -121,7 +123,7 @@ def _solve_at_depth(
     fixed: int,
     depth: int,
     longest: Fraction,
-    seconds: float,
+    work: Work,
 ) -> tuple[Codes, Fraction, bool] | None:
     """Levels, a lower bound of t and whether the search ended; None without a solution."""
     from ortools.sat.python import cp_model
@@ -141,8 +143,11 @@ def _solve_at_depth(
         if given_up:
             window.model.add(sum(given_up) <= total)
     window.model.minimize(total)
-    solver = _solver(seconds)
+    solver = _solver(work.left / _UNITS_A_SECOND)
     status = solver.solve(window.model)
+    work.spend(solver.response_proto.deterministic_time * _UNITS_A_SECOND)
+    if status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
+        work.end()
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     levels = np.full(problem.size, _ZERO, dtype=np.int64)
@@ -154,13 +159,15 @@ def _solve_at_depth(
     return levels, lowest, status == cp_model.OPTIMAL
 
 
-def _solver(seconds: float) -> Any:
+def _solver(counted_seconds: float) -> Any:
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
-    # Two strategies beside each other; more share the cores and were slower in every trial.
-    solver.parameters.num_workers = 2
+    # Steps of the search, weighted; no clock.
+    solver.parameters.max_deterministic_time = counted_seconds
+    # Strategies beside each other would end in the order in which the machine runs them.
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
     # CP-SAT 9.15 calls solutions optimal that are not (google/or-tools issue 5293): a presolve rule
     # adds 64-bit coefficients in 32 bits. This limit is the only way to switch that rule off.
     solver.parameters.presolve_inclusion_work_limit = 0

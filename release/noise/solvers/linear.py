@@ -16,13 +16,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
 
 import numpy as np
 
 from release.exact.losses import Loss, WorstCaseLoss
 from release.noise.solvers.problem import Problem
-from release.noise.solvers.program import Builder, Floats, Numbers
+from release.noise.solvers.program import Builder, Floats, Numbers, Work
 from release.noise.solvers.refine import ONE, PLACES, Precise, ratio_above, refine, times_power
 from release.noise.solvers.window import Window, answer_rows, demand_rows, privacy_rows
 
@@ -45,12 +44,11 @@ class LinearSolution:
     solver: str
 
 
-def solve_linear(window: Window, budget: Fraction, deadline: float = inf) -> LinearSolution | None:
-    """The pure or, with a ``budget`` of δ > 0, the approximate program; None without a solution.
-
-    ``deadline`` is a moment of the monotonic clock.
-    """
-    return LinearProgram(window, budget).solve(deadline)
+def solve_linear(
+    window: Window, budget: Fraction, work: Work | None = None
+) -> LinearSolution | None:
+    """The pure or, with a ``budget`` of δ > 0, the approximate program; None without a solution."""
+    return LinearProgram(window, budget).solve(work)
 
 
 class LinearProgram:
@@ -69,9 +67,9 @@ class LinearProgram:
         self.answers = answer_rows(self.builder, window, elements, self.unit)
         self.demands = demand_rows(self.builder, window, elements)
 
-    def solve(self, deadline: float) -> LinearSolution | None:
+    def solve(self, work: Work | None) -> LinearSolution | None:
         """Solve to hundreds of bits and read the solution."""
-        refined = refine(self.builder.build(), deadline)
+        refined = refine(self.builder.build(), work)
         if refined is None:
             return None
         window, duals = self.window, refined.duals

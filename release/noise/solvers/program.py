@@ -7,6 +7,7 @@ the values before the exact check (docs/design/mathematics.md 1.2).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +25,46 @@ ARRAYS_FROM = 50
 
 _ENDLESS = 1e30
 """What HiGHS takes for infinite; PuLP refuses the real thing."""
+
+_STEPS_A_SOLVE = 10
+"""What handing over a program costs, in steps of the simplex method."""
+
+_STEPS_A_NODE = 70
+"""Steps that a node of a search is taken to need, to turn the work that is left into nodes."""
+
+_STEPS_AN_INTERIOR_STEP = 100
+
+_MOST_COUNTED = 2**31 - 1
+"""HiGHS counts in 32 bits."""
+
+
+@dataclass
+class Work:
+    """A limit that is counted, not timed: the same on any machine and under any load.
+
+    Units are rows of a program times steps of the simplex method; a core does some 10^7 a second.
+    """
+
+    most: float = inf
+    done: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """What may still be done."""
+        return max(0.0, self.most - self.done)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit is reached."""
+        return self.done >= self.most
+
+    def spend(self, units: float) -> None:
+        """Count work that was done."""
+        self.done += units
+
+    def end(self) -> None:
+        """Count all that is left as done: a solver came to the end of its share."""
+        self.done = max(self.done, self.most)
 
 
 @dataclass(frozen=True)
@@ -122,7 +163,7 @@ class Solution:
 
 def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
     program: Program,
-    time_limit: float | None = None,
+    work: Work | None = None,
     *,
     tolerance: float = TOLERANCE,
     gaps: tuple[float, float] = (1e-9, 1e-12),
@@ -132,14 +173,15 @@ def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
 ) -> Solution | None:
     """Solve with HiGHS; ``None`` when it returns no feasible point.
 
-    ``time_limit`` is in seconds; a solve that it stops is marked ``finished=False``. A search ends
-    when the bound is within the relative or the absolute of the ``gaps``. Small programs go through
-    PuLP; those of ``ARRAYS_FROM`` rows and those with a ``basis`` go as arrays. ``arrays`` forces
-    one or the other. ``interior`` asks for an interior point first, which some programs with many
-    optima need to end at all.
+    What is done is counted in ``work``; a solve that ends with what is left of it is marked
+    ``finished=False``. A search ends when the bound is within the relative or the absolute of the
+    ``gaps``. Small programs go through PuLP; those of ``ARRAYS_FROM`` rows and those with a
+    ``basis`` go as arrays. ``arrays`` forces one or the other. ``interior`` asks for an interior
+    point first, which some programs with many optima need to end at all.
     """
-    options: dict[str, float | bool | str] = {
+    options: dict[str, int | float | bool | str] = {
         "threads": 1,
+        "random_seed": 0,
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
         "mip_rel_gap": gaps[0],
@@ -150,22 +192,55 @@ def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
         "mip_heuristic_effort": 0.0,
         "mip_allow_restart": False,
     }
-    if time_limit is not None:
-        options["time_limit"] = float(time_limit)
+    work = Work() if work is None else work
+    has_whole = bool(program.whole.any())
+    if work.most < inf:
+        options |= _limits(work.left / max(1, program.limit.size), has_whole=has_whole)
     if interior:
         options["solver"] = "ipm"
-    has_whole = bool(program.whole.any())
     if arrays is None:
         # PuLP builds row by row in Python, which for larger programs takes longer than solving.
         arrays = program.limit.size >= ARRAYS_FROM or basis is not None
+    order: list[int | None] | None = None
     if arrays:
-        return _read(_run_as_arrays(program, options, basis), None, has_whole=has_whole)
-    ran = _run_through_pulp(program, options)
-    return None if ran is None else _read(*ran, has_whole=has_whole)
+        highs = _run_as_arrays(program, options, basis)
+    else:
+        ran = _run_through_pulp(program, options)
+        if ran is None:
+            return None
+        highs, order = ran
+    _count(work, highs, program)
+    return _read(highs, order, has_whole=has_whole)
+
+
+def _limits(steps: float, *, has_whole: bool) -> dict[str, int]:
+    """The options of HiGHS that end a solve after about so many steps."""
+    if has_whole:
+        return {"mip_max_nodes": _counted(steps / _STEPS_A_NODE)}
+    return {
+        "simplex_iteration_limit": _counted(steps),
+        "ipm_iteration_limit": _counted(steps / _STEPS_AN_INTERIOR_STEP),
+    }
+
+
+def _counted(steps: float) -> int:
+    return int(min(max(1.0, steps), _MOST_COUNTED))
+
+
+def _count(work: Work, highs: Any, program: Program) -> None:
+    """Count what the solver has done."""
+    import highspy
+
+    info, limits = highs.getInfo(), highspy.HighsModelStatus
+    steps = _STEPS_A_SOLVE + max(0, info.simplex_iteration_count)
+    steps += _STEPS_AN_INTERIOR_STEP * max(0, info.ipm_iteration_count)
+    work.spend(program.limit.size * (steps + max(0, info.crossover_iteration_count)))
+    if highs.getModelStatus() in {limits.kIterationLimit, limits.kSolutionLimit}:
+        work.end()
 
 
 def _run_through_pulp(
-    program: Program, options: dict[str, float | bool | str]
+    program: Program, options: dict[str, int | float | bool | str]
 ) -> tuple[Any, list[int | None]] | None:
     """HiGHS after the solve, and where PuLP has put each of our columns."""
     import pulp
@@ -196,13 +271,17 @@ def _run_through_pulp(
         problem.solve(pulp.HiGHS(msg=False, **options))
     except IndexError:  # PuLP reads a solution where HiGHS refused the model and has none
         return None
+    except KeyError:  # PuLP has no word for a search that its limit stopped; HiGHS has one
+        pass
     highs = problem.solverModel
     # PuLP numbers the columns in an order of its own and leaves out those that stand nowhere.
     order = [getattr(column, "index", None) for column in columns]
     return highs, order
 
 
-def _run_as_arrays(program: Program, options: dict[str, float | bool | str], basis: Any) -> Any:
+def _run_as_arrays(
+    program: Program, options: dict[str, int | float | bool | str], basis: Any
+) -> Any:
     import highspy
 
     model = highspy.HighsLp()
@@ -233,7 +312,7 @@ def _read(highs: Any, order: list[int | None] | None, *, has_whole: bool) -> Sol
     """The solution by HiGHS' own status and figures."""
     import highspy
 
-    # PuLP's status cannot be used: it calls a solve that its time limit stopped "Optimal".
+    # PuLP's status cannot be used: it calls a solve that its limit stopped "Optimal".
     status, info, solution = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None

@@ -8,18 +8,16 @@ coefficients of a program are sums of two floats, hence exact numbers.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isinf
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.numbers import exp_bounds
-from release.noise.solvers.program import Floats, Numbers, Program, Solution, solve
+from release.noise.solvers.program import Floats, Numbers, Program, Solution, Work, solve
 
 Precise: TypeAlias = NDArray[Any]
 """Python integers in units of 2^-PLACES."""
@@ -36,6 +34,9 @@ _GROWTH = 40
 
 _TOLERANCES = (1e-10, 1e-9)
 """Of the first round, and of its second attempt and all corrections."""
+
+_UNITS_A_TERM = 50
+"""Work of a coefficient in the exact arithmetic of a round."""
 
 _INFINITE = 1e15
 """A scaled bound this far away cannot bind in a correction."""
@@ -108,17 +109,17 @@ def _sums(terms: Precise, groups: Numbers, count: int) -> Precise:
     return sums
 
 
-def refine(program: Program, deadline: float = inf, *, interior: bool = False) -> Refined | None:
+def refine(program: Program, work: Work | None = None, *, interior: bool = False) -> Refined | None:
     """Solve a program of columns ≥ 0 without upper bounds; None if the solver finds no solution.
 
-    ``deadline`` is a moment of the monotonic clock; what is unsolved then counts as unsolvable.
+    What is unsolved when ``work`` is over counts as unsolvable.
     ``interior`` is for the first round, as of :func:`release.noise.solvers.program.solve`. The
     result is as good as the last round was, and no guarantee depends on its being optimal.
     """
-    program = _with_slack(program)
+    program, work = _with_slack(program), work or Work()
     first = None
     for tolerance in _TOLERANCES:
-        first = first or _solved(program, deadline, tolerance, interior=interior)
+        first = first or _solved(program, work, tolerance, interior=interior)
     if first is None:
         return None
     state = _State(program, _Matrix(program), precise(first.values), precise(first.duals))
@@ -127,6 +128,7 @@ def refine(program: Program, deadline: float = inf, *, interior: bool = False) -
     for _ in range(_ROUNDS):
         if not growth or state.violation < 1 << (PLACES - _TARGET):
             break
+        work.spend(_UNITS_A_TERM * program.values.size)
         # The correction is x/2^primal with duals y/2^dual. So x has the limits 2^primal·missing,
         # the costs 2^dual·reduced and the lower bounds -2^primal·values. A scale grows at most
         # until the largest violation is 1.
@@ -135,7 +137,7 @@ def refine(program: Program, deadline: float = inf, *, interior: bool = False) -
         else:
             primal = max(0, min(primal + growth, PLACES - state.infeasible.bit_length()))
             dual = max(0, min(dual + growth, PLACES - state.improvable.bit_length()))
-        solution = _solved(state.correction(primal, dual), deadline, _TOLERANCES[1], basis)
+        solution = _solved(state.correction(primal, dual), work, _TOLERANCES[1], basis)
         corrected = None if solution is None else state.corrected(solution, primal, dual)
         failed = corrected is None or corrected.violation >= state.violation
         if solution is None or corrected is None or failed:
@@ -149,15 +151,13 @@ def refine(program: Program, deadline: float = inf, *, interior: bool = False) -
 
 def _solved(
     program: Program,
-    deadline: float,
+    work: Work,
     tolerance: float,
     basis: Any = None,
     *,
     interior: bool = False,
 ) -> Solution | None:
-    seconds = max(deadline - time.monotonic(), 0.01)
-    limit = None if isinf(seconds) else seconds
-    solution = solve(program, limit, tolerance=tolerance, basis=basis, interior=interior)
+    solution = solve(program, work, tolerance=tolerance, basis=basis, interior=interior)
     return solution if solution is not None and solution.finished else None
 
 
