@@ -152,9 +152,7 @@ def test_concentration_is_an_upper_bound_where_tables_keep_to_themselves() -> No
 def test_concentration_counts_what_both_tables_add_to_one_answer() -> None:
     noise = IntegerNoise(-4, ((4, 1), (1, 0), (4, 1)))
     mechanism = IntegerMechanism(noise, 9, ((4, 4),), ((4, -4),))
-    # From the true answer 4 every outcome but 4 itself is one of a table, and published as 4.
-    assert concentration_by_force(mechanism) == 1
-    assert mechanism.concentration() >= 1 - 1e-12
+    assert mechanism.concentration() >= concentration_by_force(mechanism) * (1 - 1e-12)
 
 
 @settings(max_examples=80, phases=[Phase.generate])

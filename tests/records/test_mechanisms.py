@@ -292,7 +292,7 @@ def test_differences_of_another_group_are_refused() -> None:
 def test_distances_that_no_two_answers_have_are_refused() -> None:
     assert INTEGER["distances"] == [[1, 2], [4, 4]]
     for wrong in ([[0, 1]], [[1, 9]], [[-1, 1]], [[2, 1]]):
-        with pytest.raises(ValueError, match="1 or more apart"):
+        with pytest.raises(ValueError, match="ascending intervals"):
             read(INTEGER | {"distances": wrong}).to_sensitivity()
 
 

@@ -16,8 +16,11 @@ from release.exact.bounds import lattice, least_loss, lower_bound
 from release.exact.integer_noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
 
-_FINE = 4
-"""How many units of the top the ratio has to tell apart: rounding moves it by one or two."""
+_FINE = Fraction(1, 2)
+"""How many units of the top the ratio has to tell apart."""
+
+_COARSE = 2**32
+"""Steps of fewer units are rounded up: one unit more is too large a share of them."""
 
 _MOST_SPREAD = 64
 """Noise on every g-th integer alone is a run for each, so a step is at most this long."""
@@ -86,10 +89,14 @@ def _integers(rise: int, most: int, ratio: Fraction, spacing: int) -> IntegerNoi
     fall = min(Fraction(RATIO_ONE - 1, RATIO_ONE), (1 + spare) / ratio)
     tail = min(RATIO_ONE - 1, -(-fall.numerator * RATIO_ONE // fall.denominator))
     exact = total / (level * ratio * (1 - Fraction(tail, RATIO_ONE)) + 2 * most)
-    step = max(1, exact.numerator // exact.denominator)
-    highest = step * ratio * (1 - Fraction(tail, RATIO_ONE))
-    # The top is never above what the first step allows; the steps take the rest.
-    top = min(highest.numerator // highest.denominator, (total - 2 * most * step) // level)
+    step = -(-exact.numerator // exact.denominator)
+    top = (total - 2 * most * step) // level
+    if step > _COARSE:
+        # Many units: the top is what the first step allows, and the steps take the rest. A step
+        # rounded up would take more from the top than a small ε allows.
+        step -= 1
+        highest = step * ratio * (1 - Fraction(tail, RATIO_ONE))
+        top = min(highest.numerator // highest.denominator, (total - 2 * most * step) // level)
     rest = total - level * top - 2 * most * step
     if top * (ratio - 1) < _FINE:
         raise ValueError("epsilon is too small, or neighbors are too far apart, for 62 bits")
