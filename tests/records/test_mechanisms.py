@@ -314,9 +314,10 @@ def test_differences_that_are_zero_or_none_prove_nothing() -> None:
         (MODULAR, "sensitivity", []),
         (CHANNEL, "pairs", [[1, 1]]),
         (CHANNEL, "pairs", []),
-        (INTEGER, "distances", []),
     ):
         assert read(content | {field: empty}).to_sensitivity().shifts == ()
+    with pytest.raises(ValueError, match="at least 1 item"):
+        read(INTEGER | {"distances": []})
 
 
 @pytest.mark.parametrize("family", sorted(formats()))
