@@ -161,8 +161,8 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def signed(once: Path, tmp_path: Path) -> Signed:
     """A copy, to be signed by keys of its own."""
     shutil.copytree(once, tmp_path / "one")
-    keys = (create_key(tmp_path / name) for name in ("first", "second"))
-    return Signed(tmp_path / "one", tmp_path / "ledger", *keys)
+    first, second = create_key(tmp_path / "first"), create_key(tmp_path / "second")
+    return Signed(tmp_path / "one", tmp_path / "ledger", first, second)
 
 
 def test_a_signed_release_has_its_findings_told(signed: Signed) -> None:

@@ -107,10 +107,10 @@ def test_the_chance_of_one_residual_is_the_one_that_is_documented(base: int, sha
         shares = shares_of(*laws, share)
         reached = list(itertools.accumulate(shares[i] for i in range(max(shares) + 1)))
         within = next(i for i, mass in enumerate(reached) if mass >= Fraction(1, 2))
-        far = spacing_of(*sizes, share) // 2 - within
+        far = spacing_of(sizes[0], sizes[1], share) // 2 - within
         wrapped = sum((mass for value, mass in shares.items() if value >= far), Fraction(0))
         expected = min(Fraction(1), reached[within] + wrapped)
-        found = residuals(*pair_of(*map(Modular, laws), share))
+        found = residuals(*pair_of(Modular(laws[0]), Modular(laws[1]), share))
         assert found is not None
         assert (found.cells, found.small, found.within) == (1, 1, within)
         if expected == 1:
@@ -147,8 +147,8 @@ def test_residuals_whose_law_is_too_long_are_not_tested(
 ) -> None:
     """A law of 2r + 1 residuals takes a transform of more elements: at most the longest allowed."""
     monkeypatch.setattr(module, "_LONGEST", 16)
-    laws = map(Modular, (falling(sizes[0], 2), falling(sizes[1], 2)))
-    assert (residuals(*pair_of(*laws, share)) is not None) is is_tested
+    total, parts = Modular(falling(sizes[0], 2)), Modular(falling(sizes[1], 2))
+    assert (residuals(*pair_of(total, parts, share)) is not None) is is_tested
 
 
 LAWS = [

@@ -354,7 +354,7 @@ def test_neighbors_of_a_public_query_are_compared_by_their_distance(bundles: Bun
     )
     data = canonical(mechanism_record(asked, made))
     assert made.sensitivity.shifts == ((1,), (5,))
-    bundles.mechanism("rows", lambda plain: (plain.clear(), plain.update(json.loads(data))))
+    bundles.mechanism("rows", lambda plain: plain.update(json.loads(data)))
     told = bundles.refused()
     assert told == (
         "mechanisms/rows.json: sensitivity: found 1 missing, "
