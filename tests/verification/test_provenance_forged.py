@@ -30,8 +30,9 @@ from release.budget.ledger import (
     policy,
     read_ledger,
     reserve,
+    withdraw,
 )
-from release.bundle.statements import ATTESTATION, PROOF, SUMS
+from release.bundle.statements import ATTESTATION, PROOF, SUMS, withheld
 from release.errors import VerificationError
 from release.pipeline import Options, run_release
 from release.records.hashes import sha256
@@ -99,6 +100,17 @@ class Signed:
             signer, make = entry(self)
             Ledger(self.ledger, signer).append(make)
         self.prove("one")
+
+    def enter_nothing(self) -> None:
+        """Take the signature away, and say so in the record."""
+        for name in (ATTESTATION, PROOF):
+            (self.public / name).unlink()
+        path = self.public / "release.json"
+        plain = json.loads(path.read_bytes())
+        plain["ledger"]["sequence"] = None
+        plain["withheld"] = withheld(instance=False, ledger=False)
+        path.write_bytes(rfc8785.dumps(plain))
+        sum_up(self.public)
 
     def prove(self, name: str) -> None:
         """Write the ledger's proof of the commit of a release."""
@@ -353,3 +365,32 @@ def test_a_verdict_says_where_only_a_ledger_beside_the_releases_was_seen(signed:
     assert [line.partition(":")[0] for line in lacking.unopened] == ["who signed"]
     assert "the attestation names every file with its SHA-256" in lacking.tested
     assert signed.accepted(Trust(require=Required.NONE)).complete
+
+
+def test_a_ledger_that_is_given_holds_a_commit_that_was_not_withdrawn(signed: Signed) -> None:
+    signed.sign()
+    signed.enter(reserved(), committed())
+    Ledger(signed.ledger, signed.signer).append(withdraw("one", DAY))
+    assert signed.refused().startswith(f"{PROOF}: ledger: found the release was withdrawn")
+    shutil.rmtree(signed.ledger)
+    create_ledger(signed.ledger, signed.signer, NAME, CAPS, DAY)
+    assert signed.refused().startswith(f"{PROOF}: ledger: found no commit of this release")
+
+
+def test_an_unsigned_release_has_nothing_that_evidence_could_speak_for(
+    once: Path, signed: Signed
+) -> None:
+    """Whatever is known of the curator, and whether or not a signature is asked for."""
+    signed.enter_nothing()
+    told = signed.accepted(Trust())
+    assert told.asserted[0] == "that the curator published this: nothing is signed"
+    assert [line.partition(":")[0] for line in told.unopened] == ["who published this"]
+    assert signed.accepted(Trust(require=Required.NONE)).complete
+    ledger = once.parent.parent / "ledger"
+    for trust in (
+        Trust(keys=(signed.key,)),
+        Trust(ledger),
+        Trust(beside=ledger, require=Required.NONE),
+        Trust(older=ledger / CHECKPOINT),
+    ):
+        assert signed.refused(trust).startswith(f"{ATTESTATION}: file: found nothing is signed")

@@ -396,3 +396,122 @@ def test_a_mechanism_is_of_the_family_that_the_spec_names(bundles: Bundles) -> N
     with pytest.raises(VerificationError) as caught:
         check_mechanism(path.name, record, bundles.queries["total"])
     assert (caught.value.check, caught.value.actual) == ("mechanism", "'channel'")
+
+
+@pytest.mark.parametrize(
+    ("says", "change"),
+    [
+        ("kind", lambda r: r.update(kind="TEST")),
+        ("sampling.seeded", lambda r: r["sampling"].update(seeded=True)),
+        *[
+            (name, lambda r, name=name: r.update({name: "Another"}))
+            for name in ("title", "curator", "contact", "purpose", "period", "license")
+        ],
+        ("privacy.unit", lambda r: r["privacy"].update(unit="place")),
+        ("privacy.neighbors", lambda r: r["privacy"].update(neighbors="attribute")),
+        ("privacy.max_rows_per_unit", lambda r: r["privacy"].update(max_rows_per_unit=2)),
+        ("privacy.fixed", lambda r: r["privacy"].update(fixed=["place"])),
+        ("privacy.adjacency_text", lambda r: r["privacy"].update(adjacency_text="none")),
+        ("privacy.enforced_by", lambda r: r["privacy"].update(enforced_by="trust")),
+        ("ledger.scope", lambda r: r["ledger"].update(scope="another")),
+        ("withheld", lambda r: r["withheld"].pop()),
+        ("limits", lambda r: r["limits"].pop()),
+        ("invariants", lambda r: r["invariants"].append("the total is 9")),
+        ("post_processing", lambda r: r["post_processing"].append("rounded")),
+        ("published", lambda r: r.update(published="2024-02-30")),
+        ("software.python", lambda r: r["software"].update(python="unit 17 has 9 rows")),
+        ("software.highs", lambda r: r["software"].update(highs="1" * 41)),
+        ("guarantee.kind", lambda r: r["guarantee"].update(kind="worst-case")),
+        ("guarantee.definition", lambda r: r["guarantee"].update(definition="approximate")),
+        ("guarantee.epsilon", lambda r: r["guarantee"].update(epsilon="1")),
+        ("guarantee.delta", lambda r: r["guarantee"].update(delta="0.1")),
+        ("composition.epsilon", lambda r: r["composition"].update(epsilon="1")),
+        ("composition.delta", lambda r: r["composition"].update(delta="0.1")),
+        ("queries.total.kind", lambda r: r["queries"][0].update(kind="mode")),
+        ("queries.total.by", lambda r: r["queries"][0].update(by=["day"])),
+        ("queries.total.domain", lambda r: r["queries"][0]["domain"]["ordered"].update(max=6)),
+        ("queries.total.definition", lambda r: r["queries"][0].update(definition="approximate")),
+        ("queries.total.epsilon", lambda r: r["queries"][0].update(epsilon="0.5")),
+        ("queries.total.delta", lambda r: r["queries"][0].update(delta="0.1")),
+        ("queries.total.parallel", lambda r: r["queries"][0].update(parallel=True)),
+        (
+            "queries.total.sensitivity_source",
+            lambda r: r["queries"][0].update(sensitivity_source="declared"),
+        ),
+        (
+            "queries.total.guarantee_kind",
+            lambda r: r["queries"][0].update(guarantee_kind="instance-specific"),
+        ),
+    ],
+)
+def test_what_release_json_says_of_the_release_is_compared(
+    says: str, change: Callable[[dict[str, Any]], Any], bundles: Bundles
+) -> None:
+    bundles.edit(bundles.public / "release.json", change)
+    assert bundles.refused().startswith(f"release.json: {says}: ")
+
+
+def test_a_release_lies_in_a_folder_of_its_name_and_of_that_of_its_spec(bundles: Bundles) -> None:
+    other = bundles.public.with_name("other")
+    bundles.public = bundles.public.rename(other)
+    renamed = "release.json: release_id: found 'small', expected 'other'"
+    assert bundles.refused() == renamed
+    bundles.edit(other / "release.json", lambda record: record.update(release_id="other"))
+    assert bundles.refused() == "release.json: release_id: found 'other', expected 'small'"
+
+
+def test_a_public_folder_holds_plain_files_and_no_deeper_folders(bundles: Bundles) -> None:
+    more = bundles.public / "data" / "more"
+    more.symlink_to(bundles.public / "spec.yaml")
+    assert bundles.refused().startswith("data/more: file set: found a link")
+    more.unlink()
+    more.mkdir()
+    assert bundles.refused().startswith("data/more: file set: found a folder")
+    (more / "file").write_text("")
+    fit(bundles.public)
+    assert bundles.refused().startswith("data/more: file set: found a folder")
+    shutil.rmtree(more)
+    (bundles.public / "empty").mkdir()
+    assert bundles.refused().startswith("empty: file set: found a folder")
+
+
+def test_a_file_that_release_json_does_not_name_is_refused(bundles: Bundles) -> None:
+    (bundles.public / "data" / "true_counts.parquet").write_text("17")
+    assert bundles.refused().startswith(f"{SUMS}: file set: ")
+    fit(bundles.public)
+    assert bundles.refused().startswith(f"{SUMS}: file set of release.json: ")
+
+
+@pytest.mark.parametrize("file", ["report.html", "data/total.parquet", "mechanisms/rows.json"])
+def test_a_file_has_the_bytes_of_its_sum(file: str, bundles: Bundles) -> None:
+    (bundles.public / file).write_bytes((bundles.public / file).read_bytes() + b"\n")
+    assert bundles.refused().startswith(f"{file}: SHA-256: ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("neighbors: replace_one", "neighbors: nobody", "spec.yaml: schema: "),
+        ("epsilon: '1000'", "epsilon: '12'", "release.json: charges: "),
+    ],
+)
+def test_a_spec_is_one_that_allows_the_release(
+    before: str, after: str, says: str, bundles: Bundles
+) -> None:
+    path = bundles.public / "spec.yaml"
+    text = path.read_text("utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after), "utf-8")
+    fit(bundles.public)
+    assert bundles.refused().startswith(says)
+
+
+def test_a_committed_mechanism_is_the_one_that_was_committed_to(bundles: Bundles) -> None:
+    file = bundles.auditor / "mechanisms" / "held.json"
+    bundles.edit(file, lambda plain: plain["design"]["notes"].append("x"))
+    assert bundles.refused(bundles.auditor).startswith("mechanisms/held.json: commitment: ")
+
+
+def test_modular_noise_is_on_the_group_of_the_answers(bundles: Bundles) -> None:
+    bundles.mechanism("total", lambda plain: plain.update(group=[2, 3]))
+    assert bundles.refused().startswith("mechanisms/total.json: group: found (2, 3)")
