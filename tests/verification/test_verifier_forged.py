@@ -18,11 +18,13 @@ import rfc8785
 import yaml
 
 from release.bundle.answers import released_bytes
-from release.bundle.read import read_mechanism
+from release.bundle.read import parse_mechanism, read_mechanism
 from release.bundle.statements import SUMS
 from release.bundle.write import mechanism_record
 from release.errors import VerificationError
 from release.exact.channel import Channel
+from release.exact.integer import IntegerMechanism
+from release.exact.numbers import format_exact
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.design import Design
@@ -515,3 +517,151 @@ def test_a_committed_mechanism_is_the_one_that_was_committed_to(bundles: Bundles
 def test_modular_noise_is_on_the_group_of_the_answers(bundles: Bundles) -> None:
     bundles.mechanism("total", lambda plain: plain.update(group=[2, 3]))
     assert bundles.refused().startswith("mechanisms/total.json: group: found (2, 3)")
+
+
+def judged(out: Path, name: str, change: Callable[[dict[str, Any]], Any]) -> str:
+    """The check that refuses a changed mechanism file, "" where none does."""
+    public = out / "public" / "small"
+    plain = json.loads((public / "mechanisms" / f"{name}.json").read_bytes())
+    change(plain)
+    spec = parse_spec((public / "spec.yaml").read_bytes())
+    asked = {each.name: each for each in spec.released}[name]
+    try:
+        check_mechanism("file", parse_mechanism("file", rfc8785.dumps(plain)), asked)
+    except VerificationError as error:
+        return error.check
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("total", lambda p: p["accuracy"].update(p_exact="0"), "accuracy.p_exact"),
+        ("total", lambda p: p["accuracy"].update(mean_absolute="1"), "accuracy.mean_absolute"),
+        ("total", lambda p: p["accuracy"].update(p_within_1="1"), "accuracy.p_within_1"),
+        ("total", lambda p: p["weights"].pop(), "weights"),
+        ("total", lambda p: p.update(weights=[p["total"], *["0"] * 5]), "δ"),
+        ("total", lambda p: p.update(sensitivity=[[1]]), "sensitivity (complete, sorted)"),
+        ("total", lambda p: p.update(sensitivity=[[5], [1]]), "sensitivity (complete, sorted)"),
+        ("rows", lambda p: p["pairs"].pop(), "pairs (complete, sorted)"),
+        ("total", lambda p: p["guarantee"].update(definition="approximate"), "definition"),
+        ("total", lambda p: p["guarantee"].update(epsilon="2"), "epsilon"),
+        (
+            "total",
+            lambda p: p["recomputed"].update(epsilon_all_differences="1"),
+            "epsilon_all_differences",
+        ),
+        ("total", lambda p: p["design"].update(objective="0.1"), "design.objective"),
+        ("total", lambda p: p["design"].update(bounded_loss="0.1"), "design.bounded_loss"),
+        (
+            "total",
+            lambda p: p["design"].update(bound_of="noise on the integers"),
+            "design.bound_of",
+        ),
+        ("best", lambda p: p["design"].update(bounded_loss="0.1"), "design.lower_bound"),
+        (
+            "best",
+            lambda p: p["design"].update(multipliers=[{"distance": 1, "prices": ["0"]}]),
+            "",
+        ),
+        (
+            "best",
+            lambda p: p["design"].update(multipliers=[{"distance": 1, "prices": ["0", "0"]}]),
+            "design.multipliers",
+        ),
+        (
+            "best",
+            lambda p: p["design"].update(multipliers=[{"distance": 2, "prices": ["0"]}]),
+            "design.multipliers.distance",
+        ),
+    ],
+)
+def test_every_figure_of_a_mechanism_is_computed_again(
+    name: str, change: Callable[[dict[str, Any]], Any], says: str, published_once: Path
+) -> None:
+    assert judged(published_once, name, change) == says
+
+
+def with_units(field: str, units: int) -> Callable[[dict[str, Any]], Any]:
+    """A change that moves a figure of the design by units of 10^-18."""
+
+    def change(plain: dict[str, Any]) -> None:
+        value = (Fraction(plain["design"][field]) * 10**18) + units
+        assert value.denominator == 1
+        whole, rest = divmod(int(value), 10**18)
+        plain["design"][field] = f"{whole}.{rest:018d}"
+
+    return change
+
+
+def with_gap(units: int) -> Callable[[dict[str, Any]], Any]:
+    """The gap that the two other figures give, and some units of 10^-18."""
+
+    def change(plain: dict[str, Any]) -> None:
+        design = plain["design"]
+        # Room for a gap below what the figures give.
+        with_units("lower_bound", -10)(plain)
+        design["gap"] = format_exact(
+            Fraction(design["bounded_loss"])
+            - Fraction(design["lower_bound"])
+            + Fraction(units, 10**18)
+        )
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("units", "says"),
+    [(0, ""), (3, ""), (-3, ""), (4, "design.gap"), (-4, "design.gap"), (10**9, "design.gap")],
+)
+def test_a_gap_may_be_off_by_the_rounding_of_three_figures(
+    units: int, says: str, published_once: Path
+) -> None:
+    assert judged(published_once, "total", with_gap(units)) == says
+
+
+def test_a_lower_bound_is_at_most_the_loss_and_that_of_integers_is_proved(
+    published_once: Path,
+) -> None:
+    def equal(plain: dict[str, Any]) -> None:
+        plain["design"] |= {"lower_bound": plain["design"]["bounded_loss"], "gap": "0"}
+
+    def above(plain: dict[str, Any]) -> None:
+        equal(plain)
+        with_units("lower_bound", 1)(plain)
+
+    def claimed(plain: dict[str, Any]) -> None:
+        plain["design"]["bound"] = "solver"
+        equal(plain)
+
+    assert judged(published_once, "total", equal) == ""
+    assert judged(published_once, "total", above) == "design.lower_bound"
+    assert judged(published_once, "best", lambda plain: None) == ""
+    assert judged(published_once, "best", with_units("bounded_loss", 1)) == "design.bounded_loss"
+    assert judged(published_once, "best", with_units("lower_bound", 1)) == "design.lower_bound"
+    assert judged(published_once, "best", claimed) == ""
+
+
+@pytest.mark.parametrize(
+    ("tenths", "says"), [(9, ""), (-9, ""), (13, "accuracy.p_exact"), (-13, "accuracy.p_exact")]
+)
+def test_figures_below_one_of_integers_may_be_off_by_the_tolerance(
+    tenths: int, says: str, published_once: Path
+) -> None:
+    """They are rounded, and computed on machines that round in other ways."""
+
+    def change(plain: dict[str, Any]) -> None:
+        exact = Fraction(plain["accuracy"]["p_exact"])
+        assert exact < Fraction(7, 10)
+        off = IntegerMechanism.tolerance * Fraction(tenths, 10)
+        plain["accuracy"]["p_exact"] = format_exact(exact + off)
+
+    assert judged(published_once, "best", change) == says
+
+
+def test_best_is_no_mechanism_that_wraps_round_an_order(bundles: Bundles) -> None:
+    path = bundles.public / "mechanisms" / "total.json"
+    with pytest.raises(VerificationError) as caught:
+        check_mechanism(path.name, read_mechanism(path.name, path), bundles.queries["best"])
+    assert caught.value.check == "mechanism"
+    assert caught.value.expected == "one that cannot wrap round an order"
