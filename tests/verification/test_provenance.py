@@ -72,7 +72,7 @@ class Signed:
         return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     return Signed(tmp_path_factory.mktemp("signed"))
 

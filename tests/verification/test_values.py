@@ -48,7 +48,7 @@ OTHERS = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The public folder of a release with a channel for all to see and a committed mechanism."""
     folder = tmp_path_factory.mktemp("values")
