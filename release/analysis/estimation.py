@@ -30,10 +30,11 @@ from pydantic import TypeAdapter
 from release.bundle.read import parse_mechanism
 from release.errors import DesignError, SpecError, VerificationError, unknown_name
 from release.exact.domain import AnswerDomain, Codes, Topology
+from release.exact.integer import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.records.hashes import sha256
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
-from release.spec.domains import Domain, Grid, plain_answers
+from release.spec.domains import MOST_IN_ORDER, Domain, Grid, plain_answers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -391,12 +392,58 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     if stated.group != [domain.size]:
         raise VerificationError(file, "group", str(stated.group), str([domain.size]))
     try:
-        table = likelihood(stated.to_mechanism())
+        mechanism = stated.to_mechanism()
+        is_wide = isinstance(mechanism, IntegerMechanism) and domain.size > MOST_ANSWERS
+        table = np.empty(0) if is_wide else likelihood(mechanism)
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "weights", str(error), "a mechanism") from error
     keys, codes = _released(public, record)
-    estimates = estimate(codes, table, domain, level=level)
+    if isinstance(mechanism, IntegerMechanism) and is_wide:
+        estimates = estimate_wide(codes, mechanism, domain, level=level)
+    else:
+        estimates = estimate(codes, table, domain, level=level)
     return replace(estimates, by=tuple(record.by), keys=keys)
+
+
+def estimate_wide(
+    codes: Codes, mechanism: IntegerMechanism, domain: AnswerDomain, *, level: float = 0.95
+) -> Estimates:
+    """The estimates where the domain is wide beside the noise, from the noise alone.
+
+    Far from both ends the posterior mass of a true answer is the mass of the noise that leads from
+    it to the published one. Without ends the published answer is unbiased.
+    """
+    check_level(level)
+    noise, labels = mechanism.noise, domain.labels
+    reach = 0
+    while 1 - noise.above(reach) - noise.mirrored.above(reach) < level:
+        reach = 2 * reach + 1
+    # Bisection: ``reach`` is enough, ``short`` is not.
+    short = reach // 2 if reach else 0
+    while short + 1 < reach:
+        middle = (short + reach) // 2
+        if 1 - noise.above(middle) - noise.mirrored.above(middle) < level:
+            short = middle
+        else:
+            reach = middle
+    variance = float(noise.moment(2))
+    is_unbounded = domain.size == MOST_IN_ORDER
+    cells = []
+    for code in codes.tolist():
+        label = int(labels[code])
+        low, high = max(0, code - reach), min(domain.size - 1, code + reach)
+        cells.append(
+            Estimate(
+                label,
+                label,
+                int(labels[low]),
+                int(labels[high]),
+                unbiased=float(label) if is_unbounded else None,
+                variance=variance if is_unbounded else None,
+                standard_error=math.sqrt(variance),
+            )
+        )
+    return Estimates(tuple(cells), (), ((),) * len(cells))
 
 
 def _declared(record: QueryRecord) -> AnswerDomain:

@@ -83,7 +83,7 @@ def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
     # Python does not print integers of more than 4,300 digits.
     if isinstance(key, int) and not abs(key) < INTEGER_LIMIT:
         raise SpecError(at, limits)
-    text, printed = str(key), ""
+    text, printed = str(key), None
     # Both parsers take more spellings than the one that they print, such as "1_0" and "20240101".
     with suppress(ValueError):
         if kind is ColumnType.DATE:
