@@ -8,6 +8,8 @@ remapping see the noisy answer only, so pure and approximate guarantees pass thr
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import MOST_PERIODS, IntegerNoise, Run
+from release.exact.integer_noise import MOST_PERIODS, IntegerNoise, Run, Tail
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
 from release.exact.outcomes import Outcomes, listed_answers
@@ -133,28 +135,28 @@ class IntegerMechanism(Mechanism):
 
     def epsilon_everywhere(self) -> Decimal | None:
         """As :meth:`Mechanism.epsilon_everywhere`, of the noise: at most so much after clamping."""
-        context, noise = Context(prec=40), self.noise
-        largest = Decimal(0)
-        for side in (noise, noise.mirrored):
+        losses = []
+        if not self.noise.is_unimodal():
+            return None
+        for side in (self.noise, self.noise.mirrored):
             tail = side.right
-            if tail is None or not noise.is_unimodal():
+            if tail is None:
                 return None
-            ratio = context.ln(context.divide(Decimal(tail.ratio), Decimal(2**64)))
             # Every mass is compared with the one n further out, which lies so many periods beyond.
             for first, length, mass in side._pieces:
                 far = first + length - 1 + self.size - 1
                 periods = max(0, -(-(far - side.high) // tail.period))
                 there = side.mass(far - periods * tail.period)
-                if not mass:
-                    continue
-                if not there:
+                if mass and not there:
                     return None
-                here = context.divide(Decimal(mass.numerator), Decimal(mass.denominator))
-                base = context.divide(Decimal(there.numerator), Decimal(there.denominator))
-                beside = context.ln(context.divide(here, base))
-                loss = context.subtract(beside, context.multiply(periods, ratio))
-                largest = max(largest, loss)
-        return largest
+                if mass:
+                    ratio = mass / there
+                    rough = math.log(ratio.numerator) - math.log(ratio.denominator)
+                    losses.append((rough - periods * tail.log, ratio, periods, tail))
+        # Logarithms of many digits take long: only of what may be the largest.
+        most = max(rough for rough, *_ in losses)
+        near = [rest for rough, *rest in losses if rough >= most - 1e-9 * max(1.0, most)]
+        return max(itertools.starmap(_exact_loss, near))
 
     def is_constant(self) -> bool:
         """Whether the tables publish one answer for every outcome."""
@@ -281,9 +283,17 @@ class IntegerMechanism(Mechanism):
         sums = np.concatenate([[0.0], np.cumsum(outcomes.masses)])
         low = outcomes.at_lowest + sums[a - q + last + 1] - sums[last + 1 - q]
         high = outcomes.at_highest + sums[2 * last - q] - sums[b - q + last]
-        inside = squares[2 * last + 1 - q] - squares[last - q]
+        inside = squares[b - q + last] - squares[a + 1 - q + last]
         return float(np.sqrt((inside + low**2 + high**2).max()))
 
 
 def _after_clamping(deltas: Deltas) -> Deltas:
     return deltas if deltas.approximate == 0 else Deltas(Fraction(1), deltas.approximate)
+
+
+def _exact_loss(ratio: Fraction, periods: int, tail: Tail) -> Decimal:
+    """ln(``ratio``) less ``periods`` times the logarithm of the tail's ratio."""
+    context = Context(prec=40)
+    beside = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    step = context.ln(context.divide(Decimal(tail.ratio), Decimal(2**64)))
+    return context.subtract(context.ln(beside), context.multiply(periods, step))

@@ -169,7 +169,7 @@ def check_mechanism(at: str, query: Query) -> None:
     if query.guarantee is None:
         return
     at, domain = f"{at}.mechanism", query.answers
-    if domain.size > MAX_ANSWERS:
+    if domain.size > MAX_ANSWERS and len(domain.parts) == 1:
         _check_wide(at, query)
     if query.mechanism == BEST:
         _check_reach(at, query)

@@ -11,7 +11,6 @@ import datetime
 import hmac
 import re
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
 from typing import TypeAlias
@@ -104,23 +103,28 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     keys, tables, by_contents = _check_tables(public, release, spec)
     verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
     verdict.asserted += map(_BY_CONTENTS.format, by_contents)
-    _check_descriptions(public, release, spec)
-    verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     # A release whose mechanisms are all public has no auditor bundle to open.
     has_bundle = auditor is not None and _committed(release) != []
     openings = _openings(release, auditor) if auditor is not None and has_bundle else None
-    kept: dict[str, Fraction] = {}
+    proved: dict[str, MechanismRecord] = {}
     proofs = _Proofs(public)
     for query, record in zip(spec.released, release.queries, strict=True):
-        proved = _check_query_mechanism(proofs, auditor, openings, spec, query, record, verdict)
-        if proved is not None:
-            kept[query.name] = kept_delta(proved.recomputed.deltas, query.promised)
+        public_one = _check_query_mechanism(proofs, auditor, openings, spec, query, record, verdict)
+        if public_one is not None:
+            proved[query.name] = public_one
+    kept = {
+        query.name: kept_delta(proved[query.name].recomputed.deltas, query.promised)
+        for query in spec.released
+        if query.name in proved
+    }
     _check_charges(release, SpecFile(spec, b"", public, keys), kept)
     verdict.proved.append(
         f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
         f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
     )
-    verdict.tested += _check_residuals(public, spec, tables)
+    _check_descriptions(public, release, spec)
+    verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
+    verdict.tested += _check_residuals(spec, proved, tables)
     _conclude(verdict, release, spec, provenance)
     return verdict
 
@@ -302,7 +306,9 @@ def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> Non
             raise VerificationError(file, "bytes", "others", "what release.json and the spec say")
 
 
-def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list[str]:
+def _check_residuals(
+    spec: Spec, mechanisms: dict[str, MechanismRecord], tables: dict[str, Table]
+) -> list[str]:
     """Check that totals differ from the sums of their parts by as much noise as is declared."""
     counts = []
     for query in spec.released:
@@ -311,9 +317,8 @@ def _check_residuals(public: Path, spec: Spec, tables: dict[str, Table]) -> list
             counts.append(query)
 
     def released(query: PlainQuery) -> Released:
-        path = public / "mechanisms" / f"{query.name}.json"
-        record = read_mechanism(path.name, path)
-        return Released(query, record.to_mechanism(), *tables[query.name])
+        mechanism = mechanisms[query.name].to_mechanism()
+        return Released(query, mechanism, *tables[query.name])
 
     findings = []
     for total, parts in permutations(counts, 2):

@@ -360,7 +360,7 @@ def left_behind(out: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full to know the platform")
-@pytest.mark.parametrize("limit", [0, 1000, 20_000])
+@pytest.mark.parametrize("limit", [0, 1000, 8_000])
 def test_a_full_disk_leaves_nothing(small: Path, tmp_path: Path, limit: int) -> None:
     """A limit on the size of files stands for the full disk: writing fails in the middle."""
 

@@ -175,7 +175,8 @@ def test_remapping_publishes_what_loses_least() -> None:
     plain = geometric_clamped(5, Fraction(2))
     assert set(best_answers(plain, answer_costs(0, 5), prior)) == {0, 4}
     made = design_channel(ChannelProblem((1,), promise("2"), answer_costs(0, 5), prior))
-    assert not made.channel.rows[:, 1:4].any()
+    # A few units of 2^-62 are the uniform channel's, which keeps the ratios.
+    assert (made.channel.rows[:, 1:4] < 1000).all()
 
 
 def test_what_cannot_be_asked_is_refused() -> None:

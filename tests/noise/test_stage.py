@@ -67,7 +67,7 @@ def test_of_seen_differences_such_a_mechanism_is_published_and_verifies(
     assert auditor is not None
     assert verify(public, auditor, UNSIGNED).complete
     rows = json.loads((auditor / "mechanisms" / "the_count.json").read_bytes())["rows"]
-    assert all(row == ["0", "0", str(2**62), "0", "0"] for row in rows)
+    assert all(int(row[2]) > 0.999 * 2**62 for row in rows)
 
 
 def test_a_larger_epsilon_is_the_remedy(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_plan_shows_what_a_mean_hides(tmp_path: Path, capsys: Capture) -> None
     (plan,) = json.loads(printed)["queries"]
     families = {one["mechanism"]: one for one in plan["candidates"]}
     assert plan["mechanism"] == "integer"
-    for name in ("integer", "channel"):
+    for name in ("integer", "geometric_clamped"):
         assert families[name]["at_lowest"] < 1
         assert families[name]["at_highest"] < 1
     assert float(families["modular"]["mean_absolute"]) < 2

@@ -277,7 +277,7 @@ def test_intervals_hold_the_distances_and_no_more(steps: set[int]) -> None:
 BESIDE = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
-resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+resource.setrlimit(resource.RLIMIT_CPU, (6, 6))
 import rfc8785
 from pathlib import Path
 from release.bundle.read import parse_mechanism
@@ -373,7 +373,7 @@ def test_noise_of_many_runs_has_its_figures_at_once(public: Path, tmp_path: Path
     mechanism = record.to_mechanism()
     assert isinstance(mechanism, IntegerMechanism)
     code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (2, 2))\n"
+        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (6, 6))\n"
         "import sys; from pathlib import Path\n"
         "from release.bundle.read import parse_mechanism\n"
         "data = Path(sys.argv[1]).read_bytes()\n"

@@ -60,7 +60,7 @@ def rows(days: tuple[int, ...]) -> list[Row]:
     ]
 
 
-@pytest.mark.parametrize("mechanism", ["modular", "channel"])
+@pytest.mark.parametrize("mechanism", ["modular", "integer"])
 @pytest.mark.parametrize("days", [(1, 2), (1, 2, 3)])
 def test_a_release_with_its_noise_passes(
     days: tuple[int, ...], mechanism: str, tmp_path: Path
@@ -71,7 +71,7 @@ def test_a_release_with_its_noise_passes(
     assert told.startswith("total minus the sums of parts: ")
 
 
-@pytest.mark.parametrize("mechanism", ["modular", "channel"])
+@pytest.mark.parametrize("mechanism", ["modular", "integer"])
 def test_a_release_without_noise_is_found(mechanism: str, tmp_path: Path) -> None:
     def step(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         if name == "draw":

@@ -107,7 +107,8 @@ def _units(public: Path) -> dict[str, AnswerUnit]:
 
 
 def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
-    if not isinstance(query.mechanism_file, MechanismFile):
+    # A name with a path in it is none that a spec allows.
+    if not isinstance(query.mechanism_file, MechanismFile) or Path(query.name).name != query.name:
         return None
     file = query.mechanism_file.path
     return read_mechanism(file, public / file).accuracy
