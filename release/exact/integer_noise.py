@@ -120,7 +120,7 @@ class IntegerNoise:
         """The sum of all weights, a power of two."""
         return sum(length * weight for length, weight in self.runs)
 
-    @property
+    @cached_property
     def high(self) -> int:
         """The last integer of the window."""
         return self.low + sum(length for length, _ in self.runs) - 1

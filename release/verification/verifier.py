@@ -118,9 +118,10 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
         if query.name in proved
     }
     _check_charges(release, SpecFile(spec, b"", public, keys), kept)
-    verdict.proved.append(
+    verdict.proved.insert(
+        0,
         f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
-        f", δ = {release.composition.delta}, within the cap of the spec (basic composition)"
+        f", δ = {release.composition.delta}, within the cap of the spec (basic composition)",
     )
     _check_descriptions(public, release, spec)
     verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
