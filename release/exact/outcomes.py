@@ -156,7 +156,7 @@ class Outcomes:
     def worst(self, power: int, published: Codes) -> tuple[int, float]:
         """The true answer with the largest expected loss, and that loss.
 
-        Of very many answers with a long remap, those picked evenly and around their worst.
+        Of very many answers some are looked at, picked evenly, both ends among them.
         """
         picked = max(2, min(self.answers, _MOST_TERMS // self.answers))
         codes = np.unique(np.linspace(0, self.answers - 1, picked).astype(np.int64))

@@ -154,12 +154,14 @@ def modular(noise: IntegerNoise, answers: int, keep: Fraction | None = None) -> 
     for side, sign in ((noise, 1), (noise.mirrored, -1)):
         # Beyond the window each N masses are those of N before, times a power of the ratio.
         last = max(0, side.high)
-        block = math.lcm(side.right.period, answers) if side.right else 0
+        block, repeats = 0, Fraction(1)
+        if side.right:
+            block = math.lcm(side.right.period, answers)
+            repeats = 1 / (1 - side.right.fraction ** (block // side.right.period))
         masses, _ = _units(side, last + block)
         for k, mass in enumerate(masses):
-            if k > last and side.right:
-                ratio = side.right.fraction ** (block // side.right.period)
-                units[sign * k % answers] += int(mass / (1 - ratio))
+            if k > last:
+                units[sign * k % answers] += int(mass * repeats)
             elif k or sign > 0:
                 units[sign * k % answers] += mass
     return pmf_near([Fraction(unit, 2**_PLACES) for unit in units], keep)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.noise.solvers.answer_problem import ChannelProblem
-from release.noise.solvers.program import Builder, Floats, Program
+from release.noise.solvers.program import Builder, Floats, Program, highs_model
 from release.noise.solvers.refine import PLACES, ratio_above
 
 Cells: TypeAlias = NDArray[np.int8]
@@ -209,16 +209,7 @@ def _loaded(program: Program) -> Any:
     """HiGHS with the program, set to start each solve where the last one ended."""
     import highspy
 
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = program.cost.size, program.limit.size
-    model.col_cost_ = program.cost
-    model.col_lower_, model.col_upper_ = program.lower, program.upper
-    model.row_upper_ = program.limit
-    model.row_lower_ = np.where(program.equal, program.limit, -np.inf)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = program.starts.astype(np.int32)
-    model.a_matrix_.index_ = program.columns.astype(np.int32)
-    model.a_matrix_.value_ = program.values
+    model = highs_model(program)
     highs = highspy.Highs()
     options: dict[str, float | bool | str] = {
         "output_flag": False,

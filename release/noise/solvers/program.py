@@ -279,9 +279,8 @@ def _run_through_pulp(
     return highs, order
 
 
-def _run_as_arrays(
-    program: Program, options: dict[str, int | float | bool | str], basis: Any
-) -> Any:
+def highs_model(program: Program) -> Any:
+    """The columns and rows of ``program`` as a model of HiGHS, without its whole numbers."""
     import highspy
 
     model = highspy.HighsLp()
@@ -294,6 +293,15 @@ def _run_as_arrays(
     model.a_matrix_.start_ = program.starts.astype(np.int32)
     model.a_matrix_.index_ = program.columns.astype(np.int32)
     model.a_matrix_.value_ = program.values
+    return model
+
+
+def _run_as_arrays(
+    program: Program, options: dict[str, int | float | bool | str], basis: Any
+) -> Any:
+    import highspy
+
+    model = highs_model(program)
     if program.whole.any():
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         model.integrality_ = list(map(kinds.__getitem__, program.whole.tolist()))
