@@ -169,6 +169,15 @@ def test_sixty_answers_by_program() -> None:
         assert made.objective - made.lower_bound <= made.objective / 10**9
 
 
+@pytest.mark.parametrize("power", [0, 2])
+def test_a_program_whose_interior_point_fails(power: int) -> None:
+    """HiGHS 1.14 ends these two without a solution when it starts from an interior point."""
+    problem = ChannelProblem((1,), promise("2"), answer_costs(power, 48), uniform(48))
+    made, known = design_channel(problem), remapped_geometric(problem)
+    assert float(made.objective) == pytest.approx(float(known.objective), rel=1e-9)
+    assert made.objective - made.lower_bound <= made.objective / 10**6
+
+
 def test_remapping_publishes_what_loses_least() -> None:
     """Under a prior that knows the answer to be 0 or 4, nothing else is published."""
     prior = (Fraction(1, 2), *(Fraction(0),) * 3, Fraction(1, 2))

@@ -118,8 +118,9 @@ def refine(program: Program, work: Work | None = None, *, interior: bool = False
     """
     program, work = _with_slack(program), work or Work()
     first = None
-    for tolerance in _TOLERANCES:
-        first = first or _solved(program, work, tolerance, interior=interior)
+    # HiGHS ends without a solution where its basis after an interior point is too imprecise.
+    for tolerance, inside in zip(_TOLERANCES, (interior, False), strict=True):
+        first = first or _solved(program, work, tolerance, interior=inside)
     if first is None:
         return None
     state = _State(program, _Matrix(program), precise(first.values), precise(first.duals))
