@@ -1,0 +1,76 @@
+"""A mechanism on a statistic: a random rule from the integers of a cell to what is published of it.
+
+The guarantee is pure and holds for all tables: neighbors change the integers within public bounds
+(the ``spread``), and the mechanism is proved for every change within them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import ClassVar
+
+from release.exact.domain import Codes
+from release.exact.sampling import SYSTEM, RandomBytes
+
+RATIO_BITS = 64
+RATIO_ONE = 1 << RATIO_BITS
+"""Ratios of chances are multiples of 1/RATIO_ONE."""
+
+_DIGITS = 50
+
+
+class StatisticMechanism(ABC):
+    """A random rule from the statistics of a cell to the integers that are published of it."""
+
+    family: ClassVar[str]
+    """The name of the family in the files of a release."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """How many integers of a cell it reads."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """How many integers of a cell it publishes."""
+
+    @abstractmethod
+    def satisfies(self, epsilon: Fraction) -> bool:
+        """Whether it is proved to be pure ``epsilon``-private, in exact arithmetic."""
+
+    @abstractmethod
+    def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
+        """Published integers, shape (cells, outputs), from statistics of shape (cells, inputs).
+
+        Cells are independent, and each output has exactly its probability.
+        """
+
+
+def least_ratio(epsilon: Fraction, spread: int) -> int:
+    """The least k for which (k/2^64)^``spread``·e^ε ≥ 1, or a few units more.
+
+    Raises:
+        ValueError: ε is so small, or the spread so wide, that no k below 2^64 is left.
+    """
+    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    share = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator * spread))
+    power = context.exp(context.minus(share))
+    ratio = int(context.multiply(power, Decimal(RATIO_ONE)).to_integral_value(ROUND_CEILING))
+    while ratio < RATIO_ONE and spread * loss_above(ratio) > epsilon:
+        ratio += 1
+    if not 0 < ratio < RATIO_ONE:
+        raise ValueError("epsilon is too small, or a unit moves the statistic too far, for 64 bits")
+    return ratio
+
+
+def loss_above(ratio: int) -> Fraction:
+    """An upper bound of -ln(``ratio`` / 2^64), at most 10^-40 of it too large."""
+    context = Context(prec=_DIGITS)
+    # The quotient is rounded up, and the logarithm is within half a unit of its last digit.
+    quotient = Context(prec=2 * _DIGITS, rounding=ROUND_CEILING).divide(
+        Decimal(RATIO_ONE), Decimal(ratio)
+    )
+    return Fraction(context.next_plus(context.ln(quotient)))
