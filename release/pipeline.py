@@ -25,14 +25,17 @@ from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
+from release.exact.statistics.mechanism import StatisticMechanism
 from release.noise.cache import DesignCache
 from release.noise.design import GAP
 from release.noise.families import AnyDesign
+from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
 from release.noise.stage import design_all
 from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
-from release.queries.registry import sensitivity_without_data
+from release.queries.registry import sensitivity_without_data, statistic_of
+from release.queries.statistics import Statistic
 from release.records.signing import read_key
 from release.spec.load import SpecFile
 from release.spec.periods import Period
@@ -67,10 +70,13 @@ def call(name: str, function: Callable[..., T], *arguments: Any) -> T:
 
 @dataclass(frozen=True, repr=False)
 class Answered:
-    """Confidential: what the units contribute to one query, and its true answer codes."""
+    """Confidential: what the units contribute to one query, and its true answer codes.
+
+    There are no codes where the noise is on the statistic.
+    """
 
     contributed: Contributions | Rerun
-    codes: Codes
+    codes: Codes | None
 
     def __repr__(self) -> str:
         return "Answered(confidential)"
@@ -81,28 +87,55 @@ class QueryRun:
     """One query on its way down the street; each stage returns a new one with its own result.
 
     Confidential until it is drawn: the draw takes ``answered`` away and adds ``noisy``, the first
-    values that may leave. The representation shows nothing.
+    values that may leave. With noise on the statistic there is a ``statistic`` in place of a
+    sensitivity. The representation shows nothing.
     """
 
     query: Query
     answered: Answered | None
     sensitivity: Sensitivity | None = None
-    design: AnyDesign | None = None
+    statistic: Statistic | None = None
+    design: AnyDesign | StatisticDesign | None = None
     noisy: Codes | None = None
 
     def __repr__(self) -> str:
         return "QueryRun(confidential)"
 
     @property
+    def made(self) -> AnyDesign | StatisticDesign:
+        """The designed mechanism.
+
+        Raises:
+            TypeError: the stage has not run.
+        """
+        if self.design is None:
+            raise TypeError("a stage of the street was left out")
+        return self.design
+
+    @property
     def codes(self) -> Codes:
         """The true answer codes."""
-        return reached(self.answered).codes
+        return reached(reached(self.answered).codes)
 
     def drawn(self, source: RandomBytes) -> QueryRun:
         """The run with noisy answers and without the true ones."""
+        design = self.made
+        if isinstance(design, StatisticDesign):
+            noisy = self._drawn_on_statistic(design.mechanism, source)
+        else:
+            noisy = design.mechanism.draw(self.codes, source)
         # The true answers go in the same step, so that no later stage can publish them.
-        noisy = reached(self.design).mechanism.draw(self.codes, source)
         return replace(self, answered=None, noisy=noisy)
+
+    def _drawn_on_statistic(self, mechanism: StatisticMechanism, source: RandomBytes) -> Codes:
+        from release.queries.contributions import Contributions, statistics_in_blocks
+
+        contributed = reached(self.answered).contributed
+        if not isinstance(contributed, Contributions):
+            raise TypeError("noise on the statistic needs sums")
+        blocks = statistics_in_blocks(contributed, self.query, reached(self.statistic))
+        drawn = [mechanism.draw(block, source) for block in blocks]
+        return np.concatenate([np.zeros((0, mechanism.outputs), dtype=np.int64), *drawn])
 
 
 def reached(value: T | None) -> T:
@@ -280,7 +313,7 @@ def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tup
             runs.append(QueryRun(query, Answered(reruns, reruns.codes)))
         else:
             contributed = contributions(tables.profiles(query), spec_file, query)
-            codes = true_answers(contributed, query)
+            codes = None if query.is_on_statistic else true_answers(contributed, query)
             runs.append(QueryRun(query, Answered(contributed, codes)))
     # A file that changed meanwhile would have given the queries different tables.
     tables.check_unchanged()
@@ -290,9 +323,17 @@ def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tup
 def find_sensitivity(
     runs: tuple[QueryRun, ...], spec_file: SpecFile, watch: Watch = unwatched
 ) -> tuple[QueryRun, ...]:
-    """Add to each run the sensitivity of its query: of this table, or of the declaration."""
-    watched = zip(_watched(spec_file, watch), runs, strict=True)
-    return tuple(replace(run, sensitivity=_sensitivity_of(run, spec_file)) for _, run in watched)
+    """Add to each run the sensitivity of its query: of this table, or of the declaration.
+
+    With noise on the statistic it is how far neighbors move that.
+    """
+    found = []
+    for _, run in zip(_watched(spec_file, watch), runs, strict=True):
+        if run.query.is_on_statistic:
+            found.append(replace(run, statistic=statistic_of(spec_file.spec, run.query)))
+        else:
+            found.append(replace(run, sensitivity=_sensitivity_of(run, spec_file)))
+    return tuple(found)
 
 
 def _sensitivity_of(run: QueryRun, spec_file: SpecFile) -> Sensitivity:
@@ -318,7 +359,7 @@ def design(
         DesignError: a guarantee or the accepted gap could not be proved.
     """
     designs = design_all(
-        [reached(run.sensitivity) for run in runs],
+        [run.statistic or reached(run.sensitivity) for run in runs],
         spec_file,
         lambda: _watched(spec_file, options.watch),
         options.cache,
@@ -338,7 +379,7 @@ def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, 
     kept = {}
     for run in runs:
         if not run.query.is_empirical:
-            design = reached(run.design)
+            design = run.made
             kept[run.query.name] = kept_delta(design.deltas, design.guarantee)
     charged = charges(spec_file, kept)
     publication.reserve(spec_file.spec.budget.scope, Spent(charged.epsilon, charged.delta))
@@ -365,7 +406,7 @@ def publish(
     results = []
     for run, charge in zip(runs, charged.queries, strict=True):
         keys = cells_of(spec_file, run.query).keys
-        results.append(Result(run.query, keys, reached(run.design), charge, reached(run.noisy)))
+        results.append(Result(run.query, keys, run.made, charge, reached(run.noisy)))
     spent = publication.spending(spec_file.spec.budget.scope)
     of = replace(about, sequence=publication.sequence, spending=spent)
     publication.stage(lambda folder: write_release(spec_file, tuple(results), charged, folder, of))

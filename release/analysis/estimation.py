@@ -27,13 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
+from release.analysis.sums import mean_intervals
 from release.bundle.read import parse_mechanism
 from release.errors import DesignError, SpecError, VerificationError, unknown_name
 from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integer import IntegerMechanism
 from release.exact.mechanism import Mechanism
+from release.exact.statistics.sums import NoisySums
+from release.queries.binned import StatisticQuery
+from release.queries.read import parse_spec
 from release.records.hashes import sha256
+from release.records.mechanisms import MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
+from release.records.statistics import NoisySumsRecord
 from release.spec.domains import MOST_IN_ORDER, Domain, Grid, plain_answers
 
 if TYPE_CHECKING:
@@ -389,6 +395,14 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     domain = _declared(record)
     file = record.mechanism_file.path
     stated = parse_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
+    if isinstance(stated, NoisySumsRecord):
+        return estimate_sums(public, record, stated.to_mechanism(), level)
+    if not isinstance(stated, MechanismRecord):
+        raise SpecError(
+            "query",
+            f"the answers of {query!r} were selected by their statistic; the report says how near "
+            "they are",
+        )
     if stated.group != [domain.size]:
         raise VerificationError(file, "group", str(stated.group), str([domain.size]))
     try:
@@ -397,7 +411,8 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         table = np.empty(0) if is_wide else likelihood(mechanism)
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "weights", str(error), "a mechanism") from error
-    keys, codes = _released(public, record)
+    keys, drawn = _released(public, record, ("answer_code",))
+    codes = drawn[:, 0]
     if isinstance(mechanism, IntegerMechanism) and is_wide:
         estimates = estimate_wide(codes, mechanism, domain, level=level)
     else:
@@ -415,17 +430,7 @@ def estimate_wide(
     """
     check_level(level)
     noise, labels = mechanism.noise, domain.labels
-    reach = 0
-    while 1 - noise.above(reach) - noise.mirrored.above(reach) < level:
-        reach = 2 * reach + 1
-    # Bisection: ``reach`` is enough, ``short`` is not.
-    short = reach // 2 if reach else 0
-    while short + 1 < reach:
-        middle = (short + reach) // 2
-        if 1 - noise.above(middle) - noise.mirrored.above(middle) < level:
-            short = middle
-        else:
-            reach = middle
+    reach = noise.radius(level)
     variance = float(noise.moment(2))
     is_unbounded = domain.size == MOST_IN_ORDER
     cells = []
@@ -444,6 +449,56 @@ def estimate_wide(
             )
         )
     return Estimates(tuple(cells), (), ((),) * len(cells))
+
+
+def estimate_sums(
+    public: Path, record: QueryRecord, mechanism: NoisySums, level: float
+) -> Estimates:
+    """The estimates of sums and means whose noise is on the sums, with confidence intervals."""
+    query = _query(public, record)
+    keys, sums = _released(public, record, query.outcome_columns)
+    labels, codes = query.answers.labels, query.answer_codes(sums)[0]
+    noise, deviation = mechanism.noise, math.sqrt(mechanism.noise.moment(2))
+    if mechanism.sums == 1:
+        reach = noise.radius(level)
+        lows, highs = query.answer_codes(sums - reach)[0], query.answer_codes(sums + reach)[0]
+        errors = np.full(len(sums), deviation)
+    else:
+        bounds = query.sum_bounds
+        ends = mean_intervals(sums, noise, bounds, level)
+        lows, highs = map(query.codes_of_numbers, ends)
+        wide = bounds[1] - bounds[0]
+        share = np.clip(sums[:, 0] / np.maximum(sums.sum(axis=1), wide), 0, 1)
+        spread = np.sqrt(share**2 + (1 - share) ** 2) * wide * deviation
+        errors = np.minimum(spread / np.maximum(sums.sum(axis=1), wide), wide)
+    cells = []
+    for code, low, high, error, total in zip(
+        codes.tolist(),
+        lows.tolist(),
+        highs.tolist(),
+        errors.tolist(),
+        sums[:, 0].tolist(),
+        strict=True,
+    ):
+        estimate = Estimate(
+            labels[code], labels[code], int(labels[low]), int(labels[high]), standard_error=error
+        )
+        if mechanism.sums == 1:
+            estimate = replace(estimate, unbiased=float(total), variance=deviation**2)
+        cells.append(estimate)
+    return Estimates(tuple(cells), tuple(record.by), keys)
+
+
+def _query(public: Path, record: QueryRecord) -> StatisticQuery:
+    """The query of the spec; the sums' bounds stand nowhere else."""
+    try:
+        spec = parse_spec(_bytes(public, "spec.yaml"))
+    except SpecError as error:
+        raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
+    for query in spec.released:
+        if query.name == record.name and isinstance(query, StatisticQuery):
+            return query
+    raise VerificationError("spec.yaml", "query", record.name, "a sum or a mean of the spec")
 
 
 def _declared(record: QueryRecord) -> AnswerDomain:
@@ -482,19 +537,22 @@ def _bytes(public: Path, file: str, digest: str | None = None) -> bytes:
     return data
 
 
-def _released(public: Path, record: QueryRecord) -> tuple[tuple[Key, ...], Codes]:
+def _released(
+    public: Path, record: QueryRecord, drawn: tuple[str, ...]
+) -> tuple[tuple[Key, ...], Codes]:
+    """The keys, and the columns ``drawn``, shape (cells, columns)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     file = f"data/{record.name}.parquet"
     _bytes(public, file, record.output.sha256)
     try:
-        table = pq.ParquetFile(public / file).read([*record.by, "answer_code"])
+        table = pq.ParquetFile(public / file).read([*record.by, *drawn])
         columns = [table.column(name).to_pylist() for name in record.by]
-        codes = np.asarray(table.column("answer_code").to_numpy(), dtype=np.int64)
+        numbers = [np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in drawn]
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-        expected = "the key columns and answer_code"
+        expected = f"the key columns and {', '.join(drawn)}"
         raise VerificationError(file, "format", "another table", expected) from error
     # Without key columns there is nothing to zip, and still a key for each row: the empty one.
-    keys = tuple(zip(*columns, strict=True)) if columns else ((),) * codes.size
-    return keys, codes
+    keys = tuple(zip(*columns, strict=True)) if columns else ((),) * table.num_rows
+    return keys, np.stack(numbers, axis=1)

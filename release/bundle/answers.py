@@ -36,25 +36,27 @@ _BYTES_PER_CELL, _BYTES_PER_FILE = 20_000, 1_000_000
 
 
 def released_bytes(
-    release_id: str, query: Query, keys: tuple[tuple[str, ...], ...], noisy: Codes
+    release_id: str, query: Query, keys: tuple[tuple[str, ...], ...], outcomes: Codes
 ) -> bytes:
-    """The Parquet file of one query: key columns, labels, and ``answer_code``.
+    """The Parquet file of one query: key columns, labels, and what was drawn, as integers.
 
-    The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part; its code is the
-    number of the joint answer.
+    The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn,
+    shape (cells, columns), is ``answer_code``, the number of the joint answer for a tuple; of noise
+    on sums it is the noisy sums, from which the labels follow.
     """
     domain, schema = query.answers, released_schema(query)
     columns = []
     for values in _key_columns(query, keys):
         columns.append(text_column(values))
-    coordinates = domain.group.coordinates(noisy)
+    coordinates = query.answer_codes(outcomes)
     for name, part, codes in zip(query.columns, domain.parts, coordinates, strict=True):
         labels: list[Any] = list(map(part.labels.__getitem__, codes.tolist()))
         if pa.types.is_string(schema.field(name).type):
             columns.append(text_column(labels))
         else:
             columns.append(number_column(labels, pa.int64()))
-    columns.append(number_column(noisy, schema.field("answer_code").type))
+    for name, drawn in zip(query.outcome_columns, outcomes.T, strict=True):
+        columns.append(number_column(drawn, schema.field(name).type))
     sink = io.BytesIO()
     # A dictionary page could list values that no row has; it is off here and refused on reading.
     with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=False) as writer:
@@ -81,8 +83,9 @@ def released_schema(query: Query) -> pa.Schema:
         metadata = dict(zip(facts, map(_text, facts.values()), strict=True))
         fields.append(pa.field(name, kind, nullable=False, metadata=metadata))
     # 32 bits hold the codes of all but the widest domains.
-    code = pa.int32() if query.answers.size <= 2**31 else pa.int64()
-    fields.append(pa.field("answer_code", code, nullable=False))
+    is_wide = query.outcome_columns != ("answer_code",) or query.answers.size > 2**31
+    for name in query.outcome_columns:
+        fields.append(pa.field(name, pa.int64() if is_wide else pa.int32(), nullable=False))
     return pa.schema(fields)
 
 
@@ -99,7 +102,7 @@ class CheckedTable:
     """
 
     keys: tuple[tuple[str, ...], ...]
-    codes: Codes
+    outcomes: Codes
     by_bytes: bool
 
 
@@ -125,8 +128,8 @@ def check_released(
     _check_encoding(file, parquet.metadata)
     nulls = sum(column.null_count for column in table.columns)
     _expect(file, "missing values", nulls, 0)
-    keys, codes = _checked_rows(file, table, query)
-    rewritten = released_bytes(release_id, query, keys, codes)
+    keys, outcomes = _checked_rows(file, table, query)
+    rewritten = released_bytes(release_id, query, keys, outcomes)
     again = pq.ParquetFile(_source(rewritten))
     # Arrow's copy of the schema holds the fields' own metadata, which ``_check_metadata`` skipped.
     if not parquet.schema_arrow.equals(again.schema_arrow, check_metadata=True):
@@ -136,7 +139,7 @@ def check_released(
     same_writer = again.metadata.created_by == parquet.metadata.created_by
     if same_writer and rewritten != data:
         raise VerificationError(file, "bytes", "others", "those that these answers are written as")
-    return CheckedTable(keys, codes, rewritten == data)
+    return CheckedTable(keys, outcomes, rewritten == data)
 
 
 def _expect(file: str, check: str, actual: object, expected: object) -> None:
@@ -173,16 +176,20 @@ def _check_encoding(file: str, metadata: Any) -> None:
 def _checked_rows(
     file: str, table: pa.Table, query: Query
 ) -> tuple[tuple[tuple[str, ...], ...], Codes]:
-    """The keys and the codes of a table: keys ascending, each once, and codes of the domain."""
+    """The keys of a table, ascending, each once, and what was drawn: codes are of the domain."""
     columns = [table.column(name).to_pylist() for name in query.by]
     keys = tuple(zip(*columns, strict=True)) if columns else ((),)
     if not all(first < second for first, second in pairwise(keys)):
         raise VerificationError(file, "order", "keys out of order", "keys ascending, each once")
+    drawn = [table.column(name).to_pylist() for name in query.outcome_columns]
+    outcomes = np.array(drawn, dtype=np.int64).T.reshape(len(keys), -1)
     size = query.answers.size
-    codes = np.array(table.column("answer_code").to_pylist(), dtype=np.int64)
-    if not ((codes >= 0) & (codes < size)).all():
+    if (
+        query.outcome_columns == ("answer_code",)
+        and not ((outcomes >= 0) & (outcomes < size)).all()
+    ):
         raise VerificationError(file, "answers", "a code outside", f"codes 0 to {size - 1}")
-    return keys, codes
+    return keys, outcomes
 
 
 def _source(data: bytes) -> pa.BufferReader:

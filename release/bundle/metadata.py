@@ -116,18 +116,20 @@ def _table_schema(query: Query) -> dict[str, Any]:
             kind = "integer"
             constraints |= {"minimum": labels[0], "maximum": labels[-1]}
         fields.append({"name": name, "type": kind, **facts, "constraints": constraints})
-    fields.append(
-        {
-            "name": "answer_code",
-            "type": "integer",
-            "title": "number of the answer in the domain",
-            "constraints": {**required, "minimum": 0, "maximum": query.answers.size - 1},
-        }
-    )
+    if query.outcome_columns == ("answer_code",):
+        bounds = {"minimum": 0, "maximum": query.answers.size - 1}
+        fields.append(_drawn("answer_code", "number of the answer in the domain", bounds))
+    else:
+        fields += [_drawn(name, name.replace("_", " "), {}) for name in query.outcome_columns]
     schema: dict[str, Any] = {"$schema": f"{_PROFILE}tableschema.json", "fields": fields}
     if query.by:
         schema["primaryKey"] = list(query.by)
     return schema
+
+
+def _drawn(name: str, title: str, bounds: dict[str, int]) -> dict[str, Any]:
+    constraints: dict[str, Any] = {"required": True, **bounds}
+    return {"name": name, "type": "integer", "title": title, "constraints": constraints}
 
 
 def _worst_case(spec: Spec) -> str:

@@ -10,10 +10,10 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from release.errors import VerificationError
-from release.records.mechanisms import MechanismRecord
+from release.records.mechanisms import AnyMechanismRecord
 from release.records.models import parse, parse_plain
 from release.records.versions import unread
-from release.spec.mechanisms import formats, record_model
+from release.spec.mechanisms import ON_STATISTIC, any_record_model, formats
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -43,7 +43,7 @@ def read_record(model: type[R], file: str, path: Path) -> R:
     return parse_record(model, file, read_file(file, path))
 
 
-def read_mechanism(file: str, path: Path) -> MechanismRecord:
+def read_mechanism(file: str, path: Path) -> AnyMechanismRecord:
     """The file of a mechanism, by the model of its family.
 
     Raises:
@@ -52,7 +52,7 @@ def read_mechanism(file: str, path: Path) -> MechanismRecord:
     return parse_mechanism(file, read_file(file, path))
 
 
-def parse_mechanism(file: str, data: bytes) -> MechanismRecord:
+def parse_mechanism(file: str, data: bytes) -> AnyMechanismRecord:
     """The record of a mechanism, by the model of the family that it names.
 
     Raises:
@@ -62,13 +62,14 @@ def parse_mechanism(file: str, data: bytes) -> MechanismRecord:
         plain = parse_plain(data)
         # The family names the model, so it is read before there is a model to check it with.
         family = plain["mechanism"] if isinstance(plain, dict) else None
-    if not isinstance(family, str) or family not in formats():
-        raise VerificationError(file, "mechanism", repr(family)[:80], f"one of {[*formats()]}")
+    known = [*formats(), *ON_STATISTIC]
+    if not isinstance(family, str) or family not in known:
+        raise VerificationError(file, "mechanism", repr(family)[:80], f"one of {known}")
     with _of_declared_shape(file):
         # Not read a second time: of a large channel that takes longer than its proof.
         if (later := unread(plain.get("schema"))) is not None:
             raise ValueError(later)
-        return record_model(family).model_validate(plain)
+        return any_record_model(family).model_validate(plain)
 
 
 def parse_record(model: type[R], file: str, data: bytes) -> R:

@@ -12,7 +12,7 @@ from release.budget.ledger import ENTRY
 from release.records.models import FILES
 from release.records.signing import Envelope, Statement
 from release.spec.contract import Contract
-from release.spec.mechanisms import formats, record_model
+from release.spec.mechanisms import ON_STATISTIC, any_record_model, formats
 from release.spec.model import Spec
 
 FOLDER = Path(__file__).parent.parent.parent / "schemas"
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent.parent.parent / "schemas"
 
 def _any_mechanism() -> type[BaseModel]:
     """A mechanism of any family that has a file format."""
-    models = tuple(map(record_model, formats()))
+    models = tuple(map(any_record_model, (*formats(), *ON_STATISTIC)))
     union: Any = Union[models]  # noqa: UP007 - the members are known at run time only
     return RootModel[union]
 

@@ -11,6 +11,7 @@ import datetime
 import platform
 import secrets
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -35,9 +36,10 @@ from release.exact.domain import Codes
 from release.exact.numbers import format_down, format_exact, format_up
 from release.exact.privacy import Deltas, Guarantee
 from release.noise.families import AnyDesign
+from release.noise.on_statistic import StatisticDesign
 from release.records.files import write
 from release.records.hashes import commit, sha256
-from release.records.mechanisms import MechanismRecord
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import (
     ChargeRecord,
     Composition,
@@ -61,22 +63,28 @@ from release.records.models import (
     canonical,
     definition_name,
 )
+from release.records.statistics import StatisticRecord
 from release.spec.declarations import Privacy
 from release.spec.load import SpecFile
-from release.spec.mechanisms import record_model
+from release.spec.mechanisms import record_model, statistic_record_model
 from release.spec.query import Query
 from release.version import VERSION
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """One query to publish: its mechanism and its noisy answers, in the order of ``keys``."""
+    """One query to publish: its mechanism and what it drew, in the order of ``keys``."""
 
     query: Query
     keys: tuple[tuple[str, ...], ...]
-    design: AnyDesign
+    design: AnyDesign | StatisticDesign
     charge: Charge
     noisy: Codes
+
+    @property
+    def outcomes(self) -> Codes:
+        """What was drawn, shape (cells, columns)."""
+        return self.noisy.reshape(len(self.keys), -1)
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,20 @@ class About:
 
 
 _NEVER = "some published values never occur: ε over all differences is infinite"
+
+
+def statistic_record(query: Query, design: StatisticDesign) -> StatisticRecord:
+    """The file of a mechanism on a statistic."""
+    model = statistic_record_model(design.mechanism.family)
+    return model.model_validate(
+        {
+            "schema": "dp-release/mechanism/v1",
+            "query": query.name,
+            "mechanism": design.mechanism.family,
+            "guarantee": _guarantee_record(design.guarantee),
+            **model.own_fields(design.mechanism),
+        }
+    )
 
 
 def mechanism_record(query: Query, design: AnyDesign) -> MechanismRecord:
@@ -181,18 +203,23 @@ class _Writer:
         self._auditor = auditor
         self._openings: dict[str, Opening] = {}
         self._queries: list[PublicQuery] = []
-        self._published: dict[int, tuple[MechanismRecord, MechanismFile]] = {}
+        self._published: dict[int, tuple[AnyMechanismRecord, MechanismFile]] = {}
 
     def add(self, result: Result) -> None:
-        query, spec = result.query, self._spec_file.spec
+        query, design, spec = result.query, result.design, self._spec_file.spec
         file: MechanismFile | MechanismCommitment
-        if query.is_empirical:
-            mechanism = mechanism_record(query, result.design)
-            file = self._commit(query, mechanism)
+        mechanism: AnyMechanismRecord | None = None
+        compared: tuple[tuple[str, Fraction], ...] = ()
+        # The report is public, so of an empirical query it gets neither mechanism nor comparison.
+        if isinstance(design, StatisticDesign):
+            mechanism, file = self._publish(query, design)
+        elif query.is_empirical:
+            file = self._commit(query, mechanism_record(query, design))
         else:
-            mechanism, file = self._publish(query, result.design)
+            mechanism, file = self._publish(query, design)
+            compared = design.compared
         path = f"data/{query.name}.parquet"
-        data = released_bytes(spec.release.id, query, result.keys, result.noisy)
+        data = released_bytes(spec.release.id, query, result.keys, result.outcomes)
         write(self._public / path, data)
         output = OutputFile(path=path, sha256=sha256(data), rows=len(result.keys))
         self._queries.append(
@@ -200,19 +227,24 @@ class _Writer:
                 query,
                 query_record(result, file, output),
                 result.keys,
-                tuple(result.noisy.tolist()),
-                # The report is public, so of these it gets neither mechanism nor comparison.
-                None if query.is_empirical else mechanism,
-                () if query.is_empirical else result.design.compared,
+                result.outcomes,
+                mechanism,
+                compared,
                 rests_on(spec, query),
             )
         )
 
-    def _publish(self, query: Query, design: AnyDesign) -> tuple[MechanismRecord, MechanismFile]:
+    def _publish(
+        self, query: Query, design: AnyDesign | StatisticDesign
+    ) -> tuple[AnyMechanismRecord, MechanismFile]:
         """Write a public mechanism, once for all queries that have the same."""
         # Queries that ask the same question share one design.
         if id(design) not in self._published:
-            mechanism = mechanism_record(query, design)
+            mechanism: AnyMechanismRecord
+            if isinstance(design, StatisticDesign):
+                mechanism = statistic_record(query, design)
+            else:
+                mechanism = mechanism_record(query, design)
             path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
             write(self._public / path, data)
             self._published[id(design)] = mechanism, MechanismFile(path=path, sha256=sha256(data))

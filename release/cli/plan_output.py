@@ -19,6 +19,7 @@ from release.exact.numbers import format_exact, format_up
 
 if TYPE_CHECKING:
     from release.noise.families import Solvers
+    from release.planning.on_statistic import StatisticPlan
     from release.planning.plan import Candidate, Least, Plan, QueryPlan, Share
     from release.spec.load import SpecFile
 
@@ -60,8 +61,10 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         # Below it what the other mechanisms would lose; they would cost the same.
         for candidate in planned.others:
             rows.append(["", "", "", *_figures(planned, candidate), "", ""])
-    print_table(_COLUMNS, rows)
-    typer.echo("means are over all answers of the domain, each as likely (uniform prior)")
+    if rows:
+        print_table(_COLUMNS, rows)
+        typer.echo("means are over all answers of the domain, each as likely (uniform prior)")
+    _print_on_statistic(plan.on_statistic)
     for planned in plan.queries:
         for line in _warnings(planned):
             typer.echo(f"{planned.query.name}: {line}")
@@ -84,6 +87,22 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
             "empirical sensitivity is not known before the table is read: one step and the most "
             "that is allowed are shown"
         )
+
+
+def _print_on_statistic(plans: tuple[StatisticPlan, ...]) -> None:
+    rows = []
+    for planned in plans:
+        charge = format_exact(planned.charge.epsilon), format_exact(planned.charge.delta)
+        size = f"{planned.cells} × {planned.query.answers.size}"
+        rows.append([planned.query.name, size, str(planned.statistic.spread)])
+        rows[-1] += [planned.design.name, *charge]
+    if not rows:
+        return
+    print_table(["query", "answers", "a unit moves", "mechanism", "charge ε", "charge δ"], rows)
+    for planned in plans:
+        typer.echo(f"{planned.query.name}: {planned.nearness.sentence}")
+        if planned.beside is not None:
+            typer.echo(f"{planned.query.name}: {planned.beside}")
 
 
 def _figures(planned: QueryPlan, candidate: Candidate) -> list[str]:
@@ -166,6 +185,7 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "refusals": list(plan.refusals),
         "left": None if remaining is None else plain_amounts(*remaining),
         "queries": list(map(_plain_query, plan.queries)),
+        "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),
     }
 
 
@@ -184,6 +204,23 @@ def _plain_query(planned: QueryPlan) -> dict[str, Any]:
         "charge": plain_amounts(planned.charge.epsilon, planned.charge.delta),
         "mechanism": planned.chosen.mechanism,
         "candidates": list(map(_plain_candidate, (planned.chosen, *planned.others))),
+    }
+
+
+def _plain_on_statistic(planned: StatisticPlan) -> dict[str, Any]:
+    nearness = planned.nearness
+    return {
+        "name": planned.query.name,
+        "cells": planned.cells,
+        "answers": planned.query.answers.size,
+        "spread": planned.statistic.spread,
+        "charge": plain_amounts(planned.charge.epsilon, planned.charge.delta),
+        "mechanism": planned.design.name,
+        "nearness": nearness.sentence,
+        "of": nearness.of,
+        "figure": nearness.figure,
+        "points": [list(point) for point in nearness.points],
+        "on_answer": planned.beside,
     }
 
 

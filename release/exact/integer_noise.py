@@ -224,6 +224,18 @@ class IntegerNoise:
                 chance += float(mass) * max(0, min(first + length - 1 - noise, length))
         return chance
 
+    def radius(self, level: float) -> int:
+        """The least r for which the noise is within ±r with chance ``level`` or more, rounded."""
+        low, high = -1, 1
+        # Invariant of both: ``low`` is too little.
+        while self.above(high) + self.mirrored.above(high) > 1 - level:
+            low, high = high, 2 * high
+        while low + 1 < high:
+            middle = (low + high) // 2
+            beyond = self.above(middle) + self.mirrored.above(middle)
+            low, high = (low, middle) if beyond <= 1 - level else (middle, high)
+        return high
+
     def is_unimodal(self) -> bool:
         """Whether masses rise up to some integer and fall from there, tails included."""
         before = self.left.period if self.left else 0

@@ -15,12 +15,15 @@ from functools import partial
 from release.errors import DesignError
 from release.exact.losses import LossName
 from release.exact.numbers import format_up
+from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
 from release.noise.design import GAP, Asked
 from release.noise.families import AnyDesign, Solvers
+from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.processes import FanOut, InTurn, Refused
 from release.noise.select import choose, family_of
+from release.queries.statistics import Statistic
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of
 from release.spec.query import Query
@@ -43,11 +46,6 @@ class Problem:
         costs = (question.loss_name, loss.name, loss.numerators.tobytes(), loss.denominator)
         own = (topologies, costs, self.mechanism, self.is_empirical)
         return (question.sensitivity, question.guarantee, *own)
-
-
-def problem_of(query: Query, sensitivity: Sensitivity) -> Problem:
-    """The problem of a query, as the spec has it."""
-    return Problem(asked_of(query, sensitivity), query.mechanism, query.is_empirical)
 
 
 def asked_of(query: Query, sensitivity: Sensitivity) -> Asked:
@@ -74,28 +72,56 @@ def solution_of(problem: Problem, cache: DesignCache | None, gap: Fraction) -> A
     return choose(problem.asked, name, solvers_of(allowed, gap))
 
 
+@dataclass(frozen=True)
+class StatisticProblem:
+    """The question that a mechanism on a statistic answers."""
+
+    statistic: Statistic
+    mechanism: str
+    guarantee: Guarantee
+
+    @property
+    def key(self) -> object:
+        """Equal for problems with the same solution."""
+        return (self.statistic, self.mechanism, self.guarantee)
+
+
+def problem_of(query: Query, moved: Sensitivity | Statistic) -> Problem | StatisticProblem:
+    """The problem of a query, as the spec has it."""
+    if isinstance(moved, Statistic):
+        return StatisticProblem(moved, query.mechanism, query.promised.to_guarantee())
+    return Problem(asked_of(query, moved), query.mechanism, query.is_empirical)
+
+
 def design_all(
-    sensitivity: Sequence[Sensitivity],
+    moved: Sequence[Sensitivity | Statistic],
     spec_file: SpecFile,
     watched: Callable[[], Iterator[Query]],
     cache: DesignCache | None,
     gap: Fraction,
     fan_out: FanOut | None = None,
-) -> tuple[AnyDesign, ...]:
+) -> tuple[AnyDesign | StatisticDesign, ...]:
     """A proved mechanism for each query; equal problems are solved once.
 
-    ``watched`` iterates over the released queries and reports each to whoever watches.
+    ``moved`` says of each how far neighbors move its answer, or its statistic. ``watched`` iterates
+    over the released queries and reports each to whoever watches.
 
     Raises:
         DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
     """
     queries = spec_file.spec.released
-    problems = [problem_of(*pair) for pair in zip(queries, sensitivity, strict=True)]
+    problems = [problem_of(*pair) for pair in zip(queries, moved, strict=True)]
+    solutions: dict[object, AnyDesign | StatisticDesign] = {}
+    for problem in problems:
+        if isinstance(problem, StatisticProblem) and problem.key not in solutions:
+            asked = problem.guarantee
+            made = design_on_statistic(problem.statistic, problem.mechanism, asked)
+            solutions[problem.key] = made
     # A dictionary keeps the order in which the queries come to their problems.
-    distinct = list({problem.key: problem for problem in problems}.values())
+    on_answers = {p.key: p for p in problems if isinstance(p, Problem)}
+    distinct = list(on_answers.values())
     results = (fan_out or InTurn()).map(partial(solution_of, cache=cache, gap=gap), distinct)
-    solutions: dict[object, AnyDesign] = {}
-    designs = []
+    designs: list[AnyDesign | StatisticDesign] = []
     for query, problem in zip(watched(), problems, strict=True):
         if problem.key not in solutions:
             result = next(results)
@@ -103,7 +129,7 @@ def design_all(
                 raise result.error()
             solutions[problem.key] = result
         design = solutions[problem.key]
-        reason = refusal(query, design, gap)
+        reason = None if isinstance(design, StatisticDesign) else refusal(query, design, gap)
         if reason is not None:
             raise DesignError(reason)
         designs.append(design)

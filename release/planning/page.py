@@ -8,10 +8,17 @@ from typing import Any
 
 from release.bundle.answer_units import AnswerUnit, answer_unit
 from release.bundle.report.page import odds, render
-from release.bundle.report.pictures import curves_svg, delta_svg, losses_svg, mechanism_svg
+from release.bundle.report.pictures import (
+    curves_svg,
+    delta_svg,
+    losses_svg,
+    mechanism_svg,
+    nearness_svg,
+)
 from release.exact.numbers import format_exact
 from release.noise.design import Asked
 from release.planning.compare import Curve, Losses, Side
+from release.planning.on_statistic import StatisticPlan
 from release.planning.plan import Candidate, Plan, QueryPlan
 from release.spec.load import SpecFile
 from release.spec.query import Query
@@ -38,6 +45,7 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
         else [_signed(left[0] - plan.epsilon), _signed(left[1] - plan.delta)],
         scope=spec_file.spec.budget.scope,
         queries=[_planned(place, query) for place, query in enumerate(plan.queries)],
+        on_statistic=[_on_statistic(place, one) for place, one in enumerate(plan.on_statistic)],
     )
 
 
@@ -73,6 +81,22 @@ def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
         if len(losses) > 1
         else None,
         "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in losses),
+    }
+
+
+def _on_statistic(place: int, planned: StatisticPlan) -> dict[str, Any]:
+    return {
+        "name": planned.query.name,
+        "kind": planned.query.kind,
+        "mechanism": planned.design.name.replace("_", " "),
+        "cells": planned.cells,
+        "answers": planned.query.answers.size,
+        "spread": planned.statistic.spread,
+        "charge_epsilon": format_exact(planned.charge.epsilon),
+        "charge_delta": format_exact(planned.charge.delta),
+        "nearness": planned.nearness.sentence,
+        "beside": planned.beside,
+        "picture": nearness_svg(f"{place}-{planned.query.name}-nearness", planned.nearness),
     }
 
 

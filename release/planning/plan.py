@@ -37,9 +37,11 @@ from release.noise.families import AnyDesign, Solvers
 from release.noise.search import least
 from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.stage import asked_of, refusal
+from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.queries.read import check_mechanism
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
+from release.queries.statistics import OnStatisticQuery
 from release.records.models import Accuracy
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
@@ -137,9 +139,13 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """All queries of a spec, what they charge together, and the cap of the spec."""
+    """All queries of a spec, what they charge together, and the cap of the spec.
+
+    ``queries`` have their noise on the answer; the others are ``on_statistic``.
+    """
 
     queries: tuple[QueryPlan, ...]
+    on_statistic: tuple[StatisticPlan, ...]
     epsilon: Fraction
     delta: Fraction
     cap_epsilon: Fraction
@@ -202,9 +208,14 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
         DesignError: a query for which no mechanism satisfies the claimed guarantee.
     """
     solvers = solvers or Solvers()
-    plans = []
+    plans: list[QueryPlan] = []
+    on_statistic: list[StatisticPlan] = []
     epsilon = delta = Fraction(0)
     for query in spec_file.spec.released:
+        if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
+            on_statistic.append(plan_on_statistic(spec_file, query, solvers))
+            epsilon += on_statistic[-1].charge.epsilon
+            continue
         for assumed, request in possible(spec_file, query):
             plans.append(_planned(spec_file, query, assumed, request, solvers))
         # Once a query: both cases of an empirical sensitivity are charged alike.
@@ -212,6 +223,7 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
         epsilon, delta = epsilon + charge.epsilon, delta + charge.delta
     return Plan(
         tuple(plans),
+        tuple(on_statistic),
         epsilon,
         delta,
         spec_file.spec.budget.epsilon,

@@ -10,6 +10,12 @@ compared as sum·L ≥ rows·(low·L + k·(high - low)) in integers.
 and its number of rows. The max reaches k if at least one row does, the min if all rows do, the
 median if the middle row (the lower of two) does. An empty cell has code 0.
 
+With noise on the statistic the sum of a cell is noised before it is quantised, and a mean is made
+of two noisy sums (:mod:`release.exact.statistics.sums`): its number of rows counts as one at least,
+so that an empty cell is near the middle of the clamp. A median is the bin of best rank, and so is
+the ``rank``-th least or largest value; the very least or largest has no rank that one unit could
+not change, and is refused.
+
 Global sensitivity. sum: a unit's sum lies between min(r·lo, 0) and max(r·hi, 0), for r rows at
 most. A unit that comes in moves the sum that far; a replaced one moves it from one end to the
 other. A change of D moves at most ⌈D·L/(high - low)⌉ thresholds. The others: every difference,
@@ -19,36 +25,50 @@ because a cell may hold this one unit only.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property, lru_cache, partial
+from math import ceil, log
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from release.errors import SpecError
 from release.exact.domain import AnswerDomain, Codes, level_edge
 from release.queries.base import (
     Prepared,
     Profiles,
-    SummedQuery,
     between,
     reached_by_order,
     reached_by_pairs,
     steps_between,
 )
-from release.spec.declarations import ColumnType, Pair, Relation
+from release.queries.statistics import (
+    OnStatisticQuery,
+    Scores,
+    Statistic,
+    Sums,
+    doubled_unless_added,
+    place_scores,
+    place_spread,
+    rank_scores,
+    rank_spread,
+)
+from release.spec.declarations import ColumnType, Count, Pair, Privacy, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Grid, plain_answers
 from release.spec.expressions import identifier
-from release.spec.query import PlainQuery, bin_interval, bin_labels
+from release.spec.query import bin_interval, bin_labels
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:
     return np.asarray(values, dtype=np.int64)
 
 
-class Statistic(StrEnum):
+class StatisticName(StrEnum):
     """The statistics of a column."""
 
     SUM = "sum"
@@ -58,18 +78,11 @@ class Statistic(StrEnum):
     MEDIAN = "median"
 
 
-class Noise(StrEnum):
-    """Where noise is added: to the code of the quantised answer."""
-
-    ON_ANSWER = "on_answer"
-
-
-class StatisticQuery(PlainQuery, SummedQuery):
-    """A statistic of a column, clamped row by row, quantised before noise is added."""
+class StatisticQuery(OnStatisticQuery):
+    """A statistic of a column, clamped row by row, and quantised."""
 
     kind: Literal["sum", "mean", "min", "max", "median"] = Field(description="the statistic")
     of: str = Field(description="the column of the numbers")
-    noise: Noise = Field(default=Noise.ON_ANSWER, strict=False, description="where noise is added")
 
     @property
     def answers(self) -> AnswerDomain:
@@ -86,9 +99,48 @@ class StatisticQuery(PlainQuery, SummedQuery):
         return self.domain.model_dump(mode="json")
 
     @property
-    def statistic(self) -> Statistic:
+    def named(self) -> StatisticName:
         """The statistic that ``kind`` names."""
-        return Statistic(self.kind)
+        return StatisticName(self.kind)
+
+    @abstractmethod
+    def sums(self) -> Binned:
+        """How its profiles become sums and answers."""
+
+    def statistic(self, rows: int, relation: Relation) -> Statistic:
+        """The sums, or how near each bin is to the rank."""
+        return self.sums().statistic(rows, relation)
+
+    @property
+    def sum_bounds(self) -> tuple[int, int]:
+        """The lowest and highest value a row counts as in its sums."""
+        binned = self.sums()
+        low, high = binned.query.row_bounds
+        return low // binned.unit, high // binned.unit
+
+    def codes_of_numbers(self, numbers: NDArray[np.float64]) -> Codes:
+        """The codes of statistics that a reader has computed, in the unit of the sums."""
+        binned = self.sums()
+        edges = np.array(binned._edges, dtype=np.float64) / binned.unit
+        return _as_codes(np.searchsorted(edges, numbers, side="right"))
+
+    @property
+    def scores_a_row(self) -> int | None:
+        """A median's score is of doubled ranks."""
+        return _MIDDLE.denominator if self.named is StatisticName.MEDIAN else 1
+
+    @property
+    def outcome_columns(self) -> tuple[str, ...]:
+        """The noisy sums, or the code of the bin that was selected."""
+        if not self.is_on_statistic or self.named in _BY_ROWS:
+            return ("answer_code",)
+        return ("noisy_sum",) if self.named is StatisticName.SUM else ("noisy_above", "noisy_below")
+
+    def answer_codes(self, outcomes: Codes) -> list[Codes]:
+        """The bins of the noisy sums, or those selected."""
+        if self.outcome_columns == ("answer_code",):
+            return [outcomes[:, 0]]
+        return [self.sums().quantised(outcomes)]
 
 
 class BinnedQuery(StatisticQuery):
@@ -99,12 +151,36 @@ class BinnedQuery(StatisticQuery):
         default=None,
         description="the lowest and highest value a row counts as; else the range of the bins",
     )
+    rank: Count | None = Field(
+        default=None, description="of `min` and `max`: which row, 1 the least or largest"
+    )
+
+    def check(self, at: str, privacy: Privacy, keys: Collection[str]) -> None:
+        """The very least or largest value is refused where noise is on the statistic."""
+        super().check(at, privacy, keys)
+        if self.named not in (StatisticName.MIN, StatisticName.MAX) or not self.is_on_statistic:
+            return
+        if self.rank is None:
+            rows = self.max_rows_per_unit or privacy.max_rows_per_unit
+            epsilon = float(self.promised.epsilon) or 1.0
+            # So far off, all candidates together are accepted as seldom as one wrong one nearby.
+            far = ceil(place_spread(rows) / epsilon * log(self.bins.count))
+            raise SpecError(
+                f"{at}.rank",
+                f"missing; the very {'least' if self.kind == 'min' else 'largest'} value rests on "
+                f"one unit, so its bin would be noise; ask for another, best from the {far}th on: "
+                f"rank: {far}, or write noise: on_answer",
+            )
 
     @model_validator(mode="after")
     def _check(self) -> BinnedQuery:
         Bins(bins=self.bins)
+        if self.rank is not None and (
+            self.named not in (StatisticName.MIN, StatisticName.MAX) or not self.is_on_statistic
+        ):
+            raise ValueError("rank is for min and max with noise on the statistic; leave it out")
         if self.clamp is None:
-            if self.statistic is Statistic.SUM:
+            if self.named is StatisticName.SUM:
                 raise ValueError("a sum needs clamp: [lo, hi], the bounds of one row")
         elif not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= INTEGER_LIMIT:
             raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
@@ -148,7 +224,8 @@ class BinnedQuery(StatisticQuery):
         return (*map(int, self.answers.labels), self.bins.high)
 
 
-_BY_ROWS = (Statistic.MIN, Statistic.MAX, Statistic.MEDIAN)
+_BY_ROWS = (StatisticName.MIN, StatisticName.MAX, StatisticName.MEDIAN)
+_MIDDLE = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
@@ -158,6 +235,8 @@ class Binned:
     query: BinnedQuery
 
     unit_sql = 'sum("#value")'
+    unit = 1
+    """What an integer of the column is in the sums."""
 
     @property
     def eligible_sql(self) -> str:
@@ -167,7 +246,7 @@ class Binned:
     @property
     def item_sql(self) -> str:
         """The level of the row where rows are counted by level, else the one sum."""
-        if self.query.statistic not in _BY_ROWS:
+        if self.query.named not in _BY_ROWS:
             return "0"
         r = self.query.bins
         # Clamped before the division: it then truncates what is not negative, which is floor.
@@ -183,42 +262,85 @@ class Binned:
     @property
     def items(self) -> int:
         """One for each level where rows are counted by level."""
-        return self.query.bins.count if self.query.statistic in _BY_ROWS else 1
+        return self.query.bins.count if self.query.named in _BY_ROWS else 1
 
     @property
     def width(self) -> int:
         """One sum; a sum and a number of rows; or rows at or above each level (0: all rows)."""
-        return {Statistic.SUM: 1, Statistic.MEAN: 2}.get(
-            self.query.statistic, self.query.bins.count
+        return {StatisticName.SUM: 1, StatisticName.MEAN: 2}.get(
+            self.query.named, self.query.bins.count
         )
 
     def fill(self, profiles: Profiles, unit: Codes, item: Codes, total: Codes, rows: Codes) -> None:
         """A profile as the module's docstring says, by statistic."""
-        if self.query.statistic in _BY_ROWS:
+        if self.query.named in _BY_ROWS:
             # Rows at or above a level: a running sum from the highest level down.
             profiles[unit, item] = rows
             np.cumsum(profiles[:, ::-1], axis=1, out=profiles[:, ::-1])
             return
         profiles[unit, 0] = total
-        if self.query.statistic is Statistic.MEAN:
+        if self.query.named is StatisticName.MEAN:
             profiles[unit, 1] = rows
 
     def decide(self, sums: Profiles) -> Codes:
         """The level of each row of sums."""
-        statistic = self.query.statistic
-        if statistic is Statistic.SUM:
+        statistic = self.query.named
+        if statistic is StatisticName.SUM:
             return _as_codes(np.searchsorted(self._edges, sums[:, 0], side="right"))
-        if statistic is Statistic.MEAN:
+        if statistic is StatisticName.MEAN:
             return self._mean_codes(sums)
         rows = sums[:, 0]
         # At least 1 each: in an empty cell 0 rows would be enough for every level, not for none.
         enough = {
-            Statistic.MAX: np.ones_like(rows),
-            Statistic.MIN: np.maximum(rows, 1),
+            StatisticName.MAX: np.ones_like(rows),
+            StatisticName.MIN: np.maximum(rows, 1),
             # The lower median is the row at place (rows-1)//2 from below: so many are not above it.
-            Statistic.MEDIAN: np.maximum(rows - (rows - 1) // 2, 1),
+            StatisticName.MEDIAN: np.maximum(rows - (rows - 1) // 2, 1),
         }[statistic]
         return _as_codes((sums[:, 1:] >= enough[:, None]).sum(axis=1))
+
+    def statistic(self, rows: int, relation: Relation) -> Statistic:
+        """As :meth:`StatisticQuery.statistic`."""
+        query, bins = self.query, self.query.bins.count
+        if query.named is StatisticName.MEDIAN:
+            spread = rank_spread(_MIDDLE, rows, relation)
+            return Scores(bins, spread, lambda sums: rank_scores(*_ranks(sums), _MIDDLE))
+        if query.named in _BY_ROWS:
+            return Scores(bins, place_spread(rows), self._place_scores)
+        low, high = (bound // self.unit for bound in query.row_bounds)
+        if query.named is StatisticName.MEAN:
+            spread = doubled_unless_added(rows * (high - low), relation)
+            return Sums(2, spread, self._above_and_below)
+        down, up = rows * min(low, 0), rows * max(high, 0)
+        spread = max(-down, up) if relation is Relation.ADD_REMOVE else up - down
+        return Sums(1, spread, lambda sums: sums // self.unit)
+
+    def _place_scores(self, sums: Profiles) -> Codes:
+        below, at = _ranks(sums)
+        if self.query.named is StatisticName.MAX:
+            below = sums[:, :1] - below - at
+        return place_scores(below, at, self.query.rank or 1)
+
+    def _above_and_below(self, sums: Profiles) -> Codes:
+        """How far the rows lie above the lowest value together, and below the highest."""
+        low, high = self.query.row_bounds
+        total, rows = sums[:, 0], sums[:, 1]
+        return np.stack([total - low * rows, high * rows - total], axis=1) // self.unit
+
+    def quantised(self, outcomes: Codes) -> Codes:
+        """The codes of noisy sums, or of the means that two noisy sums make."""
+        noisy = outcomes.astype(object) * self.unit
+        r = self.query.bins
+        if self.query.named is StatisticName.SUM:
+            over, under = noisy[:, 0], 1
+        else:
+            # (low + high)/2 + (high - low)·(A - B)/(2·max(A + B, high - low)), over one fraction.
+            low, high = self.query.row_bounds
+            count = 2 * np.maximum(noisy.sum(axis=1), high - low)
+            over = count * (low + high) // 2 + (high - low) * (noisy[:, 0] - noisy[:, 1])
+            over, under = np.minimum(np.maximum(over, count * low), count * high), count
+        codes = (over - under * r.low) * r.count // (under * (r.high - r.low))
+        return _as_codes(np.clip(codes, 0, r.count - 1))
 
     @cached_property
     def _edges(self) -> Codes:
@@ -239,9 +361,9 @@ class Binned:
 
     def prepared(self, entering: Profiles) -> Prepared:
         """The sums, ascending; for a mean by number of rows; else the profiles."""
-        if self.query.statistic is Statistic.SUM:
+        if self.query.named is StatisticName.SUM:
             return np.unique(entering[:, 0])
-        if self.query.statistic is not Statistic.MEAN:
+        if self.query.named is not StatisticName.MEAN:
             return entering
         by_rows = []
         for rows in np.unique(entering[:, 1]).tolist():
@@ -254,9 +376,9 @@ class Binned:
         A mean costs as much as a sum for each pair of row numbers: its sum is compared with the
         edges of the new number of rows.
         """
-        if self.query.statistic is Statistic.SUM:
+        if self.query.named is StatisticName.SUM:
             return reached_by_order(self._edges, int(sums[0]), leaving[:, 0], entering)
-        if self.query.statistic is not Statistic.MEAN:
+        if self.query.named is not StatisticName.MEAN:
             return reached_by_pairs(self, sums, leaving, entering)
         codes: set[int] = set()
         total, rows = sums.tolist()
@@ -301,10 +423,10 @@ class Binned:
     def _incoming(self, rows: int) -> list[tuple[Codes, Codes]]:
         """The lowest and highest profiles that can come in, for each interval of them."""
         low, high = self.query.row_bounds
-        if self.query.statistic is Statistic.SUM:
+        if self.query.named is StatisticName.SUM:
             spans = np.array(_spans(low, high, rows), dtype=np.int64)
             return list(zip(spans[:, :1], spans[:, 1:], strict=True))
-        if self.query.statistic is Statistic.MEAN:
+        if self.query.named is StatisticName.MEAN:
             many = (np.array([rows * low, rows]), np.array([rows * high, rows]))
         else:
             levels = np.arange(self.query.bins.count)
@@ -322,7 +444,7 @@ class Binned:
     def steps(self, rows: int, relation: Relation) -> Codes:
         """For a sum the levels that a unit's range can span; every step for the others."""
         r = self.query.bins
-        if self.query.statistic is not Statistic.SUM:
+        if self.query.named is not StatisticName.SUM:
             return np.arange(r.count, dtype=np.int64)
         low, high = self.query.row_bounds
         least, most = rows * min(low, 0), rows * max(high, 0)
@@ -331,6 +453,12 @@ class Binned:
         # Rounded up: a change of less than a level can still cross the threshold in its way.
         down, up = -(least * r.count // (r.high - r.low)), -(-most * r.count // (r.high - r.low))
         return steps_between(down, up, r.count)
+
+
+def _ranks(sums: Profiles) -> tuple[Codes, Codes]:
+    """The rows below each bin, and in it, from those in or above each."""
+    beyond = np.concatenate([sums[:, 1:], np.zeros_like(sums[:, :1])], axis=1)
+    return sums[:, :1] - sums, sums - beyond
 
 
 @lru_cache

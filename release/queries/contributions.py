@@ -6,6 +6,7 @@ each cell's units, because equal profiles make equal neighbors, and how many uni
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +17,7 @@ from release.exact.domain import Codes
 from release.queries.base import Kind, Profiles
 from release.queries.profiles import PROFILES, Cells, cells_of, integers
 from release.queries.registry import kind_of
+from release.queries.statistics import Statistic
 from release.spec.load import SpecFile
 from release.spec.query import Query
 
@@ -92,14 +94,25 @@ def _sums(cells: Cells, home: Codes, free: Codes, parts: Parts) -> Parts:
     return Parts(cell, item, total, rows)
 
 
+_ENTRIES_AT_ONCE = 2**22
+
+
 def true_answers(contributed: Contributions, query: Query) -> Codes:
     """The true answer code of each cell, in the order of publication. Confidential."""
-    kind = kind_of(query)
-    count = len(contributed.cells.keys)
-    codes = np.zeros(count, dtype=np.int64)
+    codes = map(kind_of(query).decide, _sums_in_blocks(contributed, query))
+    return np.concatenate([np.zeros(0, dtype=np.int64), *codes])
+
+
+def statistics_in_blocks(
+    contributed: Contributions, query: Query, statistic: Statistic
+) -> Iterator[Codes]:
+    """The integers that decide the answers, shape (cells, inputs), block by block. Confidential."""
+    return map(statistic.of, _sums_in_blocks(contributed, query))
+
+
+def _sums_in_blocks(contributed: Contributions, query: Query) -> Iterator[Profiles]:
+    kind, count = kind_of(query), len(contributed.cells.keys)
     # Dense sums of all cells at once could be 10^6 cells times 10^6 answers.
-    step = max(1, 2**22 // kind.width)
+    step = max(1, _ENTRIES_AT_ONCE // kind.width)
     for start in range(0, count, step):
-        stop = min(count, start + step)
-        codes[start:stop] = kind.decide(contributed.sums.dense(kind, start, stop))
-    return codes
+        yield contributed.sums.dense(kind, start, min(count, start + step))

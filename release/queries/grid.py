@@ -71,6 +71,7 @@ class OnGrid(Binned):
     """The grid points of one query; ``query`` is the equal query in bins of doubled integers."""
 
     scale: Fraction
+    unit = 2
 
     @classmethod
     def of(cls, query: GridQuery) -> OnGrid:

@@ -1,23 +1,30 @@
-"""mode: the category with most rows, or most weight; ties go to the smallest code.
+"""mode: the category of most units, most rows or most weight; ties go to the smallest code.
 
-A unit's profile is its number of rows, or its weight, in each category. Rows whose category is
-outside the domain are left out. An empty cell has the smallest code.
+A unit's profile is what it adds to each category: one, its number of rows, or its weight there.
+Rows whose category is outside the domain are left out. An empty cell has the smallest code.
 
-Global sensitivity: every difference. Whatever the bound on a unit's rows, two categories can be so
-close that one unit decides between them, and they can be any two.
+With noise on the statistic the scores are the totals of the categories. Distinct units are counted
+unless the spec says otherwise, because a unit then moves each total by one at most, however many
+rows it has. Ties, and empty cells, are decided by lot.
+
+Global sensitivity of the answer: every difference. Whatever the bound on a unit's rows, two
+categories can be so close that one unit decides between them, and they can be any two.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from operator import pos
 from typing import Literal, Protocol
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from release.exact.domain import Codes
-from release.queries.base import Prepared, Profiles, SummedQuery, reached_by_pairs
-from release.spec.declarations import ColumnType, Relation
+from release.queries.base import Prepared, Profiles, reached_by_pairs
+from release.queries.statistics import OnStatisticQuery, Scores, doubled_unless_added
+from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, Bins, Domain, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal
 from release.spec.query import DomainQuery
@@ -35,6 +42,14 @@ class CategoryQuery(Protocol):
         """The column to sum; None to count rows."""
 
     @property
+    def clamp(self) -> list[int] | None:
+        """The bounds of one row's weight."""
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether a unit counts once in each of its categories."""
+
+    @property
     def domain(self) -> Domain:
         """The possible categories."""
 
@@ -44,15 +59,50 @@ def category_type(domain: Domain) -> ColumnType:
     return ColumnType.STRING if isinstance(domain, Nominal) else ColumnType.INTEGER
 
 
-class ModeQuery(DomainQuery, SummedQuery):
-    """The category with most rows, or most ``weight``; ties go to the smallest code.
+class Counted(StrEnum):
+    """What is counted in a category."""
+
+    UNITS = "units"
+    ROWS = "rows"
+
+
+class ModeQuery(DomainQuery, OnStatisticQuery):
+    """The category of most units, most rows or most ``weight``; ties go to the smallest code.
 
     Its domain is cyclic, nominal or ordered.
     """
 
     kind: Literal["mode"] = Field(description="the kind of query")
     of: str = Field(description="the column of the category")
-    weight: str | None = Field(default=None, description="an integer column to sum, not rows")
+    count: Counted | None = Field(
+        default=None,
+        strict=False,
+        description="what is counted: `units`, the default with noise on the statistic, or `rows`",
+    )
+    weight: str | None = Field(default=None, description="an integer column to sum, not to count")
+    clamp: Pair | None = Field(
+        default=None, description="the lowest and highest weight a row counts as"
+    )
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether a unit counts once in each of its categories."""
+        if self.count is None:
+            return self.is_on_statistic and self.weight is None
+        return self.count is Counted.UNITS
+
+    @property
+    def counted_word(self) -> str:
+        """Units, rows, or the weight's column."""
+        if self.weight is not None:
+            return f"units of {self.weight}"
+        return "units" if self.counts_units else "rows"
+
+    def statistic(self, rows: int, relation: Relation) -> Scores:
+        """The totals of the categories."""
+        one = 1 if self.clamp is None else max(map(abs, self.clamp))
+        most = 1 if self.counts_units else rows * one
+        return Scores(self.answers.size, doubled_unless_added(most, relation), pos)
 
     def sums(self) -> Mode:
         """How its profiles become sums and answers."""
@@ -67,6 +117,19 @@ class ModeQuery(DomainQuery, SummedQuery):
     def _check(self) -> ModeQuery:
         if isinstance(self.domain, Bins):
             raise ValueError("a mode needs a domain that is cyclic, nominal or ordered")
+        if self.weight is None and self.clamp is not None:
+            raise ValueError("clamp bounds the weight of a row; add weight: the column")
+        if self.weight is not None and self.count is not None:
+            raise ValueError("a weight is summed, not counted; leave count out")
+        if self.clamp is not None and not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= (
+            INTEGER_LIMIT
+        ):
+            raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
+        if self.is_on_statistic and self.weight is not None and self.clamp is None:
+            raise ValueError(
+                "noise on the statistic has to bound a row's weight; add clamp: [lo, hi], or write "
+                "noise: on_answer"
+            )
         return self
 
 
@@ -76,7 +139,10 @@ class Mode:
 
     query: CategoryQuery
 
-    unit_sql = 'sum("#value")'
+    @property
+    def unit_sql(self) -> str:
+        """All that a unit adds to a category, or that it is there."""
+        return 'max("#value")' if self.query.counts_units else 'sum("#value")'
 
     @property
     def eligible_sql(self) -> str:
@@ -100,8 +166,13 @@ class Mode:
 
     @property
     def value_sql(self) -> str:
-        """The weight, or one for each row."""
-        return "1" if self.query.weight is None else identifier(self.query.weight)
+        """The weight, clamped where the spec bounds it, or one for each row."""
+        if self.query.weight is None:
+            return "1"
+        weight = identifier(self.query.weight)
+        if self.query.clamp is None:
+            return weight
+        return f"greatest(least({weight}, {self.query.clamp[1]}), {self.query.clamp[0]})"
 
     @property
     def items(self) -> int:
@@ -148,13 +219,21 @@ class Mode:
         """
         # No other profile helps a category more, whichever its rival, and a category that wins
         # without help also wins with it. So one trial a category is enough.
-        most = rows if self.query.weight is None else rows * INTEGER_LIMIT
+        most = self._most(rows)
         rest = sums - leaving
         first = np.asarray(rest.argmax(axis=1), dtype=np.int64)
         leader = rest[np.arange(len(rest)), first]
         # A tie goes to the smaller code.
         needed = leader[:, None] + (np.arange(self.width) > first[:, None])
         return np.flatnonzero((rest + most >= needed).any(axis=0))
+
+    def _most(self, rows: int) -> int:
+        """The most that a unit can add to a category."""
+        if self.query.weight is None:
+            return 1 if self.query.counts_units else rows
+        clamp = self.query.clamp
+        # A weight below 0 lowers a rival, which helps no more than to be raised as far.
+        return rows * (INTEGER_LIMIT if clamp is None else max(map(abs, clamp)))
 
     def steps(self, rows: int, relation: Relation) -> Codes:
         """Every step."""

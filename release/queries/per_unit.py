@@ -56,6 +56,16 @@ class PerUnitQuery(DomainQuery, SummedQuery):
         """Each row counts one."""
         return None
 
+    @property
+    def clamp(self) -> list[int] | None:
+        """There is no weight to bound."""
+        return None
+
+    @property
+    def counts_units(self) -> bool:
+        """A unit has one row here."""
+        return False
+
     @model_validator(mode="after")
     def _check(self) -> PerUnitQuery:
         if isinstance(self.domain, Bins):

@@ -18,11 +18,12 @@ from release.exact.channel import (
 from release.exact.losses import LossName, line_fits, table_loss
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
-from release.spec.declarations import ColumnType
+from release.queries.statistics import OnStatisticQuery
+from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import MAX_ANSWERS
 from release.spec.guarantees import TableLoss
 from release.spec.load import SpecFile, open_named, parse_models, read_text
-from release.spec.mechanisms import BEST, MECHANISMS, chosen_unseen
+from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unseen
 from release.spec.model import Spec
 from release.spec.periods import Period, filled
 from release.spec.query import Query
@@ -168,7 +169,12 @@ def check_mechanism(at: str, query: Query) -> None:
     """
     if query.guarantee is None:
         return
+    if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
+        _check_on_statistic(at, query)
+        return
     at, domain = f"{at}.mechanism", query.answers
+    if query.mechanism in ON_STATISTIC:
+        raise SpecError(at, f"{query.mechanism!r} is noise on a statistic; write best")
     if domain.size > MAX_ANSWERS and len(domain.parts) == 1:
         _check_wide(at, query)
     if query.mechanism == BEST:
@@ -194,6 +200,22 @@ def check_mechanism(at: str, query: Query) -> None:
         raise SpecError(at, f"{entry.name!r} needs delta above 0; write best")
     if entry.needs_epsilon and query.guarantee.epsilon == 0:
         raise SpecError(at, f"{entry.name!r} needs epsilon above 0; write best")
+
+
+def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
+    """Refuse what noise on a statistic cannot be."""
+    families = query.statistic(1, Relation.ADD_REMOVE).families
+    if query.mechanism not in (BEST, *families):
+        known = ", ".join((BEST, *families))
+        raise SpecError(
+            f"{at}.mechanism",
+            f"{query.mechanism!r} is noise on the answer; write one of {known}, or "
+            "noise: on_answer",
+        )
+    if not query.promised.epsilon:
+        raise SpecError(
+            f"{at}.guarantee.epsilon", "noise on a statistic needs more than 0; raise it"
+        )
 
 
 def _check_wide(at: str, query: Query) -> None:

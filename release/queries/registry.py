@@ -9,6 +9,7 @@ import numpy as np
 from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity, check_shifts
 from release.queries.base import Kind, SummedQuery
+from release.queries.statistics import OnStatisticQuery, Statistic
 from release.spec.guarantees import DeclaredSensitivity
 from release.spec.model import Spec
 from release.spec.query import Query
@@ -23,6 +24,17 @@ def kind_of(query: Query) -> Kind:
     if not isinstance(query, SummedQuery):
         raise TypeError(f"the answers of {query.name} are not decided by sums")
     return query.sums()
+
+
+def statistic_of(spec: Spec, query: Query) -> Statistic:
+    """The integers that decide the answers of a query with noise on its statistic.
+
+    Raises:
+        TypeError: its noise is on the answer.
+    """
+    if not isinstance(query, OnStatisticQuery) or not query.is_on_statistic:
+        raise TypeError(f"{query.name} has noise on its answer")
+    return query.statistic(spec.rows_per_unit(query), spec.privacy.neighbors)
 
 
 def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:

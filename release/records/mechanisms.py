@@ -23,7 +23,7 @@ from release.exact.integer_noise import IntegerNoise, Tail, merged
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
-from release.exact.privacy import MAX_WORK
+from release.exact.privacy import MAX_WORK, Deltas
 from release.exact.sensitivity import Sensitivity
 from release.records.models import (
     GROUP,
@@ -38,8 +38,27 @@ from release.records.models import (
 )
 
 
-class MechanismRecord(Record, ABC):
-    """What the files of all families have in common."""
+class AnyMechanismRecord(Record, ABC):
+    """What the files of all mechanisms have in common, on answers and on statistics."""
+
+    schema_: Literal["dp-release/mechanism/v1"] = Field(alias="schema", description=VERSION)
+    query: str = Field(description="the name of the query")
+    mechanism: str = Field(description="the family of the mechanism")
+    guarantee: GuaranteeRecord = Field(description="the claimed guarantee of one cell")
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """The mechanism and the extent of its proof: how a report begins to describe it."""
+
+    @property
+    @abstractmethod
+    def deltas(self) -> Deltas:
+        """Both δ, as the file states them."""
+
+
+class MechanismRecord(AnyMechanismRecord):
+    """What the files of all families on answers have in common."""
 
     MAX_COMPARISONS: ClassVar[int] = MAX_WORK
     """The most comparisons that a verifier makes for a file."""
@@ -47,13 +66,9 @@ class MechanismRecord(Record, ABC):
     MAX_TOTAL: ClassVar[int] = 2**62
     """The largest total that a file may have."""
 
-    schema_: Literal["dp-release/mechanism/v1"] = Field(alias="schema", description=VERSION)
-    query: str = Field(description="the name of the query")
-    mechanism: str = Field(description="the family of the mechanism")
     group: list[int] = Field(min_length=1, max_length=8, description=GROUP)
     total: Digits = Field(description="the sum of the weights, a power of two")
     directed: Literal[False] = Field(description="false: the differences have both signs")
-    guarantee: GuaranteeRecord = Field(description="the claimed guarantee of one cell")
     recomputed: Recomputed = Field(description="the guarantee that the weights satisfy")
     design: DesignRecord = Field(description="how the mechanism was found")
     accuracy: Accuracy = Field(description="the errors that a reader can expect")
@@ -64,9 +79,9 @@ class MechanismRecord(Record, ABC):
         """How many pairs of masses the proof of the guarantee compares."""
 
     @property
-    @abstractmethod
-    def sentence(self) -> str:
-        """The mechanism and the extent of its proof: how a report begins to describe it."""
+    def deltas(self) -> Deltas:
+        """As :attr:`AnyMechanismRecord.deltas`."""
+        return self.recomputed.deltas
 
     @abstractmethod
     def to_mechanism(self) -> Mechanism:
@@ -148,6 +163,35 @@ class NoiseRecord(Record):
     left: TailRecord | None = Field(description="the tail below the runs; null without one")
     right: TailRecord | None = Field(description="the tail above the runs; null without one")
 
+    def to_noise(self) -> IntegerNoise:
+        """The exact noise.
+
+        Raises:
+            ValueError, OverflowError: the integers are no noise.
+        """
+        runs = tuple(zip(self.lengths, map(int, self.weights), strict=True))
+        tails = [
+            None if tail is None else Tail(tail.period, int(tail.ratio))
+            for tail in (self.left, self.right)
+        ]
+        return IntegerNoise(self.low, runs, *tails)
+
+    @classmethod
+    def of(cls, noise: IntegerNoise) -> NoiseRecord:
+        """The record of a noise; runs of one weight are joined."""
+        tails = [
+            None if tail is None else TailRecord(period=tail.period, ratio=str(tail.ratio))
+            for tail in (noise.left, noise.right)
+        ]
+        lengths, weights = zip(*merged(noise.runs), strict=True)
+        return cls(
+            low=noise.low,
+            lengths=list(lengths),
+            weights=list(map(str, weights)),
+            left=tails[0],
+            right=tails[1],
+        )
+
 
 class IntegerRecord(MechanismRecord):
     """Noise on the integers, clamped to the answers, with the tables of both ends."""
@@ -185,12 +229,7 @@ class IntegerRecord(MechanismRecord):
 
     def to_mechanism(self) -> IntegerMechanism:
         """As :meth:`MechanismRecord.to_mechanism`."""
-        runs = tuple(zip(self.noise.lengths, map(int, self.noise.weights), strict=True))
-        tails = [
-            None if tail is None else Tail(tail.period, int(tail.ratio))
-            for tail in (self.noise.left, self.noise.right)
-        ]
-        noise = IntegerNoise(self.noise.low, runs, *tails)
+        noise = self.noise.to_noise()
         if noise.total != int(self.total):
             raise ValueError("the weights do not add up to the total")
         low, high = (
@@ -212,20 +251,8 @@ class IntegerRecord(MechanismRecord):
     @classmethod
     def own_fields(cls, mechanism: IntegerMechanism, sensitivity: Sensitivity) -> dict[str, Any]:
         """As :meth:`MechanismRecord.own_fields`."""
-        noise = mechanism.noise
-        tails = [
-            None if tail is None else TailRecord(period=tail.period, ratio=str(tail.ratio))
-            for tail in (noise.left, noise.right)
-        ]
-        lengths, weights = zip(*merged(noise.runs), strict=True)
         return {
-            "noise": NoiseRecord(
-                low=noise.low,
-                lengths=list(lengths),
-                weights=list(map(str, weights)),
-                left=tails[0],
-                right=tails[1],
-            ),
+            "noise": NoiseRecord.of(mechanism.noise),
             "low_end": list(map(list, merged(mechanism.low))),
             "high_end": list(map(list, merged(mechanism.high))),
             "distances": intervals(sensitivity.apart or ()),

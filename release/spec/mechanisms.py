@@ -20,7 +20,8 @@ from release.exact.losses import LossName, line_fits
 from release.exact.privacy import Definition, Guarantee
 
 if TYPE_CHECKING:
-    from release.records.mechanisms import MechanismRecord
+    from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
+    from release.records.statistics import StatisticRecord
 
 BEST = "best"
 """The mechanism with the least expected loss of all that fit."""
@@ -105,16 +106,69 @@ MECHANISMS: dict[str, NamedMechanism] = {
 """Every mechanism by its name, in the order in which they are compared."""
 
 
+@dataclass(frozen=True)
+class NamedStatistic:
+    """The public facts of a mechanism on statistics; places as of :class:`NamedMechanism`.
+
+    ``family`` is of a :class:`release.noise.on_statistic.Family`, ``record`` of a
+    :class:`release.records.statistics.StatisticRecord`.
+    """
+
+    name: str
+    family: str
+    record: str
+
+
+ON_STATISTIC: dict[str, NamedStatistic] = {
+    entry.name: entry
+    for entry in (
+        NamedStatistic(
+            "permute_and_flip",
+            family="release.noise.on_statistic:PERMUTE_AND_FLIP",
+            record="release.records.statistics:PermuteAndFlipRecord",
+        ),
+        NamedStatistic(
+            "noisy_sums",
+            family="release.noise.on_statistic:NOISY_SUMS",
+            record="release.records.statistics:NoisySumsRecord",
+        ),
+    )
+}
+"""Every mechanism on statistics by its name."""
+
+
 def formats() -> Iterator[str]:
-    """The mechanisms that have a file format of their own."""
+    """The mechanisms on answers that have a file format of their own."""
     # Baselines are published as modular noise or as a channel.
     return (name for name, entry in MECHANISMS.items() if not entry.is_baseline)
 
 
 def record_model(family: str) -> type[MechanismRecord]:
     """The model of the files of a family, loaded on use; ``family`` is one of :func:`formats`."""
-    module, _, attribute = str(MECHANISMS[family].record).partition(":")
-    return cast("type[MechanismRecord]", getattr(importlib.import_module(module), attribute))
+    return cast("type[MechanismRecord]", _loaded(str(MECHANISMS[family].record)))
+
+
+def statistic_record_model(family: str) -> type[StatisticRecord]:
+    """The model of the files of a family on statistics, one of :data:`ON_STATISTIC`."""
+    return cast("type[StatisticRecord]", _loaded(ON_STATISTIC[family].record))
+
+
+def any_record_model(family: str) -> type[AnyMechanismRecord]:
+    """The model of the files of any family.
+
+    Raises:
+        KeyError: no family of this name has a format.
+    """
+    if family in ON_STATISTIC:
+        return statistic_record_model(family)
+    if family not in formats():
+        raise KeyError(family)
+    return record_model(family)
+
+
+def _loaded(place: str) -> object:
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def chosen_unseen(
@@ -140,11 +194,11 @@ def check_name(name: str) -> str:
     Raises:
         ValueError: another name.
     """
-    names = [BEST, *MECHANISMS]
+    names = [BEST, *MECHANISMS, *ON_STATISTIC]
     if name not in names:
         raise ValueError(f"found {name!r}; write {', '.join(names[:-1])} or {names[-1]}")
     return name
 
 
-_SCHEMA = {"type": "string", "enum": [BEST, *MECHANISMS]}
+_SCHEMA = {"type": "string", "enum": [BEST, *MECHANISMS, *ON_STATISTIC]}
 MechanismName: TypeAlias = Annotated[str, AfterValidator(check_name), WithJsonSchema(_SCHEMA)]

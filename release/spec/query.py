@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
+from enum import StrEnum
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from release.exact.domain import AnswerDomain, JointDomain
+from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import LossName
 from release.spec.declarations import ColumnType, Count, Name, Privacy, Text
 from release.spec.domains import MAX_ANSWERS, Bins, Domain, Model, plain_answers
@@ -21,6 +22,13 @@ from release.spec.guarantees import (
     Source,
 )
 from release.spec.mechanisms import BEST, MechanismName
+
+
+class Noise(StrEnum):
+    """Where the noise is added: to the integers that decide the answer, or to the answer's code."""
+
+    ON_STATISTIC = "on_statistic"
+    ON_ANSWER = "on_answer"
 
 
 class Query(Model):
@@ -83,6 +91,20 @@ class Query(Model):
         if self.sensitivity is None:
             raise TypeError(f"{self.name} is a part of a tuple and has no sensitivity of its own")
         return self.sensitivity.value
+
+    @property
+    def is_on_statistic(self) -> bool:
+        """Whether noise is added to the integers that decide the answer, not to the answer."""
+        return False
+
+    @property
+    def outcome_columns(self) -> tuple[str, ...]:
+        """The columns of the released table that hold what was drawn, as integers."""
+        return ("answer_code",)
+
+    def answer_codes(self, outcomes: Codes) -> list[Codes]:
+        """The codes of each answer column, from what was drawn: shape (cells, outcome columns)."""
+        return list(self.answers.group.coordinates(outcomes[:, 0]))
 
     @property
     def is_empirical(self) -> bool:

@@ -39,7 +39,7 @@ from release.exact.sensitivity import Sensitivity
 from release.queries.read import parse_spec
 from release.queries.registry import global_sensitivity, rows_read
 from release.records.hashes import commit, sha256
-from release.records.mechanisms import MechanismRecord
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import (
     MechanismCommitment,
     MechanismFile,
@@ -51,15 +51,16 @@ from release.records.models import (
 from release.spec.declarations import KeyFile
 from release.spec.key_sets import check_keys, declared_keys, key_text
 from release.spec.load import SpecFile
-from release.spec.mechanisms import BEST, chosen_unseen, formats
+from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
 from release.verification.mechanisms import check_mechanism, excerpt, expect
 from release.verification.provenance import Provenance, Trust, check_provenance
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
+from release.verification.statistics import check_statistic, on_answers
 
 Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
-"""The keys of a released table and its codes."""
+"""The keys of a released table, and the first column that was drawn: the codes of counts."""
 
 
 @dataclass
@@ -106,14 +107,14 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     # A release whose mechanisms are all public has no auditor bundle to open.
     has_bundle = auditor is not None and _committed(release) != []
     openings = _openings(release, auditor) if auditor is not None and has_bundle else None
-    proved: dict[str, MechanismRecord] = {}
+    proved: dict[str, AnyMechanismRecord] = {}
     proofs = _Proofs(public)
     for query, record in zip(spec.released, release.queries, strict=True):
         public_one = _check_query_mechanism(proofs, auditor, openings, spec, query, record, verdict)
         if public_one is not None:
             proved[query.name] = public_one
     kept = {
-        query.name: kept_delta(proved[query.name].recomputed.deltas, query.promised)
+        query.name: kept_delta(proved[query.name].deltas, query.promised)
         for query in spec.released
         if query.name in proved
     }
@@ -284,7 +285,7 @@ def _check_query(query: Query, record: QueryRecord) -> None:
         ("guarantee_kind", record.guarantee_kind, guarantee_kind((query,))),
     ):
         expect("release.json", f"{at}.{name}", actual, expected)
-    if query.mechanism in formats():
+    if query.mechanism in formats() or query.mechanism in ON_STATISTIC:
         expect("release.json", f"{at}.mechanism", record.mechanism, query.mechanism)
     if instance and query.mechanism == BEST:
         # The name is published, so a choice by what the table shows would reveal some of it.
@@ -308,7 +309,7 @@ def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> Non
 
 
 def _check_residuals(
-    spec: Spec, mechanisms: dict[str, MechanismRecord], tables: dict[str, Table]
+    spec: Spec, mechanisms: dict[str, AnyMechanismRecord], tables: dict[str, Table]
 ) -> list[str]:
     """Check that totals differ from the sums of their parts by as much noise as is declared."""
     counts = []
@@ -318,7 +319,7 @@ def _check_residuals(
             counts.append(query)
 
     def released(query: PlainQuery) -> Released:
-        mechanism = mechanisms[query.name].to_mechanism()
+        mechanism = on_answers(query.name, mechanisms[query.name]).to_mechanism()
         return Released(query, mechanism, *tables[query.name])
 
     findings = []
@@ -365,7 +366,7 @@ def _check_tables(
             cells *= len(published)
         # Sorted and each once (checked), so the right number means every combination.
         expect(file, "key combinations", len(checked.keys), cells)
-        tables[query.name] = (checked.keys, checked.codes)
+        tables[query.name] = (checked.keys, checked.outcomes[:, 0])
     return keys, tables, by_contents
 
 
@@ -427,10 +428,10 @@ class _Proofs:
 
     def __init__(self, public: Path) -> None:
         self._public = public
-        self._mechanisms: dict[str, MechanismRecord] = {}
+        self._mechanisms: dict[str, AnyMechanismRecord] = {}
         self._proved: dict[object, Sensitivity] = {}
 
-    def mechanism(self, file: str) -> MechanismRecord:
+    def mechanism(self, file: str) -> AnyMechanismRecord:
         if file not in self._mechanisms:
             self._mechanisms[file] = read_mechanism(file, self._public / file)
         return self._mechanisms[file]
@@ -441,7 +442,8 @@ class _Proofs:
         asked = (query.answers.group, topologies, query.promised, query.loss, query.mechanism)
         key = (file, *map(repr, asked))
         if key not in self._proved:
-            self._proved[key] = check_mechanism(file, self.mechanism(file), query)
+            mechanism = on_answers(file, self.mechanism(file))
+            self._proved[key] = check_mechanism(file, mechanism, query)
         return self._proved[key]
 
 
@@ -453,14 +455,19 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
     query: Query,
     record: QueryRecord,
     verdict: Verdict,
-) -> MechanismRecord | None:
+) -> AnyMechanismRecord | None:
     """Prove the mechanism of a query; returns it if it is public."""
     file = f"mechanisms/{query.name}.json"
     if isinstance(record.mechanism_file, MechanismFile):
         file = record.mechanism_file.path
-        mechanism = proofs.mechanism(file)
-        _prove_public(file, proofs, spec, query, record, verdict)
-        return mechanism
+        stated = proofs.mechanism(file)
+        if query.is_on_statistic:
+            _check_family(stated, query, record)
+            verdict.proved.append(check_statistic(file, stated, spec, query))
+            verdict.asserted += _unread(spec, query)
+        else:
+            _prove_public(file, proofs, spec, query, record, verdict)
+        return stated
     if auditor is None or openings is None:
         verdict.unopened.append(query.name)
     else:
@@ -472,7 +479,8 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
                 raise VerificationError(
                     file, "commitment", commitment, record.mechanism_file.commitment
                 )
-        _prove_committed(auditor, parse_mechanism(file, data), spec, query, record, verdict)
+        mechanism = on_answers(file, parse_mechanism(file, data))
+        _prove_committed(auditor, mechanism, spec, query, record, verdict)
     return None
 
 
@@ -480,7 +488,7 @@ def _prove_public(
     file: str, proofs: _Proofs, spec: Spec, query: Query, record: QueryRecord, verdict: Verdict
 ) -> None:
     """Prove a public mechanism for every difference that the declaration allows."""
-    mechanism = proofs.mechanism(file)
+    mechanism = on_answers(file, proofs.mechanism(file))
     _check_family(mechanism, query, record)
     sensitivity = proofs.sensitivity(file, query)
     allowed = global_sensitivity(spec, query, rows_read(spec, query))
@@ -502,9 +510,12 @@ def _prove_public(
             f"{design.loss} loss below {design.lower_bound}; that of this noise is "
             f"{design.bounded_loss}"
         )
+    verdict.asserted += _unread(spec, query)
+
+
+def _unread(spec: Spec, query: Query) -> list[str]:
     unread = rests_on(spec, query)
-    if unread is not None:
-        verdict.asserted.append(unread)
+    return [] if unread is None else [unread]
 
 
 def _prove_committed(
@@ -534,7 +545,7 @@ def _prove_committed(
     verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbors")
 
 
-def _check_family(mechanism: MechanismRecord, query: Query, record: QueryRecord) -> None:
+def _check_family(mechanism: AnyMechanismRecord, query: Query, record: QueryRecord) -> None:
     at = f"queries.{query.name}.mechanism"
     expect("release.json", at, record.mechanism, mechanism.mechanism)
 

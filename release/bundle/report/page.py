@@ -14,10 +14,9 @@ from fractions import Fraction
 from importlib import resources
 from typing import Any
 
-import numpy as np
-
 from release.budget.ledger import Spending
 from release.bundle.answer_units import answer_unit
+from release.bundle.nearness import Nearness, nearness_of
 from release.bundle.report.pictures import (
     answers_svg,
     budget_svg,
@@ -25,13 +24,16 @@ from release.bundle.report.pictures import (
     heat_map_svg,
     losses_svg,
     mechanism_svg,
+    nearness_svg,
 )
 from release.exact.accuracy import likely_around
-from release.exact.domain import Topology
+from release.exact.domain import Codes, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import exp_bounds, format_exact
-from release.records.mechanisms import MechanismRecord
+from release.queries.statistics import OnStatisticQuery
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import QueryRecord, ReleaseRecord
+from release.records.statistics import StatisticRecord
 from release.spec.query import Query
 
 MAX_ROWS = 200
@@ -47,15 +49,16 @@ _PICTURED = 30
 class PublicQuery:
     """The public part of one query.
 
-    ``mechanism`` is None where it depends on the table. ``compared`` is the expected loss of each
+    ``outcomes`` is what was drawn, shape (cells, columns). ``mechanism`` is None where it depends
+    on the table. ``compared`` is the expected loss of each
     mechanism, where several were compared. ``rests_on`` is the assumption about its SQL.
     """
 
     query: Query
     record: QueryRecord
     keys: tuple[tuple[str, ...], ...]
-    codes: tuple[int, ...]
-    mechanism: MechanismRecord | None
+    outcomes: Codes
+    mechanism: AnyMechanismRecord | None
     compared: tuple[tuple[str, Fraction], ...] = ()
     rests_on: str | None = None
 
@@ -65,11 +68,29 @@ class PublicQuery:
         return (*self.record.by, *self.query.columns)
 
     @property
+    def codes(self) -> list[int]:
+        """The codes of the first answer column."""
+        return list(self.query.answer_codes(self.outcomes)[0].tolist())
+
+    @property
+    def on_answers(self) -> MechanismRecord | None:
+        """The mechanism, where it is public and its noise is on the answer."""
+        return self.mechanism if isinstance(self.mechanism, MechanismRecord) else None
+
+    @property
+    def nearness(self) -> Nearness | None:
+        """How near the answers are, where the noise is on the statistic."""
+        if not isinstance(self.mechanism, StatisticRecord):
+            return None
+        if not isinstance(self.query, OnStatisticQuery):
+            return None
+        return nearness_of(self.query, self.mechanism.to_mechanism())
+
+    @property
     def rows(self) -> tuple[tuple[str, ...], ...]:
         """Keys and answers in the words of the spec, row by row."""
-        group = self.query.answers.group
-        coordinates = group.coordinates(np.array(self.codes, dtype=np.int64))
         answers = []
+        coordinates = self.query.answer_codes(self.outcomes)
         for part, codes in zip(self.query.parts, coordinates, strict=True):
             answers.append(part.shown_answers(codes.tolist()))
         return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
@@ -136,25 +157,30 @@ def chance(delta: Fraction) -> str | None:
 def _near(public: PublicQuery) -> str | None:
     """How often an answer is at most one step off; None where answers have no order."""
     topologies = {part.topology for part in public.query.answers.parts}
-    if public.mechanism is None or Topology.NOMINAL in topologies:
+    if public.on_answers is None or Topology.NOMINAL in topologies:
         return None
-    return _share(public.mechanism.accuracy.p_within_1)
+    return _share(public.on_answers.accuracy.p_within_1)
 
 
 def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     """The values of the template for one query."""
-    rows = public.rows
+    rows, nearness = public.rows, public.nearness
     return {
         "name": public.record.name,
         "record": public.record,
-        "mechanism": public.mechanism,
+        "mechanism": public.on_answers,
+        "statistic": None if public.on_answers else public.mechanism,
+        "nearness": None if nearness is None else nearness.sentence,
+        "nearness_picture": nearness_svg(f"{public.record.name}-nearness", nearness)
+        if nearness and pictured
+        else None,
         "by": public.record.by,
         "columns": public.columns,
         "rows": rows[:MAX_ROWS],
         "left_out": max(0, len(rows) - MAX_ROWS),
         "picture": _answers_picture(public),
         "odds": odds(Fraction(public.record.epsilon)),
-        "exact": None if public.mechanism is None else _share(public.mechanism.accuracy.p_exact),
+        "exact": None if public.on_answers is None else _share(public.on_answers.accuracy.p_exact),
         "near": _near(public),
         **_of_mechanism(public, pictured=pictured),
     }
@@ -162,7 +188,7 @@ def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
 
 def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     """The worked example and the pictures of a mechanism; all None where it is not public."""
-    record = public.mechanism
+    record = public.on_answers
     if record is None:
         return {"example": None, "mechanism_picture": None, "delta_picture": None, "losses": None}
     domain = public.query.answers
@@ -181,9 +207,9 @@ def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
 
 
 def _losses(public: PublicQuery) -> str | None:
-    if len(public.compared) < 2 or public.mechanism is None:
+    if len(public.compared) < 2 or public.on_answers is None:
         return None
-    return losses_svg(public.record.name, public.mechanism.design.loss, public.compared)
+    return losses_svg(public.record.name, public.on_answers.design.loss, public.compared)
 
 
 def _example(public: PublicQuery, mechanism: Mechanism) -> str | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from release.budget.ledger import Spending
 from release.bundle.answer_units import CODES, AnswerUnit
+from release.bundle.nearness import Nearness
 from release.bundle.report.charts import (
     DASH_DOTTED,
     DASHED,
@@ -267,6 +268,24 @@ def curves_svg(
         # A curve that lies under another stays visible beside it.
         width = max(1.2, 3.6 - 0.6 * place)
         chart.line(zip(x, y, strict=True), entry.colour, entry.dashes or SOLID, width)
+    return chart.svg()
+
+
+def nearness_svg(name: str, nearness: Nearness) -> str:
+    """How near answers are, by the public fact on which it depends."""
+    x, y = zip(*nearness.points, strict=True)
+    if nearness.by_powers:
+        axes = (
+            power_axis(min(x), max(x), nearness.of),
+            power_axis(min(y) / 1.3, max(y) * 1.3, nearness.figure, has_grid=True),
+        )
+    else:
+        axes = (
+            number_axis(min(x), max(x), nearness.of),
+            number_axis(0.0, 1.05, nearness.figure, has_grid=True),
+        )
+    chart = Chart(name, 190, axes, [], 46)
+    chart.line(nearness.points, BLUE, SOLID, 2.4)
     return chart.svg()
 
 

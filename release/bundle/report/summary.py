@@ -11,6 +11,7 @@ from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
 from release.bundle.read import read_file, read_mechanism, read_record
 from release.errors import SpecError, VerificationError
 from release.queries.read import parse_spec
+from release.records.mechanisms import MechanismRecord
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
@@ -111,4 +112,5 @@ def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
     if not isinstance(query.mechanism_file, MechanismFile) or Path(query.name).name != query.name:
         return None
     file = query.mechanism_file.path
-    return read_mechanism(file, public / file).accuracy
+    mechanism = read_mechanism(file, public / file)
+    return mechanism.accuracy if isinstance(mechanism, MechanismRecord) else None

@@ -1,0 +1,93 @@
+"""Noisy sums: noise on the sums of a cell, before anything is divided or quantised.
+
+A mean of values clamped to [low, high] is made of two sums, A = Σ(x - low) and B = Σ(high - x).
+Together a row moves them by high - low, whatever its value is, so geometric noise on both costs one
+ε as a whole (docs/design/mathematics.md T10), and every figure that is made of the noisy sums is
+free: the mean is low + (high - low)·A/(A + B), the number of rows (A + B)/(high - low).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from release.exact.domain import Codes
+from release.exact.integer_noise import MOST_BITS, RATIO_ONE, REACH, IntegerNoise, Tail
+from release.exact.numbers import exp_bounds
+from release.exact.sampling import SYSTEM, RandomBytes
+from release.exact.statistics.mechanism import StatisticMechanism, least_ratio, loss_above
+
+
+@dataclass(frozen=True)
+class NoisySums(StatisticMechanism):
+    """Independent ``noise`` on each of ``sums`` sums of integers.
+
+    Neighbors change them by at most ``spread`` together: Σ|change| over the sums.
+
+    Raises:
+        ValueError: no sum, a spread below 1, or several sums under noise without tails.
+    """
+
+    family = "noisy_sums"
+
+    noise: IntegerNoise
+    sums: int
+    spread: int
+
+    def __post_init__(self) -> None:
+        if self.sums < 1 or self.spread < 1:
+            raise ValueError("noisy sums need one sum or more, and a spread of 1 or more")
+        if self.sums > 1 and (self.noise.left is None or self.noise.left != self.noise.right):
+            raise ValueError("noise on several sums needs equal tails on both sides")
+
+    @classmethod
+    def geometric(cls, epsilon: Fraction, sums: int, spread: int) -> NoisySums:
+        """Two-sided geometric noise, as little as ``epsilon`` allows for several sums.
+
+        Raises:
+            ValueError: there is none in 64 bits.
+        """
+        ratio = least_ratio(epsilon, spread)
+        total, share = 1 << MOST_BITS, Fraction(ratio, RATIO_ONE)
+        side = -(-total * share.numerator // (share.numerator + share.denominator))
+        tail = Tail(1, ratio)
+        noise = IntegerNoise(-1, ((1, side), (1, total - 2 * side), (1, side)), tail, tail)
+        made = cls(noise, sums, spread)
+        if not made.satisfies(epsilon):
+            raise ValueError("epsilon is too small, or a row moves the sums too far, for 62 bits")
+        return made
+
+    @property
+    def inputs(self) -> int:
+        """The sums."""
+        return self.sums
+
+    @property
+    def outputs(self) -> int:
+        """The noisy sums."""
+        return self.sums
+
+    def satisfies(self, epsilon: Fraction) -> bool:
+        """As :meth:`StatisticMechanism.satisfies`.
+
+        One sum is compared exactly at every distance. Of several the noise has to lose at most
+        ln(1/ρ) a step, ρ the ratio of its tails, and ``spread`` such steps ε at most (T10).
+        """
+        if self.sums == 1:
+            steps = range(1, self.spread + 1)
+            return self.noise.deltas(steps, exp_bounds(epsilon)[0]).approximate == 0
+        tail = self.noise.right
+        if tail is None:
+            return False
+        step = Fraction(RATIO_ONE, tail.ratio)
+        one_step = self.noise.deltas((1,), step).approximate == 0
+        return one_step and self.spread * loss_above(tail.ratio) <= epsilon
+
+    def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
+        """As :meth:`StatisticMechanism.draw`; sums beyond ±2^62 are published as that."""
+        noise = self.noise.draw(statistics.size, source).reshape(statistics.shape)
+        # Both lie within ±2^62, so that their sum fits into 64 bits.
+        held = np.clip(statistics, -(REACH - 1), REACH - 1)
+        return np.asarray(np.clip(held + noise, -REACH, REACH), dtype=np.int64)

@@ -1,0 +1,82 @@
+"""Mechanisms on statistics: designed in closed form from public bounds, and proved at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import Protocol, cast
+
+from release.errors import DesignError
+from release.exact.privacy import Deltas, Guarantee
+from release.exact.statistics.mechanism import StatisticMechanism
+from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.exact.statistics.sums import NoisySums
+from release.noise.solvers.staircase import staircase
+from release.queries.statistics import Statistic
+from release.spec.mechanisms import BEST, ON_STATISTIC
+
+
+@dataclass(frozen=True)
+class StatisticDesign:
+    """A mechanism on a statistic with its proved guarantee, and the name by which a spec asks."""
+
+    mechanism: StatisticMechanism
+    guarantee: Guarantee
+    name: str
+
+    @property
+    def deltas(self) -> Deltas:
+        """Noise on statistics is pure, whatever the spec allows."""
+        return Deltas(Fraction(0), Fraction(0))
+
+
+class Family(Protocol):
+    """How one family of mechanisms on statistics is designed."""
+
+    def design(self, statistic: Statistic, epsilon: Fraction) -> StatisticMechanism:
+        """Its mechanism of least noise.
+
+        Raises:
+            ValueError: there is none for this ε in 64 bits.
+        """
+        ...
+
+
+def design_on_statistic(statistic: Statistic, mechanism: str, asked: Guarantee) -> StatisticDesign:
+    """The mechanism that the spec names, or the default of the statistic; proved.
+
+    Raises:
+        DesignError: it cannot satisfy the guarantee.
+    """
+    name = statistic.families[0] if mechanism == BEST else mechanism
+    try:
+        made = family_at(name).design(statistic, asked.epsilon)
+    except ValueError as error:
+        raise DesignError(str(error)) from None
+    if not made.satisfies(asked.epsilon):
+        raise DesignError(f"{name} could not be proved for the {asked}")
+    return StatisticDesign(made, asked, name)
+
+
+def family_at(name: str) -> Family:
+    """The family of the mechanism that a spec calls ``name``, loaded on use."""
+    module, _, attribute = ON_STATISTIC[name].family.partition(":")
+    return cast(Family, getattr(import_module(module), attribute))
+
+
+class _PermuteAndFlip:
+    def design(self, statistic: Statistic, epsilon: Fraction) -> PermuteAndFlip:
+        return PermuteAndFlip.fitted(epsilon, statistic.inputs, statistic.spread)
+
+
+class _NoisySums:
+    def design(self, statistic: Statistic, epsilon: Fraction) -> NoisySums:
+        if statistic.inputs > 1:
+            return NoisySums.geometric(epsilon, statistic.inputs, statistic.spread)
+        # One sum by itself has the least noise of all (T2).
+        noise = staircase(range(1, statistic.spread + 1), epsilon, 1).noise
+        return NoisySums(noise, 1, statistic.spread)
+
+
+PERMUTE_AND_FLIP, NOISY_SUMS = _PermuteAndFlip(), _NoisySums()

@@ -1,0 +1,85 @@
+"""The plan of a query with noise on its statistic, beside what noise on the answer would give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from release.budget.cost import Charge, charge_of
+from release.bundle.answer_units import answer_unit
+from release.bundle.nearness import Nearness, nearness_of
+from release.bundle.statements import accuracy_of
+from release.errors import DesignError, SpecError
+from release.exact.domain import Topology
+from release.noise.families import Solvers
+from release.noise.on_statistic import StatisticDesign, design_on_statistic
+from release.noise.select import choose
+from release.noise.stage import asked_of
+from release.queries.read import check_mechanism
+from release.queries.registry import global_sensitivity, statistic_of
+from release.queries.statistics import OnStatisticQuery, Statistic
+from release.spec.load import SpecFile
+from release.spec.mechanisms import BEST
+from release.spec.query import Noise
+
+_MOST_COMPARED = 256
+"""Noise on the answer is designed beside it for up to so many answers."""
+
+
+@dataclass(frozen=True)
+class StatisticPlan:
+    """A query with noise on its statistic: how near its answers are, and what it costs."""
+
+    query: OnStatisticQuery
+    statistic: Statistic
+    design: StatisticDesign
+    nearness: Nearness
+    cells: int
+    charge: Charge
+    beside: str | None
+    """What noise on the answer would give, in a sentence; None where that is not tried."""
+
+
+def plan_on_statistic(
+    spec_file: SpecFile, query: OnStatisticQuery, solvers: Solvers
+) -> StatisticPlan:
+    """The plan of one query; nothing but the spec and its key sets is read.
+
+    Raises:
+        DesignError: no mechanism satisfies the claimed guarantee.
+    """
+    statistic = statistic_of(spec_file.spec, query)
+    asked = query.promised.to_guarantee()
+    design = design_on_statistic(statistic, query.mechanism, asked)
+    return StatisticPlan(
+        query,
+        statistic,
+        design,
+        nearness_of(query, design.mechanism),
+        prod(len(spec_file.keys[column]) for column in query.by),
+        charge_of(spec_file, query, query.promised, design.deltas.approximate),
+        _beside(spec_file, query, solvers),
+    )
+
+
+def _beside(spec_file: SpecFile, query: OnStatisticQuery, solvers: Solvers) -> str | None:
+    if query.answers.size > _MOST_COMPARED:
+        return None
+    update = {"noise": Noise.ON_ANSWER, "mechanism": BEST}
+    instead = query.model_copy(update=update)
+    rows = spec_file.spec.rows_per_unit(query)
+    sensitivity = global_sensitivity(spec_file.spec, instead, rows)
+    try:
+        check_mechanism("queries", instead)
+        design = choose(asked_of(instead, sensitivity), BEST, solvers)
+    except (DesignError, SpecError):
+        return None
+    accuracy = accuracy_of(design.mechanism, query.answers)
+    sentence = (
+        "noise: on_answer would publish the true answer in "
+        f"{100 * float(accuracy.p_exact):.3g} of 100 cases"
+    )
+    if query.answers.topology is not Topology.NOMINAL:
+        unit = answer_unit(query)
+        sentence += f", and be {float(accuracy.mean_absolute) * unit.scale:.3g} {unit.word} off"
+    return f"{sentence} on average, whatever the table is"

@@ -1,0 +1,130 @@
+"""Noise on the statistic: the integers that decide an answer, and how far a unit moves them.
+
+Noise on the answer's code has to hide the answer of a large cell as much as that of a small one.
+Noise on the integers before it, the counts of categories, ranks or sums, hides what one unit does
+to them, which is as little in a large cell (docs/design/mathematics.md 2.17). It is the default
+where the sensitivity is global. The noise on the code, as the papers have it, is ``on_answer``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from release.exact.domain import Codes
+from release.queries.base import Profiles, SummedQuery
+from release.spec.declarations import Relation
+from release.spec.guarantees import Source
+from release.spec.query import Noise, PlainQuery
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """The integers of a cell: how they follow from its sums, and how far neighbors move them.
+
+    ``of`` takes sums of shape (cells, width) and gives integers of shape (cells, inputs); these are
+    confidential, everything else is public.
+    """
+
+    families: ClassVar[tuple[str, ...]]
+    """The mechanisms that can answer it, the default first."""
+
+    inputs: int
+    spread: int
+    of: Callable[[Profiles], Codes] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Scores(Statistic):
+    """A score for each candidate; neighbors change all of them within a range of ``spread``."""
+
+    families = ("permute_and_flip",)
+
+
+@dataclass(frozen=True)
+class Sums(Statistic):
+    """Sums; neighbors change them by at most ``spread`` together."""
+
+    families = ("noisy_sums",)
+
+
+class OnStatisticQuery(PlainQuery, SummedQuery):
+    """A query that can be answered with noise on its statistic."""
+
+    noise: Noise | None = Field(
+        default=None,
+        strict=False,
+        description="`on_statistic`, the default under global sensitivity, or `on_answer`",
+    )
+
+    @property
+    def is_on_statistic(self) -> bool:
+        """Whether noise is added to the statistic; by default where the sensitivity is global."""
+        if self.noise is None:
+            return self.sensitivity is Source.GLOBAL
+        return self.noise is Noise.ON_STATISTIC
+
+    @property
+    def scores_a_row(self) -> int | None:
+        """What one row of distance in rank is in scores; None where scores are no ranks."""
+        return None
+
+    @property
+    def counted_word(self) -> str:
+        """What the scores count, in the plural."""
+        return "rows"
+
+    @abstractmethod
+    def statistic(self, rows: int, relation: Relation) -> Statistic:
+        """The integers that decide the answer, where a unit has at most ``rows`` rows in a cell."""
+
+    @model_validator(mode="after")
+    def _check_noise(self) -> OnStatisticQuery:
+        if self.noise is Noise.ON_STATISTIC and self.sensitivity is not Source.GLOBAL:
+            raise ValueError(
+                "noise: on_statistic is proved for every table; write sensitivity: global"
+            )
+        return self
+
+
+def doubled_unless_added(range_of_a_unit: int, relation: Relation) -> int:
+    """The range in which neighbors move what one unit moves within a range: one may leave too."""
+    return range_of_a_unit if relation is Relation.ADD_REMOVE else 2 * range_of_a_unit
+
+
+def rank_scores(below: Codes, at: Codes, share: Fraction) -> Codes:
+    """How far each candidate lies from the quantile ``share`` = a/b, as scores of at most 0.
+
+    ``below`` and ``at`` have shape (cells, candidates): the rows below each candidate, and at it.
+    A candidate with L rows below it and E at it, of N, lies max(0, b·L - a·N, a·N - b·(L + E)) off.
+    """
+    a, b = share.numerator, share.denominator
+    rows = below[:, -1:] + at[:, -1:]
+    over, under = b * below - a * rows, a * rows - b * (below + at)
+    return np.asarray(-np.maximum(0, np.maximum(over, under)), dtype=np.int64)
+
+
+def rank_spread(share: Fraction, rows: int, relation: Relation) -> int:
+    """The range in which a unit of at most ``rows`` rows changes :func:`rank_scores`."""
+    # A row that comes in moves a score by at most max(a, b - a) either way; one that is replaced
+    # moves L + E or L by one at the same N, and so the score by b.
+    a, b = share.numerator, share.denominator
+    return 2 * rows * (max(a, b - a) if relation is Relation.ADD_REMOVE else b)
+
+
+def place_scores(below: Codes, at: Codes, place: int) -> Codes:
+    """How far each candidate lies from the ``place``-th row from below, as scores of at most 0."""
+    return np.asarray(
+        -np.maximum(0, np.maximum(below - (place - 1), place - (below + at))), dtype=np.int64
+    )
+
+
+def place_spread(rows: int) -> int:
+    """The range in which a unit of at most ``rows`` rows changes :func:`place_scores`."""
+    return 2 * rows

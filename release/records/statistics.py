@@ -1,0 +1,118 @@
+"""The files of mechanisms on statistics: the integers of the rule, and how far a unit moves it.
+
+They share the name of their schema with the files of mechanisms on answers: ``mechanism`` tells one
+family from the other (docs/design/format.md).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from release.exact.privacy import Deltas
+from release.exact.statistics.mechanism import StatisticMechanism
+from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.exact.statistics.sums import NoisySums
+from release.records.mechanisms import AnyMechanismRecord, NoiseRecord
+from release.records.models import Digits
+
+
+class StatisticRecord(AnyMechanismRecord):
+    """What the files of all families on statistics have in common."""
+
+    theorem: ClassVar[str]
+    """Why the rule is private, for the findings of a verifier."""
+
+    spread: int = Field(ge=1, description="the range in which neighbors move the statistic")
+
+    @property
+    def deltas(self) -> Deltas:
+        """The guarantee is pure."""
+        return Deltas(Fraction(0), Fraction(0))
+
+    @abstractmethod
+    def to_mechanism(self) -> StatisticMechanism:
+        """The exact mechanism.
+
+        Raises:
+            ValueError, OverflowError: the integers are no mechanism.
+        """
+
+    @classmethod
+    @abstractmethod
+    def own_fields(cls, mechanism: Any) -> dict[str, Any]:
+        """The fields that the family adds; ``mechanism`` is one of its mechanisms."""
+
+
+class PermuteAndFlipRecord(StatisticRecord):
+    """A selection by permute-and-flip: the ratio by which a lower score is accepted."""
+
+    theorem = (
+        "permute-and-flip (McKenna and Sheldon 2020): scores move within a range of {spread}, and "
+        "ratio^{spread} · e^ε is at least 1"
+    )
+
+    mechanism: Literal["permute_and_flip"] = Field(description="a selection by permute-and-flip")
+    candidates: int = Field(ge=2, description="how many candidates there are")
+    ratio: Digits = Field(
+        description="what a candidate's chance to be accepted is multiplied by for each unit that "
+        "its score lies below the best, in units of 2^-64"
+    )
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`AnyMechanismRecord.sentence`."""
+        return (
+            f"A selection among {self.candidates} candidates by permute-and-flip, proved for "
+            f"scores that one unit moves within a range of {self.spread}"
+        )
+
+    def to_mechanism(self) -> PermuteAndFlip:
+        """As :meth:`StatisticRecord.to_mechanism`."""
+        return PermuteAndFlip(self.candidates, self.spread, int(self.ratio))
+
+    @classmethod
+    def own_fields(cls, mechanism: PermuteAndFlip) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {
+            "candidates": mechanism.candidates,
+            "spread": mechanism.spread,
+            "ratio": str(mechanism.ratio),
+        }
+
+
+class NoisySumsRecord(StatisticRecord):
+    """Independent noise on one sum, or on several."""
+
+    theorem = (
+        "noise on sums: a unit moves them by {spread} together, and the noise loses at most ε over "
+        "so many steps"
+    )
+
+    mechanism: Literal["noisy_sums"] = Field(description="noise on sums")
+    sums: int = Field(ge=1, le=2, description="how many sums of a cell there are")
+    noise: NoiseRecord = Field(description="the noise on each")
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`AnyMechanismRecord.sentence`."""
+        what = "the sum" if self.sums == 1 else f"each of {self.sums} sums"
+        return (
+            f"Noise on {what} of a cell, proved for units that move them by {self.spread} together"
+        )
+
+    def to_mechanism(self) -> NoisySums:
+        """As :meth:`StatisticRecord.to_mechanism`."""
+        return NoisySums(self.noise.to_noise(), self.sums, self.spread)
+
+    @classmethod
+    def own_fields(cls, mechanism: NoisySums) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {
+            "sums": mechanism.sums,
+            "spread": mechanism.spread,
+            "noise": NoiseRecord.of(mechanism.noise),
+        }

@@ -1,0 +1,64 @@
+"""Proves the file of a mechanism on a statistic: its rule, its spread and its guarantee."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from release.errors import VerificationError
+from release.exact.numbers import format_exact
+from release.queries.registry import statistic_of
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
+from release.records.statistics import StatisticRecord
+from release.spec.mechanisms import BEST
+from release.spec.model import Spec
+from release.spec.query import Query
+from release.verification.mechanisms import expect
+
+
+def on_answers(file: str, record: AnyMechanismRecord) -> MechanismRecord:
+    """The record as one of a mechanism on answers.
+
+    Raises:
+        VerificationError: it is one on a statistic.
+    """
+    if not isinstance(record, MechanismRecord):
+        raise VerificationError(file, "mechanism", record.mechanism, "one on answers")
+    return record
+
+
+def check_statistic(file: str, record: AnyMechanismRecord, spec: Spec, query: Query) -> str:
+    """Prove a mechanism on the statistic of ``query``; the finding as a sentence.
+
+    Raises:
+        VerificationError: another mechanism, bound or guarantee than the spec has, or a guarantee
+            that the integers do not satisfy.
+    """
+    if not isinstance(record, StatisticRecord):
+        raise VerificationError(file, "mechanism", record.mechanism, "one on statistics")
+    statistic, claimed = statistic_of(spec, query), query.promised
+    expect(file, "query", record.query, Path(file).stem)
+    wanted = statistic.families if query.mechanism == BEST else (query.mechanism,)
+    if record.mechanism not in wanted:
+        raise VerificationError(file, "mechanism", record.mechanism, f"one of {list(wanted)}")
+    expect(file, "definition", record.guarantee.definition, claimed.definition.value)
+    expect(file, "epsilon", record.guarantee.epsilon, format_exact(claimed.epsilon))
+    expect(file, "delta", record.guarantee.delta, format_exact(claimed.delta))
+    # The spread follows from the spec alone: the range in which one unit moves the statistic.
+    expect(file, "spread", record.spread, statistic.spread)
+    try:
+        mechanism = record.to_mechanism()
+    except (ValueError, OverflowError) as error:
+        raise VerificationError(file, "integers", str(error), "a mechanism") from error
+    expect(file, "inputs", mechanism.inputs, statistic.inputs)
+    # One form of each mechanism: equal mechanisms have equal bytes.
+    for field, expected in record.own_fields(mechanism).items():
+        expect(file, field, getattr(record, field), expected)
+    if not mechanism.satisfies(claimed.epsilon):
+        raise VerificationError(
+            file, "ε", "more", f"at most {format_exact(claimed.epsilon)}, by its integers"
+        )
+    theorem = record.theorem.format(spread=record.spread)
+    return (
+        f"{query.name}: the mechanism satisfies pure ε = {format_exact(claimed.epsilon)} for every "
+        f"table that fits the declaration, by {theorem}"
+    )
