@@ -184,6 +184,14 @@ def test_no_rule_for_two_categories_errs_less_at_any_gap(epsilon: float) -> None
         assert found.fun + 0.5 == pytest.approx(float(mechanism.error_at_lead(gap)), rel=1e-6)
 
 
+def test_a_unit_that_moves_to_another_cell_costs_more_than_epsilon() -> None:
+    """Two ties: one loses a unit of the first category, the other gains one of the second."""
+    mechanism = TwoCategories(least_ratio(ONE, 1))
+    tie, behind = mechanism.error_at_lead(0), mechanism.error_at_lead(1)
+    high = exp_bounds(ONE)[1]
+    assert high < (tie / behind) ** 2 < high**2
+
+
 def test_the_chance_to_err_of_two_categories() -> None:
     mechanism = TwoCategories(HALF)
     expected = ["1/2", "1/3", "1/4", "1/6", "1/8", "1/12"]
