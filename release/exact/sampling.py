@@ -99,6 +99,19 @@ def draw_geometric(ratio: int, count: int, source: RandomBytes = SYSTEM) -> Code
     return numbers
 
 
+def draw_odd(ratio: int, count: int, source: RandomBytes = SYSTEM) -> Codes:
+    """``count`` independent bits that are 1 with chance ρ/(1 + ρ) exactly, ρ = ``ratio`` / 2^64.
+
+    It is the chance that a geometric number is odd, and needs its last digit only.
+    """
+    chance = _leading_bits(ratio, 0, 1, is_digit=True)
+    words = random_below_power(_WORD_BITS, count, source)
+    is_one = words < np.uint64(chance)
+    for tie in np.flatnonzero(words == np.uint64(chance)).tolist():
+        is_one[tie] = _is_below(ratio, 0, chance, source, is_digit=True)
+    return is_one.astype(np.int64)
+
+
 def _is_below(ratio: int, digit: int, first: int, source: RandomBytes, *, is_digit: bool) -> bool:
     """Whether a uniform number whose first word is ``first`` is below the chance of a digit."""
     uniform, words = first, 1

@@ -17,7 +17,7 @@ from release.exact.channel import Channel
 from release.exact.domain import Group
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
-from release.exact.sampling import draw_noise, random_below_power
+from release.exact.sampling import draw_noise, draw_odd, random_below_power
 from research.published.clamping import geometric
 from research.published.geng import zero_delta_noise
 from research.published.integer_pmf import IntegerPmf, draw_on_line
@@ -55,6 +55,28 @@ def test_every_integer_of_a_small_law_is_drawn_as_often_as_its_weight() -> None:
     law = Pmf.of(Group((4,)), [5, 0, 10, 1])
     drawn = draw_noise(law, 16, fixed(*range(16), bits=4))
     assert np.bincount(drawn, minlength=4).tolist() == [5, 0, 10, 1]
+
+
+def test_the_boundary_of_an_odd_geometric_number_is_exact() -> None:
+    """For a ratio of ½ the chance is ⅓, in words of 0x5555…: a tie takes another word."""
+    third, half = 0x5555_5555_5555_5555, 1 << 63
+    assert draw_odd(half, 3, fixed(0, third - 1, third + 1, bits=64)).tolist() == [1, 1, 0]
+    for second, expected in ((0, 1), (third - 1, 1), (third + 1, 0)):
+        waiting = [third, second]
+
+        def source(count: int, waiting: list[int] = waiting) -> bytes:
+            assert count == 8
+            return waiting.pop(0).to_bytes(8, "little")
+
+        assert draw_odd(half, 1, source).tolist() == [expected]
+
+
+def test_frequencies_of_odd_geometric_numbers() -> None:
+    ratio = (1 << 64) // 5 * 4
+    ones = int(draw_odd(ratio, 10**5).sum())
+    expected = 10**5 * 4 / 9
+    # A false alarm about once in a hundred million runs.
+    assert chisquare([ones, 10**5 - ones], [expected, 10**5 - expected]).pvalue > 1e-8
 
 
 def test_noise_is_added_to_joint_answers_by_coordinates() -> None:
