@@ -16,16 +16,19 @@ from release.exact.statistics.top_canonical import CanonicalTop
 from release.exact.statistics.top_histogram import NoisyHistogram
 from release.exact.statistics.top_peeled import PeeledTop
 
+_EULER = 0.5772
+"""H - ln K, for many categories."""
+
 TopMechanism: TypeAlias = NoisyHistogram | CanonicalTop | PeeledTop
 
 
 def fitted_top(
-    epsilon: Fraction, bounds: CountBounds, members: int, units: int | None = None
+    epsilon: Fraction, bounds: CountBounds, members: int, total: int | None = None
 ) -> TopMechanism:
     """The mechanism to use for ``members`` of the categories, fitted to ε.
 
-    ``units`` is how many units a cell is declared to have, by order of magnitude. Without it
-    there are taken to be enough of them.
+    ``total`` is the sum of all counts of a cell, declared by order of magnitude. Without it the
+    counts are taken to be large.
 
     Raises:
         ValueError: no category or all of them are published, or ε is too small.
@@ -33,22 +36,24 @@ def fitted_top(
     check_members(bounds, members)
     # Selections share the charge, whereas a histogram pays for every count that a unit moves.
     is_histogram_narrow = bounds.norm <= bounds.range_of_losses(members)
-    if members > 2 and not is_histogram_narrow and _is_strong(epsilon, bounds, members, units):
+    if members > 2 and not is_histogram_narrow and _is_strong(epsilon, bounds, members, total):
         return CanonicalTop.fitted(epsilon, bounds, members)
     if bounds.norm < members * bounds.range_of_counts:
         return NoisyHistogram.fitted(epsilon, bounds)
     return PeeledTop.fitted(epsilon, bounds, members)
 
 
-def _is_strong(epsilon: Fraction, bounds: CountBounds, members: int, units: int | None) -> bool:
+def _is_strong(epsilon: Fraction, bounds: CountBounds, members: int, total: int | None) -> bool:
     """Whether counts are so large that a draw from all sets seldom goes astray.
 
-    A bad set loses about the count of the last member, in the order of units/k. All bad sets
-    together outweigh the best one unless ε·units/k is well above the range times ln C(K, k). The
-    factors are empirical: a histogram for units that touch few categories is the harder to beat.
+    By Zipf's law the last member's count is total/(k·H), with H = 1 + 1/2 + … + 1/K. That is about
+    what a bad set loses; all bad sets together outweigh the best one unless ε·loss/range is in the
+    order of ln C(K, k). Both factors were measured. The second one is for units that touch few
+    categories, for which a histogram is the harder to beat.
     """
-    if units is None:
+    if total is None:
         return True
+    last_count = total / (members * (math.log(bounds.categories) + _EULER))
     sets = math.log(math.comb(bounds.categories, members))
-    signal = float(epsilon) * units * bounds.weight / (bounds.range_of_losses(members) * sets)
-    return signal >= max(3, members / 2 + 1, 3 * members / bounds.touched)
+    signal = float(epsilon) * last_count / (bounds.range_of_losses(members) * sets)
+    return signal >= max(0.4, 2 / bounds.touched)
