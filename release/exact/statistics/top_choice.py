@@ -48,12 +48,12 @@ def _is_strong(epsilon: Fraction, bounds: CountBounds, members: int, total: int 
 
     By Zipf's law the last member's count is total/(k·H), with H = 1 + 1/2 + … + 1/K. That is about
     what a bad set loses; all bad sets together outweigh the best one unless ε·loss/range is in the
-    order of ln C(K, k). Both factors were measured. The second one is for units that touch few
-    categories, for which a histogram is the harder to beat.
+    order of ln C(K, k). Both factors were measured: the first against peeling, the second against
+    a histogram, which is the harder to beat where units touch few categories.
     """
     if total is None:
         return True
     last_count = total / (members * (math.log(bounds.categories) + _EULER))
     sets = math.log(math.comb(bounds.categories, members))
     signal = float(epsilon) * last_count / (bounds.range_of_losses(members) * sets)
-    return signal >= max(0.4, 2 / bounds.touched)
+    return signal >= max(1 / 4 + 1 / members, 2 / bounds.touched)
