@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from release.analysis.sums import mean_intervals
-from release.bundle.read import parse_mechanism
+from release.bundle.read import parse_any_mechanism
 from release.errors import DesignError, SpecError, VerificationError, unknown_name
 from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integer import IntegerMechanism
@@ -394,7 +394,7 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         )
     domain = _declared(record)
     file = record.mechanism_file.path
-    stated = parse_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
+    stated = parse_any_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
     if isinstance(stated, NoisySumsRecord):
         return estimate_sums(public, record, stated.to_mechanism(), level)
     if not isinstance(stated, MechanismRecord):

@@ -25,6 +25,9 @@ LEVEL = 0.95
 """The credible level of the intervals, under a uniform prior over the true answers."""
 
 
+_INTERVAL = f"{LEVEL:.0%} credible, uniform prior over the true answers"
+
+
 @dataclass(frozen=True)
 class Table:
     """The published table of one query."""
@@ -69,7 +72,8 @@ class Table:
         ``attrs`` has the query, its title and unit, and the meaning of the interval.
         """
         table = self.to_arrow()
-        frame: pd.DataFrame = table.drop_columns(["answer_code"]).to_pandas()
+        codes = [name for name in table.schema.names if name == "answer_code"]
+        frame: pd.DataFrame = table.drop_columns(codes).to_pandas()
         # The columns of the keys come first, so the first answer is the one after them.
         answer = table.schema.field(len(self.record.by))
         frame.attrs = {
@@ -89,7 +93,7 @@ class Table:
             # None for every cell would make a column of objects, not of missing numbers.
             frame["standard_error"] = estimates.column("standard_error")
             frame["standard_error"] = frame["standard_error"].astype("float64")
-            frame.attrs["interval"] = f"{LEVEL:.0%} credible, uniform prior over the true answers"
+            frame.attrs["interval"] = _INTERVAL if codes else f"{LEVEL:.0%} confidence"
         return frame
 
 

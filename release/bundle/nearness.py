@@ -7,7 +7,9 @@ the rows in a cell. So plan and report say the error for every lead, or for ever
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
@@ -37,14 +39,17 @@ def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearn
     Raises:
         TypeError: the mechanism is of no family that can be described.
     """
-    if isinstance(mechanism, PermuteAndFlip):
+    if isinstance(mechanism, PermuteAndFlip | TwoCategories | GapTable):
         return _of_selection(query, mechanism)
     if isinstance(mechanism, NoisySums):
         return _of_sums(query, mechanism)
     raise TypeError(f"no description of {mechanism.family}")
 
 
-def lead_for(mechanism: PermuteAndFlip, level: float = LEVEL) -> int:
+Selection: TypeAlias = PermuteAndFlip | TwoCategories | GapTable
+
+
+def lead_for(mechanism: Selection, level: float = LEVEL) -> int:
     """The least lead with which a candidate is published with chance ``level``, come what may."""
     low, high = -1, 1
     while mechanism.chance_of_leader(high) < level:
@@ -55,7 +60,7 @@ def lead_for(mechanism: PermuteAndFlip, level: float = LEVEL) -> int:
     return high
 
 
-def _of_selection(query: OnStatisticQuery, mechanism: PermuteAndFlip) -> Nearness:
+def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
     enough = lead_for(mechanism)
     step = max(1, -(-2 * enough // _POINTS))
     leads = range(0, 2 * enough + step, step)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from release.errors import VerificationError
-from release.records.mechanisms import AnyMechanismRecord
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import parse, parse_plain
 from release.records.versions import unread
 from release.spec.mechanisms import ON_STATISTIC, any_record_model, formats
@@ -43,16 +43,45 @@ def read_record(model: type[R], file: str, path: Path) -> R:
     return parse_record(model, file, read_file(file, path))
 
 
-def read_mechanism(file: str, path: Path) -> AnyMechanismRecord:
+def read_mechanism(file: str, path: Path) -> MechanismRecord:
+    """The file of a mechanism on answers, by the model of its family.
+
+    Raises:
+        VerificationError: as :func:`read_any_mechanism`, or a family on statistics.
+    """
+    return on_answers(file, read_any_mechanism(file, path))
+
+
+def read_any_mechanism(file: str, path: Path) -> AnyMechanismRecord:
     """The file of a mechanism, by the model of its family.
 
     Raises:
         VerificationError: as :func:`read_record`, or the family is not known.
     """
-    return parse_mechanism(file, read_file(file, path))
+    return parse_any_mechanism(file, read_file(file, path))
 
 
-def parse_mechanism(file: str, data: bytes) -> AnyMechanismRecord:
+def parse_mechanism(file: str, data: bytes) -> MechanismRecord:
+    """The record of a mechanism on answers, by the model of the family that it names.
+
+    Raises:
+        VerificationError: as :func:`parse_any_mechanism`, or a family on statistics.
+    """
+    return on_answers(file, parse_any_mechanism(file, data))
+
+
+def on_answers(file: str, record: AnyMechanismRecord) -> MechanismRecord:
+    """The record as one of a mechanism on answers.
+
+    Raises:
+        VerificationError: it is one on a statistic.
+    """
+    if not isinstance(record, MechanismRecord):
+        raise VerificationError(file, "mechanism", record.mechanism, "one on answers")
+    return record
+
+
+def parse_any_mechanism(file: str, data: bytes) -> AnyMechanismRecord:
     """The record of a mechanism, by the model of the family that it names.
 
     Raises:

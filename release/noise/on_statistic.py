@@ -9,9 +9,11 @@ from typing import Protocol, cast
 
 from release.errors import DesignError
 from release.exact.privacy import Deltas, Guarantee
-from release.exact.statistics.mechanism import StatisticMechanism
+from release.exact.statistics.gap_table import GapTable, TwoCategories
+from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
+from release.noise.cascade import cascade, public_cap
 from release.noise.solvers.staircase import staircase
 from release.queries.statistics import Statistic
 from release.spec.mechanisms import BEST, ON_STATISTIC
@@ -34,8 +36,8 @@ class StatisticDesign:
 class Family(Protocol):
     """How one family of mechanisms on statistics is designed."""
 
-    def design(self, statistic: Statistic, epsilon: Fraction) -> StatisticMechanism:
-        """Its mechanism of least noise.
+    def design(self, statistic: Statistic, epsilon: Fraction) -> StatisticMechanism | None:
+        """Its mechanism of least noise; None where another family has to answer.
 
         Raises:
             ValueError: there is none for this ε in 64 bits.
@@ -49,14 +51,14 @@ def design_on_statistic(statistic: Statistic, mechanism: str, asked: Guarantee) 
     Raises:
         DesignError: it cannot satisfy the guarantee.
     """
-    name = statistic.families[0] if mechanism == BEST else mechanism
-    try:
-        made = family_at(name).design(statistic, asked.epsilon)
-    except ValueError as error:
-        raise DesignError(str(error)) from None
-    if not made.satisfies(asked.epsilon):
-        raise DesignError(f"{name} could not be proved for the {asked}")
-    return StatisticDesign(made, asked, name)
+    for name in statistic.families if mechanism == BEST else (mechanism,):
+        try:
+            made = family_at(name).design(statistic, asked.epsilon)
+        except ValueError as error:
+            raise DesignError(str(error)) from None
+        if made is not None and made.satisfies(asked.epsilon):
+            return StatisticDesign(made, asked, name)
+    raise DesignError(f"{mechanism} could not be proved for the {asked}; write best")
 
 
 def family_at(name: str) -> Family:
@@ -79,4 +81,17 @@ class _NoisySums:
         return NoisySums(noise, 1, statistic.spread)
 
 
+class _TwoCategories:
+    def design(self, statistic: Statistic, epsilon: Fraction) -> TwoCategories:
+        return TwoCategories(least_ratio(epsilon, 1))
+
+
+class _GapTable:
+    def design(self, statistic: Statistic, epsilon: Fraction) -> GapTable | None:
+        # Where ε is small a table would be too large, or is not private.
+        cap = public_cap(statistic.inputs, epsilon)
+        return None if cap is None else cascade(statistic.inputs, cap, epsilon)
+
+
 PERMUTE_AND_FLIP, NOISY_SUMS = _PermuteAndFlip(), _NoisySums()
+TWO_CATEGORIES, GAP_TABLE = _TwoCategories(), _GapTable()

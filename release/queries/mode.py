@@ -102,7 +102,10 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
         """The totals of the categories."""
         one = 1 if self.clamp is None else max(map(abs, self.clamp))
         most = 1 if self.counts_units else rows * one
-        return Scores(self.answers.size, doubled_unless_added(most, relation), pos)
+        # A unit with one row is in one category, so it lowers one total and raises another.
+        is_swap = rows == most == 1 and relation is not Relation.ADD_REMOVE
+        spread = doubled_unless_added(most, relation)
+        return Scores(self.answers.size, spread, pos, is_swap)
 
     def sums(self) -> Mode:
         """How its profiles become sums and answers."""

@@ -8,11 +8,10 @@ where the sensitivity is global. The noise on the code, as the papers have it, i
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -23,35 +22,54 @@ from release.spec.declarations import Relation
 from release.spec.guarantees import Source
 from release.spec.query import Noise, PlainQuery
 
+_MOST_IN_TABLES = 5
+"""Candidates for which a gap table is made."""
+
 
 @dataclass(frozen=True)
-class Statistic:
+class Statistic(ABC):
     """The integers of a cell: how they follow from its sums, and how far neighbors move them.
 
     ``of`` takes sums of shape (cells, width) and gives integers of shape (cells, inputs); these are
     confidential, everything else is public.
     """
 
-    families: ClassVar[tuple[str, ...]]
-    """The mechanisms that can answer it, the default first."""
-
     inputs: int
     spread: int
     of: Callable[[Profiles], Codes] = field(compare=False, repr=False)
 
+    @property
+    @abstractmethod
+    def families(self) -> tuple[str, ...]:
+        """The mechanisms that can answer it, the best first."""
+
 
 @dataclass(frozen=True)
 class Scores(Statistic):
-    """A score for each candidate; neighbors change all of them within a range of ``spread``."""
+    """A score for each candidate; neighbors change all of them within a range of ``spread``.
 
-    families = ("permute_and_flip",)
+    ``is_swap``: between neighbors one score at most falls, and one rises, each by 1.
+    """
+
+    is_swap: bool = False
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """For few candidates that are swapped there are better ones than permute-and-flip."""
+        if not self.is_swap or self.inputs > _MOST_IN_TABLES:
+            return ("permute_and_flip",)
+        few = "two_categories" if self.inputs == 2 else "gap_table"
+        return (few, "permute_and_flip")
 
 
 @dataclass(frozen=True)
 class Sums(Statistic):
     """Sums; neighbors change them by at most ``spread`` together."""
 
-    families = ("noisy_sums",)
+    @property
+    def families(self) -> tuple[str, ...]:
+        """There is one."""
+        return ("noisy_sums",)
 
 
 class OnStatisticQuery(PlainQuery, SummedQuery):

@@ -10,9 +10,11 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from release.exact.privacy import Deltas
+from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
@@ -81,6 +83,77 @@ class PermuteAndFlipRecord(StatisticRecord):
             "candidates": mechanism.candidates,
             "spread": mechanism.spread,
             "ratio": str(mechanism.ratio),
+        }
+
+
+class TwoCategoriesRecord(StatisticRecord):
+    """The rule of least error for two categories that units are swapped between."""
+
+    theorem = (
+        "the rule of two categories: a unit moves the gap by {spread} at most, and ratio · e^ε is "
+        "at least 1"
+    )
+
+    mechanism: Literal["two_categories"] = Field(description="the rule of two categories")
+    spread: Literal[2] = Field(description="the range in which neighbors move the counts")
+    ratio: Digits = Field(
+        description="by how much the chance of the rarer category falls for each two units that it "
+        "lies behind, in units of 2^-64"
+    )
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`AnyMechanismRecord.sentence`."""
+        return "A choice between two categories by their gap, proved for one unit that is replaced"
+
+    def to_mechanism(self) -> TwoCategories:
+        """As :meth:`StatisticRecord.to_mechanism`."""
+        return TwoCategories(int(self.ratio))
+
+    @classmethod
+    def own_fields(cls, mechanism: TwoCategories) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {"spread": 2, "ratio": str(mechanism.ratio)}
+
+
+class GapTableRecord(StatisticRecord):
+    """The chances of few categories by their gaps."""
+
+    theorem = (
+        "a table of chances by gaps, compared pair by pair for every way in which one unit is "
+        "replaced, leaves or comes"
+    )
+
+    mechanism: Literal["gap_table"] = Field(description="a table of chances by gaps")
+    spread: Literal[2] = Field(description="the range in which neighbors move the counts")
+    categories: int = Field(ge=2, le=6, description="how many categories there are")
+    cap: int = Field(ge=1, description="the largest gap; larger ones count as this")
+    weights: list[list[Digits]] = Field(
+        description="the weights of the categories by ascending gap, for each list of gaps in "
+        "lexicographic order"
+    )
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`AnyMechanismRecord.sentence`."""
+        return (
+            f"A choice among {self.categories} categories by their gaps up to {self.cap}, proved "
+            "for one unit that is replaced"
+        )
+
+    def to_mechanism(self) -> GapTable:
+        """As :meth:`StatisticRecord.to_mechanism`."""
+        rows = [list(map(int, row)) for row in self.weights]
+        return GapTable(self.categories, self.cap, np.array(rows, dtype=np.int64))
+
+    @classmethod
+    def own_fields(cls, mechanism: GapTable) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {
+            "spread": 2,
+            "categories": mechanism.categories,
+            "cap": mechanism.cap,
+            "weights": [list(map(str, row)) for row in mechanism.weights.tolist()],
         }
 
 

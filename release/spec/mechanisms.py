@@ -128,6 +128,16 @@ ON_STATISTIC: dict[str, NamedStatistic] = {
             record="release.records.statistics:PermuteAndFlipRecord",
         ),
         NamedStatistic(
+            "two_categories",
+            family="release.noise.on_statistic:TWO_CATEGORIES",
+            record="release.records.statistics:TwoCategoriesRecord",
+        ),
+        NamedStatistic(
+            "gap_table",
+            family="release.noise.on_statistic:GAP_TABLE",
+            record="release.records.statistics:GapTableRecord",
+        ),
+        NamedStatistic(
             "noisy_sums",
             family="release.noise.on_statistic:NOISY_SUMS",
             record="release.records.statistics:NoisySumsRecord",

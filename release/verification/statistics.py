@@ -7,23 +7,12 @@ from pathlib import Path
 from release.errors import VerificationError
 from release.exact.numbers import format_exact
 from release.queries.registry import statistic_of
-from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
+from release.records.mechanisms import AnyMechanismRecord
 from release.records.statistics import StatisticRecord
 from release.spec.mechanisms import BEST
 from release.spec.model import Spec
 from release.spec.query import Query
 from release.verification.mechanisms import expect
-
-
-def on_answers(file: str, record: AnyMechanismRecord) -> MechanismRecord:
-    """The record as one of a mechanism on answers.
-
-    Raises:
-        VerificationError: it is one on a statistic.
-    """
-    if not isinstance(record, MechanismRecord):
-        raise VerificationError(file, "mechanism", record.mechanism, "one on answers")
-    return record
 
 
 def check_statistic(file: str, record: AnyMechanismRecord, spec: Spec, query: Query) -> str:

@@ -18,7 +18,13 @@ from typing import TypeAlias
 from release.budget.cost import Kept, charges, kept_delta
 from release.bundle.answers import check_released
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
-from release.bundle.read import parse_mechanism, read_file, read_mechanism, read_record
+from release.bundle.read import (
+    on_answers,
+    parse_mechanism,
+    read_any_mechanism,
+    read_file,
+    read_record,
+)
 from release.bundle.statements import (
     ATTESTATION,
     ENFORCED_BY,
@@ -57,7 +63,7 @@ from release.spec.query import PlainQuery, Query
 from release.verification.mechanisms import check_mechanism, excerpt, expect
 from release.verification.provenance import Provenance, Trust, check_provenance
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
-from release.verification.statistics import check_statistic, on_answers
+from release.verification.statistics import check_statistic
 
 Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
 """The keys of a released table, and the first column that was drawn: the codes of counts."""
@@ -433,7 +439,7 @@ class _Proofs:
 
     def mechanism(self, file: str) -> AnyMechanismRecord:
         if file not in self._mechanisms:
-            self._mechanisms[file] = read_mechanism(file, self._public / file)
+            self._mechanisms[file] = read_any_mechanism(file, self._public / file)
         return self._mechanisms[file]
 
     def sensitivity(self, file: str, query: Query) -> Sensitivity:
@@ -479,7 +485,7 @@ def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can 
                 raise VerificationError(
                     file, "commitment", commitment, record.mechanism_file.commitment
                 )
-        mechanism = on_answers(file, parse_mechanism(file, data))
+        mechanism = parse_mechanism(file, data)
         _prove_committed(auditor, mechanism, spec, query, record, verdict)
     return None
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -90,7 +91,7 @@ def test_labels_are_made_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> 
     keys = tuple((f"k{place:05}",) for place in range(20_000))
     # Of the record only the names of the columns count here.
     record = QueryRecord.model_construct(name="the_count", by=["place"])
-    rows = PublicQuery(counted, record, keys, tuple(range(20_000)), None).rows
+    rows = PublicQuery(counted, record, keys, np.arange(20_000)[:, None], None).rows
     assert made == ["the_count"]
     assert rows[0] == ("k00000", "5")
     assert rows[-1] == ("k19999", "20004")

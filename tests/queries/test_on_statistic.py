@@ -10,7 +10,7 @@ import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from release.exact.numbers import exp_bounds
+from release.exact.statistics.gap_table import TOTAL, GapTable, states
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.noise.on_statistic import design_on_statistic
@@ -59,43 +60,42 @@ def bin_of(value: int) -> int:
 
 def by_counting(name: str, rows: list[Row]) -> list[int]:
     """The statistic of one cell, from the words of the format."""
-    present = [row for row in rows if row["wh"] is not None]
-    values = [clamped(row["wh"], (-5, 15)) for row in present]
     if name in {"units", "rows", "weight"}:
-        counted: list[list[Any]] = [[], [], [], []]
-        for row in rows:
-            if row["kind"] is None or not 0 <= row["kind"] < 4:
-                continue
-            counted[row["kind"]].append(row)
-        if name == "units":
-            return [len({row["unit"] for row in own}) for own in counted]
-        if name == "rows":
-            return list(map(len, counted))
-        return [
-            sum(clamped(row["wh"], (-2, 3)) for row in own if row["wh"] is not None)
-            for own in counted
-        ]
-    if name == "sum":
-        return [sum(values)]
-    if name == "mean":
+        return by_category(name, rows)
+    present = [row["wh"] for row in rows if row["wh"] is not None]
+    if name in {"sum", "mean", "mean_on_grid"}:
+        values = [clamped(wh, (-5, 15)) for wh in present]
+        if name == "mean_on_grid":
+            # In half units: 0.3·wh / 0.5, to the nearest, ties to even as IEEE does.
+            values = [clamped(round(wh * 0.3 * 2.0), (-5, 15)) for wh in present]
+        if name == "sum":
+            return [sum(values)]
         return [sum(value + 5 for value in values), sum(15 - value for value in values)]
-    if name == "mean_on_grid":
-        # In half units: 0.3·wh / 0.5, to the nearest, ties to even as IEEE does.
-        reals = [clamped(round(row["wh"] * 0.3 * 2.0), (-5, 15)) for row in present]
-        return [sum(value + 5 for value in reals), sum(15 - value for value in reals)]
-    bins = sorted(bin_of(row["wh"]) for row in present)
-    scores = []
-    for candidate in range(6):
-        below, upto = sum(b < candidate for b in bins), sum(b <= candidate for b in bins)
-        if name == "median":
-            gap = max(0, 2 * below - len(bins), len(bins) - 2 * upto)
-        elif name == "second_least":
-            gap = max(0, below - 1, 2 - upto)
-        else:
-            above = len(bins) - upto
-            gap = max(0, above - 1, 2 - (len(bins) - below))
-        scores.append(-gap)
-    return scores
+    bins = sorted(map(bin_of, present))
+    return [-off_rank(name, bins, candidate) for candidate in range(6)]
+
+
+def by_category(name: str, rows: list[Row]) -> list[int]:
+    counted: list[list[Row]] = [[], [], [], []]
+    for row in rows:
+        if row["kind"] is not None and 0 <= row["kind"] < 4:
+            counted[row["kind"]].append(row)
+    if name == "units":
+        return [len({row["unit"] for row in own}) for own in counted]
+    if name == "rows":
+        return list(map(len, counted))
+    weights = ([row["wh"] for row in own if row["wh"] is not None] for own in counted)
+    return [sum(clamped(wh, (-2, 3)) for wh in own) for own in weights]
+
+
+def off_rank(name: str, bins: list[int], candidate: int) -> int:
+    below, upto = sum(b < candidate for b in bins), sum(b <= candidate for b in bins)
+    above, down = len(bins) - upto, len(bins) - below
+    if name == "median":
+        return max(0, 2 * below - len(bins), len(bins) - 2 * upto)
+    if name == "second_least":
+        return max(0, below - 1, 2 - upto)
+    return max(0, above - 1, 2 - down)
 
 
 ROWS = st.lists(
@@ -180,10 +180,18 @@ def test_every_neighbor_of_every_small_table(
     mechanism = design_on_statistic(statistic, "best", claimed).mechanism
     above = exp_bounds(Fraction(epsilon))[1]
 
-    @lru_cache(maxsize=None)
+    @cache
     def chances(scores: tuple[int, ...]) -> list[Fraction]:
-        assert isinstance(mechanism, PermuteAndFlip)
-        return mechanism.chances(np.array(scores))
+        if isinstance(mechanism, PermuteAndFlip):
+            return mechanism.chances(np.array(scores))
+        assert isinstance(mechanism, GapTable)
+        gaps = max(scores) - np.array(scores)
+        order = np.argsort(gaps, kind="stable")
+        known = states(mechanism.categories, mechanism.cap)
+        (row,) = np.flatnonzero((known == gaps[order]).all(axis=1))
+        weights = np.zeros(len(scores), dtype=np.int64)
+        weights[order] = mechanism.weights[row]
+        return [Fraction(weight, TOTAL) for weight in weights.tolist()]
 
     pairs = set()
     for table in tables(most, units):

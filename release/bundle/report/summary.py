@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
-from release.bundle.read import read_file, read_mechanism, read_record
+from release.bundle.read import read_any_mechanism, read_file, read_record
 from release.errors import SpecError, VerificationError
 from release.queries.read import parse_spec
 from release.records.mechanisms import MechanismRecord
@@ -112,5 +112,5 @@ def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
     if not isinstance(query.mechanism_file, MechanismFile) or Path(query.name).name != query.name:
         return None
     file = query.mechanism_file.path
-    mechanism = read_mechanism(file, public / file)
+    mechanism = read_any_mechanism(file, public / file)
     return mechanism.accuracy if isinstance(mechanism, MechanismRecord) else None

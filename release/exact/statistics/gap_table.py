@@ -61,7 +61,7 @@ class TwoCategories(StatisticMechanism):
         ValueError: a ratio that is not in 1 … 2^64 - 1.
     """
 
-    family = "two-categories"
+    family = "two_categories"
 
     ratio: int
 
@@ -99,6 +99,10 @@ class TwoCategories(StatisticMechanism):
         leader = (scores[:, 1] > scores[:, 0]).astype(np.int64)
         return np.where(is_wrong, 1 - leader, leader)[:, np.newaxis]
 
+    def chance_of_leader(self, lead: int) -> float:
+        """The chance of a category that is ``lead`` above the other."""
+        return float(1 - self.error_at_lead(lead))
+
     def error_at_lead(self, lead: int) -> Fraction:
         """The exact chance of the smaller score, ``lead`` ≥ 0 below the other; ½ for a tie.
 
@@ -124,7 +128,7 @@ class GapTable(StatisticMechanism):
             not add up to the total, or unequal weights at equal gaps.
     """
 
-    family = "gap-table"
+    family = "gap_table"
 
     categories: int
     cap: int
@@ -212,6 +216,12 @@ class GapTable(StatisticMechanism):
         gaps = np.full((1, self.categories), min(lead, self.cap), dtype=np.int64)
         gaps[0, 0] = 0
         return 1 - Fraction(int(self.weights[_ranks(gaps, self.cap)[0], 0]), TOTAL)
+
+    def chance_of_leader(self, lead: int) -> float:
+        """The least chance of a category that is ``lead`` above the next, whatever the others."""
+        gaps = states(self.categories, self.cap)
+        here = gaps[:, 1] == min(lead, self.cap)
+        return float(self.weights[here, 0].min() / TOTAL)
 
 
 def permute_and_flip_error(ratio: Fraction, categories: int, lead: int) -> Fraction:

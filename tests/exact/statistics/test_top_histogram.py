@@ -1,0 +1,95 @@
+"""The noisy histogram: its exact ratios, its draws, and the largest that are read off it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.top_bounds import CountBounds
+from release.exact.statistics.top_histogram import NoisyHistogram, geometric_noise, largest
+from tests.exact.statistics.top import RELATIONS, fixed_source, neighbors, p_value, power
+
+REACH = 12
+"""Beyond so many integers the masses of the noise fall by one ratio."""
+
+
+def ratio_of_shift(noise_masses: dict[int, Fraction], shift: int) -> Fraction:
+    """The largest ratio of masses that lie ``shift`` apart, either way."""
+    pairs = [
+        (noise_masses[at], noise_masses[at + shift])
+        for at in noise_masses
+        if at + shift in noise_masses
+    ]
+    return max(max(a / b, b / a) for a, b in pairs)
+
+
+@pytest.mark.parametrize("bounds", RELATIONS)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
+def test_no_output_is_more_likely_from_a_neighbor_than_promised(
+    bounds: CountBounds, epsilon: Fraction
+) -> None:
+    mechanism = NoisyHistogram.fitted(epsilon, bounds)
+    assert mechanism.satisfies(epsilon)
+    assert not mechanism.satisfies(epsilon * (1 - Fraction(1, 10**12)))
+    masses = {at: mechanism.noise.mass(at) for at in range(-REACH, REACH + 1)}
+    ratios = {shift: ratio_of_shift(masses, shift) for shift in range(3)}
+    worst = Fraction(1)
+    # Counts have independent noise, so the ratio of a table's outputs is a product.
+    for one, other in set(neighbors(bounds)):
+        product = Fraction(1)
+        for a, b in zip(one, other, strict=True):
+            product *= ratios[abs(a - b)]
+        worst = max(worst, product)
+    promised = power(mechanism.ratio, mechanism.spread)
+    assert worst <= promised < worst * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("ratio", [1, RATIO_ONE // 3, RATIO_ONE * 9 // 10, RATIO_ONE - 2**40])
+def test_the_noise_falls_by_no_more_than_its_ratio_anywhere(ratio: int) -> None:
+    noise = geometric_noise(ratio)
+    masses = [noise.mass(at) for at in range(-3, 4)]
+    share = Fraction(ratio, RATIO_ONE)
+    assert all(share <= a / b <= 1 / share for a, b in pairwise(masses))
+    exact = (1 - share) / (1 + share)
+    assert 0 <= exact - noise.mass(0) <= Fraction(1, 2**61)
+
+
+@pytest.mark.parametrize("ratio", [0, RATIO_ONE, RATIO_ONE - 1])
+def test_ratios_without_noise_are_refused(ratio: int) -> None:
+    with pytest.raises(ValueError, match="ratio"):
+        NoisyHistogram(CountBounds(4, 1), ratio)
+
+
+def test_every_count_gets_noise_of_its_own() -> None:
+    mechanism = NoisyHistogram.fitted(Fraction(1), CountBounds(2, 1))
+    counts = np.tile([5, 2**40], (4000, 1))
+    noise = mechanism.draw(counts, fixed_source(1)) - counts
+    # The tails are gathered at ±2.
+    masses = {at: mechanism.noise.mass(at) for at in (-1, 0, 1)}
+    masses[-2] = masses[2] = (1 - sum(masses.values(), Fraction(0))) / 2
+    pairs = [(int(a), int(b)) for a, b in np.clip(noise, -2, 2)]
+    chances = {(a, b): masses[a] * masses[b] for a in masses for b in masses}
+    assert p_value(pairs, chances) > 1e-6
+
+
+def test_the_largest_are_in_descending_order_and_equals_in_that_of_codes() -> None:
+    noisy = np.array([[3, 7, 7, -2], [0, 0, 0, 0], [-5, -1, -9, -1]])
+    assert largest(noisy, 3).tolist() == [[1, 2, 0], [0, 1, 2], [1, 3, 0]]
+    assert largest(noisy, 4).tolist()[0] == [1, 2, 0, 3]
+
+
+@pytest.mark.parametrize("members", [0, 5])
+def test_so_many_largest_there_are_not(members: int) -> None:
+    with pytest.raises(ValueError, match="1 to 4"):
+        largest(np.zeros((2, 4), dtype=np.int64), members)
+
+
+def test_each_cell_has_one_integer_for_each_category() -> None:
+    mechanism = NoisyHistogram.fitted(Fraction(1), CountBounds(4, 1))
+    assert (mechanism.inputs, mechanism.outputs) == (4, 4)
+    with pytest.raises(ValueError, match="4 counts"):
+        mechanism.draw(np.zeros((2, 3), dtype=np.int64))

@@ -1,0 +1,206 @@
+"""Files of mechanisms on statistics: written, proved again, and refused where they are forged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import rfc8785
+
+import release
+from release.bundle.read import parse_any_mechanism
+from release.errors import SpecError, VerificationError
+from release.pipeline import run_release
+from release.queries.read import parse_spec
+from release.spec.model import Spec
+from release.verification.statistics import check_statistic
+from release.verification.verifier import verify
+from tests.queries.test_on_statistic import KINDS
+from tests.small import UNSIGNED, Row, Small, check_unmarked, query
+
+Plain = dict[str, Any]
+
+ROWS: list[Row] = [
+    {"unit": f"quagzil-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i}
+    for i in range(60)
+]
+QUERIES = [
+    *(plain | {"name": name} for name, plain in KINDS.items()),
+    query("mode", name="of_two", sensitivity="global", domain={"cyclic": 2}),
+    query(
+        "mode",
+        name="accepted",
+        sensitivity="global",
+        mechanism="permute_and_flip",
+        domain={"cyclic": 2},
+    ),
+]
+FAMILIES = {
+    "units": "gap_table",
+    "rows": "gap_table",
+    "weight": "permute_and_flip",
+    "median": "permute_and_flip",
+    "sum": "noisy_sums",
+    "mean": "noisy_sums",
+    "of_two": "two_categories",
+    "accepted": "permute_and_flip",
+}
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of every kind that can have its noise on the statistic, one row a unit."""
+    place = tmp_path_factory.mktemp("statistics")
+    return run_release(Small(ROWS, QUERIES, max_rows_per_unit=1).write(place), place).public
+
+
+@pytest.fixture(scope="module")
+def spec(public: Path) -> Spec:
+    return parse_spec((public / "spec.yaml").read_bytes())
+
+
+def plain_of(public: Path, name: str) -> Plain:
+    record = json.loads((public / "release.json").read_bytes())
+    (entry,) = (one for one in record["queries"] if one["name"] == name)
+    plain: Plain = json.loads((public / entry["mechanism_file"]["path"]).read_bytes())
+    return plain
+
+
+def checked(plain: Plain, spec: Spec, name: str) -> str:
+    file = f"mechanisms/{plain['query']}.json"
+    (query,) = (one for one in spec.released if one.name == name)
+    return check_statistic(file, parse_any_mechanism(file, rfc8785.dumps(plain)), spec, query)
+
+
+def test_everything_is_proved(public: Path) -> None:
+    verdict = verify(public, None, UNSIGNED)
+    assert verdict.complete
+    for name in (plain["name"] for plain in QUERIES):
+        (told,) = (line for line in verdict.proved if line.startswith(f"{name}: "))
+        assert "for every table that fits the declaration, by " in told
+    assert any("permute-and-flip (McKenna and Sheldon 2020)" in line for line in verdict.proved)
+
+
+def test_every_query_has_the_family_that_suits_it(public: Path) -> None:
+    for name, family in FAMILIES.items():
+        assert plain_of(public, name)["mechanism"] == family, name
+
+
+def test_no_bundle_holds_a_score(public: Path) -> None:
+    """Of a marked table nothing but drawn integers leaves, and there is no other bundle."""
+    check_unmarked(public)
+    assert not (public.parent.parent / "auditor").exists()
+    columns = {name: pq.read_schema(public / "data" / f"{name}.parquet").names for name in FAMILIES}
+    assert columns["units"] == columns["median"] == ["place", "answer", "answer_code"]
+    assert columns["sum"] == ["place", "answer", "noisy_sum"]
+    assert columns["mean"] == ["place", "answer", "noisy_above", "noisy_below"]
+
+
+FORGED: list[tuple[str, Plain, str]] = [
+    ("units", {"spread": 1}, "spread"),
+    ("accepted", {"spread": 1}, "spread"),
+    ("accepted", {"ratio": "6786177901268885274"}, "ε"),
+    ("accepted", {"ratio": "0"}, "ratio"),
+    ("accepted", {"ratio": str(2**64)}, "ratio"),
+    ("accepted", {"candidates": 3}, "inputs"),
+    ("accepted", {"query": "another"}, "spec"),
+    ("median", {"spread": 1}, "spread"),
+    ("mean", {"spread": 20}, "spread"),
+    ("mean", {"sums": 1}, "inputs"),
+    ("of_two", {"ratio": "1"}, "ε"),
+    ("of_two", {"mechanism": "modular"}, "schema"),
+    ("sum", {"guarantee": {"definition": "pure", "epsilon": "2", "delta": "0"}}, "epsilon"),
+    ("units", {"cap": 5}, "a row for each state"),
+    ("units", {"cap": 10**9}, "states"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "told"), FORGED)
+def test_what_is_forged_is_refused(
+    public: Path, spec: Spec, name: str, change: Plain, told: str
+) -> None:
+    plain = plain_of(public, name)
+    checked(plain, spec, name)
+    if "query" in change:
+        # A file of another name is found by release.json, before it is read.
+        plain |= {"spread": 9}
+    with pytest.raises(VerificationError) as error:
+        checked(plain | change, spec, name)
+    message = str(error.value)
+    assert told in message or "query" in change
+    assert "\n" not in message
+
+
+def test_a_weight_moved_by_one_breaks_a_gap_table(public: Path, spec: Spec) -> None:
+    plain = plain_of(public, "units")
+    rows = [list(map(int, row)) for row in plain["weights"]]
+    rows[-1][0], rows[-1][1] = rows[-1][0] - rows[-1][1], 2 * rows[-1][1]
+    with pytest.raises(VerificationError):
+        checked(plain | {"weights": [list(map(str, row)) for row in rows]}, spec, "units")
+
+
+def test_noise_that_falls_too_fast_is_refused(public: Path, spec: Spec) -> None:
+    plain = plain_of(public, "mean")
+    noise = plain["noise"]
+    tail = {"period": 1, "ratio": str(int(noise["right"]["ratio"]) - 2**50)}
+    with pytest.raises(VerificationError, match="ε"):
+        checked(plain | {"noise": noise | {"left": tail, "right": tail}}, spec, "mean")
+
+
+def test_a_label_that_does_not_follow_from_the_sums_is_refused(
+    public: Path, tmp_path: Path
+) -> None:
+    from release.bundle.answers import check_released
+
+    spec = parse_spec((public / "spec.yaml").read_bytes())
+    (query,) = (one for one in spec.released if one.name == "mean")
+    path = public / "data" / "mean.parquet"
+    table = pq.read_table(path)
+    moved = table.set_column(2, "noisy_above", [np.array(table["noisy_above"]) + 900])
+    forged = tmp_path / "mean.parquet"
+    pq.write_table(moved.cast(table.schema), forged, compression="zstd", use_dictionary=False)
+    with pytest.raises(VerificationError):
+        check_released("data/mean.parquet", forged, spec.release.id, query, 2)
+
+
+def test_open_gives_intervals_of_sums(public: Path) -> None:
+    opened = release.open(public)
+    for name in ("sum", "mean", "mean_on_grid"):
+        frame = opened[name].to_pandas()
+        assert (frame["low"] <= frame["answer"]).all()
+        assert (frame["answer"] <= frame["high"]).all()
+        assert (frame["standard_error"] > 0).all()
+    assert "low" not in opened["units"].to_pandas()
+
+
+REFUSED: list[tuple[Plain, str]] = [
+    (query("mode", noise="on_statistic"), "sensitivity: global"),
+    (query("mode", weight="wh", sensitivity="global"), "clamp: [lo, hi]"),
+    (query("mode", sensitivity="global", mechanism="modular"), "noise: on_answer"),
+    (query("mode", mechanism="permute_and_flip"), "write best"),
+    (query("binned", statistic="max", sensitivity="global"), "rank: "),
+    (query("binned", statistic="median", rank=3, sensitivity="global"), "leave it out"),
+    (
+        query(
+            "mode",
+            sensitivity="global",
+            guarantee={"definition": "approximate", "epsilon": "0", "delta": "0.1"},
+        ),
+        "more than 0",
+    ),
+    (query("mode", count="rows", weight="wh", clamp=[0, 1]), "leave count out"),
+    (query("mode", clamp=[0, 1]), "add weight"),
+    (query("mode", weight="wh", clamp=[3, 1]), "lo below hi"),
+]
+
+
+@pytest.mark.parametrize(("plain", "told"), REFUSED)
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, plain: Plain, told: str) -> None:
+    with pytest.raises(SpecError) as error:
+        run_release(Small(ROWS, [plain]).write(tmp_path), tmp_path)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
