@@ -44,12 +44,12 @@ def released_bytes(
     shape (cells, columns), is ``answer_code``, the number of the joint answer for a tuple; of noise
     on sums it is the noisy sums, from which the labels follow.
     """
-    domain, schema = query.answers, released_schema(query)
+    schema = released_schema(query)
     columns = []
     for values in _key_columns(query, keys):
         columns.append(text_column(values))
     coordinates = query.answer_codes(outcomes)
-    for name, part, codes in zip(query.columns, domain.parts, coordinates, strict=True):
+    for name, part, codes in zip(query.columns, query.column_domains, coordinates, strict=True):
         labels: list[Any] = list(map(part.labels.__getitem__, codes.tolist()))
         if pa.types.is_string(schema.field(name).type):
             columns.append(text_column(labels))
@@ -77,7 +77,7 @@ def released_schema(query: Query) -> pa.Schema:
     fields = []
     for column in query.by:
         fields.append(pa.field(column, pa.string(), nullable=False))
-    parts = zip(query.columns, query.answers.parts, field_facts(query), strict=True)
+    parts = zip(query.columns, query.column_domains, field_facts(query), strict=True)
     for name, part, facts in parts:
         kind = pa.string() if isinstance(part.labels[0], str) else pa.int64()
         metadata = dict(zip(facts, map(_text, facts.values()), strict=True))

@@ -32,8 +32,7 @@ _PROFILE = "https://datapackage.org/profiles/2.0/"
 
 def field_facts(query: Query) -> list[dict[str, Any]]:
     """What is known of each answer column: title, units, labels, edges; in the order of columns."""
-    domain = query.answers
-    return list(map(_facts, query.parts, domain.parts))
+    return list(map(_facts, query.column_parts, query.column_domains))
 
 
 def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
@@ -105,8 +104,10 @@ def _table_schema(query: Query) -> dict[str, Any]:
     fields: list[dict[str, Any]] = []
     for column in query.by:
         fields.append({"name": column, "type": "string", "title": column, "constraints": required})
-    for name, part, facts in zip(query.columns, query.parts, field_facts(query), strict=True):
-        labels = part.answers.labels
+    for name, domain, facts in zip(
+        query.columns, query.column_domains, field_facts(query), strict=True
+    ):
+        labels = domain.labels
         constraints = dict(required)
         if isinstance(labels[0], str):
             kind = "string"
@@ -116,11 +117,12 @@ def _table_schema(query: Query) -> dict[str, Any]:
             kind = "integer"
             constraints |= {"minimum": labels[0], "maximum": labels[-1]}
         fields.append({"name": name, "type": kind, **facts, "constraints": constraints})
-    if query.outcome_columns == ("answer_code",):
-        bounds = {"minimum": 0, "maximum": query.answers.size - 1}
-        fields.append(_drawn("answer_code", "number of the answer in the domain", bounds))
-    else:
-        fields += [_drawn(name, name.replace("_", " "), {}) for name in query.outcome_columns]
+    bounds = {"minimum": 0, "maximum": query.answers.size - 1}
+    for name in query.outcome_columns:
+        if name.startswith("answer_code"):
+            fields.append(_drawn(name, "number of the answer in the domain", bounds))
+        else:
+            fields.append(_drawn(name, name.replace("_", " "), {}))
     schema: dict[str, Any] = {"$schema": f"{_PROFILE}tableschema.json", "fields": fields}
     if query.by:
         schema["primaryKey"] = list(query.by)

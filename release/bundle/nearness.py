@@ -6,13 +6,18 @@ the rows in a cell. So plan and report say the error for every lead, or for ever
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias
 
 from release.exact.statistics.gap_table import GapTable, TwoCategories
-from release.exact.statistics.mechanism import StatisticMechanism
+from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
+from release.exact.statistics.top_canonical import CanonicalTop
+from release.exact.statistics.top_histogram import HistogramTop
+from release.exact.statistics.top_peeled import PeeledTop
 from release.queries.statistics import OnStatisticQuery
 
 LEVEL = 0.95
@@ -43,6 +48,8 @@ def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearn
         return _of_selection(query, mechanism)
     if isinstance(mechanism, NoisySums):
         return _of_sums(query, mechanism)
+    if isinstance(mechanism, HistogramTop | CanonicalTop | PeeledTop):
+        return _of_top(query, mechanism)
     raise TypeError(f"no description of {mechanism.family}")
 
 
@@ -83,6 +90,58 @@ def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
         f"the published answer is less than {rows} rows away from the wanted rank in at least 95 "
         "of 100 cases, whatever the values are",
     )
+
+
+Top: TypeAlias = HistogramTop | CanonicalTop | PeeledTop
+
+
+def _of_top(query: OnStatisticQuery, mechanism: Top) -> Nearness:
+    enough = 1
+    while _chance_of_all(mechanism, enough) < LEVEL:
+        enough *= 2
+    step = max(1, -(-enough // _POINTS))
+    leads = range(0, enough + step, step)
+    points = tuple((float(lead), max(0.0, _chance_of_all(mechanism, lead))) for lead in leads)
+    enough = next(int(lead) for lead, chance in points if chance >= LEVEL)
+    word = query.counted_word
+    return Nearness(
+        f"lead over the first that is left out, in {word}",
+        "chance to publish all of them, at least",
+        points,
+        f"if all {mechanism.members} lead every other category by {enough} {word}, then all of "
+        "them are published in at least 95 of 100 cases, whatever the counts are",
+    )
+
+
+def _chance_of_all(mechanism: Top, lead: int) -> float:
+    """A lower bound of the chance that all members are published, each leading by ``lead``."""
+    if isinstance(mechanism, HistogramTop):
+        noise, members = mechanism.histogram.noise, mechanism.members
+        others = mechanism.inputs - members
+        # A member is overtaken where the two noises together bridge the lead.
+        share = noise.right.fraction if noise.right else Fraction(0)
+        return 1 - members * others * _of_two(float(share), lead)
+    bounds, members = mechanism.bounds, mechanism.members
+    if isinstance(mechanism, CanonicalTop):
+        worse = math.comb(bounds.categories, members) - 1
+        return 1 - worse * (mechanism.ratio / RATIO_ONE) ** lead
+    missed = 0.0
+    for taken in range(members):
+        others = bounds.categories - taken
+        single = PermuteAndFlip(max(2, others), 1, mechanism.ratio)
+        missed += 1 - single.chance_of_leader(lead)
+    return 1 - missed
+
+
+def _of_two(ratio: float, lead: int) -> float:
+    """P(Z - Z' ≥ ``lead``) for independent two-sided geometric noises."""
+    if lead <= 0:
+        return 0.5
+    # The two-sided geometric law, convolved with itself.
+    scale = (1 - ratio) ** 2 / (1 + ratio) ** 2
+    beyond = ratio**lead / (1 - ratio)
+    mean = lead + ratio / (1 - ratio)
+    return scale * beyond * (mean + (1 + ratio**2) / (1 - ratio**2))
 
 
 def _of_sums(query: OnStatisticQuery, mechanism: NoisySums) -> Nearness:

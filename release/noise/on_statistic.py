@@ -13,9 +13,14 @@ from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
+from release.exact.statistics.top_canonical import CanonicalTop
+from release.exact.statistics.top_choice import best_top
+from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top_peeled import PeeledTop
 from release.noise.cascade import cascade, public_cap
 from release.noise.solvers.staircase import staircase
 from release.queries.statistics import Statistic
+from release.queries.top import Counts
 from release.spec.mechanisms import BEST, ON_STATISTIC
 
 
@@ -34,9 +39,11 @@ class StatisticDesign:
 
 
 class Family(Protocol):
-    """How one family of mechanisms on statistics is designed."""
+    """How one family of mechanisms on statistics is designed; ``name`` is its name in the spec."""
 
-    def design(self, statistic: Statistic, epsilon: Fraction) -> StatisticMechanism | None:
+    def design(
+        self, name: str, statistic: Statistic, epsilon: Fraction
+    ) -> StatisticMechanism | None:
         """Its mechanism of least noise; None where another family has to answer.
 
         Raises:
@@ -51,14 +58,22 @@ def design_on_statistic(statistic: Statistic, mechanism: str, asked: Guarantee) 
     Raises:
         DesignError: it cannot satisfy the guarantee.
     """
-    for name in statistic.families if mechanism == BEST else (mechanism,):
+    for name in in_order(statistic, asked.epsilon) if mechanism == BEST else (mechanism,):
         try:
-            made = family_at(name).design(statistic, asked.epsilon)
+            made = family_at(name).design(name, statistic, asked.epsilon)
         except ValueError as error:
             raise DesignError(str(error)) from None
         if made is not None and made.satisfies(asked.epsilon):
             return StatisticDesign(made, asked, name)
     raise DesignError(f"{mechanism} could not be proved for the {asked}; write best")
+
+
+def in_order(statistic: Statistic, epsilon: Fraction) -> tuple[str, ...]:
+    """The mechanisms that can answer it, the best first, by public sizes alone."""
+    if not isinstance(statistic, Counts) or statistic.with_counts:
+        return statistic.families
+    best = best_top(epsilon, statistic.bounds, statistic.members, statistic.total)
+    return (best, *(name for name in statistic.families if name != best))
 
 
 def family_at(name: str) -> Family:
@@ -68,12 +83,12 @@ def family_at(name: str) -> Family:
 
 
 class _PermuteAndFlip:
-    def design(self, statistic: Statistic, epsilon: Fraction) -> PermuteAndFlip:
+    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> PermuteAndFlip:
         return PermuteAndFlip.fitted(epsilon, statistic.inputs, statistic.spread)
 
 
 class _NoisySums:
-    def design(self, statistic: Statistic, epsilon: Fraction) -> NoisySums:
+    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> NoisySums:
         if statistic.inputs > 1:
             return NoisySums.geometric(epsilon, statistic.inputs, statistic.spread)
         # One sum by itself has the least noise of all (T2).
@@ -82,16 +97,30 @@ class _NoisySums:
 
 
 class _TwoCategories:
-    def design(self, statistic: Statistic, epsilon: Fraction) -> TwoCategories:
+    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> TwoCategories:
         return TwoCategories(least_ratio(epsilon, 1))
 
 
 class _GapTable:
-    def design(self, statistic: Statistic, epsilon: Fraction) -> GapTable | None:
+    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> GapTable | None:
         # Where ε is small a table would be too large, or is not private.
         cap = public_cap(statistic.inputs, epsilon)
         return None if cap is None else cascade(statistic.inputs, cap, epsilon)
 
 
+class _Top:
+    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> StatisticMechanism:
+        if not isinstance(statistic, Counts):
+            raise ValueError(f"{name} answers a top")
+        bounds, members = statistic.bounds, statistic.members
+        if name == CanonicalTop.family:
+            return CanonicalTop.fitted(epsilon, bounds, members)
+        if name == PeeledTop.family:
+            return PeeledTop.fitted(epsilon, bounds, members)
+        histogram = NoisyHistogram.fitted(epsilon, bounds)
+        return HistogramTop(histogram, members, statistic.with_counts)
+
+
+TOP = _Top()
 PERMUTE_AND_FLIP, NOISY_SUMS = _PermuteAndFlip(), _NoisySums()
 TWO_CATEGORIES, GAP_TABLE = _TwoCategories(), _GapTable()

@@ -22,6 +22,7 @@ _STATISTIC = {"grid": "release.queries.grid:GridQuery", "": "release.queries.bin
 KINDS: dict[str, dict[str, str]] = {
     "count": {"": "release.queries.count:CountQuery"},
     "mode": {"": "release.queries.mode:ModeQuery"},
+    "top": {"": "release.queries.top:TopQuery"},
     "sum": _STATISTIC,
     "mean": _STATISTIC,
     "min": _STATISTIC,

@@ -137,6 +137,18 @@ ON_STATISTIC: dict[str, NamedStatistic] = {
             family="release.noise.on_statistic:GAP_TABLE",
             record="release.records.statistics:GapTableRecord",
         ),
+        *(
+            NamedStatistic(
+                name,
+                family="release.noise.on_statistic:TOP",
+                record=f"release.records.top:{model}",
+            )
+            for name, model in (
+                ("top_histogram", "HistogramTopRecord"),
+                ("top_canonical", "CanonicalTopRecord"),
+                ("top_peeled", "PeeledTopRecord"),
+            )
+        ),
         NamedStatistic(
             "noisy_sums",
             family="release.noise.on_statistic:NOISY_SUMS",

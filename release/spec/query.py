@@ -140,6 +140,16 @@ class Query(Model):
         """The columns of the released table that hold labels (docs/design/format.md)."""
         return ("answer",)
 
+    @property
+    def column_domains(self) -> tuple[AnswerDomain, ...]:
+        """The domain of each of :attr:`columns`."""
+        return self.answers.parts
+
+    @property
+    def column_parts(self) -> tuple[PlainQuery, ...]:
+        """The query that each of :attr:`columns` answers."""
+        return self.parts
+
     @abstractmethod
     def domain_record(self) -> dict[str, Any]:
         """The answer domain as the spec and ``release.json`` hold it."""

@@ -7,8 +7,10 @@ from pathlib import Path
 from release.errors import VerificationError
 from release.exact.numbers import format_exact
 from release.queries.registry import statistic_of
+from release.queries.top import Counts
 from release.records.mechanisms import AnyMechanismRecord
 from release.records.statistics import StatisticRecord
+from release.records.top import TopRecord
 from release.spec.mechanisms import BEST
 from release.spec.model import Spec
 from release.spec.query import Query
@@ -34,11 +36,19 @@ def check_statistic(file: str, record: AnyMechanismRecord, spec: Spec, query: Qu
     expect(file, "delta", record.guarantee.delta, format_exact(claimed.delta))
     # The spread follows from the spec alone: the range in which one unit moves the statistic.
     expect(file, "spread", record.spread, statistic.spread)
+    if isinstance(statistic, Counts) and isinstance(record, TopRecord):
+        expect(file, "members", record.members, statistic.members)
+        bounds = statistic.bounds
+        expect(file, "categories", record.categories, bounds.categories)
+        expect(file, "touched", record.touched, bounds.touched)
+        expect(file, "weight", record.weight, bounds.weight)
+        expect(file, "replaced", record.replaced, bounds.is_replaced)
     try:
         mechanism = record.to_mechanism()
     except (ValueError, OverflowError) as error:
         raise VerificationError(file, "integers", str(error), "a mechanism") from error
     expect(file, "inputs", mechanism.inputs, statistic.inputs)
+    expect(file, "outputs", mechanism.outputs, len(query.outcome_columns))
     # One form of each mechanism: equal mechanisms have equal bytes.
     for field, expected in record.own_fields(mechanism).items():
         expect(file, field, getattr(record, field), expected)

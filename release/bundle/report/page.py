@@ -91,7 +91,7 @@ class PublicQuery:
         """Keys and answers in the words of the spec, row by row."""
         answers = []
         coordinates = self.query.answer_codes(self.outcomes)
-        for part, codes in zip(self.query.parts, coordinates, strict=True):
+        for part, codes in zip(self.query.column_parts, coordinates, strict=True):
             answers.append(part.shown_answers(codes.tolist()))
         return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
 
@@ -237,7 +237,7 @@ def _share(text: str) -> str:
 
 def _answers_picture(public: PublicQuery) -> str | None:
     """Released answers by one key or two; None where a picture would not help."""
-    if len(public.query.parts) > 1:
+    if len(public.query.columns) > 1:
         return None
     domain, by, name = public.query.parts[0].answers, public.record.by, public.record.name
     if len(by) == 1 and 2 <= len(public.keys) <= _BARS:

@@ -49,12 +49,7 @@ class NoisySums(StatisticMechanism):
         Raises:
             ValueError: there is none in 64 bits.
         """
-        ratio = least_ratio(epsilon, spread)
-        total, share = 1 << MOST_BITS, Fraction(ratio, RATIO_ONE)
-        side = -(-total * share.numerator // (share.numerator + share.denominator))
-        tail = Tail(1, ratio)
-        noise = IntegerNoise(-1, ((1, side), (1, total - 2 * side), (1, side)), tail, tail)
-        made = cls(noise, sums, spread)
+        made = cls(geometric_noise(least_ratio(epsilon, spread)), sums, spread)
         if not made.satisfies(epsilon):
             raise ValueError("epsilon is too small, or a row moves the sums too far, for 62 bits")
         return made
@@ -91,3 +86,24 @@ class NoisySums(StatisticMechanism):
         # Both lie within ±2^62, so that their sum fits into 64 bits.
         held = np.clip(statistics, -(REACH - 1), REACH - 1)
         return np.asarray(np.clip(held + noise, -REACH, REACH), dtype=np.int64)
+
+
+def geometric_noise(ratio: int) -> IntegerNoise:
+    """Two-sided geometric noise: f(η ± 1) ≥ ρ·f(η) for all η, with ρ = ``ratio``/2^64.
+
+    Beyond ±1 the masses are those of a geometric series, exactly. The weight of ±1 is
+    rounded up, so that 0 has at most 2^-61 less than its mass (1 - ρ)/(1 + ρ).
+
+    Raises:
+        ValueError: a ratio not between 0 and 1, or one so close to 1 that 0 has no weight left.
+    """
+    if not 0 < ratio < RATIO_ONE:
+        raise ValueError("noise needs a ratio between 0 and 1")
+    total = 1 << MOST_BITS
+    # w1 ≥ total·ρ/(1 + ρ) gives w1·(1 - ρ) ≥ ρ·(total - 2·w1): f(1) ≥ ρ·f(0).
+    beside = -(-total * ratio // (RATIO_ONE + ratio))
+    middle = total - 2 * beside
+    # And f(0) ≥ ρ·f(1), which rounding up could break only next to ρ = 1.
+    if not middle * RATIO_ONE**2 >= beside * (RATIO_ONE - ratio) * ratio:
+        raise ValueError("the ratio is too close to 1 for noise of 62 bits")
+    return IntegerNoise.symmetric([(1, middle), (1, beside)], Tail(1, ratio))

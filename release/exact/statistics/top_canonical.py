@@ -66,7 +66,7 @@ class CanonicalTop(StatisticMechanism):
     members: int
     ratio: int
 
-    family: ClassVar[str] = "canonical_top"
+    family: ClassVar[str] = "top_canonical"
 
     def __post_init__(self) -> None:
         check_members(self.bounds, self.members)

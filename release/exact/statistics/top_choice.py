@@ -9,38 +9,33 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TypeAlias
 
 from release.exact.statistics.top_bounds import CountBounds, check_members
 from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_histogram import NoisyHistogram
+from release.exact.statistics.top_histogram import HistogramTop
 from release.exact.statistics.top_peeled import PeeledTop
 
 _EULER = 0.5772
 """H - ln K, for many categories."""
 
-TopMechanism: TypeAlias = NoisyHistogram | CanonicalTop | PeeledTop
 
-
-def fitted_top(
-    epsilon: Fraction, bounds: CountBounds, members: int, total: int | None = None
-) -> TopMechanism:
-    """The mechanism to use for ``members`` of the categories, fitted to ε.
+def best_top(epsilon: Fraction, bounds: CountBounds, members: int, total: int | None = None) -> str:
+    """The family to use for ``members`` of the categories at ε.
 
     ``total`` is the sum of all counts of a cell, declared by order of magnitude. Without it the
     counts are taken to be large.
 
     Raises:
-        ValueError: no category or all of them are published, or ε is too small.
+        ValueError: no category or all of them are published.
     """
     check_members(bounds, members)
     # Selections share the charge, whereas a histogram pays for every count that a unit moves.
     is_histogram_narrow = bounds.norm <= bounds.range_of_losses(members)
     if members > 2 and not is_histogram_narrow and _is_strong(epsilon, bounds, members, total):
-        return CanonicalTop.fitted(epsilon, bounds, members)
+        return CanonicalTop.family
     if bounds.norm < members * bounds.range_of_counts:
-        return NoisyHistogram.fitted(epsilon, bounds)
-    return PeeledTop.fitted(epsilon, bounds, members)
+        return HistogramTop.family
+    return PeeledTop.family
 
 
 def _is_strong(epsilon: Fraction, bounds: CountBounds, members: int, total: int | None) -> bool:

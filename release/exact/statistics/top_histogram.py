@@ -16,15 +16,15 @@ from typing import ClassVar
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import MOST_BITS, IntegerNoise, Tail
+from release.exact.integer_noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import (
-    RATIO_ONE,
     StatisticMechanism,
     least_ratio,
     loss_above,
 )
-from release.exact.statistics.top_bounds import CountBounds, check_counts
+from release.exact.statistics.sums import geometric_noise
+from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
 
 
 @dataclass(frozen=True)
@@ -102,22 +102,37 @@ def largest(noisy: Codes, members: int) -> Codes:
     return order[:, :members].astype(np.int64)
 
 
-def geometric_noise(ratio: int) -> IntegerNoise:
-    """Two-sided geometric noise: f(η ± 1) ≥ ρ·f(η) for all η, with ρ = ``ratio``/2^64.
+@dataclass(frozen=True)
+class HistogramTop(StatisticMechanism):
+    """The ``members`` largest noisy counts of a histogram; ``with_counts`` publishes these too."""
 
-    Beyond ±1 the masses are those of a geometric series, exactly. The weight of ±1 is
-    rounded up, so that 0 has at most 2^-61 less than its mass (1 - ρ)/(1 + ρ).
+    family = "top_histogram"
 
-    Raises:
-        ValueError: a ratio not between 0 and 1, or one so close to 1 that 0 has no weight left.
-    """
-    if not 0 < ratio < RATIO_ONE:
-        raise ValueError("noise needs a ratio between 0 and 1")
-    total = 1 << MOST_BITS
-    # w1 ≥ total·ρ/(1 + ρ) gives w1·(1 - ρ) ≥ ρ·(total - 2·w1): f(1) ≥ ρ·f(0).
-    beside = -(-total * ratio // (RATIO_ONE + ratio))
-    middle = total - 2 * beside
-    # And f(0) ≥ ρ·f(1), which rounding up could break only next to ρ = 1.
-    if not middle * RATIO_ONE**2 >= beside * (RATIO_ONE - ratio) * ratio:
-        raise ValueError("the ratio is too close to 1 for noise of 62 bits")
-    return IntegerNoise.symmetric([(1, middle), (1, beside)], Tail(1, ratio))
+    histogram: NoisyHistogram
+    members: int
+    with_counts: bool = False
+
+    def __post_init__(self) -> None:
+        check_members(self.histogram.bounds, self.members)
+
+    @property
+    def inputs(self) -> int:
+        """One count for each category."""
+        return self.histogram.inputs
+
+    @property
+    def outputs(self) -> int:
+        """The codes, in descending order, and their noisy counts where they are published."""
+        return self.members * (2 if self.with_counts else 1)
+
+    def satisfies(self, epsilon: Fraction) -> bool:
+        """Whether the histogram is private; what is read off it is free."""
+        return self.histogram.satisfies(epsilon)
+
+    def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
+        """As :meth:`StatisticMechanism.draw`, from counts."""
+        noisy = self.histogram.draw(statistics, source)
+        codes = largest(noisy, self.members)
+        if not self.with_counts:
+            return codes
+        return np.concatenate([codes, np.take_along_axis(noisy, codes, axis=1)], axis=1)

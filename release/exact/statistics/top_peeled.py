@@ -42,7 +42,7 @@ class PeeledTop(StatisticMechanism):
     members: int
     ratio: int
 
-    family: ClassVar[str] = "peeled_top"
+    family: ClassVar[str] = "top_peeled"
 
     def __post_init__(self) -> None:
         check_members(self.bounds, self.members)

@@ -1,0 +1,142 @@
+"""top: the k categories of most units or rows, from one charge.
+
+The categories are those of a mode, and so are the counts: distinct units, or rows. Noise is on the
+counts always. Where a unit has one row, a histogram of noisy counts costs the same whatever k is,
+and its noisy counts may be published beside the categories (``counts: true``). Where a unit may be
+in many categories the set is drawn as a whole, or peeled off one by one; declared sizes decide, or
+the spec does (docs/design/top-k.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import pos
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from release.exact.domain import AnswerDomain, Codes
+from release.exact.statistics.top_bounds import CountBounds
+from release.queries.mode import Counted, Mode, category_type
+from release.queries.statistics import OnStatisticQuery, Statistic
+from release.spec.declarations import ColumnType, Relation
+from release.spec.domains import Bins
+from release.spec.guarantees import Source
+from release.spec.query import DomainQuery, PlainQuery
+
+
+@dataclass(frozen=True)
+class Counts(Statistic):
+    """A count for each category; ``bounds`` say how far one unit moves them."""
+
+    bounds: CountBounds
+    members: int
+    total: int | None
+    with_counts: bool
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The three of them; only a histogram has counts to publish."""
+        if self.with_counts:
+            return ("top_histogram",)
+        return ("top_histogram", "top_canonical", "top_peeled")
+
+
+class TopQuery(DomainQuery, OnStatisticQuery):
+    """The ``k`` categories of most units or rows; its domain is cyclic, nominal or ordered."""
+
+    can_be_part = False
+
+    kind: Literal["top"] = Field(description="the kind of query")
+    of: str = Field(description="the column of the category")
+    k: int = Field(ge=1, le=50, description="how many categories are published")
+    count: Counted = Field(
+        default=Counted.UNITS, strict=False, description="what is counted: `units` or `rows`"
+    )
+    counts: bool = Field(
+        default=False, description="publish the noisy counts too, of units with one row"
+    )
+    cell_size: int | None = Field(
+        default=None, ge=1, description="about how many rows a cell has, as far as is public"
+    )
+
+    @property
+    def is_on_statistic(self) -> bool:
+        """Always."""
+        return self.sensitivity is not None
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether a unit counts once in each of its categories."""
+        return self.count is Counted.UNITS
+
+    @property
+    def counted_word(self) -> str:
+        """Units or rows."""
+        return self.count.value
+
+    @property
+    def weight(self) -> str | None:
+        """Counts are not weighed."""
+        return None
+
+    @property
+    def clamp(self) -> list[int] | None:
+        """There is no weight to bound."""
+        return None
+
+    def sums(self) -> Mode:
+        """The counts of a mode."""
+        return Mode(self)
+
+    def statistic(self, rows: int, relation: Relation) -> Counts:
+        """The counts of the categories."""
+        size = self.answers.size
+        weight = 1 if self.counts_units else rows
+        bounds = CountBounds(size, min(rows, size), weight, relation is not Relation.ADD_REMOVE)
+        return Counts(size, bounds.norm, pos, bounds, self.k, self.cell_size, self.counts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """One for each place."""
+        return tuple(f"answer_{place}" for place in range(1, self.k + 1))
+
+    @property
+    def column_domains(self) -> tuple[AnswerDomain, ...]:
+        """The categories, for each place."""
+        return (self.answers,) * self.k
+
+    @property
+    def column_parts(self) -> tuple[PlainQuery, ...]:
+        """The query itself, for each place."""
+        return (self,) * self.k
+
+    @property
+    def outcome_columns(self) -> tuple[str, ...]:
+        """The codes, and the noisy counts where they are published."""
+        codes = tuple(f"answer_code_{place}" for place in range(1, self.k + 1))
+        if not self.counts:
+            return codes
+        return (*codes, *(f"noisy_count_{place}" for place in range(1, self.k + 1)))
+
+    def answer_codes(self, outcomes: Codes) -> list[Codes]:
+        """The codes of each place."""
+        return [np.asarray(column) for column in outcomes[:, : self.k].T]
+
+    def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
+        """The category's column."""
+        return {"of": (self.of, category_type(self.domain))}
+
+    @model_validator(mode="after")
+    def _check(self) -> TopQuery:
+        if isinstance(self.domain, Bins):
+            raise ValueError("a top needs a domain that is cyclic, nominal or ordered")
+        if self.k >= self.answers.size:
+            raise ValueError(f"k must be below the {self.answers.size} categories")
+        if self.sensitivity not in (None, Source.GLOBAL) or self.noise not in (
+            None,
+            "on_statistic",
+        ):
+            raise ValueError("a top has its noise on the statistic; write sensitivity: global")
+        return self
