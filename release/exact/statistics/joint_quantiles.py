@@ -1,6 +1,6 @@
 """Several quantiles of one cell from one charge, which never cross: JointExp with exact draws.
 
-The mechanism is Gillenwater, Joseph and Kulesza 2021, "Differentially Private Quantiles", section 3,
+The mechanism is Gillenwater, Joseph and Kulesza 2021 ("Differentially Private Quantiles", 3),
 with public integers for weights and sub-levels for ties. docs/design/quantiles-proof.md proves the
 guarantee. The least and the greatest row have no useful rank score: their shares are refused.
 """
@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from release.exact.statistics.mechanism import (
     loss_above,
 )
 from release.exact.statistics.ordered_paths import Paths, Positions
+from release.exact.statistics.path_draws import draw_path
 
 SUBLEVELS = 256
 """Sub-levels of a candidate, where nothing else is said."""
@@ -63,13 +64,13 @@ class JointQuantiles(StatisticMechanism):
     def __post_init__(self) -> None:
         if not (self.candidates >= 1 and self.sublevels >= 1 and self.spread >= 1):
             raise ValueError("candidates, sublevels and spread must be at least 1")
-        if not self.shares or not all(a < b for a, b in pairwise((0, *self.shares, 1))):
+        if not self.shares or min(_gaps(self.shares)) <= 0:
             raise ValueError("the shares of quantiles must ascend, above 0 and below 1")
         if not 1 <= self.ratio < RATIO_ONE:
             raise ValueError("ratio must be between 1 and 2^64 - 1")
 
     @classmethod
-    def fitted(  # noqa: PLR0913 - the six public numbers that define it
+    def fitted(
         cls,
         epsilon: Fraction,
         candidates: int,
@@ -126,7 +127,7 @@ class JointQuantiles(StatisticMechanism):
             raise ValueError("rows at a candidate must be at least 0, and at most 2^40 in a cell")
         drawn = np.empty((len(statistics), self.outputs), dtype=np.int64)
         for cell, rows in enumerate(statistics.astype(np.int64)):
-            drawn[cell] = self._paths(rows).draw(source) // self.sublevels
+            drawn[cell] = draw_path(self._paths(rows), source) // self.sublevels
         return drawn
 
     def chances(self, rows: Codes) -> dict[tuple[int, ...], Fraction]:
@@ -163,9 +164,14 @@ def spread_of(shares: tuple[Fraction, ...], rows_per_unit: int, *, replaces: boo
     return 2 * rows_per_unit * (sum(steps) - (0 if replaces else min(steps)))
 
 
+def _gaps(shares: tuple[Fraction, ...]) -> list[Fraction]:
+    """α_j - α_(j-1) for j = 1..m+1."""
+    return [after - before for before, after in pairwise([Fraction(0), *shares, Fraction(1)])]
+
+
 def _steps(shares: tuple[Fraction, ...]) -> tuple[int, ...]:
     common = math.lcm(*(share.denominator for share in shares))
-    return tuple(int(common * (after - before)) for before, after in pairwise((0, *shares, 1)))
+    return tuple(int(common * gap) for gap in _gaps(shares))
 
 
 def _exponent(spread: int, sublevels: int) -> int:
