@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
+
 from release.exact.statistics.gap_table import GapTable, TwoCategories
+from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
@@ -48,6 +51,8 @@ def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearn
         return _of_selection(query, mechanism)
     if isinstance(mechanism, NoisySums):
         return _of_sums(query, mechanism)
+    if isinstance(mechanism, JointQuantiles):
+        return _of_quantiles(mechanism)
     if isinstance(mechanism, HistogramTop | CanonicalTop | PeeledTop):
         return _of_top(query, mechanism)
     raise TypeError(f"no description of {mechanism.family}")
@@ -142,6 +147,37 @@ def _of_two(ratio: float, lead: int) -> float:
     beyond = ratio**lead / (1 - ratio)
     mean = lead + ratio / (1 - ratio)
     return scale * beyond * (mean + (1 + ratio**2) / (1 - ratio**2))
+
+
+def _of_quantiles(mechanism: JointQuantiles) -> Nearness:
+    """Where rows are spread evenly, distances from the ranks are a bridge of Laplace steps.
+
+    Each step between two neighboring quantiles has the chance e^(-|step|/scale), and all steps add
+    up to 0.
+    """
+    scale, steps = mechanism.row_scale, mechanism.outputs + 1
+    reach = np.linspace(-25 * steps**0.5, 25 * steps**0.5, 4001)
+    law = np.exp(-np.abs(reach))
+    walks = [law]
+    for _ in range(mechanism.outputs - 1):
+        walks.append(np.convolve(walks[-1], law, mode="same"))
+        walks[-1] /= walks[-1].max()
+    # The quantile in the middle has the widest law.
+    middle = steps // 2
+    marginal = walks[middle - 1] * walks[steps - middle - 1]
+    order = np.argsort(np.abs(reach), kind="stable")
+    chances = np.cumsum(marginal[order]) / marginal.sum()
+    far = np.abs(reach)[order] * scale
+    rows = int(np.ceil(far[np.searchsorted(chances, LEVEL)]))
+    distances = np.linspace(0, 2 * rows, _POINTS)
+    within = np.interp(distances, far, chances)
+    return Nearness(
+        "distance in rank, in rows",
+        "chance that the middle quantile is no further off",
+        tuple(zip(distances.tolist(), within.tolist(), strict=True)),
+        f"each of the {mechanism.outputs} quantiles is within about {rows} rows of its rank in at "
+        "least 95 of 100 cases, where values are spread evenly over the points",
+    )
 
 
 def _of_sums(query: OnStatisticQuery, mechanism: NoisySums) -> Nearness:

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from release.errors import DesignError
 from release.exact.privacy import Deltas, Guarantee
 from release.exact.statistics.gap_table import GapTable, TwoCategories
+from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
@@ -19,6 +20,7 @@ from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
 from release.exact.statistics.top_peeled import PeeledTop
 from release.noise.cascade import cascade, public_cap
 from release.noise.solvers.staircase import staircase
+from release.queries.quantiles import Ranks
 from release.queries.statistics import Statistic
 from release.queries.top import Counts
 from release.spec.mechanisms import BEST, ON_STATISTIC
@@ -121,6 +123,15 @@ class _Top:
         return HistogramTop(histogram, members, statistic.with_counts)
 
 
-TOP = _Top()
+class _JointQuantiles:
+    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> JointQuantiles:
+        if not isinstance(statistic, Ranks):
+            raise ValueError(f"{name} answers quantiles")
+        return JointQuantiles.with_spread(
+            epsilon, statistic.inputs, statistic.shares, statistic.spread
+        )
+
+
+TOP, JOINT_QUANTILES = _Top(), _JointQuantiles()
 PERMUTE_AND_FLIP, NOISY_SUMS = _PermuteAndFlip(), _NoisySums()
 TWO_CATEGORIES, GAP_TABLE = _TwoCategories(), _GapTable()

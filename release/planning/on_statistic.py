@@ -63,7 +63,7 @@ def plan_on_statistic(
 
 
 def _beside(spec_file: SpecFile, query: OnStatisticQuery, solvers: Solvers) -> str | None:
-    if query.answers.size > _MOST_COMPARED:
+    if not query.has_answer_noise or query.answers.size > _MOST_COMPARED:
         return None
     update = {"noise": Noise.ON_ANSWER, "mechanism": BEST}
     instead = query.model_copy(update=update)

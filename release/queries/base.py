@@ -132,16 +132,14 @@ class RerunQuery(DomainQuery):
 
 
 def row_sums(query: Query) -> RowKind:
-    """The sums of a query that can be a part of a tuple: these read rows.
+    """The sums of a query that reads rows: of any that is summed, but for a tuple.
 
     Raises:
-        TypeError: the query cannot be a part.
+        TypeError: it is another.
     """
-    sums = query.sums() if isinstance(query, SummedQuery) and query.can_be_part else None
-    if sums is None:
-        raise TypeError(f"{query.name} is no part of a tuple")
-    # Every kind that can be a part reads rows; only the joint sums of a tuple do not.
-    return cast(RowKind, sums)
+    if not isinstance(query, SummedQuery) or query.part_names:
+        raise TypeError(f"{query.name} does not read rows")
+    return cast(RowKind, query.sums())
 
 
 _PAIRS_AT_ONCE = 2**22

@@ -304,7 +304,7 @@ class Binned:
         query, bins = self.query, self.query.bins.count
         if query.named is StatisticName.MEDIAN:
             spread = rank_spread(_MIDDLE, rows, relation)
-            return Scores(bins, spread, lambda sums: rank_scores(*_ranks(sums), _MIDDLE))
+            return Scores(bins, spread, lambda sums: rank_scores(*ranks_of(sums), _MIDDLE))
         if query.named in _BY_ROWS:
             return Scores(bins, place_spread(rows), self._place_scores)
         low, high = (bound // self.unit for bound in query.row_bounds)
@@ -316,7 +316,7 @@ class Binned:
         return Sums(1, spread, lambda sums: sums // self.unit)
 
     def _place_scores(self, sums: Profiles) -> Codes:
-        below, at = _ranks(sums)
+        below, at = ranks_of(sums)
         if self.query.named is StatisticName.MAX:
             below = sums[:, :1] - below - at
         return place_scores(below, at, self.query.rank or 1)
@@ -455,7 +455,7 @@ class Binned:
         return steps_between(down, up, r.count)
 
 
-def _ranks(sums: Profiles) -> tuple[Codes, Codes]:
+def ranks_of(sums: Profiles) -> tuple[Codes, Codes]:
     """The rows below each bin, and in it, from those in or above each."""
     beyond = np.concatenate([sums[:, 1:], np.zeros_like(sums[:, :1])], axis=1)
     return sums[:, :1] - sums, sums - beyond

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -74,6 +75,9 @@ class Sums(Statistic):
 
 class OnStatisticQuery(PlainQuery, SummedQuery):
     """A query that can be answered with noise on its statistic."""
+
+    has_answer_noise: ClassVar[bool] = True
+    """Whether noise on the answer is a choice."""
 
     noise: Noise | None = Field(
         default=None,

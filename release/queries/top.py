@@ -47,6 +47,7 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     """The ``k`` categories of most units or rows; its domain is cyclic, nominal or ordered."""
 
     can_be_part = False
+    has_answer_noise = False
 
     kind: Literal["top"] = Field(description="the kind of query")
     of: str = Field(description="the column of the category")

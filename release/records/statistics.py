@@ -13,13 +13,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from release.exact.numbers import format_exact
 from release.exact.privacy import Deltas
 from release.exact.statistics.gap_table import GapTable, TwoCategories
+from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.records.mechanisms import AnyMechanismRecord, NoiseRecord
-from release.records.models import Digits
+from release.records.models import Digits, Exact
 
 
 class StatisticRecord(AnyMechanismRecord):
@@ -154,6 +156,47 @@ class GapTableRecord(StatisticRecord):
             "categories": mechanism.categories,
             "cap": mechanism.cap,
             "weights": [list(map(str, row)) for row in mechanism.weights.tolist()],
+        }
+
+
+class JointQuantilesRecord(StatisticRecord):
+    """Several quantiles, drawn together."""
+
+    theorem = (
+        "quantiles drawn together by their ranks (Gillenwater, Joseph and Kulesza 2021): a unit "
+        "moves the score of any of them by {spread} at most, however many they are"
+    )
+
+    mechanism: Literal["joint_quantiles"] = Field(description="several quantiles, drawn together")
+    candidates: int = Field(ge=2, description="how many points or bins there are")
+    shares: list[Exact] = Field(min_length=1, description="the quantiles, ascending")
+    sublevels: int = Field(ge=1, description="the positions that a candidate has among its ties")
+    ratio: Digits = Field(
+        description="what a chance is multiplied by for each step of the score, in units of 2^-64"
+    )
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`AnyMechanismRecord.sentence`."""
+        return (
+            f"{len(self.shares)} quantiles on {self.candidates} points, drawn together, proved for "
+            f"scores that one unit moves by up to {self.spread}"
+        )
+
+    def to_mechanism(self) -> JointQuantiles:
+        """As :meth:`StatisticRecord.to_mechanism`."""
+        shares = tuple(map(Fraction, self.shares))
+        return JointQuantiles(self.candidates, shares, self.spread, int(self.ratio), self.sublevels)
+
+    @classmethod
+    def own_fields(cls, mechanism: JointQuantiles) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {
+            "spread": mechanism.spread,
+            "candidates": mechanism.candidates,
+            "shares": list(map(format_exact, mechanism.shares)),
+            "sublevels": mechanism.sublevels,
+            "ratio": str(mechanism.ratio),
         }
 
 

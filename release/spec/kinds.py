@@ -23,6 +23,7 @@ KINDS: dict[str, dict[str, str]] = {
     "count": {"": "release.queries.count:CountQuery"},
     "mode": {"": "release.queries.mode:ModeQuery"},
     "top": {"": "release.queries.top:TopQuery"},
+    "quantiles": {"": "release.queries.quantiles:QuantilesQuery"},
     "sum": _STATISTIC,
     "mean": _STATISTIC,
     "min": _STATISTIC,

@@ -150,6 +150,11 @@ ON_STATISTIC: dict[str, NamedStatistic] = {
             )
         ),
         NamedStatistic(
+            "joint_quantiles",
+            family="release.noise.on_statistic:JOINT_QUANTILES",
+            record="release.records.statistics:JointQuantilesRecord",
+        ),
+        NamedStatistic(
             "noisy_sums",
             family="release.noise.on_statistic:NOISY_SUMS",
             record="release.records.statistics:NoisySumsRecord",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 from release.errors import VerificationError
 from release.exact.numbers import format_exact
+from release.exact.statistics.joint_quantiles import SUBLEVELS
+from release.queries.quantiles import Ranks
 from release.queries.registry import statistic_of
 from release.queries.top import Counts
 from release.records.mechanisms import AnyMechanismRecord
-from release.records.statistics import StatisticRecord
+from release.records.statistics import JointQuantilesRecord, StatisticRecord
 from release.records.top import TopRecord
 from release.spec.mechanisms import BEST
 from release.spec.model import Spec
@@ -36,6 +39,10 @@ def check_statistic(file: str, record: AnyMechanismRecord, spec: Spec, query: Qu
     expect(file, "delta", record.guarantee.delta, format_exact(claimed.delta))
     # The spread follows from the spec alone: the range in which one unit moves the statistic.
     expect(file, "spread", record.spread, statistic.spread)
+    if isinstance(statistic, Ranks) and isinstance(record, JointQuantilesRecord):
+        expect(file, "shares", tuple(map(Fraction, record.shares)), statistic.shares)
+        # More would make a draw's proof no longer, and a file no truer.
+        expect(file, "sublevels", record.sublevels, SUBLEVELS)
     if isinstance(statistic, Counts) and isinstance(record, TopRecord):
         expect(file, "members", record.members, statistic.members)
         bounds = statistic.bounds

@@ -89,8 +89,25 @@ class JointQuantiles(StatisticMechanism):
             ValueError: as the class, or ε is too small for a ratio of 64 bits.
         """
         spread = spread_of(shares, rows_per_unit, replaces=replaces)
+        return cls.with_spread(epsilon, candidates, shares, spread, sublevels)
+
+    @classmethod
+    def with_spread(
+        cls,
+        epsilon: Fraction,
+        candidates: int,
+        shares: tuple[Fraction, ...],
+        spread: int,
+        sublevels: int = SUBLEVELS,
+    ) -> JointQuantiles:
+        """As :meth:`fitted`, from the ``spread``."""
         ratio = least_ratio(epsilon, _exponent(spread, sublevels))
         return cls(candidates, shares, spread, ratio, sublevels)
+
+    @property
+    def row_scale(self) -> float:
+        """By how many rows' distance between ranks a chance falls by e, rounded."""
+        return 1 / (2 * self.sublevels * sum(self.steps) * float(loss_above(self.ratio)))
 
     @property
     def inputs(self) -> int:

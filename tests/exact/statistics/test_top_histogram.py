@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.sums import geometric_noise
 from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_histogram import NoisyHistogram, geometric_noise, largest
+from release.exact.statistics.top_histogram import NoisyHistogram, largest
 from tests.exact.statistics.top import RELATIONS, fixed_source, neighbors, p_value, power
 
 REACH = 12
