@@ -158,8 +158,8 @@ class _Search:
             return f"query {name}: no {searched} meets the target: {trial.result}"
         found, cap = format_up(trial.loss, 6), format_up(self.target.cap, 6)
         return (
-            f"query {name}: no {searched} meets {loss} <= {cap}; "
-            f"the last one tried has {found}; raise the cap"
+            f"query {name}: no {searched} meets {loss} <= {cap}: "
+            f"at the largest it is {found}; raise the cap"
         )
 
 
