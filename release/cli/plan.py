@@ -120,16 +120,16 @@ def _remaining(spec_file: SpecFile, ledger: Path) -> output.Remaining:
 def _targets(
     spec_file: SpecFile, epsilon_text: str | None, delta_text: str | None, as_json: bool
 ) -> None:
-    from release.planning import plan as planning
+    from release.planning import targets
 
     plain: list[dict[str, Any]] = []
     for name, text, search in (
-        ("epsilon", epsilon_text, planning.epsilon_for),
-        ("delta", delta_text, planning.delta_for),
+        ("epsilon", epsilon_text, targets.epsilon_for),
+        ("delta", delta_text, targets.delta_for),
     ):
         if text is None:
             continue
-        target = planning.parse_target(f"--{name}-for", text)
+        target = targets.parse_target(f"--{name}-for", text)
         with working(f"searching for the least {name}"):
             rows = list(map(output.plain_least, search(spec_file, target, output.cached_solvers())))
         plain += [{"for": text, **row} for row in rows]

@@ -1,14 +1,18 @@
 """The least ε or δ with an expected loss under a cap (Kadam et al. 2024, (15)).
 
-The least loss falls as ε or δ grows, so bisection on exact decimals finds the place. Every trial is
-a proved design, and the result is one of them, never an interpolation.
+The least possible loss falls as ε or δ grows, but the loss of the mechanism that is found need not:
+solvers end within a gap, and ``best`` takes a simpler mechanism for a thousandth more. So bisection
+looks at a bound below the least possible loss, which excludes all smaller ε or δ as well; from
+there each step is tried. Every trial is a proved design, and the result is one of them, never an
+interpolation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from release.errors import DesignError
 from release.exact.losses import Loss
@@ -17,6 +21,15 @@ from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.design import Design
 from release.noise.solve import design
+
+MOST_BELOW = Fraction(1, 100)
+"""The largest share of a loss by which its floor is taken to be below it.
+
+A mechanism may be without a bound, or with a poor one; then each step would be tried.
+"""
+
+FIRST = 64
+"""The number of steps that is tried first."""
 
 
 def least_epsilon(
@@ -32,12 +45,12 @@ def least_epsilon(
     Raises:
         DesignError: even ε = 100 loses more.
     """
-    return least(
-        lambda steps: design(sensitivity, Guarantee(definition, steps * resolution, delta), loss),
-        int(100 / resolution),
-        cap,
-        "epsilon",
-    )
+
+    def at(steps: int) -> Trial[Design[Modular]]:
+        guarantee = Guarantee(definition, steps * resolution, delta)
+        return trial_of(design(sensitivity, guarantee, loss))
+
+    return _reached(least(at, int(100 / resolution), cap), cap, "epsilon up to 100")
 
 
 def least_delta(
@@ -54,49 +67,76 @@ def least_delta(
         DesignError: even δ near 1 loses more.
     """
 
-    def at(steps: int) -> Design[Modular]:
+    def at(steps: int) -> Trial[Design[Modular]]:
         # At δ = 0 all definitions are the pure one, and only that is defined there.
         delta = steps * resolution
         kind = definition if delta else Definition.PURE
-        return design(sensitivity, Guarantee(kind, epsilon, delta), loss)
+        return trial_of(design(sensitivity, Guarantee(kind, epsilon, delta), loss))
 
     at_zero = at(0)
-    if at_zero.objective <= cap:
-        return at_zero
-    return least(at, int(1 / resolution) - 1, cap, "delta")
+    if at_zero.loss <= cap:
+        return at_zero.result
+    return _reached(least(at, int(1 / resolution) - 1, cap), cap, "delta below 1")
 
 
-class HasLoss(Protocol):
-    """What a search can rank."""
-
-    @property
-    def objective(self) -> Fraction:
-        """The expected loss."""
-        ...
+Result = TypeVar("Result")
 
 
-Ranked = TypeVar("Ranked", bound=HasLoss)
+@dataclass(frozen=True)
+class Trial(Generic[Result]):
+    """A result with its expected loss; none at fewer steps loses less than ``floor``."""
+
+    loss: Fraction
+    floor: Fraction
+    result: Result
 
 
-def least(at: Callable[[int], Ranked], most: int, cap: Fraction, name: str) -> Ranked:
-    """The result of ``at`` for the least number of steps up to ``most`` with a loss within ``cap``.
+def trial_of(made: Design[Any]) -> Trial[Design[Any]]:
+    """The design with the bound below its loss, or below the least of those it was compared with.
 
-    Raises:
-        DesignError: not even ``most`` steps are enough.
+    The floor is at most ``MOST_BELOW`` under that loss, also where less is proved.
     """
-    low, tries = 0, min(most, 64)
+    lowest = min((loss for _, loss in made.compared), default=made.objective)
+    floor = lowest * (1 - MOST_BELOW)
+    # The bound of noise on the integers is one far from the ends, not one of this loss. A baseline
+    # is bounded by mechanisms that are not compared here.
+    if made.noise_loss is None and not made.is_named:
+        floor = max(floor, min(lowest, made.lower_bound))
+    return Trial(made.objective, floor, made)
+
+
+def least(at: Callable[[int], Trial[Result]], most: int, cap: Fraction) -> Trial[Result]:
+    """The trial of the fewest steps, from 1 to ``most``, with a loss of at most ``cap``.
+
+    Where not even ``most`` steps are enough, theirs, with its larger loss.
+    """
+    low, enough = 0, min(most, FIRST)
+    tried = {enough: at(enough)}
     # Doubling first: what is far above the answer may be far harder to solve.
-    while (enough := at(tries)).objective > cap:
-        if tries == most:
-            raise DesignError(f"no {name} in range keeps the loss at the cap; raise the cap")
-        low, tries = tries, min(most, 2 * tries)
-    most = tries
-    # Bisection; the invariant is that ``most`` steps are enough and ``low`` are not.
-    while low + 1 < most:
-        middle = (low + most) // 2
-        tried = at(middle)
-        if tried.objective <= cap:
-            most, enough = middle, tried
-        else:
+    while tried[enough].loss > cap and enough < most:
+        if tried[enough].floor > cap:
+            low = enough
+        enough = min(most, 2 * enough)
+        tried[enough] = at(enough)
+    # Bisection; the invariant is that a floor excludes ``low`` steps and all fewer.
+    high = enough
+    while low + 1 < high:
+        middle = (low + high) // 2
+        if middle not in tried:
+            tried[middle] = at(middle)
+        if tried[middle].floor > cap:
             low = middle
-    return enough
+        else:
+            high = middle
+    # What no floor excludes is tried step by step: few, where floors are near to the losses.
+    for steps in range(low + 1, enough):
+        trial = tried.get(steps) or at(steps)
+        if trial.loss <= cap:
+            return trial
+    return tried[enough]
+
+
+def _reached(trial: Trial[Design[Modular]], cap: Fraction, searched: str) -> Design[Modular]:
+    if trial.loss > cap:
+        raise DesignError(f"no {searched} keeps the loss at the cap; raise the cap")
+    return trial.result

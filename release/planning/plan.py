@@ -8,7 +8,7 @@ is common but not the least possible, and by the most that the declaration allow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -30,15 +30,11 @@ from release.exact.accuracy import (
 )
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import Loss, LossName, WorstCaseLoss
-from release.exact.numbers import parse_exact
-from release.exact.privacy import Definition, Guarantee
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
-from release.noise.search import least
 from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.stage import asked_of, refusal
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
-from release.queries.read import check_mechanism
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.queries.statistics import OnStatisticQuery
@@ -297,124 +293,6 @@ def candidate(design: AnyDesign, domain: AnswerDomain | JointDomain) -> Candidat
         far_error(mechanism, domain) if isinstance(domain, AnswerDomain) else None,
         loss_of_guess(name, domain) if name and isinstance(domain, AnswerDomain) else None,
     )
-
-
-@dataclass(frozen=True)
-class Target:
-    """A cap on a loss, such as ``error_rate <= 0.2``."""
-
-    loss: LossName
-    cap: Fraction
-
-
-def parse_target(field: str, text: str) -> Target:
-    """The target in a text.
-
-    Raises:
-        SpecError: the text is no target; ``field`` is where it was written.
-    """
-    words = text.replace("<=", " <= ").split()
-    names = [name.value for name in LossName]
-    if len(words) != 3 or words[0] not in names or words[1] != "<=":
-        raise SpecError(field, f'write a loss and its cap, such as "error_rate <= 0.2"; {names}')
-    try:
-        return Target(LossName(words[0]), parse_exact(words[2]))
-    except ValueError as error:
-        raise SpecError(field, str(error)) from None
-
-
-@dataclass(frozen=True)
-class Least:
-    """The least ε (or δ) at which a query meets a target, with its charge and expected loss."""
-
-    query: Query
-    assumed: str | None
-    guarantee: Guarantee
-    objective: Fraction
-    charge: Charge
-
-
-def epsilon_for(
-    spec_file: SpecFile, target: Target, solvers: Solvers | None = None
-) -> Iterator[Least]:
-    """For each query the least ε, in steps of 0.01, that meets the target at its δ.
-
-    Raises:
-        DesignError: not even ε = 100 meets it.
-    """
-    for search in _searches(spec_file, target, solvers):
-        # Bound as a default: a closure would see the variable of the next query.
-        def at(steps: int, claimed: Guarantee = search.request.guarantee) -> Guarantee:
-            return replace(claimed, epsilon=Fraction(steps, 100))
-
-        yield search.least(at, 10_000, "epsilon")
-
-
-def delta_for(
-    spec_file: SpecFile, target: Target, solvers: Solvers | None = None
-) -> Iterator[Least]:
-    """For each query the least δ, in steps of 0.001, that meets the target at its ε.
-
-    Source: Kadam et al. 2024, (15). Pure guarantees are relaxed to approximate ones.
-
-    Raises:
-        DesignError: not even δ near 1 meets it.
-    """
-    for search in _searches(spec_file, target, solvers):
-        claimed = search.request.guarantee
-        is_pure = claimed.definition is Definition.PURE
-        kind = Definition.APPROXIMATE if is_pure else claimed.definition
-
-        def at(
-            steps: int, epsilon: Fraction = claimed.epsilon, kind: Definition = kind
-        ) -> Guarantee:
-            delta = Fraction(steps - 1, 1000)
-            return Guarantee(kind if delta else Definition.PURE, epsilon, delta)
-
-        yield search.least(at, 1000, "delta")
-
-
-@dataclass(frozen=True)
-class _Never:
-    """Stands for a guarantee that no mechanism satisfies or that is invalid: above every cap."""
-
-    objective: Fraction = Fraction(10**40)
-
-
-@dataclass(frozen=True)
-class _Search:
-    """A query with the loss of a target in place of its own."""
-
-    spec_file: SpecFile
-    query: Query
-    assumed: str | None
-    request: Asked
-    cap: Fraction
-    solvers: Solvers
-
-    def least(self, at: Callable[[int], Guarantee], most: int, name: str) -> Least:
-        """Bisect guarantees of ever smaller expected loss."""
-
-        def solve(steps: int) -> AnyDesign | _Never:
-            try:
-                request = replace(self.request, guarantee=at(steps))
-                return without_baselines(self.query, request, self.solvers)
-            except (DesignError, ValueError):
-                return _Never()
-
-        design = least(solve, most, self.cap, name)
-        if isinstance(design, _Never):  # for mypy: its objective is above every cap
-            raise TypeError("a search ended in nothing")
-        charge = charge_of(self.spec_file, self.query, design.guarantee)
-        return Least(self.query, self.assumed, design.guarantee, design.objective, charge)
-
-
-def _searches(spec_file: SpecFile, target: Target, solvers: Solvers | None) -> Iterator[_Search]:
-    for query in spec_file.spec.released:
-        changed = query.model_copy(update={"loss": target.loss})
-        check_mechanism(spec_file.spec.place_of(query), changed)
-        for assumed, request in possible(spec_file, changed):
-            yield _Search(spec_file, changed, assumed, request, target.cap, solvers or Solvers())
 
 
 def without_baselines(query: Query, request: Asked, solvers: Solvers) -> AnyDesign:

@@ -26,14 +26,12 @@ from release.planning.plan import (
     MOST_ALLOWED,
     ONE_STEP,
     QueryPlan,
-    delta_for,
-    epsilon_for,
     make_plan,
-    parse_target,
     possible,
     split_budget,
     without_baselines,
 )
+from release.planning.targets import delta_for, epsilon_for, parse_target
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from tests.cli.test_main import run

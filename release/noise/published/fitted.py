@@ -38,6 +38,8 @@ _STEPS = 14
 
 _ODDS = 2**12
 
+_LEAST_VARIANCE = Fraction(1, 100)
+
 _FINE = 1.02
 """The steps of a scan; each is a little more noise than the one before."""
 
@@ -170,16 +172,21 @@ def is_quick(name: str, requirement: Requirement) -> bool:
     return True
 
 
+def _gaussian(variance: Fraction) -> IntegerNoise:
+    # Below a hundredth 0 has all of the mass, and e^{1/σ²} is beyond every table of powers.
+    return discrete_gaussian(max(variance, _LEAST_VARIANCE))
+
+
 def _gaussian_clamped(requirement: Requirement) -> Mechanism | None:
     classical = _variance(requirement, requirement.farthest_on_line)
-    return _with_noise(requirement, lambda v: requirement.clamped(discrete_gaussian(v)), classical)
+    return _with_noise(requirement, lambda v: requirement.clamped(_gaussian(v)), classical)
 
 
 def _gaussian_modular(requirement: Requirement) -> Mechanism | None:
     classical = _variance(requirement, requirement.farthest)
 
     def make(variance: Fraction) -> Modular:
-        return Modular(modular(discrete_gaussian(variance), requirement.answers))
+        return Modular(modular(_gaussian(variance), requirement.answers))
 
     return _with_noise(requirement, make, classical)
 

@@ -5,14 +5,15 @@ answers the masses P(o|a) with P(o|a) > E·P(o|b) add up to at most δ (Kadam et
 (3); Meiser 2018). Once each cell (a, b, o) is hard or given up, the rest is a linear program
 (:mod:`release.noise.solvers.answer_relaxation`).
 
-Branch and bound. A node has some cells decided, and its two children decide one more. Each node has
+Branch and bound. A node has some cells decided, and its children decide one more. Each node has
 a bound that is proved in integers by weak duality. Every channel with the guarantee belongs to a
 node that is left, so the least of their bounds holds for all.
 
 - Where a cell is given up, P(o|a) > E·P(o|b), its reverse is hard: P(o|b) ≤ E·P(o|a).
-- If costs and prior are symmetric, the mirror image of a channel costs as much. Where a node holds
-  the mirror images of its channels, the child in which a cell is hard takes the mirrored cell as
-  hard too: a channel that gives that one up has its image in the other child.
+- If costs and prior are symmetric, the mirror image of a channel costs as much. A node that holds
+  the mirror images of its channels decides a cell together with its mirror image, in three
+  children: both hard, both given up, or the first given up and the second hard. A channel that has
+  it the other way round has its mirror image in the third.
 
 Incumbents. In the optima seen, an outcome has mass from one true answer to another, satisfies the
 ratios in between and is given up at both ends. This is no theorem (two answers with E·(1-δ) < 1
@@ -34,6 +35,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -55,11 +57,14 @@ from release.noise.solvers.answer_relaxation import (
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, refine
 
+Cell: TypeAlias = tuple[int, int]
+"""The number of a pair of neighboring answers, and an outcome."""
+
 MOST_ANSWERS = 64
 """Beyond it a first channel alone takes minutes."""
 
-MOST_WORK = 250_000_000
-"""Rows of a program times steps of the simplex method, in branch and bound: half a minute.
+MOST_WORK = 375_000_000
+"""Rows of a program times steps of the simplex method, in branch and bound: about a minute.
 
 Where that proves nothing, half as much is done in the blocks."""
 
@@ -209,16 +214,38 @@ class _Search:
         return float(bound) >= self.cap * (1 - _CLOSE) - nothing
 
     def _children(self, node: Node, pair: int, outcome: int) -> Iterator[Node]:
-        """The node with the cell hard and with the cell given up."""
-        hard, given_up = node.cells.copy(), node.cells.copy()
-        hard[pair, outcome] = given_up[self.reverses[pair], outcome] = HARD
-        given_up[pair, outcome] = GIVEN_UP
+        """The nodes with the cell hard and with it given up; three where the node is symmetric."""
+        cell = (pair, outcome)
+        mirrored = self.mirrors[pair], node.cells.shape[1] - 1 - outcome
+        # A pair is never its own mirror image, so a symmetric node has two open cells here.
+        choices: list[tuple[list[Cell], list[Cell], bool]] = [
+            ([cell], [], False),
+            ([], [cell], False),
+        ]
         if node.symmetric:
-            hard[self.mirrors[pair], -1 - outcome] = HARD
-        for cells, symmetric in ((hard, node.symmetric), (given_up, False)):
-            child = self.relaxation.solve(cells, node.basis, symmetric=symmetric)
-            # A child's channels are its parent's too.
-            yield replace(child, bound=max(child.bound, node.bound))
+            choices = [
+                ([cell, mirrored], [], True),
+                ([], [cell, mirrored], True),
+                ([mirrored], [cell], False),
+            ]
+        for hard, given_up, symmetric in choices:
+            cells = self._with(node.cells, hard, given_up)
+            if cells is not None:
+                child = self.relaxation.solve(cells, node.basis, symmetric=symmetric)
+                # A child's channels are its parent's too.
+                yield replace(child, bound=max(child.bound, node.bound))
+
+    def _with(self, cells: Cells, hard: list[Cell], given_up: list[Cell]) -> Cells | None:
+        """The cells with these decided; None where no channel gives up all of ``given_up``."""
+        decided = cells.copy()
+        for pair, outcome in hard + [(self.reverses[p], o) for p, o in given_up]:
+            decided[pair, outcome] = HARD
+        for cell in given_up:
+            # A cell and its mirror image may be each other's reverse.
+            if decided[cell] == HARD:
+                return None
+            decided[cell] = GIVEN_UP
+        return decided
 
     def _complete(self, node: Node) -> None:
         """Try the cells that the node's relaxation gives up for the most part."""
