@@ -157,10 +157,10 @@ def plan(spec: PathLike, period: str | None = None) -> Plan:
     from release.noise.cache import default_cache
     from release.noise.design import GAP
     from release.noise.stage import solvers_of
-    from release.planning.plan import make_plan
+    from release.planning.recommend import make_advised_plan
 
     # A plan depends on no table, so every mechanism of it may go into the cache.
-    return make_plan(read_spec(spec, period), solvers_of(default_cache(), GAP))
+    return make_advised_plan(read_spec(spec, period), solvers_of(default_cache(), GAP))
 
 
 def read_spec(path: PathLike, period: str | None = None) -> SpecFile:

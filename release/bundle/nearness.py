@@ -31,12 +31,16 @@ _POINTS = 25
 
 @dataclass(frozen=True)
 class Nearness:
-    """``points`` are pairs of the public fact ``of`` and the ``figure`` there; all for one cell."""
+    """``points`` are pairs of the public fact ``of`` and the ``figure`` there; all for one cell.
+
+    ``near`` is the figure of the ``sentence``: the lead, the ranks or the error of 95 in 100.
+    """
 
     of: str
     figure: str
     points: tuple[tuple[float, float], ...]
     sentence: str
+    near: float
     by_powers: bool = False
     """Whether both axes of a picture are logarithmic."""
 
@@ -86,6 +90,7 @@ def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
             chances,
             f"a category that leads every other by {enough} {word} is published in at least 95 of "
             "100 cases, whatever the counts are",
+            near=enough,
         )
     rows = -(-enough // scale)
     return Nearness(
@@ -94,6 +99,7 @@ def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
         tuple((lead / scale, chance) for lead, chance in chances),
         f"the published answer is less than {rows} rows away from the wanted rank in at least 95 "
         "of 100 cases, whatever the values are",
+        near=rows,
     )
 
 
@@ -115,6 +121,7 @@ def _of_top(query: OnStatisticQuery, mechanism: Top) -> Nearness:
         points,
         f"if all {mechanism.members} lead every other category by {enough} {word}, then all of "
         "them are published in at least 95 of 100 cases, whatever the counts are",
+        near=enough,
     )
 
 
@@ -177,6 +184,7 @@ def _of_quantiles(mechanism: JointQuantiles) -> Nearness:
         tuple(zip(distances.tolist(), within.tolist(), strict=True)),
         f"each of the {mechanism.outputs} quantiles is within about {rows} rows of its rank in at "
         "least 95 of 100 cases, where values are spread evenly over the points",
+        near=rows,
     )
 
 
@@ -189,6 +197,7 @@ def _of_sums(query: OnStatisticQuery, mechanism: NoisySums) -> Nearness:
             tuple((float(rows), float(most)) for rows in _ROWS),
             f"a sum errs by at most {most:,} {width} in 95 of 100 cases, before it is put into a "
             "bin",
+            near=most,
             by_powers=True,
         )
     # At either end of the clamp one of the two noises decides alone; between them less is left.
@@ -199,5 +208,6 @@ def _of_sums(query: OnStatisticQuery, mechanism: NoisySums) -> Nearness:
         points,
         f"a mean of 1,000 rows errs by at most {most / 1000:.3g} {width} in 95 of 100 cases, "
         "before it is put into a bin; of ten times the rows by a tenth of that",
+        near=most / 1000,
         by_powers=True,
     )

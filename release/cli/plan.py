@@ -48,7 +48,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release plan data/persons.yaml --html plan.html
     """
-    from release.planning.plan import make_plan
+    from release.planning.recommend import make_advised_plan
     from release.queries.read import read_spec
 
     questions = [epsilon_for is not None, delta_for is not None, split]
@@ -68,7 +68,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         _split(spec_file, weight or [], as_json)
         return
     with working("planning"):
-        planned = make_plan(spec_file, solvers)
+        planned = make_advised_plan(spec_file, solvers)
     remaining = None if ledger is None else _remaining(spec_file, ledger)
     # The page comes first: where it cannot be written, nothing else is printed.
     if html is not None:

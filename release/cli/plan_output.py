@@ -66,6 +66,8 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         print_table(_COLUMNS, rows)
         typer.echo("means are over all answers of the domain, each as likely (uniform prior)")
     _print_on_statistic(plan.on_statistic)
+    for recommended in plan.recommendations:
+        typer.echo(f"better: {recommended}")
     for planned in plan.queries:
         for line in _warnings(planned):
             typer.echo(f"{planned.query.name}: {line}")
@@ -187,6 +189,7 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "left": None if remaining is None else plain_amounts(*remaining),
         "queries": list(map(_plain_query, plan.queries)),
         "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),
+        "recommendations": list(plan.recommendations),
     }
 
 

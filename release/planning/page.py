@@ -38,6 +38,7 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
             "over": plan.is_over,
             "odds": odds(plan.epsilon),
             "refusals": plan.refusals,
+            "recommendations": plan.recommendations,
         },
         left=None if left is None else [_signed(amount) for amount in left],
         after=None

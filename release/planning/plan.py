@@ -147,6 +147,8 @@ class Plan:
     cap_epsilon: Fraction
     cap_delta: Fraction
     unfinished: tuple[str, ...] = ()
+    recommendations: tuple[str, ...] = ()
+    """Changes that would save more than half of a loss (:mod:`release.planning.recommend`)."""
 
     @property
     def is_over(self) -> bool:
@@ -229,7 +231,16 @@ def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
 
 
 def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, Asked]]:
-    """The design requests of a query: one, or under empirical sensitivity that of each case."""
+    """The design requests of a query: one, or under empirical sensitivity that of each case.
+
+    Raises:
+        SpecError: its noise is on the statistic, so that no mechanism on answers is asked for.
+    """
+    if query.is_on_statistic:
+        raise SpecError(
+            f"{spec_file.spec.place_of(query)}.noise",
+            "is on the statistic; plan says how near its answers are; here write noise: on_answer",
+        )
     if not query.is_empirical:
         yield None, asked_of(query, sensitivity_without_data(spec_file.spec, query))
         return
@@ -321,18 +332,25 @@ def split_budget(
 ) -> tuple[Share, ...]:
     """The ε of each query that minimises the weighted sum of expected losses within the cap.
 
-    Each δ stays as it is. The loss of a query falls ever more slowly as its ε grows, so budget goes
-    to the steepest fall first, along the convex hull of losses at ``_GRID`` values of ε. Empirical
-    sensitivity is taken to be the most that the declaration allows.
+    Each δ stays as it is, and so does a query with noise on its statistic. The loss of a query
+    falls ever more slowly as its ε grows, so budget goes to the steepest fall first, along the
+    convex hull of losses at ``_GRID`` values of ε. Empirical sensitivity is taken to be the most
+    that the declaration allows.
 
     Raises:
         SpecError: a weight of a query that does not exist, or a weight not above 0.
     """
-    solvers, queries = solvers or Solvers(), spec_file.spec.released
+    solvers = solvers or Solvers()
+    queries = [query for query in spec_file.spec.released if not query.is_on_statistic]
     unknown = set(weights) - {query.name for query in queries}
     if unknown or any(weight <= 0 for weight in weights.values()):
-        raise SpecError("--weight", "write NAME=NUMBER above 0, with the name of a query")
+        raise SpecError(
+            "--weight", "write NAME=NUMBER above 0, of a query with noise on its answer"
+        )
     cap = spec_file.spec.budget.epsilon
+    for query in spec_file.spec.released:
+        if query.is_on_statistic:
+            cap -= charge_of(spec_file, query, query.promised).epsilon
     curves = []
     for query in queries:
         # The last of the cases is the most that the declaration allows.

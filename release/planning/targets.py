@@ -164,7 +164,12 @@ class _Search:
 
 
 def _searches(spec_file: SpecFile, target: Target, solvers: Solvers | None) -> Iterator[_Search]:
-    for query in spec_file.spec.released:
+    asked = [query for query in spec_file.spec.released if not query.is_on_statistic]
+    if not asked:
+        raise SpecError(
+            "queries", "have their noise on the statistic; plan says how near their answers are"
+        )
+    for query in asked:
         changed = query.model_copy(update={"loss": target.loss})
         check_mechanism(spec_file.spec.place_of(query), changed)
         for assumed, request in possible(spec_file, changed):

@@ -161,16 +161,19 @@ class BinnedQuery(StatisticQuery):
         if self.named not in (StatisticName.MIN, StatisticName.MAX) or not self.is_on_statistic:
             return
         if self.rank is None:
-            rows = self.max_rows_per_unit or privacy.max_rows_per_unit
-            epsilon = float(self.promised.epsilon) or 1.0
-            # So far off, all candidates together are accepted as seldom as one wrong one nearby.
-            far = ceil(place_spread(rows) / epsilon * log(self.bins.count))
+            far = self.best_rank(self.max_rows_per_unit or privacy.max_rows_per_unit)
             raise SpecError(
                 f"{at}.rank",
                 f"missing; the very {'least' if self.kind == 'min' else 'largest'} value rests on "
                 f"one unit, so its bin would be noise; ask for another, best from the {far}th on: "
                 f"rank: {far}, or write noise: on_answer",
             )
+
+    def best_rank(self, rows: int) -> int:
+        """From which rank on a value can be told, where a unit has at most ``rows`` rows."""
+        epsilon = float(self.promised.epsilon) or 1.0
+        # So far off, all candidates together are accepted as seldom as one wrong one nearby.
+        return ceil(place_spread(rows) / epsilon * log(self.bins.count))
 
     @model_validator(mode="after")
     def _check(self) -> BinnedQuery:

@@ -1,0 +1,203 @@
+"""What a plan recommends: which line of the spec to change where another way of asking errs less.
+
+Only public facts decide. A change is recommended where it saves more than half of what is lost now,
+at the same charge.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from release.errors import DesignError, SpecError
+from release.exact.numbers import format_exact
+from release.noise.families import Solvers
+from release.noise.select import choose
+from release.planning.on_statistic import StatisticPlan, plan_on_statistic
+from release.planning.plan import Plan, QueryPlan, make_plan
+from release.queries.binned import BinnedQuery
+from release.queries.mode import Counted
+from release.queries.quantiles import QuantilesQuery
+from release.queries.read import check_mechanism
+from release.queries.statistics import OnStatisticQuery
+from release.spec.guarantees import Source
+from release.spec.load import SpecFile
+from release.spec.mechanisms import BEST
+from release.spec.query import Noise, Query
+
+_ENOUGH = 2
+"""What is lost now has to be more than so many times what would be lost."""
+
+_WRONG = 0.05
+"""How often an answer on the statistic may be off by more than its plan says."""
+
+_MEDIAN = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """``changes`` to make in the spec: the path of a field and its value, None to take it out."""
+
+    query: str
+    changes: tuple[tuple[str, Any], ...]
+    gain: str
+
+    @property
+    def sentence(self) -> str:
+        """What to write, and what it gains."""
+        lines = []
+        for path, value in self.changes:
+            lines.append(f"take out {path}" if value is None else f"write {path}: {value}")
+        return f"{self.query}: {', '.join(lines)}; {self.gain}"
+
+
+def make_advised_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
+    """The plan of a spec, with what it recommends. Nothing but the spec and its key sets is read.
+
+    Raises:
+        DesignError: a query for which no mechanism satisfies the claimed guarantee.
+    """
+    plan = make_plan(spec_file, solvers)
+    advice = recommendations(spec_file, plan, solvers)
+    return replace(plan, recommendations=tuple(one.sentence for one in advice))
+
+
+def recommendations(
+    spec_file: SpecFile, plan: Plan, solvers: Solvers | None = None
+) -> tuple[Recommendation, ...]:
+    """What would save more than half of the loss of a query, in the order of the plan."""
+    found: list[Recommendation] = []
+    solvers = solvers or Solvers()
+    for planned in plan.queries:
+        found += _another_mechanism(spec_file, planned, solvers)
+        found += _noise_on_statistic(spec_file, planned, solvers)
+    for statistic in plan.on_statistic:
+        found += _units_in_place_of_rows(spec_file, statistic, solvers)
+    return (*found, *_together(spec_file, plan, solvers))
+
+
+def _another_mechanism(
+    spec_file: SpecFile, planned: QueryPlan, solvers: Solvers
+) -> Iterator[Recommendation]:
+    """A named mechanism that loses more than twice what the best does."""
+    query, asked = planned.query, planned.asked
+    if query.mechanism == BEST or planned.assumed is not None:
+        return
+    try:
+        check_mechanism("queries", query.model_copy(update={"mechanism": BEST}))
+        best = choose(asked, BEST, solvers)
+    except (DesignError, SpecError):
+        return
+    now = planned.chosen.objective
+    if now > _ENOUGH * best.objective:
+        yield Recommendation(
+            query.name,
+            ((f"{spec_file.spec.place_of(query)}.mechanism", BEST),),
+            f"its {asked.loss.name.replace('_', ' ')} loss is then {float(best.objective):.4g}, "
+            f"and {float(now):.4g} now",
+        )
+
+
+def _noise_on_statistic(
+    spec_file: SpecFile, planned: QueryPlan, solvers: Solvers
+) -> Iterator[Recommendation]:
+    """Noise on the answer where noise on the statistic is seldom wrong."""
+    query = planned.query
+    if not isinstance(query, OnStatisticQuery) or query.sensitivity is not Source.GLOBAL:
+        return
+    at = spec_file.spec.place_of(query)
+    update: dict[str, Any] = {"noise": Noise.ON_STATISTIC, "mechanism": BEST}
+    changes: list[tuple[str, Any]] = [(f"{at}.noise", Noise.ON_STATISTIC.value)]
+    if query.mechanism != BEST:
+        changes.append((f"{at}.mechanism", BEST))
+    if isinstance(query, BinnedQuery) and query.kind in ("min", "max"):
+        update["rank"] = query.best_rank(spec_file.spec.rows_per_unit(query))
+        changes.append((f"{at}.rank", update["rank"]))
+    instead = query.model_copy(update=update)
+    # A weight without bounds has no noise on the statistic.
+    if getattr(query, "weight", None) is not None and getattr(query, "clamp", None) is None:
+        return
+    wrong = 1 - float(planned.chosen.accuracy.p_exact)
+    if wrong <= _ENOUGH * _WRONG:
+        return
+    nearness = plan_on_statistic(spec_file, instead, solvers).nearness
+    yield Recommendation(
+        query.name,
+        tuple(changes),
+        f"noise on the answer is wrong in {100 * wrong:.3g} of 100 cases, whatever the table is; "
+        f"then {nearness.sentence}",
+    )
+
+
+def _units_in_place_of_rows(
+    spec_file: SpecFile, planned: StatisticPlan, solvers: Solvers
+) -> Iterator[Recommendation]:
+    """Rows that are counted where distinct units need a far smaller lead."""
+    query = planned.query
+    if getattr(query, "count", None) is not Counted.ROWS:
+        return
+    instead = query.model_copy(update={"count": Counted.UNITS})
+    then = plan_on_statistic(spec_file, instead, solvers).nearness
+    if planned.nearness.near > _ENOUGH * then.near:
+        yield Recommendation(
+            query.name,
+            ((f"{spec_file.spec.place_of(query)}.count", Counted.UNITS.value),),
+            f"a category has to lead by {planned.nearness.near:.0f} rows now to be published in 95 "
+            f"of 100 cases, and then by {then.near:.0f} units",
+        )
+
+
+def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Recommendation]:
+    """Quantiles of one column that are asked, and paid for, one by one."""
+    alike: dict[object, list[StatisticPlan]] = defaultdict(list)
+    for planned in plan.on_statistic:
+        if planned.query.kind in ("median", "quantiles"):
+            alike[_asked_alike(planned.query)].append(planned)
+    for group in alike.values():
+        if len(group) > 1:
+            yield from _joined(spec_file, group, solvers)
+
+
+def _asked_alike(query: Query) -> object:
+    """What queries have to agree in, to be quantiles of one query."""
+    fields = ("table", "by", "where", "of", "bins", "domain", "clamp", "max_rows_per_unit")
+    return tuple(repr(getattr(query, field, None)) for field in fields)
+
+
+def _joined(
+    spec_file: SpecFile, group: list[StatisticPlan], solvers: Solvers
+) -> Iterator[Recommendation]:
+    first, *others = (planned.query for planned in group)
+    epsilon = sum((planned.query.promised.epsilon for planned in group), Fraction(0))
+    shares = sorted({share for planned in group for share in _shares(planned.query)})
+    if not isinstance(first, QuantilesQuery | BinnedQuery):
+        return
+    guarantee = first.promised.model_copy(update={"epsilon": epsilon})
+    plain = first.model_dump(mode="json", exclude_none=True, exclude={"at", "kind", "mechanism"})
+    plain |= {"kind": "quantiles", "at": list(map(format_exact, shares))}
+    plain["guarantee"] = guarantee.model_dump(mode="json", exclude_none=True)
+    joined = QuantilesQuery.model_validate(plain)
+    then = plan_on_statistic(spec_file, joined, solvers).nearness.near
+    now = max(planned.nearness.near for planned in group)
+    if now <= _ENOUGH * then:
+        return
+    at = spec_file.spec.place_of(first)
+    taken_out = tuple((spec_file.spec.place_of(other), None) for other in others)
+    yield Recommendation(
+        first.name,
+        (
+            (f"{at}.kind", "quantiles"),
+            (f"{at}.at", plain["at"]),
+            (f"{at}.guarantee.epsilon", format_exact(epsilon)),
+            *taken_out,
+        ),
+        f"a quantile is up to {now:.0f} rows off in rank now, and then {then:.0f}, at the same "
+        "charge",
+    )
+
+
+def _shares(query: Query) -> list[Fraction]:
+    return query.at if isinstance(query, QuantilesQuery) else [_MEDIAN]

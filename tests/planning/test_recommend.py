@@ -1,0 +1,129 @@
+"""What a plan recommends is applied literally, and gains what it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from release.planning.plan import Plan, make_plan
+from release.planning.recommend import Recommendation, make_advised_plan, recommendations
+from release.queries.read import read_spec
+from release.spec.load import SpecFile
+from tests.small import Small, query
+
+Plain = dict[str, Any]
+GLOBAL = {"sensitivity": "global"}
+
+
+def planned(folder: Path, plain: Plain) -> tuple[SpecFile, Plan]:
+    folder.mkdir(exist_ok=True)
+    path = folder / "spec.yaml"
+    path.write_text(yaml.safe_dump(plain, sort_keys=False), "utf-8")
+    spec_file = read_spec(path)
+    return spec_file, make_plan(spec_file)
+
+
+def advised(folder: Path, queries: list[Plain], **fields: Any) -> tuple[Plain, Recommendation]:
+    """The spec of the queries, and the one change that its plan recommends."""
+    plain = yaml.safe_load(yaml.safe_dump(Small([], queries, **fields).plain()))
+    (found,) = recommendations(*planned(folder, plain))
+    return plain, found
+
+
+def applied(plain: Plain, found: Recommendation) -> Plain:
+    """The spec with the changes made where their paths say."""
+    changed = yaml.safe_load(yaml.safe_dump(plain))
+    taken_out = []
+    for path, value in found.changes:
+        names = re.findall(r"[a-z_]+|[0-9]+", path)
+        if value is None:
+            taken_out.append(int(names[-1]))
+            continue
+        place: Any = changed
+        for name in names[:-1]:
+            place = place[int(name) if name.isdigit() else name]
+        place[names[-1]] = value
+    kept = [one for place, one in enumerate(changed["queries"]) if place not in taken_out]
+    return {**changed, "queries": kept}
+
+
+def test_a_mechanism_that_loses_twice_as_much(tmp_path: Path) -> None:
+    counted = query("count", mechanism="modular", domain={"ordered": {"min": 0, "max": 500}})
+    counted |= GLOBAL | {"loss": "squared"}
+    plain, found = advised(tmp_path, [counted], max_rows_per_unit=1)
+    _, before = planned(tmp_path, plain)
+    spec_file, after = planned(tmp_path, applied(plain, found))
+    now, then = before.queries[0].chosen.objective, after.queries[0].chosen.objective
+    assert now > 2 * then
+    assert f"is then {float(then):.4g}, and {float(now):.4g} now" in found.sentence
+    assert recommendations(spec_file, after) == ()
+    assert before.epsilon == after.epsilon
+
+
+def test_noise_on_the_answer_of_a_mode(tmp_path: Path) -> None:
+    plain, found = advised(
+        tmp_path,
+        [query("mode", noise="on_answer", mechanism="modular", **GLOBAL)],
+        neighbors="add_remove",
+        max_rows_per_unit=1,
+    )
+    _, before = planned(tmp_path, plain)
+    spec_file, after = planned(tmp_path, applied(plain, found))
+    wrong = 100 * (1 - float(before.queries[0].chosen.accuracy.p_exact))
+    assert f"wrong in {wrong:.3g} of 100" in found.sentence
+    (then,) = after.on_statistic
+    assert then.nearness.sentence in found.sentence
+    # At the lead that it names, the error is at most 5 of 100 in fact.
+    assert then.design.mechanism.chance_of_leader(int(then.nearness.near)) >= 0.95  # type: ignore[attr-defined]
+    assert recommendations(spec_file, after) == ()
+
+
+def test_noise_on_the_answer_of_a_largest_value(tmp_path: Path) -> None:
+    largest = query("binned", statistic="max", noise="on_answer", **GLOBAL)
+    plain, found = advised(tmp_path, [largest], max_rows_per_unit=1)
+    _, after = planned(tmp_path, applied(plain, found))
+    (then,) = after.on_statistic
+    assert then.nearness.sentence in found.sentence
+    assert "queries[0].rank: " in found.sentence
+
+
+def test_rows_in_place_of_units(tmp_path: Path) -> None:
+    plain, found = advised(tmp_path, [query("mode", count="rows", **GLOBAL)], max_rows_per_unit=5)
+    _, before = planned(tmp_path, plain)
+    _, after = planned(tmp_path, applied(plain, found))
+    now, then = before.on_statistic[0].nearness.near, after.on_statistic[0].nearness.near
+    assert now > 2 * then
+    assert f"lead by {now:.0f} rows now" in found.sentence
+    assert f"by {then:.0f} units" in found.sentence
+
+
+def test_quantiles_asked_one_by_one(tmp_path: Path) -> None:
+    shared = {"domain": {"ordered": {"min": 0, "max": 1000}}, "of": "wh", **GLOBAL}
+    queries = []
+    for place in range(1, 8):
+        one = {"kind": "quantiles", "name": f"octile_{place}", "at": [f"{place}/8"]}
+        queries.append(query("count", **shared) | one)
+    plain, found = advised(tmp_path, queries, neighbors="add_remove", max_rows_per_unit=1)
+    _, before = planned(tmp_path, plain)
+    _, after = planned(tmp_path, applied(plain, found))
+    (then,) = after.on_statistic
+    now = max(one.nearness.near for one in before.on_statistic)
+    assert now > 2 * then.nearness.near
+    assert f"up to {now:.0f} rows off" in found.sentence
+    assert f"then {then.nearness.near:.0f}" in found.sentence
+    assert before.epsilon == after.epsilon
+
+
+def test_nothing_is_recommended_where_nothing_is_lost(tmp_path: Path) -> None:
+    queries = [
+        query("count", **GLOBAL),
+        query("mode", **GLOBAL),
+        query("binned", statistic="mean", **GLOBAL),
+        query("mode", name="of_this_table"),
+    ]
+    plain = yaml.safe_load(yaml.safe_dump(Small([], queries).plain()))
+    spec_file, _ = planned(tmp_path, plain)
+    assert make_advised_plan(spec_file).recommendations == ()
