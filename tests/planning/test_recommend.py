@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,14 @@ def planned(folder: Path, plain: Plain) -> tuple[SpecFile, Plan]:
 
 def advised(folder: Path, queries: list[Plain], **fields: Any) -> tuple[Plain, Recommendation]:
     """The spec of the queries, and the one change that its plan recommends."""
-    plain = yaml.safe_load(yaml.safe_dump(Small([], queries, **fields).plain()))
+    plain = json.loads(json.dumps(Small([], queries, **fields).plain()))
     (found,) = recommendations(*planned(folder, plain))
     return plain, found
 
 
 def applied(plain: Plain, found: Recommendation) -> Plain:
     """The spec with the changes made where their paths say."""
-    changed = yaml.safe_load(yaml.safe_dump(plain))
+    changed = json.loads(json.dumps(plain))
     taken_out = []
     for path, value in found.changes:
         names = re.findall(r"[a-z_]+|[0-9]+", path)
@@ -124,6 +125,6 @@ def test_nothing_is_recommended_where_nothing_is_lost(tmp_path: Path) -> None:
         query("binned", statistic="mean", **GLOBAL),
         query("mode", name="of_this_table"),
     ]
-    plain = yaml.safe_load(yaml.safe_dump(Small([], queries).plain()))
+    plain = json.loads(json.dumps(Small([], queries).plain()))
     spec_file, _ = planned(tmp_path, plain)
     assert make_advised_plan(spec_file).recommendations == ()

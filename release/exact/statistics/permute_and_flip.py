@@ -119,15 +119,19 @@ class PermuteAndFlip(StatisticMechanism):
         return float((1 - (1 - share) ** self.candidates) / (self.candidates * share))
 
 
+_MOST_LOTTERIES = 16
+"""Lots that tie are drawn again; that so many lotteries tie has a chance below 2^-400."""
+
+
 def _lots(shape: tuple[int, ...], source: RandomBytes) -> NDArray[np.uint64]:
-    """Random words, all different within a row and none 0, so that their order is uniform."""
+    """Random words above 0, all different within a row, so that their order is uniform."""
     lots = random_below_power(64, shape[0] * shape[1], source).reshape(shape)
-    while True:
+    for _ in range(_MOST_LOTTERIES):
         ordered = np.sort(lots, axis=1)
-        again = (ordered[:, :1] == 0).any(axis=1) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        again = (ordered[:, 0] == 0) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if not again.any():
-            return lots
+            break
         # What is drawn again depends on no score.
-        lots[again] = random_below_power(64, int(again.sum()) * shape[1], source).reshape(
-            -1, shape[1]
-        )
+        fresh = random_below_power(64, int(again.sum()) * shape[1], source)
+        lots[again] = fresh.reshape(-1, shape[1])
+    return np.maximum(lots, 1)
