@@ -26,6 +26,8 @@ QUERIES = [
     query("count", sensitivity="global"),
     query("mode"),
     query("binned", sensitivity="global", mechanism="channel"),
+    query("mode", sensitivity="global", noise="on_statistic", name="commonest"),
+    query("binned", sensitivity="global", noise="on_statistic", name="total"),
 ]
 
 

@@ -133,7 +133,8 @@ def sensitivities(runs: tuple[QueryRun, ...], spec_file: SpecFile) -> tuple[Sens
 def query(kind: str, **fields: Any) -> dict[str, Any]:
     """A query with what all have in common filled in.
 
-    ``binned`` and ``on_grid`` are statistics: the sum, unless ``statistic`` names another.
+    ``binned`` and ``on_grid`` are statistics: the sum, unless ``statistic`` names another. The
+    noise is on the answer unless ``noise`` says otherwise.
     """
     answers: dict[str, dict[str, Any]] = {
         "count": {"domain": {"ordered": {"min": 0, "max": 5}}},
@@ -156,6 +157,8 @@ def query(kind: str, **fields: Any) -> dict[str, Any]:
     }
     if kind == "mode":
         plain["of"] = "kind"
+    if kind != "count" and fields.get("sensitivity") == "global":
+        plain["noise"] = "on_answer"
     return plain | fields
 
 

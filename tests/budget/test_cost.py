@@ -72,7 +72,7 @@ def test_a_changed_attribute_counts_as_a_replacement() -> None:
 
 
 def test_an_answer_for_each_unit_is_one_cell() -> None:
-    own = query("mode", by=["unit"], sensitivity="global", domain={"nominal": ["a", "b"]})
+    own = query("count", by=["unit"], sensitivity="global", domain={"nominal": ["a", "b"]})
     own |= {"kind": "per_unit", "of": "place"}
     privacy = {"neighbors": "attribute", "attribute": "place"}
     assert cells(own, privacy=privacy) == 1

@@ -16,7 +16,7 @@ from release.spec.load import SpecFile
 from tests.small import Small, query
 
 Plain = dict[str, Any]
-GLOBAL = {"sensitivity": "global"}
+GLOBAL = {"sensitivity": "global", "noise": "on_statistic"}
 
 
 def planned(folder: Path, plain: Plain) -> tuple[SpecFile, Plan]:
@@ -53,7 +53,7 @@ def applied(plain: Plain, found: Recommendation) -> Plain:
 
 def test_a_mechanism_that_loses_twice_as_much(tmp_path: Path) -> None:
     counted = query("count", mechanism="modular", domain={"ordered": {"min": 0, "max": 500}})
-    counted |= GLOBAL | {"loss": "squared"}
+    counted |= {"sensitivity": "global", "loss": "squared"}
     plain, found = advised(tmp_path, [counted], max_rows_per_unit=1)
     _, before = planned(tmp_path, plain)
     spec_file, after = planned(tmp_path, applied(plain, found))
@@ -67,7 +67,7 @@ def test_a_mechanism_that_loses_twice_as_much(tmp_path: Path) -> None:
 def test_noise_on_the_answer_of_a_mode(tmp_path: Path) -> None:
     plain, found = advised(
         tmp_path,
-        [query("mode", noise="on_answer", mechanism="modular", **GLOBAL)],
+        [query("mode", mechanism="modular", sensitivity="global")],
         neighbors="add_remove",
         max_rows_per_unit=1,
     )
@@ -83,7 +83,7 @@ def test_noise_on_the_answer_of_a_mode(tmp_path: Path) -> None:
 
 
 def test_noise_on_the_answer_of_a_largest_value(tmp_path: Path) -> None:
-    largest = query("binned", statistic="max", noise="on_answer", **GLOBAL)
+    largest = query("binned", statistic="max", sensitivity="global")
     plain, found = advised(tmp_path, [largest], max_rows_per_unit=1)
     _, after = planned(tmp_path, applied(plain, found))
     (then,) = after.on_statistic
@@ -102,7 +102,7 @@ def test_rows_in_place_of_units(tmp_path: Path) -> None:
 
 
 def test_quantiles_asked_one_by_one(tmp_path: Path) -> None:
-    shared = {"domain": {"ordered": {"min": 0, "max": 1000}}, "of": "wh", **GLOBAL}
+    shared = {"domain": {"ordered": {"min": 0, "max": 1000}}, "of": "wh", "sensitivity": "global"}
     queries = []
     for place in range(1, 8):
         one = {"kind": "quantiles", "name": f"octile_{place}", "at": [f"{place}/8"]}
@@ -120,7 +120,7 @@ def test_quantiles_asked_one_by_one(tmp_path: Path) -> None:
 
 def test_nothing_is_recommended_where_nothing_is_lost(tmp_path: Path) -> None:
     queries = [
-        query("count", **GLOBAL),
+        query("count", sensitivity="global"),
         query("mode", **GLOBAL),
         query("binned", statistic="mean", **GLOBAL),
         query("mode", name="of_this_table"),

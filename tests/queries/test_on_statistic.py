@@ -35,7 +35,7 @@ from release.spec.kinds import AnyQuery
 from tests.queries.test_kinds import first_rows
 from tests.small import Row, Small, query
 
-GLOBAL = {"sensitivity": "global"}
+GLOBAL = {"sensitivity": "global", "noise": "on_statistic"}
 KINDS: dict[str, dict[str, Any]] = {
     "units": query("mode", **GLOBAL),
     "rows": query("mode", count="rows", **GLOBAL),

@@ -19,7 +19,7 @@ from release.queries.read import parse_spec
 from release.spec.model import Spec
 from release.verification.statistics import check_statistic
 from release.verification.verifier import verify
-from tests.queries.test_on_statistic import KINDS
+from tests.queries.test_on_statistic import GLOBAL, KINDS
 from tests.small import UNSIGNED, Row, Small, check_unmarked, query
 
 Plain = dict[str, Any]
@@ -30,13 +30,13 @@ ROWS: list[Row] = [
 ]
 QUERIES = [
     *(plain | {"name": name} for name, plain in KINDS.items()),
-    query("mode", name="of_two", sensitivity="global", domain={"cyclic": 2}),
+    query("mode", name="of_two", domain={"cyclic": 2}, **GLOBAL),
     query(
         "mode",
         name="accepted",
-        sensitivity="global",
         mechanism="permute_and_flip",
         domain={"cyclic": 2},
+        **GLOBAL,
     ),
 ]
 FAMILIES = {
@@ -179,15 +179,15 @@ def test_open_gives_intervals_of_sums(public: Path) -> None:
 
 REFUSED: list[tuple[Plain, str]] = [
     (query("mode", noise="on_statistic"), "sensitivity: global"),
-    (query("mode", weight="wh", sensitivity="global"), "clamp: [lo, hi]"),
-    (query("mode", sensitivity="global", mechanism="modular"), "noise: on_answer"),
+    (query("mode", weight="wh", **GLOBAL), "clamp: [lo, hi]"),
+    (query("mode", mechanism="modular", **GLOBAL), "noise: on_answer"),
     (query("mode", mechanism="permute_and_flip"), "write best"),
-    (query("binned", statistic="max", sensitivity="global"), "rank: "),
-    (query("binned", statistic="median", rank=3, sensitivity="global"), "leave it out"),
+    (query("binned", statistic="max", **GLOBAL), "rank: "),
+    (query("binned", statistic="median", rank=3, **GLOBAL), "leave it out"),
     (
         query(
             "mode",
-            sensitivity="global",
+            **GLOBAL,
             guarantee={"definition": "approximate", "epsilon": "0", "delta": "0.1"},
         ),
         "more than 0",
