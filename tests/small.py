@@ -13,6 +13,8 @@ import yaml
 
 from release.exact.sensitivity import Sensitivity
 from release.pipeline import QueryRun, find_sensitivity, reached
+from release.queries.contributions import Contributions, statistics_in_blocks
+from release.queries.registry import statistic_of
 from release.spec.load import SpecFile
 from release.verification.provenance import Trust
 from release.verification.required import Required
@@ -126,8 +128,24 @@ def write_rows(path: Path, rows: list[Row]) -> None:
 
 
 def sensitivities(runs: tuple[QueryRun, ...], spec_file: SpecFile) -> tuple[Sensitivity, ...]:
-    """The sensitivity of each query, as the stage of that name finds it."""
-    return tuple(reached(run.sensitivity) for run in find_sensitivity(runs, spec_file))
+    """The sensitivity of each query with noise on its answer, as its stage finds it."""
+    found = find_sensitivity(runs, spec_file)
+    return tuple(reached(run.sensitivity) for run in found if run.statistic is None)
+
+
+def truths(runs: tuple[QueryRun, ...], spec_file: SpecFile) -> list[list[Any]]:
+    """What each query's noise is added to: the codes of its cells, or their statistics."""
+    found = []
+    for run in runs:
+        if not run.query.is_on_statistic:
+            found.append(run.codes.tolist())
+            continue
+        contributed = reached(run.answered).contributed
+        assert isinstance(contributed, Contributions)
+        statistic = statistic_of(spec_file.spec, run.query)
+        blocks = statistics_in_blocks(contributed, run.query, statistic)
+        found.append([cell for block in blocks for cell in block.tolist()])
+    return found
 
 
 def query(kind: str, **fields: Any) -> dict[str, Any]:
