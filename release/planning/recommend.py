@@ -111,6 +111,8 @@ def _noise_on_statistic(
     at = spec_file.spec.place_of(query)
     update: dict[str, Any] = {"noise": Noise.ON_STATISTIC, "mechanism": BEST}
     changes: list[tuple[str, Any]] = [(f"{at}.noise", Noise.ON_STATISTIC.value)]
+    if "loss" in query.model_fields_set:
+        changes.append((f"{at}.loss", None))
     if query.mechanism != BEST:
         changes.append((f"{at}.mechanism", BEST))
     if isinstance(query, BinnedQuery) and query.kind in ("min", "max"):

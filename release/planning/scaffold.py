@@ -341,9 +341,10 @@ _MODE = Template("""\
 #    by: []
 #    # CHOOSE: the domain declares the categories; safe is a public list, never read from the table.
 #    domain: $domain
+#    # The noise is on the numbers of distinct units, so a clear lead is seldom lost; count: rows
+#    # counts rows, at a price that plan names.
 #    sensitivity: global
 #    guarantee: {definition: pure, epsilon: "1"}
-#    loss: error_rate
 """)
 
 _LEVEL = Template("""\
@@ -356,8 +357,19 @@ _LEVEL = Template("""\
 #    of: $of
 #    by: []
 #    # CHOOSE: the bins are the answers there are; safe are bounds that are known without the table.
-#    bins: {low: 0, high: 1000, count: 20}
+#    #   The noise is on the sums, so that fine bins cost nothing.
+#    bins: {low: 0, high: 1000, count: 1000}
 #    sensitivity: global
 #    guarantee: {definition: pure, epsilon: "1"}
-#    loss: absolute
+# And of quartiles, which one epsilon pays for together.
+#  - name: quartiles
+#    kind: quantiles
+#    at: ["0.25", "0.5", "0.75"]
+#    table: $table
+#    of: $of
+#    by: []
+#    # CHOOSE: the points of the answers; safe are bounds that are known without the table.
+#    domain: {ordered: {min: 0, max: 1000}}
+#    sensitivity: global
+#    guarantee: {definition: pure, epsilon: "1"}
 """)

@@ -212,6 +212,10 @@ def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
             f"{query.mechanism!r} is noise on the answer; write one of {known}, or "
             "noise: on_answer",
         )
+    if "loss" in query.model_fields_set:
+        raise SpecError(
+            f"{at}.loss", "is for noise on the answer; leave it out, or write noise: on_answer"
+        )
     if not query.promised.epsilon:
         raise SpecError(
             f"{at}.guarantee.epsilon", "noise on a statistic needs more than 0; raise it"

@@ -40,13 +40,15 @@ def applied(plain: Plain, found: Recommendation) -> Plain:
     taken_out = []
     for path, value in found.changes:
         names = re.findall(r"[a-z_]+|[0-9]+", path)
-        if value is None:
+        if value is None and names[-1].isdigit():
             taken_out.append(int(names[-1]))
             continue
         place: Any = changed
         for name in names[:-1]:
             place = place[int(name) if name.isdigit() else name]
         place[names[-1]] = value
+        if value is None:
+            del place[names[-1]]
     kept = [one for place, one in enumerate(changed["queries"]) if place not in taken_out]
     return {**changed, "queries": kept}
 
@@ -67,7 +69,7 @@ def test_a_mechanism_that_loses_twice_as_much(tmp_path: Path) -> None:
 def test_noise_on_the_answer_of_a_mode(tmp_path: Path) -> None:
     plain, found = advised(
         tmp_path,
-        [query("mode", mechanism="modular", sensitivity="global")],
+        [query("mode", mechanism="modular", loss="error_rate", sensitivity="global")],
         neighbors="add_remove",
         max_rows_per_unit=1,
     )

@@ -192,6 +192,7 @@ REFUSED: list[tuple[Plain, str]] = [
         ),
         "more than 0",
     ),
+    (query("mode", loss="error_rate", **GLOBAL), "leave it out"),
     (query("mode", count="rows", weight="wh", clamp=[0, 1]), "leave count out"),
     (query("mode", clamp=[0, 1]), "add weight"),
     (query("mode", weight="wh", clamp=[3, 1]), "lo below hi"),
