@@ -34,8 +34,8 @@ from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integer import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.sums import NoisySums
-from release.queries.binned import StatisticQuery
 from release.queries.read import parse_spec
+from release.queries.statistics import OnStatisticQuery
 from release.records.hashes import sha256
 from release.records.mechanisms import MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
@@ -489,14 +489,14 @@ def estimate_sums(
     return Estimates(tuple(cells), tuple(record.by), keys)
 
 
-def _query(public: Path, record: QueryRecord) -> StatisticQuery:
+def _query(public: Path, record: QueryRecord) -> OnStatisticQuery:
     """The query of the spec; the sums' bounds stand nowhere else."""
     try:
         spec = parse_spec(_bytes(public, "spec.yaml"))
     except SpecError as error:
         raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
     for query in spec.released:
-        if query.name == record.name and isinstance(query, StatisticQuery):
+        if query.name == record.name and isinstance(query, OnStatisticQuery):
             return query
     raise VerificationError("spec.yaml", "query", record.name, "a sum or a mean of the spec")
 

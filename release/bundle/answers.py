@@ -40,11 +40,11 @@ def released_bytes(
 ) -> bytes:
     """The Parquet file of one query: key columns, labels, and what was drawn, as integers.
 
-    The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn,
-    shape (cells, columns), is ``answer_code``, the number of the joint answer for a tuple; of noise
-    on sums it is the noisy sums, from which the labels follow.
+    The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn is
+    ``answer_code``, the number of the joint answer for a tuple; of noise on sums it is the noisy
+    sums, from which the labels follow. Its shape is (cells, columns), or (cells,) of one column.
     """
-    schema = released_schema(query)
+    schema, outcomes = released_schema(query), outcomes.reshape(len(keys), -1)
     columns = []
     for values in _key_columns(query, keys):
         columns.append(text_column(values))

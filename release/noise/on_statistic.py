@@ -20,9 +20,7 @@ from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
 from release.exact.statistics.top_peeled import PeeledTop
 from release.noise.cascade import cascade, public_cap
 from release.noise.solvers.staircase import staircase
-from release.queries.quantiles import Ranks
-from release.queries.statistics import Statistic
-from release.queries.top import Counts
+from release.queries.statistics import Counts, Ranks, Statistic
 from release.spec.mechanisms import BEST, ON_STATISTIC
 
 

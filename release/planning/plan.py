@@ -196,6 +196,19 @@ class Plan:
                         "charge_delta": float(planned.charge.delta),
                     }
                 )
+        for statistic in self.on_statistic:
+            rows.append(
+                {
+                    "query": statistic.query.name,
+                    "mechanism": statistic.design.name,
+                    "taken": True,
+                    "cells": statistic.cells,
+                    "answers": statistic.query.answers.size,
+                    "nearness": statistic.nearness.sentence,
+                    "charge_epsilon": float(statistic.charge.epsilon),
+                    "charge_delta": float(statistic.charge.delta),
+                }
+            )
         return pd.DataFrame(rows)
 
 

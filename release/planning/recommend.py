@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from release.errors import DesignError, SpecError
 from release.exact.numbers import format_exact
 from release.noise.families import Solvers
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.planning.plan import Plan, QueryPlan, make_plan
-from release.queries.binned import BinnedQuery
-from release.queries.mode import Counted
-from release.queries.quantiles import QuantilesQuery
 from release.queries.read import check_mechanism
 from release.queries.statistics import OnStatisticQuery
 from release.spec.guarantees import Source
+from release.spec.kinds import AnyQuery
 from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST
 from release.spec.query import Noise, Query
@@ -33,8 +33,6 @@ _ENOUGH = 2
 
 _WRONG = 0.05
 """How often an answer on the statistic may be off by more than its plan says."""
-
-_MEDIAN = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
@@ -115,13 +113,12 @@ def _noise_on_statistic(
         changes.append((f"{at}.loss", None))
     if query.mechanism != BEST:
         changes.append((f"{at}.mechanism", BEST))
-    if isinstance(query, BinnedQuery) and query.kind in ("min", "max"):
-        update["rank"] = query.best_rank(spec_file.spec.rows_per_unit(query))
-        changes.append((f"{at}.rank", update["rank"]))
-    instead = query.model_copy(update=update)
-    # A weight without bounds has no noise on the statistic.
-    if getattr(query, "weight", None) is not None and getattr(query, "clamp", None) is None:
+    try:
+        needed = query.fields_on_statistic(spec_file.spec.rows_per_unit(query))
+    except ValueError:
         return
+    changes += [(f"{at}.{name}", value) for name, value in needed.items()]
+    instead = query.model_copy(update=update | needed)
     wrong = 1 - float(planned.chosen.accuracy.p_exact)
     if wrong <= _ENOUGH * _WRONG:
         return
@@ -139,14 +136,15 @@ def _units_in_place_of_rows(
 ) -> Iterator[Recommendation]:
     """Rows that are counted where distinct units need a far smaller lead."""
     query = planned.query
-    if getattr(query, "count", None) is not Counted.ROWS:
+    if not query.in_units:
         return
-    instead = query.model_copy(update={"count": Counted.UNITS})
+    instead = query.model_copy(update=query.in_units)
     then = plan_on_statistic(spec_file, instead, solvers).nearness
+    at = spec_file.spec.place_of(query)
     if planned.nearness.near > _ENOUGH * then.near:
         yield Recommendation(
             query.name,
-            ((f"{spec_file.spec.place_of(query)}.count", Counted.UNITS.value),),
+            tuple((f"{at}.{name}", str(value)) for name, value in query.in_units.items()),
             f"a category has to lead by {planned.nearness.near:.0f} rows now to be published in 95 "
             f"of 100 cases, and then by {then.near:.0f} units",
         )
@@ -156,7 +154,7 @@ def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Rec
     """Quantiles of one column that are asked, and paid for, one by one."""
     alike: dict[object, list[StatisticPlan]] = defaultdict(list)
     for planned in plan.on_statistic:
-        if planned.query.kind in ("median", "quantiles"):
+        if planned.query.shares:
             alike[_asked_alike(planned.query)].append(planned)
     for group in alike.values():
         if len(group) > 1:
@@ -174,14 +172,14 @@ def _joined(
 ) -> Iterator[Recommendation]:
     first, *others = (planned.query for planned in group)
     epsilon = sum((planned.query.promised.epsilon for planned in group), Fraction(0))
-    shares = sorted({share for planned in group for share in _shares(planned.query)})
-    if not isinstance(first, QuantilesQuery | BinnedQuery):
-        return
+    shares = sorted({share for planned in group for share in planned.query.shares})
     guarantee = first.promised.model_copy(update={"epsilon": epsilon})
     plain = first.model_dump(mode="json", exclude_none=True, exclude={"at", "kind", "mechanism"})
     plain |= {"kind": "quantiles", "at": list(map(format_exact, shares))}
     plain["guarantee"] = guarantee.model_dump(mode="json", exclude_none=True)
-    joined = QuantilesQuery.model_validate(plain)
+    joined = TypeAdapter(AnyQuery).validate_python(plain)
+    if not isinstance(joined, OnStatisticQuery):
+        return
     then = plan_on_statistic(spec_file, joined, solvers).nearness.near
     now = max(planned.nearness.near for planned in group)
     if now <= _ENOUGH * then:
@@ -199,7 +197,3 @@ def _joined(
         f"a quantile is up to {now:.0f} rows off in rank now, and then {then:.0f}, at the same "
         "charge",
     )
-
-
-def _shares(query: Query) -> list[Fraction]:
-    return query.at if isinstance(query, QuantilesQuery) else [_MEDIAN]

@@ -112,6 +112,11 @@ class StatisticQuery(OnStatisticQuery):
         return self.sums().statistic(rows, relation)
 
     @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """A median is one quantile."""
+        return (_MIDDLE,) if self.named is StatisticName.MEDIAN else ()
+
+    @property
     def sum_bounds(self) -> tuple[int, int]:
         """The lowest and highest value a row counts as in its sums."""
         binned = self.sums()
@@ -168,6 +173,12 @@ class BinnedQuery(StatisticQuery):
                 f"one unit, so its bin would be noise; ask for another, best from the {far}th on: "
                 f"rank: {far}, or write noise: on_answer",
             )
+
+    def fields_on_statistic(self, rows: int) -> dict[str, Any]:
+        """A rank, in place of the very least or largest value."""
+        if self.named in (StatisticName.MIN, StatisticName.MAX):
+            return {"rank": self.best_rank(rows)}
+        return {}
 
     def best_rank(self, rows: int) -> int:
         """From which rank on a value can be told, where a unit has at most ``rows`` rows."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import pos
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -97,6 +97,17 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
         if self.weight is not None:
             return f"units of {self.weight}"
         return "units" if self.counts_units else "rows"
+
+    @property
+    def in_units(self) -> dict[str, Any]:
+        """Distinct units are counted where the spec counts rows."""
+        return {"count": Counted.UNITS} if self.count is Counted.ROWS else {}
+
+    def fields_on_statistic(self, rows: int) -> dict[str, Any]:
+        """A weight needs bounds, which no public fact suggests."""
+        if self.weight is not None and self.clamp is None:
+            raise ValueError("the weight of a row has no bounds")
+        return {}
 
     def statistic(self, rows: int, relation: Relation) -> Scores:
         """The totals of the categories."""

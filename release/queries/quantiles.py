@@ -7,7 +7,6 @@ which its clamped value belongs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from release.queries.base import Profiles
 from release.queries.binned import Binned, BinnedQuery, ranks_of
 from release.queries.statistics import (
     OnStatisticQuery,
+    Ranks,
     Scores,
     Statistic,
     rank_scores,
@@ -30,18 +30,6 @@ from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Exact, Ordered, plain_answers
 from release.spec.guarantees import Source
 from release.spec.query import PlainQuery
-
-
-@dataclass(frozen=True)
-class Ranks(Statistic):
-    """The rows at each candidate, for several quantiles; ``spread`` is that of their score."""
-
-    shares: tuple[Fraction, ...]
-
-    @property
-    def families(self) -> tuple[str, ...]:
-        """There is one."""
-        return ("joint_quantiles",)
 
 
 class QuantilesQuery(OnStatisticQuery):
@@ -111,6 +99,11 @@ class QuantilesQuery(OnStatisticQuery):
             return Scores(size, spread, lambda sums: rank_scores(*ranks_of(sums), shares[0]))
         replaces = relation is not Relation.ADD_REMOVE
         return Ranks(size, spread_of(shares, rows, replaces=replaces), _rows_at, shares)
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """Those of ``at``."""
+        return tuple(self.at)
 
     @property
     def scores_a_row(self) -> int | None:

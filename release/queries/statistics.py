@@ -12,12 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from release.exact.domain import Codes
+from release.exact.statistics.top_bounds import CountBounds
 from release.queries.base import Profiles, SummedQuery
 from release.spec.declarations import Relation
 from release.spec.guarantees import Source
@@ -73,6 +75,35 @@ class Sums(Statistic):
         return ("noisy_sums",)
 
 
+@dataclass(frozen=True)
+class Ranks(Statistic):
+    """The rows at each candidate, for several quantiles; ``spread`` is that of their score."""
+
+    shares: tuple[Fraction, ...]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """There is one."""
+        return ("joint_quantiles",)
+
+
+@dataclass(frozen=True)
+class Counts(Statistic):
+    """A count for each category; ``bounds`` say how far one unit moves them."""
+
+    bounds: CountBounds
+    members: int
+    total: int | None
+    with_counts: bool
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The three of them; only a histogram has counts to publish."""
+        if self.with_counts:
+            return ("top_histogram",)
+        return ("top_histogram", "top_canonical", "top_peeled")
+
+
 class OnStatisticQuery(PlainQuery, SummedQuery):
     """A query that can be answered with noise on its statistic."""
 
@@ -96,6 +127,41 @@ class OnStatisticQuery(PlainQuery, SummedQuery):
     def scores_a_row(self) -> int | None:
         """What one row of distance in rank is in scores; None where scores are no ranks."""
         return None
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """The quantiles that are asked for; none of other kinds."""
+        return ()
+
+    @property
+    def in_units(self) -> dict[str, Any]:
+        """The fields with which units are counted in place of rows; none where they are."""
+        return {}
+
+    def fields_on_statistic(self, rows: int) -> dict[str, Any]:
+        """Further fields that noise on the statistic needs, where a unit has up to ``rows`` rows.
+
+        Raises:
+            ValueError: a bound is needed that nothing public suggests.
+        """
+        return {}
+
+    @property
+    def sum_bounds(self) -> tuple[int, int]:
+        """The lowest and highest value a row counts as in its sums.
+
+        Raises:
+            TypeError: the statistic is no sum.
+        """
+        raise TypeError(f"{self.name} has no sums")
+
+    def codes_of_numbers(self, numbers: NDArray[np.float64]) -> Codes:
+        """The codes of statistics that a reader has computed, in the unit of the sums.
+
+        Raises:
+            TypeError: the statistic is no sum.
+        """
+        raise TypeError(f"{self.name} has no sums")
 
     @property
     def counted_word(self) -> str:

@@ -9,9 +9,8 @@ the spec does (docs/design/top-k.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import pos
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -19,28 +18,11 @@ from pydantic import Field, model_validator
 from release.exact.domain import AnswerDomain, Codes
 from release.exact.statistics.top_bounds import CountBounds
 from release.queries.mode import Counted, Mode, category_type
-from release.queries.statistics import OnStatisticQuery, Statistic
+from release.queries.statistics import Counts, OnStatisticQuery
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import Bins
 from release.spec.guarantees import Source
 from release.spec.query import DomainQuery, PlainQuery
-
-
-@dataclass(frozen=True)
-class Counts(Statistic):
-    """A count for each category; ``bounds`` say how far one unit moves them."""
-
-    bounds: CountBounds
-    members: int
-    total: int | None
-    with_counts: bool
-
-    @property
-    def families(self) -> tuple[str, ...]:
-        """The three of them; only a histogram has counts to publish."""
-        if self.with_counts:
-            return ("top_histogram",)
-        return ("top_histogram", "top_canonical", "top_peeled")
 
 
 class TopQuery(DomainQuery, OnStatisticQuery):
@@ -71,6 +53,11 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     def counts_units(self) -> bool:
         """Whether a unit counts once in each of its categories."""
         return self.count is Counted.UNITS
+
+    @property
+    def in_units(self) -> dict[str, Any]:
+        """Distinct units are counted where the spec counts rows."""
+        return {} if self.counts_units else {"count": Counted.UNITS}
 
     @property
     def counted_word(self) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 from release.errors import VerificationError
 from release.exact.numbers import format_exact
 from release.exact.statistics.joint_quantiles import SUBLEVELS
-from release.queries.quantiles import Ranks
 from release.queries.registry import statistic_of
-from release.queries.top import Counts
+from release.queries.statistics import Counts, Ranks
 from release.records.mechanisms import AnyMechanismRecord
 from release.records.statistics import JointQuantilesRecord, StatisticRecord
 from release.records.top import TopRecord

@@ -36,6 +36,7 @@ VALUE = query(
     "mode", name="own", sensitivity="global", by=["unit"], domain={"nominal": ["x", "y", "z"]}
 )
 VALUE["kind"], VALUE["of"] = "per_unit", "colour"
+del VALUE["noise"]
 
 
 def write(small: Small, folder: Path, **privacy: Any) -> Path:

@@ -57,7 +57,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
             "queries.0.kind",
             "total",
             "queries[0].kind",
-            "count, mode, sum, mean, min, max, median, per_unit, tuple, sql",
+            "count, mode, top, quantiles, sum, mean, min, max, median, per_unit, tuple, sql",
         ),
         ("queries.0.kind", "level", "queries[0].kind", "with bins"),
         ("queries.0.kind", "real", "queries[0].kind", "with grid"),
