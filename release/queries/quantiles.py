@@ -1,7 +1,7 @@
 """quantiles: several quantiles of a column from one charge, which never cross.
 
 The candidates are the points of an ordered domain, or bins. A single quantile is selected by rank;
-several are drawn together (docs/design/mathematics.md 2.20). Each row counts at the candidate to
+several are drawn together (docs/design/mathematics.md 2.27). Each row counts at the candidate to
 which its clamped value belongs.
 """
 

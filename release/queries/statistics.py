@@ -2,7 +2,7 @@
 
 Noise on the answer's code has to hide the answer of a large cell as much as that of a small one.
 Noise on the integers before it, the counts of categories, ranks or sums, hides what one unit does
-to them, which is as little in a large cell (docs/design/mathematics.md 2.17). It is the default
+to them, which is as little in a large cell (docs/design/mathematics.md 2.24). It is the default
 where the sensitivity is global. The noise on the code, as the papers have it, is ``on_answer``.
 """
 

@@ -21,7 +21,7 @@ from release.spec.load import parse_models
 from tests.conftest import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGES = ("index", "tutorial", "census", "auditors", "concepts", "answers", "operations")
+PAGES = ("index", "tutorial", "census", "auditors", "concepts", "answers", "kinds", "operations")
 
 
 @dataclass
@@ -64,7 +64,7 @@ def _programs(page: str) -> list[tuple[str, str | None]]:
 def place(tmp_path: Path, laws_of_run: Path) -> Path:
     """A working folder such as the project's root, with ``dp-release`` on its path."""
     work = tmp_path / "work"
-    for folder in ("data", "schemas"):
+    for folder in ("data", "schemas", "docs/reference/example"):
         shutil.copytree(PROJECT / folder, work / folder)
     command = tmp_path / "bin" / "dp-release"
     command.parent.mkdir()
