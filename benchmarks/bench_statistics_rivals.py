@@ -19,9 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-from benchmarks.bench_statistics import (
+from bench_statistics import (
     DRAWS,
     ONE,
     Mean,
@@ -30,6 +28,8 @@ from benchmarks.bench_statistics import (
     show,
     sums_of,
 )
+from numpy.typing import NDArray
+
 from release.exact.domain import Codes
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.permute_and_flip import PermuteAndFlip

@@ -29,6 +29,7 @@ from release.exact.statistics.sums import NoisySums
 from release.pipeline import Published, run_release
 from release.queries.read import parse_spec
 from release.queries.statistics import OnStatisticQuery
+from release.records.statistics import StatisticRecord
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Small, lacks_only_a_signature
 
@@ -79,7 +80,9 @@ def table_of(public: Path, name: str) -> pd.DataFrame:
 
 def mechanism_of(public: Path, name: str) -> Any:
     file = f"mechanisms/{name}.json"
-    return parse_any_mechanism(file, (public / file).read_bytes()).to_mechanism()
+    record = parse_any_mechanism(file, (public / file).read_bytes())
+    assert isinstance(record, StatisticRecord)
+    return record.to_mechanism()
 
 
 def query_of(public: Path, name: str) -> OnStatisticQuery:
