@@ -30,7 +30,7 @@ FINGERPRINTS = PROJECT / "tests" / "seeded.txt"
 SOLVER = f"highspy {version('highspy')}"
 SAMPLES = sorted(path.name for path in (PROJECT / "data").glob("*.yaml"))
 SMALL = "small"
-INTEGERS = ("weights", "rows", "noise", "low_end", "high_end")
+INTEGERS = ("ratio", "weights", "rows", "noise", "low_end", "high_end")
 """The fields of mechanism files that say what is drawn."""
 
 ROWS: list[Row] = [
@@ -98,7 +98,7 @@ def fingerprints(name: str) -> Iterator[str]:
                 file = published.auditor / "mechanisms" / file.name
             record = json.loads(file.read_bytes())
             integers = [record[field] for field in INTEGERS if field in record]
-            if record["mechanism"] != "integer":
+            if record["mechanism"] in {"modular", "channel"}:
                 (integers,) = integers
             rows = [list(row.values()) for row in pq.read_table(answers).to_pylist()]
             yield f"{name} {answers.stem} {fingerprint(integers)} {fingerprint(rows)}"

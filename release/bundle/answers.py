@@ -40,8 +40,8 @@ def released_bytes(
 ) -> bytes:
     """The Parquet file of one query: key columns, labels, and what was drawn, as integers.
 
-    The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn is
-    ``answer_code``, the number of the joint answer for a tuple; of noise on sums it is the noisy
+    The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn
+    is ``answer_code``, the number of the joint answer for a tuple; of noise on sums it is the noisy
     sums, from which the labels follow. Its shape is (cells, columns), or (cells,) of one column.
     """
     schema, outcomes = released_schema(query), outcomes.reshape(len(keys), -1)
@@ -189,6 +189,9 @@ def _checked_rows(
         and not ((outcomes >= 0) & (outcomes < size)).all()
     ):
         raise VerificationError(file, "answers", "a code outside", f"codes 0 to {size - 1}")
+    impossible = query.impossible(outcomes)
+    if impossible is not None:
+        raise VerificationError(file, "answers", impossible, "what a mechanism can draw")
     return keys, outcomes
 
 

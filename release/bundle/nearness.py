@@ -97,8 +97,8 @@ def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
         "distance in rank, in rows",
         "chance to publish no answer so far off",
         tuple((lead / scale, chance) for lead, chance in chances),
-        f"the published answer is less than {rows} rows away from the wanted rank in at least 95 "
-        "of 100 cases, whatever the values are",
+        f"{query.rank_condition}the published answer is less than {rows} rows away from the wanted "
+        "rank in at least 95 of 100 cases, whatever the values are",
         near=rows,
     )
 
@@ -148,7 +148,7 @@ def _chance_of_all(mechanism: Top, lead: int) -> float:
 def _of_two(ratio: float, lead: int) -> float:
     """P(Z - Z' ≥ ``lead``) for independent two-sided geometric noises."""
     if lead <= 0:
-        return 0.5
+        return 1.0
     # The two-sided geometric law, convolved with itself.
     scale = (1 - ratio) ** 2 / (1 + ratio) ** 2
     beyond = ratio**lead / (1 - ratio)

@@ -58,6 +58,10 @@ def design_on_statistic(statistic: Statistic, mechanism: str, asked: Guarantee) 
     Raises:
         DesignError: it cannot satisfy the guarantee.
     """
+    if mechanism not in (BEST, *statistic.families):
+        raise DesignError(
+            f"{mechanism} needs neighbors that replace a unit, and one row a unit; write best"
+        )
     for name in in_order(statistic, asked.epsilon) if mechanism == BEST else (mechanism,):
         try:
             made = family_at(name).design(name, statistic, asked.epsilon)

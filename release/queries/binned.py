@@ -174,6 +174,11 @@ class BinnedQuery(StatisticQuery):
                 f"rank: {far}, or write noise: on_answer",
             )
 
+    @property
+    def rank_condition(self) -> str:
+        """A cell needs as many rows as the rank says."""
+        return "" if self.rank is None else f"in a cell of {self.rank} rows or more "
+
     def fields_on_statistic(self, rows: int) -> dict[str, Any]:
         """A rank, in place of the very least or largest value."""
         if self.named in (StatisticName.MIN, StatisticName.MAX):

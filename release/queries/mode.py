@@ -114,7 +114,9 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
         one = 1 if self.clamp is None else max(map(abs, self.clamp))
         most = 1 if self.counts_units else rows * one
         # A unit with one row is in one category, so it lowers one total and raises another.
-        is_swap = rows == most == 1 and relation is not Relation.ADD_REMOVE
+        # A weight may be negative, and then two totals rise together.
+        is_counted = self.weight is None and rows == 1
+        is_swap = is_counted and relation is not Relation.ADD_REMOVE
         spread = doubled_unless_added(most, relation)
         return Scores(self.answers.size, spread, pos, is_swap)
 

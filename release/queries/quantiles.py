@@ -31,6 +31,9 @@ from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Exact, Ordered, 
 from release.spec.guarantees import Source
 from release.spec.query import PlainQuery
 
+_FINEST = 10**6
+"""The largest denominator of a quantile: times the rows of a cell it has to fit 64 bits."""
+
 
 class QuantilesQuery(OnStatisticQuery):
     """The quantiles ``at`` of an integer column, on the points of a domain or in bins."""
@@ -137,6 +140,10 @@ class QuantilesQuery(OnStatisticQuery):
         """The codes of each quantile."""
         return [np.asarray(column) for column in outcomes.T]
 
+    def impossible(self, outcomes: Codes) -> str | None:
+        """Quantiles that fall."""
+        return "quantiles that fall" if (outcomes[:, 1:] < outcomes[:, :-1]).any() else None
+
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
         """The column of the numbers."""
         return {"of": (self.of, ColumnType.INTEGER)}
@@ -154,6 +161,8 @@ class QuantilesQuery(OnStatisticQuery):
             raise ValueError("quantiles need at most 10^6 points, within ±(2^31 - 1)")
         if not all(0 < share < 1 for share in self.at) or sorted(set(self.at)) != self.at:
             raise ValueError("at lists numbers between 0 and 1, ascending, each once")
+        if max(share.denominator for share in self.at) > _FINEST:
+            raise ValueError("at needs numbers of six digits at most, or fractions as small")
         if self.sensitivity not in (None, Source.GLOBAL) or self.noise not in (
             None,
             "on_statistic",

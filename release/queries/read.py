@@ -204,7 +204,9 @@ def check_mechanism(at: str, query: Query) -> None:
 
 def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
     """Refuse what noise on a statistic cannot be."""
-    families = query.statistic(1, Relation.ADD_REMOVE).families
+    # Which of them can answer also follows from the neighbors: the design refuses the others.
+    asked = (query.statistic(1, relation) for relation in Relation)
+    families = dict.fromkeys(family for statistic in asked for family in statistic.families)
     if query.mechanism not in (BEST, *families):
         known = ", ".join((BEST, *families))
         raise SpecError(
@@ -295,7 +297,7 @@ def _check_by(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType])
             raise SpecError(place, f"{column!r} stands twice; keep one")
         if column == spec.privacy.unit and not query.for_units:
             raise SpecError(place, "the privacy unit cannot be a key; its values are confidential")
-        if column in {*query.columns, "answer_code"}:
+        if column in {*query.columns, *query.outcome_columns, "answer_code"}:
             raise SpecError(place, f"{column!r} is a column of the released table; derive another")
         if columns[column] not in {ColumnType.STRING, ColumnType.INTEGER, ColumnType.DATE}:
             raise SpecError(place, "keys are strings, integers or dates; derive such a column")

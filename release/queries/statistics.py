@@ -164,6 +164,11 @@ class OnStatisticQuery(PlainQuery, SummedQuery):
         raise TypeError(f"{self.name} has no sums")
 
     @property
+    def rank_condition(self) -> str:
+        """In which cells a rank can be found at all, as the beginning of a sentence."""
+        return ""
+
+    @property
     def counted_word(self) -> str:
         """What the scores count, in the plural."""
         return "rows"

@@ -81,8 +81,9 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     def statistic(self, rows: int, relation: Relation) -> Counts:
         """The counts of the categories."""
         size = self.answers.size
-        weight = 1 if self.counts_units else rows
-        bounds = CountBounds(size, min(rows, size), weight, relation is not Relation.ADD_REMOVE)
+        # Rows are steps of one category each, whose ranges add up as those of one category do.
+        touched, weight = (min(rows, size), 1) if self.counts_units else (1, rows)
+        bounds = CountBounds(size, touched, weight, relation is not Relation.ADD_REMOVE)
         return Counts(size, bounds.norm, pos, bounds, self.k, self.cell_size, self.counts)
 
     @property
@@ -111,6 +112,13 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     def answer_codes(self, outcomes: Codes) -> list[Codes]:
         """The codes of each place."""
         return [np.asarray(column) for column in outcomes[:, : self.k].T]
+
+    def impossible(self, outcomes: Codes) -> str | None:
+        """A category that is published twice, or noisy counts that rise."""
+        codes, counts = np.sort(outcomes[:, : self.k], axis=1), outcomes[:, self.k :]
+        if (codes[:, 1:] == codes[:, :-1]).any():
+            return "a category twice"
+        return "counts that rise" if (counts[:, 1:] > counts[:, :-1]).any() else None
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
         """The category's column."""

@@ -42,8 +42,8 @@ class TopRecord(StatisticRecord):
     def what(self) -> str:
         """The end of each sentence."""
         return (
-            f"of {self.categories} categories, proved for units that are in up to "
-            f"{self.touched} of them"
+            f"of {self.categories} categories, proved for units that move their counts by "
+            f"{self.spread} together"
         )
 
     @abstractmethod

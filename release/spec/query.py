@@ -106,6 +106,10 @@ class Query(Model):
         """The codes of each answer column, from what was drawn: shape (cells, outcome columns)."""
         return list(self.answers.group.coordinates(outcomes[:, 0]))
 
+    def impossible(self, outcomes: Codes) -> str | None:
+        """What the mechanism could not have drawn among ``outcomes``; None where it could."""
+        return None
+
     @property
     def is_empirical(self) -> bool:
         """Whether the sensitivity, and so the mechanism, depend on the confidential table."""

@@ -40,6 +40,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "units": query("mode", **GLOBAL),
     "rows": query("mode", count="rows", **GLOBAL),
     "weight": query("mode", weight="wh", clamp=[-2, 3], **GLOBAL),
+    "signed": query("mode", weight="wh", clamp=[-1, 1], **GLOBAL),
     "median": query("binned", statistic="median", **GLOBAL),
     "second_least": query("binned", statistic="min", rank=2, **GLOBAL),
     "second_largest": query("binned", statistic="max", rank=2, **GLOBAL),
@@ -60,7 +61,7 @@ def bin_of(value: int) -> int:
 
 def by_counting(name: str, rows: list[Row]) -> list[int]:
     """The statistic of one cell, from the words of the format."""
-    if name in {"units", "rows", "weight"}:
+    if name in {"units", "rows", "weight", "signed"}:
         return by_category(name, rows)
     present = [row["wh"] for row in rows if row["wh"] is not None]
     if name in {"sum", "mean", "mean_on_grid"}:
@@ -85,7 +86,8 @@ def by_category(name: str, rows: list[Row]) -> list[int]:
     if name == "rows":
         return list(map(len, counted))
     weights = ([row["wh"] for row in own if row["wh"] is not None] for own in counted)
-    return [sum(clamped(wh, (-2, 3)) for wh in own) for own in weights]
+    bounds = (-2, 3) if name == "weight" else (-1, 1)
+    return [sum(clamped(wh, bounds) for wh in own) for own in weights]
 
 
 def off_rank(name: str, bins: list[int], candidate: int) -> int:
@@ -159,8 +161,9 @@ def tables(most: int, units: int) -> Iterator[tuple[tuple[int, ...], ...]]:
 
 def statistic_at(name: str, statistic: Statistic, table: Sequence[Sequence[int]]) -> list[int]:
     """The statistic of a table whose values are categories, or 5 times as many Wh."""
+    wh = {"weight": lambda value: 5 * value, "signed": lambda value: value % 3 - 1}
     rows: list[Row] = [
-        {"unit": f"u{unit}", "kind": value, "wh": 5 * value - (name != "weight")}
+        {"unit": f"u{unit}", "kind": value, "wh": wh.get(name, lambda v: 5 * v - 1)(value)}
         for unit, values in enumerate(table)
         for value in values
     ]

@@ -66,6 +66,7 @@ def written(
     }
     (folder / "rows.contract.yaml").write_text(yaml.safe_dump(contract))
     queries = [{**q, "sensitivity": source} for q in QUERIES]
+    queries[1]["noise"] = "on_answer"
     path = Small(ROWS, queries, **spec).write(folder)
     plain = yaml.safe_load(path.read_text())
     plain["tables"]["rows"]["contract"] = "rows.contract.yaml"
