@@ -195,7 +195,7 @@ def test_documents_that_are_mentioned_are_in_the_repository() -> None:
 
 KIND_FILES = {
     f"release.queries.{name}"
-    for name in ("count", "mode", "per_unit", "binned", "grid", "joint", "sql")
+    for name in ("count", "mode", "per_unit", "binned", "grid", "joint", "sql", "top", "quantiles")
 }
 
 

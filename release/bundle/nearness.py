@@ -107,20 +107,30 @@ Top: TypeAlias = HistogramTop | CanonicalTop | PeeledTop
 
 
 def _of_top(query: OnStatisticQuery, mechanism: Top) -> Nearness:
-    enough = 1
+    low, enough = 0, 1
     while _chance_of_all(mechanism, enough) < LEVEL:
-        enough *= 2
-    step = max(1, -(-enough // _POINTS))
-    leads = range(0, enough + step, step)
+        low, enough = enough, 2 * enough
+    # Invariant: ``low`` is too little, ``enough`` is not.
+    while low + 1 < enough:
+        middle = (low + enough) // 2
+        is_enough = _chance_of_all(mechanism, middle) >= LEVEL
+        low, enough = (low, middle) if is_enough else (middle, enough)
+    step = max(1, -(-2 * enough // _POINTS))
+    leads = range(0, 2 * enough + step, step)
     points = tuple((float(lead), max(0.0, _chance_of_all(mechanism, lead))) for lead in leads)
-    enough = next(int(lead) for lead, chance in points if chance >= LEVEL)
-    word = query.counted_word
+    word, members = query.counted_word, mechanism.members
+    if members == 1:
+        first = f"a category that leads every other by {enough} {word} is published"
+    else:
+        first = (
+            f"if all {members} lead every other category by {enough} {word}, then all of them are "
+            "published"
+        )
     return Nearness(
         f"lead over the first that is left out, in {word}",
         "chance to publish all of them, at least",
         points,
-        f"if all {mechanism.members} lead every other category by {enough} {word}, then all of "
-        "them are published in at least 95 of 100 cases, whatever the counts are",
+        f"{first} in at least 95 of 100 cases, whatever the counts are",
         near=enough,
     )
 
@@ -189,14 +199,16 @@ def _of_quantiles(mechanism: JointQuantiles) -> Nearness:
 
 
 def _of_sums(query: OnStatisticQuery, mechanism: NoisySums) -> Nearness:
-    most, width = mechanism.noise.radius(LEVEL), query.units or f"units of {query.name}"
+    # In the unit of the published answers, which on a grid is its scale.
+    most = float(mechanism.noise.radius(LEVEL))
+    width = query.units or f"units of {query.name}"
     if mechanism.sums == 1:
         return Nearness(
             "rows in the cell",
             f"error of the sum, 95 in 100, in {width}",
-            tuple((float(rows), float(most)) for rows in _ROWS),
-            f"a sum errs by at most {most:,} {width} in 95 of 100 cases, before it is put into a "
-            "bin",
+            tuple((float(rows), most) for rows in _ROWS),
+            f"a sum errs by at most {most:,.6g} {width} in 95 of 100 cases, before it is put into "
+            "a bin",
             near=most,
             by_powers=True,
         )

@@ -131,7 +131,7 @@ def test_a_release_on_a_grid_is_published_and_verified(tmp_path: Path) -> None:
     rows: Rows = [(f"u{i}", "ab"[i % 2], 0.25 * i) for i in range(12)]
     zero = {"definition": "approximate", "epsilon": "0", "delta": "0.3"}
     queries = [
-        real(sensitivity="global"),
+        real(sensitivity="global", noise="on_answer"),
         real(name="flat", clamp=[-1, 1], sensitivity={"declared": [1, 2]}, guarantee=zero),
     ]
     path = write(tmp_path, rows, *queries, bound=1)
@@ -148,7 +148,7 @@ def test_a_release_on_a_grid_is_published_and_verified(tmp_path: Path) -> None:
 def test_structural_differences_are_those_of_the_bounds(tmp_path: Path) -> None:
     """Two rows of -4..10 quarters each: a sum moves by at most 28, that is 10 points of 3."""
     wide = {"low": -60, "high": 60, "step": 3, "scale": "0.25"}
-    query = real(sensitivity="global", grid=wide)
+    query = real(sensitivity="global", noise="on_answer", grid=wide)
     spec_file = read_spec(write(tmp_path, [("u", "a", 0.0)], query))
     found = sensitivity_without_data(spec_file.spec, spec_file.spec.queries[0])
     reach = max(min(s, 41 - s) for (s,) in found.shifts)
