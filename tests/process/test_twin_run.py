@@ -31,7 +31,7 @@ from release.bundle import write
 from release.cli.console import one_line
 from release.errors import DataError, ReleaseError
 from release.pipeline import Answered, Options, QueryRun, load, reached, run_release
-from release.queries.contributions import contributions
+from release.queries.contributions import Contributions, contributions
 from release.queries.read import read_spec
 from release.queries.sensitivity import empirical_sensitivity
 from release.records.hashes import sha256
@@ -43,8 +43,17 @@ T = TypeVar("T")
 
 VECTORS = [[a, b] for a in range(-1, 2) for b in range(6)]
 
+ON_STATISTIC = {"sensitivity": "global", "noise": "on_statistic"}
+
+
+def of_every_table(plain: dict[str, Any], name: str) -> dict[str, Any]:
+    """The query under global sensitivity, with its noise on the answer where that is a choice."""
+    named = {**plain, "name": name, "sensitivity": "global"}
+    return named if plain["kind"] in {"count", "per_unit"} else named | {"noise": "on_answer"}
+
+
 GLOBAL = [
-    {**q, "name": f"q{i}", "sensitivity": "global"}
+    of_every_table(q, f"q{i}")
     for i, q in enumerate(
         [
             query("count"),
@@ -59,6 +68,15 @@ GLOBAL = [
         ]
     )
 ] + [
+    *(query("binned", name=m, statistic=m, **ON_STATISTIC) for m in ("sum", "mean", "median")),
+    query("binned", name="third", statistic="max", rank=3, **ON_STATISTIC),
+    query("on_grid", name="real_mean", statistic="mean", **ON_STATISTIC),
+    query("mode", name="by_units", by=["place", "day"], **ON_STATISTIC),
+    query("mode", name="weighed", weight="wh", clamp=[0, 9], by=[], **ON_STATISTIC),
+    query("count", name="tops", of="kind", domain={"cyclic": 4}, sensitivity="global")
+    | {"kind": "top", "k": 2, "counts": True},
+    query("count", name="quarters", of="wh", sensitivity="global")
+    | {"kind": "quantiles", "at": ["1/4", "3/4"]},
     query("count", name="declared", sensitivity={"declared": [1, 2]}),
     part("rows_here", "count", where="wh > 4"),
     part("commonest", "mode"),
@@ -70,7 +88,7 @@ GLOBAL = [
 ]
 
 ATTRIBUTE = [
-    {**q, "name": f"q{i}", "sensitivity": "global"}
+    of_every_table(q, f"q{i}")
     for i, q in enumerate(
         [
             query("count", where="kind = 2"),
@@ -82,6 +100,8 @@ ATTRIBUTE = [
         ]
     )
 ] + [
+    query("mode", name="by_units", **ON_STATISTIC),
+    query("binned", name="middle", statistic="median", of="kind", clamp=[0, 3], **ON_STATISTIC),
     part("some", "count", where="kind = 2"),
     part("commonest", "mode"),
     joint("some", "commonest", name="jointly", sensitivity="global"),
@@ -110,7 +130,16 @@ def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
         runs: tuple[QueryRun, ...] = arguments[1]
         drawn = []
         for run in runs:
-            noisy = np.arange(run.codes.size, dtype=np.int64) % 2
+            if run.query.is_on_statistic:
+                contributed = reached(run.answered).contributed
+                assert isinstance(contributed, Contributions)
+                width = len(run.query.outcome_columns)
+                codes = np.arange(width, dtype=np.int64)
+                # Counts of a top do not rise.
+                codes[width // 2 :] *= -1 if run.query.name == "tops" else 1
+                noisy = np.tile(codes, (len(contributed.cells.keys), 1))
+            else:
+                noisy = np.arange(run.codes.size, dtype=np.int64) % 2
             drawn.append(replace(run, answered=None, noisy=noisy))
         return cast("T", tuple(drawn))
     return function(*arguments)
