@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,9 @@ class Small:
         """Write table and spec; the path of the spec."""
         write_rows(folder / "rows.parquet", self.rows)
         path = folder / "spec.yaml"
-        path.write_text(yaml.safe_dump(self.plain(), sort_keys=False), "utf-8")
+        # By JSON, because YAML would write a value that stands twice as an alias.
+        plain = json.loads(json.dumps(self.plain()))
+        path.write_text(yaml.safe_dump(plain, sort_keys=False), "utf-8")
         return path
 
 

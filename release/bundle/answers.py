@@ -184,10 +184,9 @@ def _checked_rows(
     drawn = [table.column(name).to_pylist() for name in query.outcome_columns]
     outcomes = np.array(drawn, dtype=np.int64).T.reshape(len(keys), -1)
     size = query.answers.size
-    if (
-        query.outcome_columns == ("answer_code",)
-        and not ((outcomes >= 0) & (outcomes < size)).all()
-    ):
+    is_code = [name.startswith("answer_code") for name in query.outcome_columns]
+    codes = outcomes[:, np.array(is_code)]
+    if not ((codes >= 0) & (codes < size)).all():
         raise VerificationError(file, "answers", "a code outside", f"codes 0 to {size - 1}")
     impossible = query.impossible(outcomes)
     if impossible is not None:

@@ -12,6 +12,7 @@ import pytest
 import rfc8785
 
 import release
+from release.bundle.answers import FORMAT, check_released, released_bytes
 from release.bundle.read import parse_any_mechanism
 from release.errors import SpecError, VerificationError
 from release.pipeline import run_release
@@ -28,7 +29,17 @@ ROWS: list[Row] = [
     {"unit": f"quagzil-{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i}
     for i in range(60)
 ]
+TOP = query("count", of="kind", domain={"cyclic": 4}, sensitivity="global") | {"kind": "top"}
+QUARTERS = query("count", of="wh", sensitivity="global") | {
+    "kind": "quantiles",
+    "at": ["0.25", "3/4"],
+}
 QUERIES = [
+    TOP | {"name": "tops", "k": 2, "counts": True},
+    TOP | {"name": "set_of_two", "k": 2, "mechanism": "top_canonical"},
+    TOP | {"name": "peeled", "k": 2, "mechanism": "top_peeled"},
+    QUARTERS | {"name": "quarters"},
+    QUARTERS | {"name": "half", "at": ["1/2"]},
     *(plain | {"name": name} for name, plain in KINDS.items()),
     query("mode", name="of_two", domain={"cyclic": 2}, **GLOBAL),
     query(
@@ -48,6 +59,11 @@ FAMILIES = {
     "mean": "noisy_sums",
     "of_two": "two_categories",
     "accepted": "permute_and_flip",
+    "tops": "top_histogram",
+    "set_of_two": "top_canonical",
+    "peeled": "top_peeled",
+    "quarters": "joint_quantiles",
+    "half": "permute_and_flip",
 }
 
 
@@ -96,6 +112,13 @@ def test_no_bundle_holds_a_score(public: Path) -> None:
     assert not (public.parent.parent / "auditor").exists()
     columns = {name: pq.read_schema(public / "data" / f"{name}.parquet").names for name in FAMILIES}
     assert columns["units"] == columns["median"] == ["place", "answer", "answer_code"]
+    assert columns["tops"] == [
+        *("place", "answer_1", "answer_2", "answer_code_1", "answer_code_2"),
+        *("noisy_count_1", "noisy_count_2"),
+    ]
+    assert columns["quarters"] == [
+        *("place", "answer_0_25", "answer_0_75", "answer_code_0_25", "answer_code_0_75"),
+    ]
     assert columns["sum"] == ["place", "answer", "noisy_sum"]
     assert columns["mean"] == ["place", "answer", "noisy_above", "noisy_below"]
 
@@ -114,6 +137,19 @@ FORGED: list[tuple[str, Plain, str]] = [
     ("of_two", {"ratio": "1"}, "ε"),
     ("of_two", {"mechanism": "modular"}, "schema"),
     ("sum", {"guarantee": {"definition": "pure", "epsilon": "2", "delta": "0"}}, "epsilon"),
+    ("tops", {"members": 1}, "members"),
+    ("tops", {"touched": 2, "weight": 1}, "touched"),
+    ("tops", {"counts": False}, "outputs"),
+    ("tops", {"ratio": "1"}, "ε"),
+    ("set_of_two", {"replaced": False}, "replaced"),
+    ("set_of_two", {"weight": 2}, "weight"),
+    ("peeled", {"categories": 5}, "categories"),
+    ("peeled", {"mechanism": "top_canonical"}, "mechanism"),
+    ("quarters", {"shares": ["0.25", "0.5"]}, "shares"),
+    ("quarters", {"sublevels": 1}, "sublevels"),
+    ("quarters", {"spread": 1}, "spread"),
+    ("quarters", {"ratio": "1"}, "ε"),
+    ("half", {"spread": 2}, "spread"),
     ("units", {"cap": 5}, "a row for each state"),
     ("units", {"cap": 10**9}, "states"),
 ]
@@ -154,8 +190,6 @@ def test_noise_that_falls_too_fast_is_refused(public: Path, spec: Spec) -> None:
 def test_a_label_that_does_not_follow_from_the_sums_is_refused(
     public: Path, tmp_path: Path
 ) -> None:
-    from release.bundle.answers import check_released
-
     spec = parse_spec((public / "spec.yaml").read_bytes())
     (query,) = (one for one in spec.released if one.name == "mean")
     path = public / "data" / "mean.parquet"
@@ -165,6 +199,38 @@ def test_a_label_that_does_not_follow_from_the_sums_is_refused(
     pq.write_table(moved.cast(table.schema), forged, compression="zstd", use_dictionary=False)
     with pytest.raises(VerificationError):
         check_released("data/mean.parquet", forged, spec.release.id, query, 2)
+
+
+IMPOSSIBLE = [
+    ("tops", [[0, 0, 5, 4], [1, 0, 2, 1]], "a category twice"),
+    ("tops", [[0, 1, 5, 4], [1, 0, 2, 3]], "counts that rise"),
+    ("tops", [[0, 4, 5, 4], [1, 0, 2, 1]], "a code outside"),
+    ("quarters", [[3, 2], [0, 0]], "quantiles that fall"),
+    ("quarters", [[-1, 2], [0, 0]], "a code outside"),
+]
+
+
+@pytest.mark.parametrize(("name", "drawn", "told"), IMPOSSIBLE)
+def test_what_no_mechanism_draws_is_refused(
+    spec: Spec, name: str, drawn: list[list[int]], told: str, tmp_path: Path
+) -> None:
+    (query,) = (one for one in spec.released if one.name == name)
+    keys, possible = (("a",), ("b",)), np.array(drawn, dtype=np.int64)
+    labelled = np.clip(possible, 0, 3)
+    path = tmp_path / "table.parquet"
+    path.write_bytes(released_bytes(spec.release.id, query, keys, labelled))
+    table = pq.ParquetFile(path).read()
+    for column, values in zip(query.outcome_columns, possible.T, strict=True):
+        place = table.schema.get_field_index(column)
+        table = table.set_column(place, table.schema.field(place), [values])
+    with pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(
+            {"release_id": spec.release.id, "query": name, "format": FORMAT}
+        )
+    with pytest.raises(VerificationError) as error:
+        check_released("data/table.parquet", path, spec.release.id, query, 2)
+    assert told in str(error.value)
 
 
 def test_open_gives_intervals_of_sums(public: Path) -> None:
@@ -193,6 +259,13 @@ REFUSED: list[tuple[Plain, str]] = [
         "more than 0",
     ),
     (query("mode", loss="error_rate", **GLOBAL), "leave it out"),
+    (
+        query("binned", by=["noisy_sum"], **GLOBAL),
+        "queries[0].by[0]",
+    ),
+    (QUARTERS | {"at": ["0.123456789012345"]}, "six digits"),
+    (TOP | {"k": 4}, "k must be below"),
+    (query("mode", mechanism="gap_table", weight="wh", clamp=[-1, 1], **GLOBAL), "gap_table"),
     (query("mode", count="rows", weight="wh", clamp=[0, 1]), "leave count out"),
     (query("mode", clamp=[0, 1]), "add weight"),
     (query("mode", weight="wh", clamp=[3, 1]), "lo below hi"),
