@@ -127,8 +127,8 @@ def _of_top(query: OnStatisticQuery, mechanism: Top) -> Nearness:
             "published"
         )
     return Nearness(
-        f"lead over the first that is left out, in {word}",
-        "chance to publish all of them, at least",
+        f"lead over the first left out, in {word}",
+        "chance that all are published, at least",
         points,
         f"{first} in at least 95 of 100 cases, whatever the counts are",
         near=enough,
@@ -190,7 +190,7 @@ def _of_quantiles(mechanism: JointQuantiles) -> Nearness:
     within = np.interp(distances, far, chances)
     return Nearness(
         "distance in rank, in rows",
-        "chance that the middle quantile is no further off",
+        "chance of each, at least, to be so near",
         tuple(zip(distances.tolist(), within.tolist(), strict=True)),
         f"each of the {mechanism.outputs} quantiles is within about {rows} rows of its rank in at "
         "least 95 of 100 cases, where values are spread evenly over the points",
@@ -204,22 +204,30 @@ def _of_sums(query: OnStatisticQuery, mechanism: NoisySums) -> Nearness:
     width = query.units or f"units of {query.name}"
     if mechanism.sums == 1:
         return Nearness(
-            "rows in the cell",
-            f"error of the sum, 95 in 100, in {width}",
-            tuple((float(rows), most) for rows in _ROWS),
+            f"error, in {width}",
+            "chance that it is no larger",
+            _chances_within(mechanism, int(most)),
             f"a sum errs by at most {most:,.6g} {width} in 95 of 100 cases, before it is put into "
             "a bin",
             near=most,
-            by_powers=True,
         )
     # At either end of the clamp one of the two noises decides alone; between them less is left.
     points = tuple((float(rows), most / rows) for rows in _ROWS)
     return Nearness(
         "rows in the cell",
-        f"error of the mean, 95 in 100, in {width}",
+        f"error of 95 in 100, in {width}",
         points,
         f"a mean of 1,000 rows errs by at most {most / 1000:.3g} {width} in 95 of 100 cases, "
         "before it is put into a bin; of ten times the rows by a tenth of that",
         near=most / 1000,
         by_powers=True,
+    )
+
+
+def _chances_within(mechanism: NoisySums, most: int) -> tuple[tuple[float, float], ...]:
+    """The chances of errors up to about twice ``most``, of one sum."""
+    noise, step = mechanism.noise, max(1, -(-2 * most // _POINTS))
+    return tuple(
+        (float(error), 1 - noise.above(error) - noise.mirrored.above(error))
+        for error in range(0, 2 * most + step, step)
     )

@@ -1,0 +1,102 @@
+"""Noise on sums: as little as ε allows, exactly private, and drawn as published."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.exact.integer_noise import IntegerNoise, Tail
+from release.exact.numbers import exp_bounds
+from release.exact.statistics.sums import NoisySums, geometric_noise
+from tests.exact.statistics.test_permute_and_flip import stream
+
+
+@given(st.sampled_from(["1/10", "1", "4"]), st.integers(1, 20), st.integers(0, 20))
+@settings(max_examples=20, deadline=None)
+def test_two_sums_lose_no_more_than_epsilon(epsilon: str, spread: int, share: int) -> None:
+    """T10: however a unit's change is shared between the sums, and whatever the outcome is."""
+    made = NoisySums.geometric(Fraction(epsilon), 2, spread)
+    above = exp_bounds(Fraction(epsilon))[1]
+    one = min(share, spread)
+    worst = Fraction(1)
+    for step in (one, spread - one):
+        ratios = [
+            made.noise.mass(o) / made.noise.mass(o - step) for o in range(-2 * spread, 2 * spread)
+        ]
+        worst *= max(ratios)
+    assert worst <= above
+    # The tails alone lose nearly all of it, so that less noise would not do.
+    assert float(worst) >= float(above) * (1 - 1e-9) or one not in (0, spread)
+
+
+def test_a_unit_that_moves_further_is_not_covered() -> None:
+    made = NoisySums.geometric(Fraction(1), 2, 10)
+    assert made.satisfies(Fraction(1))
+    assert not NoisySums(made.noise, 2, 11).satisfies(Fraction(1))
+    assert not made.satisfies(Fraction(99, 100))
+
+
+@given(st.integers(2**62, 2**64 - 2**34))
+def test_geometric_noise_falls_by_its_ratio_everywhere(ratio: int) -> None:
+    noise = geometric_noise(ratio)
+    share = Fraction(ratio, 2**64)
+    assert noise.mass(1) >= share * noise.mass(0)
+    assert noise.mass(0) >= share * noise.mass(1)
+    assert noise.mass(3) == share * noise.mass(2)
+
+
+def test_the_variance_is_half_that_of_a_sum_and_a_count() -> None:
+    """A mean of n rows in the middle of its range, beside a centred sum and a count at ε/2 each."""
+    spread = 2000
+    two = float(NoisySums.geometric(Fraction(1), 2, spread).noise.moment(2))
+    split = float(NoisySums.geometric(Fraction(1, 2), 1, spread // 2).noise.moment(2))
+    # The mean errs by (Z - Z')/2n, of variance two/2n²; that of the sum alone is split/n².
+    assert two / 2 == pytest.approx(split / 2, rel=1e-3)
+
+
+def test_draws_are_the_published_noise() -> None:
+    made = NoisySums.geometric(Fraction(1), 2, 3)
+    drawn = made.draw(np.tile([100, -7], (60_000, 1)), stream("sums")) - [100, -7]
+    reach = 12
+    expected = np.array([float(made.noise.mass(o)) for o in range(-reach, reach + 1)]) * 60_000
+    for column in drawn.T:
+        found = np.bincount(np.clip(column, -reach, reach) + reach, minlength=2 * reach + 1)
+        inside = slice(1, -1)
+        off = (found[inside] - expected[inside]) ** 2 / expected[inside]
+        # The 0.9999 quantile of chi-square with 22 degrees of freedom is 54.
+        assert off.sum() < 54
+    assert abs(float((drawn[:, 0] * drawn[:, 1]).mean())) < 0.02 * float(made.noise.moment(2))
+
+
+def test_sums_never_wrap_round() -> None:
+    made = NoisySums.geometric(Fraction(1, 10**6), 1, 1000)
+    drawn = made.draw(np.array([[2**63 - 1], [-(2**63)]]), stream("far"))
+    assert drawn[0, 0] > 2**61
+    assert drawn[1, 0] < -(2**61)
+
+
+def test_what_is_no_noise_on_sums_is_refused() -> None:
+    noise = geometric_noise(2**63)
+    for sums, spread in ((0, 1), (1, 0)):
+        with pytest.raises(ValueError, match="need one sum"):
+            NoisySums(noise, sums, spread)
+    bounded = IntegerNoise(-1, ((1, 1), (1, 2), (1, 1)))
+    with pytest.raises(ValueError, match="equal tails"):
+        NoisySums(bounded, 2, 1)
+    assert not NoisySums(bounded, 1, 1).satisfies(Fraction(1))
+    many = [(1, 2**10 + place % 2) for place in range(1200)]
+    spare = 2**30 - sum(weight for _, weight in many)
+    with pytest.raises(ValueError, match="1000 runs"):
+        NoisySums(IntegerNoise(-600, (*many, (1, spare))), 1, 1)
+
+
+def test_noise_with_two_peaks_is_refused_at_once() -> None:
+    """Every distance would have to be compared, and a file could name very many."""
+    peaks = IntegerNoise(-1, ((1, 7), (1, 2), (1, 7)), Tail(1, 2**63), Tail(1, 2**63))
+    assert not NoisySums(peaks, 1, 10**9).satisfies(Fraction(20))
+    assert math.isfinite(float(peaks.moment(2)))
