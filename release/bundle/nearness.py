@@ -44,6 +44,13 @@ class Nearness:
     by_powers: bool = False
     """Whether both axes of a picture are logarithmic."""
 
+    @property
+    def near_of(self) -> str:
+        """What ``near`` is."""
+        if self.by_powers:
+            return f"{self.figure}, of 1,000 rows"
+        return f"{self.of}, for 95 in 100"
+
 
 def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearness:
     """How near the answers of ``query`` are under its mechanism.

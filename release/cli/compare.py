@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from release.noise.design import Asked
     from release.noise.families import Solvers
     from release.planning.compare import Losses
+    from release.spec.load import SpecFile
     from release.spec.query import Query
 
 QueryName = Annotated[str, typer.Argument(help="The name of a query of the spec.")]
@@ -31,6 +32,8 @@ def compare(
 ) -> None:
     """Compare all mechanisms on one query: the loss of each at several ε; reads no data.
 
+    With noise on the statistic, how near the answers are takes the place of a loss.
+
     Example: dp-release compare data/persons.yaml minors_by_tract --html compare.html
     """
     from release.planning.compare import losses_by_epsilon
@@ -42,6 +45,11 @@ def compare(
     if query not in queries:
         names = ", ".join(queries)
         raise SpecError("QUERY", f"{query!r} is not in the spec; write one of {names}")
+    if queries[query].is_on_statistic:
+        if html is not None:
+            raise SpecError("--html", "draws noise on the answer; leave it out")
+        _compare_on_statistic(spec_file, queries[query], as_json)
+        return
     # For an empirical sensitivity the last is the most that the declaration allows.
     *_, (_, request) = possible(spec_file, queries[query])
     with working("comparing"):
@@ -59,6 +67,34 @@ def compare(
     print_table(["mechanism", *columns], list(map(_losses_row, families)))
     if html is not None:
         typer.echo(f"page  {html}")
+
+
+def _compare_on_statistic(spec_file: SpecFile, query: Query, as_json: bool) -> None:
+    from release.planning.compare import EPSILONS
+    from release.planning.on_statistic import nearness_by_epsilon
+    from release.queries.statistics import OnStatisticQuery
+
+    if not isinstance(query, OnStatisticQuery):
+        raise TypeError(f"{query.name} has its noise on the answer")
+    epsilons = [factor * query.promised.epsilon for factor in EPSILONS]
+    found = nearness_by_epsilon(spec_file, query, epsilons)
+    columns = list(map(format_exact, epsilons))
+    known = [nearness for row in found.values() for nearness in row if nearness is not None]
+    if as_json:
+        plain = []
+        for name, row in found.items():
+            figures = [None if nearness is None else nearness.near for nearness in row]
+            near = dict(zip(columns, figures, strict=True))
+            plain.append({"mechanism": name, "near": near})
+        of = known[0].near_of if known else None
+        print_json({"query": query.name, "near": of, "mechanisms": plain})
+        return
+    if known:
+        typer.echo(f"{query.name}: {known[0].near_of}, by ε")
+    rows = []
+    for name, row in found.items():
+        rows.append([name, *("-" if one is None else f"{one.near:.4g}" for one in row)])
+    print_table(["mechanism", *map("ε = {}".format, columns)], rows)
 
 
 def _least_loss(family: Losses) -> float:

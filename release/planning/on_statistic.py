@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import prod
 
 from release.budget.cost import Charge, charge_of
@@ -60,6 +62,23 @@ def plan_on_statistic(
         charge_of(spec_file, query, query.promised, design.deltas.approximate),
         _beside(spec_file, query, solvers),
     )
+
+
+def nearness_by_epsilon(
+    spec_file: SpecFile, query: OnStatisticQuery, epsilons: Sequence[Fraction]
+) -> dict[str, list[Nearness | None]]:
+    """For each mechanism that can answer, how near it is at each ε; None where there is none."""
+    statistic, claimed = statistic_of(spec_file.spec, query), query.promised.to_guarantee()
+    found: dict[str, list[Nearness | None]] = {}
+    for name in statistic.families:
+        found[name] = []
+        for epsilon in epsilons:
+            try:
+                design = design_on_statistic(statistic, name, replace(claimed, epsilon=epsilon))
+                found[name].append(nearness_of(query, design.mechanism))
+            except DesignError:
+                found[name].append(None)
+    return found
 
 
 def _beside(spec_file: SpecFile, query: OnStatisticQuery, solvers: Solvers) -> str | None:

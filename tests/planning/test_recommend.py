@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from release.planning.plan import Plan, make_plan
 from release.planning.recommend import Recommendation, make_advised_plan, recommendations
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
+from tests.cli.test_main import run
 from tests.small import Small, query
 
 Plain = dict[str, Any]
@@ -130,3 +133,36 @@ def test_nothing_is_recommended_where_nothing_is_lost(tmp_path: Path) -> None:
     plain = json.loads(json.dumps(Small([], queries).plain()))
     spec_file, _ = planned(tmp_path, plain)
     assert make_advised_plan(spec_file).recommendations == ()
+
+
+def test_mechanisms_on_a_statistic_are_compared_by_how_near_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = query("mode", **GLOBAL, domain={"cyclic": 3})
+    (tmp_path / "spec.yaml").write_text(
+        yaml.safe_dump(Small([], [own], max_rows_per_unit=1).plain()), "utf-8"
+    )
+    status, told, _ = run(capsys, "compare", tmp_path / "spec.yaml", "the_mode", "--json")
+    assert status == 0
+    compared = json.loads(told)
+    assert compared["near"] == "lead over the next, in units, for 95 in 100"
+    table, accepted = (one["near"] for one in compared["mechanisms"])
+    assert list(table) == list(accepted) == ["0.25", "0.5", "1", "2", "4"]
+    # More ε needs less of a lead, and the table never more than permute-and-flip.
+    assert list(accepted.values()) == sorted(accepted.values(), reverse=True)
+    for epsilon, lead in table.items():
+        assert lead is None or lead <= accepted[epsilon]
+    assert accepted["1"] == plain_lead()
+    asked = ("compare", tmp_path / "spec.yaml", "the_mode", "--html", "x.html")
+    status, _, told = run(capsys, *asked)
+    assert status == 2
+    assert "leave it out" in told
+
+
+def plain_lead() -> float:
+    """The lead that permute-and-flip needs, by its formula: replaced units move a range of 2."""
+    ratio = math.exp(-1 / 2)
+    lead = 0
+    while (1 - (1 - ratio**lead) ** 3) / (3 * ratio**lead) < 0.95:
+        lead += 1
+    return lead
