@@ -1,9 +1,9 @@
 """Permute-and-flip: of public candidates the one with the largest score, from one pure charge.
 
 In a random order each candidate is accepted with chance ρ^g, g being how far its score lies below
-the best; the first that is accepted is published (McKenna and Sheldon 2020). It is the same to add
-to every score a geometric number G with P(G ≥ g) = ρ^g and to take the largest, ties by lot (Ding
-et al. 2021); so it is drawn here, and the work does not depend on the scores.
+the best; the first that is accepted is published (McKenna and Sheldon 2020). The order is
+independent of the coins, so the first is any one of the accepted, each as likely; so it is drawn
+here, with a geometric number for every candidate, and the work does not depend on the scores.
 
 It is ε-private where neighbors change all scores by amounts within an interval of length
 ``spread``, and ρ^spread·e^ε ≥ 1 (docs/design/mathematics.md T3). Only differences of scores matter,
@@ -83,30 +83,11 @@ class PermuteAndFlip(StatisticMechanism):
 
     def _draw(self, scores: Codes, source: RandomBytes) -> Codes:
         gaps = scores.max(axis=1, keepdims=True) - scores
-        noise = draw_geometric(self.ratio, scores.size, source).reshape(scores.shape)
-        noisy = noise - gaps
-        order = _lots(scores.shape, source)
-        # Among the largest the one with the highest lot: the lots of a row are all different.
-        among = np.where(noisy == noisy.max(axis=1, keepdims=True), order, 0)
-        return np.asarray(among.argmax(axis=1), dtype=np.int64)
+        return selected(gaps, self.ratio, source)
 
     def chances(self, scores: Codes) -> list[Fraction]:
-        """The exact chance of each candidate; its cost grows as the square of their number.
-
-        P(s) = p_s·∫₀¹ Π_{t≠s} (1 - u·p_t) du with p = ρ^gap.
-        """
-        ratio = Fraction(self.ratio, RATIO_ONE)
-        best = int(scores.max())
-        shares = [ratio ** (best - score) for score in scores.tolist()]
-        chances = []
-        for place, share in enumerate(shares):
-            product = [Fraction(1)]
-            for other in shares[:place] + shares[place + 1 :]:
-                shifted = [Fraction(0), *(-other * term for term in product)]
-                product = [a + b for a, b in zip([*product, Fraction(0)], shifted, strict=True)]
-            whole = sum(term / (power + 1) for power, term in enumerate(product))
-            chances.append(share * whole)
-        return chances
+        """The exact chance of each candidate; its cost is cubic in their number."""
+        return list(chances_of(dict(enumerate(scores.tolist())), self.ratio).values())
 
     def chance_of_leader(self, lead: int) -> float:
         """The chance to publish a candidate that leads all others, which tie, by ``lead``.
@@ -119,19 +100,47 @@ class PermuteAndFlip(StatisticMechanism):
         return float((1 - (1 - share) ** self.candidates) / (self.candidates * share))
 
 
-_MOST_LOTTERIES = 16
-"""Lots that tie are drawn again; that so many lotteries tie has a chance below 2^-400."""
+def selected(gaps: Codes, ratio: int, source: RandomBytes) -> Codes:
+    """One candidate of each row, from how far each lies below the best; -1 leaves one out.
+
+    ``gaps`` has shape (cells, candidates), one of each row being 0; ``ratio`` is in units of 2^-64.
+    """
+    # P(G ≥ gap) = ρ^gap. Gaps are below 2^62, so the end of G changes nothing.
+    coins = draw_geometric(ratio, gaps.size, source).reshape(gaps.shape)
+    return _uniform_choice((gaps >= 0) & (coins >= gaps), source)
 
 
-def _lots(shape: tuple[int, ...], source: RandomBytes) -> NDArray[np.uint64]:
-    """Random words above 0, all different within a row, so that their order is uniform."""
-    lots = random_below_power(64, shape[0] * shape[1], source).reshape(shape)
-    for _ in range(_MOST_LOTTERIES):
-        ordered = np.sort(lots, axis=1)
-        again = (ordered[:, 0] == 0) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        if not again.any():
-            break
-        # What is drawn again depends on no score.
-        fresh = random_below_power(64, int(again.sum()) * shape[1], source)
-        lots[again] = fresh.reshape(-1, shape[1])
-    return np.maximum(lots, 1)
+def chances_of(scores: dict[int, int], ratio: int) -> dict[int, Fraction]:
+    """The exact chance of each candidate by its score; the cost is cubic in their number.
+
+    P(s) = p_s·∫₀¹ Π_{t≠s} (1 - u·p_t) du with p = ρ^gap.
+    """
+    best = max(scores.values())
+    share = Fraction(ratio, RATIO_ONE)
+    accepted = {code: share ** (best - score) for code, score in scores.items()}
+    chances = {}
+    for code, own in accepted.items():
+        # The product, as coefficients of the powers of u, is integrated term by term.
+        product = [Fraction(1)]
+        for other, chance in accepted.items():
+            if other != code:
+                shifted = [Fraction(0), *(-chance * term for term in product)]
+                product = [a + b for a, b in zip([*product, Fraction(0)], shifted, strict=True)]
+        chances[code] = own * sum(term / (power + 1) for power, term in enumerate(product))
+    return chances
+
+
+def _uniform_choice(is_candidate: NDArray[np.bool_], source: RandomBytes) -> Codes:
+    """The place of a uniform one of the candidates of each row; each row has one or more."""
+    candidates = is_candidate.sum(axis=1).astype(np.uint64)
+    chosen = np.zeros(len(candidates), dtype=np.uint64)
+    waiting = np.arange(len(candidates))
+    while waiting.size:
+        words = random_below_power(64, waiting.size, source)
+        sizes = candidates[waiting]
+        # 2^64 mod size: so many words at the end would make some places more likely.
+        surplus = (np.uint64(2**64 - 1) - sizes + np.uint64(1)) % sizes
+        chosen[waiting] = words % sizes
+        waiting = waiting[words > np.uint64(2**64 - 1) - surplus]
+    reached = np.cumsum(is_candidate, axis=1) > chosen[:, np.newaxis].astype(np.int64)
+    return np.asarray(reached.argmax(axis=1), dtype=np.int64)

@@ -2,8 +2,8 @@
 
 Each round publishes one category and takes it out; the rounds share the charge evenly and basic
 composition adds them up. Permute-and-flip (McKenna and Sheldon 2020) visits the candidates in
-uniformly random order and publishes the first one accepted; that is noisy maximum with one-sided
-noise (Ding et al. 2021). The proof is T3 of docs/design/mathematics.md.
+uniformly random order and publishes the first one accepted. The proof is T3 of
+docs/design/mathematics.md.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, random_below_power
+from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import (
     RATIO_ONE,
     StatisticMechanism,
     least_ratio,
     loss_above,
 )
+from release.exact.statistics.permute_and_flip import chances_of, selected
 from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
 
 _CHUNK = 1 << 20
-_WORD_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -98,53 +98,16 @@ class PeeledTop(StatisticMechanism):
     def _selected(self, counts: Codes, is_taken: NDArray[np.bool_], source: RandomBytes) -> Codes:
         """One category for each cell, among those not taken yet."""
         best = np.where(is_taken, np.iinfo(np.int64).min, counts).max(axis=1, keepdims=True)
-        # P(G ≥ gap) = ρ^gap. Gaps are below 2^62, so the end of G changes nothing.
-        coins = draw_geometric(self.ratio, counts.size, source).reshape(counts.shape)
-        is_accepted = ~is_taken & (coins >= best - counts)
-        # The first accepted in random order is any of the accepted: the order is independent.
-        return _uniform_choice(is_accepted, source)
+        return selected(np.where(is_taken, -1, best - counts), self.ratio, source)
 
     def chances(self, counts: Sequence[int]) -> dict[tuple[int, ...], Fraction]:
         """The probability of every sequence of codes, by enumeration: for few categories."""
-        ratio = Fraction(self.ratio, RATIO_ONE)
         chances: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
         for _ in range(self.members):
             longer: dict[tuple[int, ...], Fraction] = {}
             for codes, chance in chances.items():
                 rest = {code: n for code, n in enumerate(counts) if code not in codes}
-                for code, selected in selection_chances(rest, ratio).items():
-                    longer[*codes, code] = chance * selected
+                for code, own in chances_of(rest, self.ratio).items():
+                    longer[*codes, code] = chance * own
             chances = longer
         return chances
-
-
-def selection_chances(scores: dict[int, int], ratio: Fraction) -> dict[int, Fraction]:
-    """With which probability permute-and-flip selects each candidate, exactly."""
-    best = max(scores.values())
-    accepted = {code: ratio ** (best - score) for code, score in scores.items()}
-    chances = {}
-    for code, own in accepted.items():
-        # Π (1 - u·p) over the others, as coefficients of the powers of u, integrated from 0 to 1.
-        product = [Fraction(1)]
-        for other, chance in accepted.items():
-            if other != code:
-                shifted = [Fraction(0), *(-chance * term for term in product)]
-                product = [a + b for a, b in zip([*product, Fraction(0)], shifted, strict=True)]
-        chances[code] = own * sum(term / (power + 1) for power, term in enumerate(product))
-    return chances
-
-
-def _uniform_choice(is_candidate: NDArray[np.bool_], source: RandomBytes) -> Codes:
-    """The place of a uniform one of the candidates of each row; each row has one or more."""
-    candidates = is_candidate.sum(axis=1).astype(np.uint64)
-    chosen = np.zeros(len(candidates), dtype=np.uint64)
-    waiting = np.arange(len(candidates))
-    while waiting.size:
-        words = random_below_power(_WORD_BITS, waiting.size, source)
-        sizes = candidates[waiting]
-        # 2^64 mod size: so many words at the end would make some places more likely.
-        surplus = (np.uint64(2**64 - 1) - sizes + np.uint64(1)) % sizes
-        chosen[waiting] = words % sizes
-        waiting = waiting[words > np.uint64(2**64 - 1) - surplus]
-    reached = np.cumsum(is_candidate, axis=1) > chosen[:, np.newaxis].astype(np.int64)
-    return np.asarray(reached.argmax(axis=1), dtype=np.int64)

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.permute_and_flip import _uniform_choice
 from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_peeled import PeeledTop, _uniform_choice
+from release.exact.statistics.top_peeled import PeeledTop
 from tests.exact.statistics.top import RELATIONS, fixed_source, largest_ratio, p_value, power
 
 
