@@ -100,3 +100,12 @@ def test_noise_with_two_peaks_is_refused_at_once() -> None:
     peaks = IntegerNoise(-1, ((1, 7), (1, 2), (1, 7)), Tail(1, 2**63), Tail(1, 2**63))
     assert not NoisySums(peaks, 1, 10**9).satisfies(Fraction(20))
     assert math.isfinite(float(peaks.moment(2)))
+
+
+def test_noise_that_is_too_often_none_is_refused() -> None:
+    """Its tails fall as they should, and 0 is far more likely than its neighbors."""
+    made = NoisySums.geometric(Fraction(1), 2, 10)
+    (_, side), (_, middle), _ = made.noise.runs
+    tail = made.noise.right
+    heavy = ((1, side // 2), (1, middle + 2 * (side - side // 2)), (1, side // 2))
+    assert not NoisySums(IntegerNoise(-1, heavy, tail, tail), 2, 10).satisfies(Fraction(1))
