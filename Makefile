@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OUT ?= out
 TESTS ?= tests
-# What starts servers, clusters and kills, reads real tables, or runs every page: some eight minutes.
+# What starts servers, clusters and kills, reads real tables, or runs every page: some ten minutes.
 SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/research \
 	tests/operate/test_delivery.py tests/queries/test_kinds.py tests/noise/test_channels.py \
 	tests/noise/test_answer_integer.py tests/planning/test_targets.py \

@@ -228,7 +228,7 @@ def loses_at_most(
 def largest_ratio(noise: IntegerNoise, apart: int) -> Fraction:
     """How much likelier an outcome is than ``apart`` further off, or nearer: the noise is alike."""
     ratios = [noise.mass(o) / noise.mass(o + apart) for o in range(-60 - apart, 61)]
-    return max(max(ratios), 1 / min(ratios))
+    return max(*ratios, 1 / min(ratios))
 
 
 def test_a_tighter_spread_would_not_do() -> None:
