@@ -59,11 +59,16 @@ def least_ratio(epsilon: Fraction, spread: int) -> int:
     share = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator * spread))
     power = context.exp(context.minus(share))
     ratio = int(context.multiply(power, Decimal(RATIO_ONE)).to_integral_value(ROUND_CEILING))
-    while ratio < RATIO_ONE and spread * loss_above(ratio) > epsilon:
+    while ratio < RATIO_ONE and not is_private(ratio, spread, epsilon):
         ratio += 1
     if not 0 < ratio < RATIO_ONE:
         raise ValueError("epsilon is too small, or a unit moves the statistic too far, for 64 bits")
     return ratio
+
+
+def is_private(ratio: int, spread: int, epsilon: Fraction) -> bool:
+    """Whether (``ratio``/2^64)^``spread``·e^ε ≥ 1, by logarithms that are rounded outward."""
+    return spread * loss_above(ratio) <= epsilon
 
 
 def loss_above(ratio: int) -> Fraction:

@@ -23,8 +23,8 @@ from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, random_b
 from release.exact.statistics.mechanism import (
     RATIO_ONE,
     StatisticMechanism,
+    is_private,
     least_ratio,
-    loss_above,
 )
 
 _ENTRIES_AT_ONCE = 2**22
@@ -71,7 +71,7 @@ class PermuteAndFlip(StatisticMechanism):
 
     def satisfies(self, epsilon: Fraction) -> bool:
         """As :meth:`StatisticMechanism.satisfies`, by T3."""
-        return self.spread * loss_above(self.ratio) <= epsilon
+        return is_private(self.ratio, self.spread, epsilon)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`; ``statistics`` are scores."""

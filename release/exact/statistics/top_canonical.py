@@ -26,6 +26,7 @@ from release.exact.statistics.mechanism import (
     RATIO_BITS,
     RATIO_ONE,
     StatisticMechanism,
+    is_private,
     least_ratio,
     loss_above,
 )
@@ -124,7 +125,7 @@ class CanonicalTop(StatisticMechanism):
 
     def satisfies(self, epsilon: Fraction) -> bool:
         """Whether ρ^spread·e^ε ≥ 1."""
-        return self.spread * loss_above(self.ratio) <= epsilon
+        return is_private(self.ratio, self.spread, epsilon)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Codes in ascending order, shape (cells, members), from counts (cells, categories).

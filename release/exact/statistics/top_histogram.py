@@ -20,8 +20,8 @@ from release.exact.integer_noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import (
     StatisticMechanism,
+    is_private,
     least_ratio,
-    loss_above,
 )
 from release.exact.statistics.sums import geometric_noise
 from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
@@ -74,7 +74,7 @@ class NoisyHistogram(StatisticMechanism):
 
     def satisfies(self, epsilon: Fraction) -> bool:
         """Whether ρ^spread·e^ε ≥ 1."""
-        return self.spread * loss_above(self.ratio) <= epsilon
+        return is_private(self.ratio, self.spread, epsilon)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Noisy counts, shape (cells, categories), from counts of the same shape below 2^62.

@@ -21,8 +21,8 @@ from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import (
     RATIO_ONE,
     StatisticMechanism,
+    is_private,
     least_ratio,
-    loss_above,
 )
 from release.exact.statistics.permute_and_flip import chances_of, selected
 from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
@@ -75,7 +75,7 @@ class PeeledTop(StatisticMechanism):
 
     def satisfies(self, epsilon: Fraction) -> bool:
         """Whether ρ^spread·e^ε ≥ 1."""
-        return self.spread * loss_above(self.ratio) <= epsilon
+        return is_private(self.ratio, self.spread, epsilon)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Codes by rounds, shape (cells, members), from counts (cells, categories) below 2^62.
