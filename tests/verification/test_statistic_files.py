@@ -14,6 +14,7 @@ import rfc8785
 import release
 from release.bundle.answers import FORMAT, check_released, released_bytes
 from release.bundle.read import parse_any_mechanism
+from release.bundle.report.summary import IN_REPORT, summarise
 from release.errors import SpecError, VerificationError
 from release.pipeline import run_release
 from release.queries.read import parse_spec
@@ -278,3 +279,9 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, plain: Plain, told: str
         run_release(Small(ROWS, [plain]).write(tmp_path), tmp_path)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_summary_sends_readers_to_the_report(public: Path) -> None:
+    """Its mechanisms are public, so nothing waits in an auditor bundle."""
+    for told in summarise(public).queries:
+        assert told.exact == told.error == IN_REPORT

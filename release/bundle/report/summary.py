@@ -17,6 +17,9 @@ from release.records.models import Accuracy, MechanismFile, QueryRecord, Release
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Stands for the error where the mechanism depends on the table."""
 
+IN_REPORT = "by its statistic, see the report"
+"""Stands for the error where it depends on the cell, for which the report has a sentence."""
+
 _OF_RELEASE = {
     "release_id", "kind", "title", "period", "published", "curator", "guarantee", "limits"
 }  # fmt: skip
@@ -45,10 +48,15 @@ class QuerySummary:
         return f"ε {self.record.charge.epsilon}, δ {self.record.charge.delta}"
 
     @property
+    def _unstated(self) -> str:
+        is_public = isinstance(self.record.mechanism_file, MechanismFile)
+        return IN_REPORT if is_public else IN_AUDITOR_BUNDLE
+
+    @property
     def error(self) -> str:
         """The mean absolute error of an answer, in its own unit."""
         if self.accuracy is None:
-            return IN_AUDITOR_BUNDLE
+            return self._unstated
         domain = self.record.domain
         if any("nominal" in part for part in domain.get("tuple", [domain])):
             return "answers without an order"
@@ -58,7 +66,7 @@ class QuerySummary:
     def exact(self) -> str:
         """How often the published answer is the true one."""
         if self.accuracy is None:
-            return IN_AUDITOR_BUNDLE
+            return self._unstated
         return f"{float(self.accuracy.p_exact):.1%}"
 
 
