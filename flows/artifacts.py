@@ -10,7 +10,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 
 from release.bundle.publish import LEDGER
 from release.bundle.report.summary import summarise
-from release.verification.provenance import Trust
+from release.verification.provenance import own_trust
 from release.verification.verifier import Verdict, verify
 
 
@@ -33,7 +33,7 @@ def show(public: Path, out: Path) -> None:
         rows.append({**row, "charge": query.charge, "error": query.error})
     create_table_artifact(rows, key=f"queries-{key}", description=record.title)
     ledger = out / LEDGER
-    verdict = verify(public, None, Trust(ledger if ledger.is_dir() else None))
+    verdict = verify(public, None, own_trust(ledger))
     create_markdown_artifact(verdict_text(verdict), key=f"verdict-{key}")
     report = summary.report.absolute().as_uri()
     create_link_artifact(report, link_text=record.title, key=f"report-{key}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from prefect import flow
 
@@ -17,11 +17,11 @@ from release.records.signing import read_public_key
 from release.verification.provenance import Trust
 from release.verification.required import Required
 
+Evidence: TypeAlias = Literal["none", "signed", "paid", "witnessed"]
+
 
 @flow(name="dp-release-verify", persist_result=False, retries=0, log_prints=False)
-def verify_flow(
-    out: str, trust: tuple[str, ...] = (), require: Literal["signature", "none"] = "signature"
-) -> Sealed:
+def verify_flow(out: str, trust: tuple[str, ...] = (), require: Evidence = "signed") -> Sealed:
     """Verify every release of ``out``, with its ledger and the auditor bundles beside it.
 
     ``trust`` holds the curator's public keys, or the paths of files with them.
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m flows.verify", description=__doc__)
     parser.add_argument("out", help="the folder that holds the releases")
     parser.add_argument("--trust", action="append", default=[], help="as of dp-release verify")
-    parser.add_argument("--require", choices=list(Required), default=Required.SIGNATURE)
+    parser.add_argument("--require", choices=list(Required), default=Required.SIGNED)
     options = parser.parse_args(arguments)
 
     def action() -> int:

@@ -115,7 +115,7 @@ def verify(
     ledger: PathLike | None = None,
     trust: Sequence[PathLike] = (),
     since: PathLike | None = None,
-    require: Literal["signature", "none"] = "signature",
+    require: Literal["none", "signed", "paid", "witnessed"] = "signed",
 ) -> Verdict:
     """Check a release without the confidential data: list what is proved, tested, asserted.
 

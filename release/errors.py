@@ -71,7 +71,12 @@ class StorageError(ReleaseError):
 
 
 class VerificationError(ReleaseError):
-    """A published file fails a check: the file, the check, the actual and the expected value."""
+    """A published file fails a check: the file, the check, the actual and the expected value.
+
+    ``identifier`` is that of the line that a verdict would have had, such as ``charges.total``.
+    """
+
+    identifier = ""
 
     def __init__(self, file: str, check: str, actual: str, expected: str) -> None:
         # Both come from bundles that the caller has, so they may be shown.

@@ -42,7 +42,7 @@ from release.spec.periods import Period
 from release.spec.query import Query
 from release.spec.unfinished import check_finished
 from release.tables.frames import with_frames
-from release.verification.provenance import Trust
+from release.verification.provenance import own_trust
 from release.verification.verifier import Verdict, verify
 
 if TYPE_CHECKING:
@@ -263,8 +263,7 @@ def check_published(public: Path, auditor: Path | None, out: Path) -> Verdict:
         ReleaseError: it does not verify, or could not be verified.
     """
     try:
-        ledger = out / LEDGER
-        return verify(public, auditor, Trust(ledger if ledger.is_dir() else None))
+        return verify(public, auditor, own_trust(out / LEDGER))
     except Exception as error:
         reason = str(error) if isinstance(error, ReleaseError) else type(error).__name__
         raise ReleaseError(f"{public} is published but does not verify: {reason}") from error

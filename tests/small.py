@@ -29,7 +29,7 @@ UNSIGNED = Trust(require=Required.NONE)
 
 def lacks_only_a_signature(verdict: Verdict) -> bool:
     """Whether all of an unsigned release could be checked but who published it."""
-    return [told.split(":")[0] for told in verdict.unopened] == ["who published this"]
+    return [told.split(":")[0] for told in verdict.unseen] == ["who published this"]
 
 
 # What occurs nowhere but in a confidential table: no word of those that Prefect makes names of

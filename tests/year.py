@@ -40,7 +40,7 @@ from release.pipeline import Options
 from release.records.signing import create_key
 from release.spec.periods import parse_period
 from release.tables.stores import Store, open_store
-from release.verification.provenance import Trust
+from release.verification.provenance import own_trust
 from tests.conftest import log_lines
 from tests.small import Row, Small, query
 
@@ -219,7 +219,7 @@ def check(year: Year) -> str:
     assert left_behind(out) == ()
     assert sorted(path.name for path in out.iterdir()) == ["auditor", "ledger", "public"]
     with processes(os.cpu_count() or 1) as elsewhere:
-        verdicts = verify_each(out, elsewhere, Trust(out / "ledger"))
+        verdicts = verify_each(out, elsewhere, own_trust(out / "ledger"))
     # The store gave back the public bundles of the nights between; the auditor's were never there.
     halves = {path.name for path in (out / "auditor").iterdir()}
     assert 0 < len(set(public) - halves) < 20

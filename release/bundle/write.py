@@ -63,6 +63,7 @@ from release.records.models import (
     canonical,
     definition_name,
 )
+from release.records.notes import NEVER_OCCURS
 from release.records.statistics import StatisticRecord
 from release.spec.declarations import Privacy
 from release.spec.load import SpecFile
@@ -95,9 +96,6 @@ class About:
     day: datetime.date
     sequence: int | None = None
     spending: Spending | None = None
-
-
-_NEVER = "some published values never occur: ε over all differences is infinite"
 
 
 def statistic_record(query: Query, design: StatisticDesign) -> StatisticRecord:
@@ -167,7 +165,7 @@ def _design_record(design: AnyDesign, everywhere: str) -> DesignRecord:
         gap=format_up(design.gap, 18),
         multipliers=_prices(design.multipliers),
         solver=design.solver,
-        notes=[*design.notes, *([_NEVER] if everywhere == "inf" else [])],
+        notes=[*design.notes, *([NEVER_OCCURS] if everywhere == "inf" else [])],
     )
 
 

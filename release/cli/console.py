@@ -53,19 +53,23 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_verdict(verdict: Verdict) -> None:
     """Print a verdict for people, on standard output."""
-    for title, items in (
-        ("Proved in exact arithmetic", verdict.proved),
-        ("Tested", verdict.tested),
-        ("Only asserted", verdict.asserted),
-        ("Left out of the release", verdict.withheld),
-        ("Not seen, for want of a bundle, a key, a ledger or a signature", verdict.unopened),
+    from release.verification.findings import Level
+
+    for level, title in (
+        (Level.PROVED, "Proved in exact arithmetic"),
+        (Level.TESTED, "Tested"),
+        (Level.ASSERTED, "Only asserted"),
+        (Level.WITHHELD, "Left out of the release"),
+        (Level.LEFT_OUT, "Left out of this check"),
+        (Level.UNSEEN, "Not seen, for want of a bundle, a key, a ledger or a signature"),
     ):
-        if items:
+        lines = [finding for finding in verdict.findings if finding.level is level]
+        if lines:
             typer.echo(f"{title}:")
-            for item in items:
-                typer.echo(f"  - {item}")
+            for finding in lines:
+                typer.echo(f"  - {finding.identifier}: {finding.text}")
     word = "verified" if verdict.complete else "verified as far as the given bundles allow"
-    typer.echo(f"{verdict.release_id}: {word}")
+    typer.echo(f"{verdict.release_id}: {word} ({verdict.evidence})")
 
 
 class Shown:

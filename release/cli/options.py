@@ -54,7 +54,7 @@ LedgerPath = Annotated[Path | None, typer.Option(help="The folder of the ledger 
 OlderCheckpoint = Annotated[
     Path | None, typer.Option("--since", help="An older checkpoint that the ledger must contain.")
 ]
-Require = Annotated[Required, typer.Option(help="What has to be signed: the release, or nothing.")]
+Require = Annotated[Required, typer.Option(help="The least evidence that a release needs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from release.cli import options as opt
 from release.cli.console import print_json, print_verdict
-from release.errors import ReleaseError, SpecError
+from release.errors import ReleaseError, SpecError, VerificationError
 from release.verification.required import Required
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     ledger: opt.LedgerPath = None,
     trust: CuratorKeys = None,
     since: opt.OlderCheckpoint = None,
-    require: opt.Require = Required.SIGNATURE,
+    require: opt.Require = Required.SIGNED,
     jobs: opt.Jobs = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -59,7 +60,12 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     if len(folders) > 1 or (folders[0] / "public").is_dir():
         _verify_each(folders, auditor, evidence, jobs, as_json)
         return
-    verdict = _verdict(folders[0], auditor, evidence)
+    try:
+        verdict = _verdict(folders[0], auditor, evidence)
+    except VerificationError as error:
+        if as_json:
+            print_json(_refusal(folders[0], error))
+        raise
     if as_json:
         print_json(_plain(verdict))
     else:
@@ -108,5 +114,21 @@ def _verify_each(
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:
-    verified = "complete" if verdict.complete else "as far as the given bundles allow"
-    return {"release_id": verdict.release_id, "verified": verified, **vars(verdict)}
+    return {
+        "release_id": verdict.release_id,
+        "verified": "complete" if verdict.complete else "as far as the given bundles allow",
+        "evidence": verdict.evidence,
+        "findings": list(map(asdict, verdict.findings)),
+    }
+
+
+def _refusal(folder: Path, error: VerificationError) -> dict[str, Any]:
+    return {
+        "release_id": folder.resolve().name,
+        "verified": "refused",
+        "identifier": error.identifier,
+        "file": error.file,
+        "check": error.check,
+        "found": error.actual,
+        "expected": error.expected,
+    }

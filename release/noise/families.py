@@ -25,6 +25,7 @@ from release.noise.solvers.answer_integer import probabilistic_channel
 from release.noise.solvers.answer_laws import design_channel, is_small
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
 from release.noise.solvers.on_integers import design_integer
+from release.records.notes import FROM_PURE, pinned
 from release.spec.mechanisms import MECHANISMS
 
 _MOST_COMPARED = 256
@@ -140,7 +141,7 @@ class _Channel:
         solution = solve(question.problem)
         notes = solution.notes
         if solution.problem.guarantee != question.guarantee:
-            notes = (*notes, "made for the pure guarantee, which implies this one")
+            notes = (*notes, FROM_PURE)
         return replace(
             _designed(question, solution.channel, solution.objective, name),
             method=solution.method,
@@ -182,7 +183,7 @@ class _Baselines:
             _designed(question, mechanism, objective, name),
             method=f"baseline {name}",
             is_named=True,
-            notes=(f"pinned to the baseline {name}; nothing is proved of others",),
+            notes=(pinned(name),),
         )
 
 

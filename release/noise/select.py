@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 from release.errors import DesignError
 from release.exact.domain import JointDomain
 from release.noise.design import GAIN, Asked
 from release.noise.families import AnyDesign, Solvers, family_at
+from release.records.notes import ranking
 from release.spec.mechanisms import BEST, MECHANISMS, chosen_unseen
 
 WRAPS = (
@@ -136,15 +136,10 @@ def fitting(question: Asked) -> Iterator[str]:
 
 def _comparison(winner: AnyDesign, ranked: Sequence[AnyDesign]) -> str:
     """Which mechanism won, and by how much."""
-    losses = ", ".join(f"{design.name} {_short(design.objective)}" for design in ranked)
-    ranking = f"best of {len(ranked)} by {winner.loss.name} loss: {losses}"
+    losses = [(design.name, float(design.objective)) for design in ranked]
     if len(ranked) == 1 or ranked[0].objective == 0:
-        return ranking
+        return ranking(winner.loss.name, losses, winner.name)
     second = next(design for design in ranked if design is not winner)
     times = second.objective / winner.objective
-    share = "as much as" if abs(times - 1) < GAIN else f"{float(times):.5g} times what"
-    return f"{ranking}; the next, {second.name}, loses {share} {winner.name} loses"
-
-
-def _short(value: Fraction) -> str:
-    return f"{float(value):.4g}"
+    near = abs(times - 1) < GAIN
+    return ranking(winner.loss.name, losses, winner.name, second.name, 1 if near else float(times))

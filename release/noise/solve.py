@@ -42,15 +42,10 @@ from release.noise.solvers.program import Work
 from release.noise.solvers.refine import Precise, precise
 from release.noise.solvers.repair import Pattern, mix, raise_to_feasible, round_down
 from release.noise.solvers.window import Window
+from release.records.notes import SOLVERS_BOUND, TOLERANCE, WORK_LIMIT
 
 WORK = 7.5e8
 """Work of a design before its incumbent is used, with its gap: about a minute of a core."""
-
-_SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
-
-_WORK_LIMIT = "the work limit ended the search; the gap is what is left open"
-
-_TOLERANCE = "the search ended within the solver's tolerance; the gap is what is left open"
 
 _SMALL = 20_000
 """Up to this many answers the safe pmf is compared with another one."""
@@ -220,7 +215,7 @@ def _by_linear(problem: Problem, work: Work) -> Design[Modular]:
     # The bound is of pmfs that satisfy the constraints exactly; ours does up to the rounding.
     bound = min(bound, problem.loss.of(best)) if problem.constraints else bound
     result = _finish(problem, best, "linear-program", bound, solver=solver)
-    return replace(result, notes=(*result.notes, _WORK_LIMIT)) if late else result
+    return replace(result, notes=(*result.notes, WORK_LIMIT)) if late else result
 
 
 def _no_pmf(problem: Problem) -> str:
@@ -337,7 +332,7 @@ def _by_levels(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:
     solution = solve_levels(problem, work, gap)
     bound = max(Fraction(0), problem.loss.largest * (1 - solution.highest_mode))
     result = _finish(problem, solution.pmf, "levels", bound, proved=False, solver="CP-SAT")
-    notes = (_SOLVERS_BOUND,) if solution.finished else (_SOLVERS_BOUND, _WORK_LIMIT)
+    notes = (SOLVERS_BOUND,) if solution.finished else (SOLVERS_BOUND, WORK_LIMIT)
     return replace(result, notes=notes)
 
 
@@ -353,7 +348,7 @@ def _by_window(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:
     if pmf is None:
         raise DesignError(_no_pmf(problem))
     result = _finish(problem, pmf, "integer-program", bound, proved=False, solver=solver)
-    notes = [_SOLVERS_BOUND]
+    notes = [SOLVERS_BOUND]
     if not result.is_within(gap):
         # Every such pmf satisfies the approximate guarantee too, and of those a bound is proved.
         approximate = replace(problem.guarantee, definition=Definition.APPROXIMATE)
@@ -363,5 +358,5 @@ def _by_window(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:
         if relaxed >= result.lower_bound:
             result, notes = replace(result, lower_bound=relaxed, bound_proved=True), []
     if not finished:
-        notes.append(_WORK_LIMIT if ended else _TOLERANCE)
+        notes.append(WORK_LIMIT if ended else TOLERANCE)
     return replace(result, notes=tuple(notes))

@@ -31,24 +31,25 @@ from release.records.signing import (
     open_note,
     read_attestation,
 )
+from release.verification.findings import CHECKS, Finding, Level, checking, made
 from release.verification.mechanisms import expect
-from release.verification.required import Required
+from release.verification.required import Evidence, Required
 
 
 @dataclass(frozen=True)
 class Trust:
     """The auditor's evidence: a ledger, the curator's signing keys, an older checkpoint.
 
-    ``beside`` is a ledger that lies with the releases. It is replayed, but the author of the
-    releases may have written it too, so it is no root of trust. ``require`` is the evidence that
-    the auditor demands. An unsigned release and one whose signature could not be checked count
+    ``beside`` is a ledger that lies with the releases. A ledger is replayed, but whoever forged a
+    release may have written it too: only ``keys`` are a root of trust. ``require`` is the evidence
+    that the auditor demands. An unsigned release and one whose signature could not be checked count
     alike: both lack the required evidence, or neither does.
     """
 
     ledger: Path | None = None
     keys: tuple[PublicKey, ...] = ()
     older: Path | None = None
-    require: Required = Required.SIGNATURE
+    require: Required = Required.SIGNED
     beside: Path | None = None
 
     @property
@@ -63,19 +64,28 @@ class Trust:
 
     @property
     def lacks_root(self) -> bool:
-        """Whether a signature is required, and only a ledger beside the releases speaks for it."""
-        named = bool(self.keys) or self.ledger is not None
-        return self.require is Required.SIGNATURE and self.beside is not None and not named
+        """Whether a signature is required, and no key is trusted that could have made it."""
+        return self.require is not Required.NONE and self.replayed is not None and not self.keys
+
+
+def own_trust(folder: Path) -> Trust:
+    """What a curator trusts of a release that was just published: the keys of its own ledger.
+
+    Raises:
+        LedgerError: the ledger is not intact.
+    """
+    if not folder.is_dir():
+        return Trust()
+    ledger = read_ledger(folder)
+    return Trust(folder, keys_at(ledger, ledger.state.size))
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Findings as sentences for the lists of a verdict; ``unopened`` could not be checked."""
+    """How far a release is vouched for, and what shows it."""
 
-    proved: tuple[str, ...] = ()
-    tested: tuple[str, ...] = ()
-    asserted: tuple[str, ...] = ()
-    unopened: tuple[str, ...] = ()
+    evidence: Evidence
+    findings: tuple[Finding, ...]
 
 
 def check_provenance(
@@ -87,44 +97,70 @@ def check_provenance(
         VerificationError: a check failed.
     """
     if release.ledger.sequence is None:
-        if trust.is_given:
-            raise VerificationError(ATTESTATION, "file", "nothing is signed", "an attestation")
-        return Provenance(
-            asserted=("that the curator published this: nothing is signed",),
-            unopened=_missing(trust, "who published this: nothing is signed; " + _REMEDY),
-        )
+        with checking("provenance.signature"):
+            if trust.is_given:
+                raise VerificationError(ATTESTATION, "file", "nothing is signed", "an attestation")
+        unsigned = made("provenance.root", "that the curator published this: nothing is signed")
+        lacking = "who published this: nothing is signed; " + _REMEDY
+        return _judged([unsigned], Evidence.UNSIGNED, trust, lacking)
     attested = (public / ATTESTATION).read_bytes()
     ledger = None if trust.replayed is None else _replayed(trust.replayed)
     keys = trust.keys
     if ledger is not None:
+        with checking("provenance.paid"):
+            closed = _committed(ledger, release.release_id)
         # A key that was rotated out later still signed this release validly.
-        keys = keys_at(ledger, _committed(ledger, release.release_id) + 1)
-    with _as_failures(ATTESTATION):
-        attestation = read_attestation(attested)
-        key = attestation.verify(keys) if keys else None
-    _check_statement(attestation.statement, release, sums)
-    if key is None:
-        return Provenance(
-            tested=("the attestation names every file with its SHA-256",),
-            asserted=("that the curator signed the attestation and the ledger's proof",),
-            unopened=_missing(trust, _GIVE_KEY),
-        )
-    number = _check_proof(public, release, attested, ledger, trust)
-    proved = [
+        keys = keys_at(ledger, closed + 1)
+    with checking("provenance.attestation"):
+        with _as_failures(ATTESTATION):
+            attestation = read_attestation(attested)
+        _check_statement(attestation.statement, release, sums)
+    findings = [made("provenance.attestation", CHECKS["provenance.attestation"].meaning)]
+    if not keys:
+        text = "that the curator signed the attestation and the ledger's proof"
+        return _judged([*findings, made("provenance.root", text)], Evidence.UNSIGNED, trust)
+    with checking("provenance.signature"):
+        with _as_failures(ATTESTATION):
+            key = attestation.verify(keys)
+        number = _check_proof(public, release, attested, ledger, trust)
+    signed = (
         f"{key} signed for every file of the release, and for a ledger that holds its commit "
         f"as entry {number}"
-    ]
-    tested = []
+    )
+    findings.append(made("provenance.signature", signed, str(key)))
+    evidence = Evidence.SIGNED
     if ledger is not None:
-        proved.append(_check_ledger(ledger, release))
-        tested.append("the ledger's checkpoint, and the older one of the release, are its own")
-    if trust.older is not None and ledger is not None:
-        with _as_failures(str(trust.older)):
+        findings += _found_in_ledger(ledger, release, trust)
+        evidence = Evidence.PAID
+    if not trust.keys:
+        # Whoever forged the release may have written a ledger with a key of their own.
+        findings.append(made("provenance.root", "that the ledger's first key is the curator's"))
+        evidence = Evidence.UNSIGNED
+    return _judged(findings, evidence, trust, LACKS_ROOT)
+
+
+def _judged(
+    findings: list[Finding], evidence: Evidence, trust: Trust, unsigned: str = ""
+) -> Provenance:
+    """The findings, and one more for the evidence that is required and missing."""
+    if not trust.require.is_met(evidence):
+        identifier, text = _MISSING[evidence]
+        lacking = unsigned if evidence is Evidence.UNSIGNED and unsigned else text
+        findings = [*findings, Finding(identifier, Level.UNSEEN, lacking)]
+    return Provenance(evidence, tuple(findings))
+
+
+def _found_in_ledger(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> Iterator[Finding]:
+    """What a ledger shows of the release, and of itself."""
+    with checking("provenance.paid"):
+        yield made("provenance.paid", _check_ledger(ledger, release))
+    text = "the ledger's checkpoint, and the older one of the release, are its own"
+    yield made("provenance.checkpoint", text)
+    if trust.older is not None:
+        with checking("provenance.older"), _as_failures(str(trust.older)):
             size = check_checkpoint(read_checkpoint(trust.older), ledger)
-        tested.append(f"the older checkpoint of {size} entries is of the same ledger")
-    root = () if trust.keys else ("that the ledger's first key is the curator's",)
-    unopened = (LACKS_ROOT,) if trust.lacks_root else ()
-    return Provenance(tuple(proved), tuple(tested), root, unopened)
+        text = f"the older checkpoint of {size} entries is of the same ledger"
+        yield made("provenance.older", text)
 
 
 def _check_proof(
@@ -144,17 +180,22 @@ def _check_proof(
     return proof.entry.seq
 
 
-LACKS_ROOT = (
-    "whose ledger it is: it lies in the folder that is verified; give the curator's key with "
-    "--trust, or name a ledger with --ledger"
-)
-_GIVE_KEY = "who signed: give the curator's key with --trust, or the ledger"
+LACKS_ROOT = "whose ledger it is: give the curator's key with --trust"
 _REMEDY = "ask the curator for a signed release, or ask for no signature with --require none"
-
-
-def _missing(trust: Trust, finding: str) -> tuple[str, ...]:
-    """The finding that a signature was not checked, where a signature is required."""
-    return (finding,) if trust.require is Required.SIGNATURE else ()
+_MISSING = {
+    Evidence.UNSIGNED: (
+        "provenance.signature",
+        "who signed: give the curator's key with --trust",
+    ),
+    Evidence.SIGNED: (
+        "provenance.paid",
+        "whether the ledger was charged: give the ledger with --ledger",
+    ),
+    Evidence.PAID: (
+        "provenance.witness",
+        "whether a witness saw the ledger: give a witness's key with --witness",
+    ),
+}
 
 
 @contextmanager
@@ -167,7 +208,7 @@ def _as_failures(file: str) -> Iterator[None]:
 
 
 def _replayed(folder: Path) -> Replayed:
-    with _as_failures(str(folder)):
+    with checking("provenance.paid"), _as_failures(str(folder)):
         return read_ledger(folder)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime
 import hmac
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import TypeAlias
@@ -28,6 +29,10 @@ from release.bundle.read import (
 from release.bundle.statements import (
     ATTESTATION,
     ENFORCED_BY,
+    INSTANCE_LIMITS,
+    INSTANCE_WITHHELD,
+    LIMITS,
+    NO_LEDGER_WITHHELD,
     PROOF,
     SUMS,
     adjacency_text,
@@ -60,8 +65,17 @@ from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
+from release.verification.findings import (
+    CHECKS,
+    Finding,
+    Level,
+    checking,
+    completed,
+    made,
+)
 from release.verification.mechanisms import check_mechanism, excerpt, expect
-from release.verification.provenance import Provenance, Trust, check_provenance
+from release.verification.provenance import Trust, check_provenance
+from release.verification.required import Evidence
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
 from release.verification.statistics import check_statistic
 
@@ -69,21 +83,47 @@ Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
 """The keys of a released table, and the first column that was drawn: the codes of counts."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Verdict:
-    """The findings. ``unopened`` names the mechanisms that only an auditor bundle can show."""
+    """The findings, at least one of each check, and how far the release is vouched for."""
 
     release_id: str
-    proved: list[str] = field(default_factory=list)
-    tested: list[str] = field(default_factory=list)
-    asserted: list[str] = field(default_factory=list)
-    withheld: list[str] = field(default_factory=list)
-    unopened: list[str] = field(default_factory=list)
+    findings: tuple[Finding, ...]
+    evidence: Evidence
+
+    def at(self, level: Level) -> list[str]:
+        """The sentences of one level."""
+        return [finding.text for finding in self.findings if finding.level is level]
+
+    @property
+    def proved(self) -> list[str]:
+        """What the files prove."""
+        return self.at(Level.PROVED)
+
+    @property
+    def tested(self) -> list[str]:
+        """What was compared, and is equal."""
+        return self.at(Level.TESTED)
+
+    @property
+    def asserted(self) -> list[str]:
+        """What the curator alone says."""
+        return self.at(Level.ASSERTED)
+
+    @property
+    def withheld(self) -> list[str]:
+        """What the release leaves out."""
+        return self.at(Level.WITHHELD)
+
+    @property
+    def unseen(self) -> list[str]:
+        """What was needed and could not be looked at."""
+        return self.at(Level.UNSEEN)
 
     @property
     def complete(self) -> bool:
-        """Whether every mechanism was there to be checked."""
-        return not self.unopened
+        """Whether nothing that was needed could not be looked at."""
+        return not self.unseen
 
 
 def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None) -> Verdict:
@@ -93,74 +133,84 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     signing keys and ledger.
 
     Raises:
-        VerificationError: a check failed; names the file, the actual and the expected value.
+        VerificationError: a check failed; has the identifier of the check, the file, the actual and
+            the expected value.
     """
     # First of all the sums: every later check reads bytes that are those of the published files.
-    sums = _check_sums(public)
-    release = read_record(ReleaseRecord, "release.json", public / "release.json")
-    verdict = Verdict(release.release_id)
-    _check_file_set(release, sums)
-    expect("release.json", "kind", release.kind, "RELEASE")
-    expect("release.json", "sampling.seeded", release.sampling.seeded, False)
-    expect("release.json", "release_id", release.release_id, public.resolve().name)
-    spec = _spec_of(public)
-    _check_against_spec(release, spec)
+    with checking("files.sums"):
+        sums = _check_sums(public)
+    with checking("release.record"):
+        release = read_record(ReleaseRecord, "release.json", public / "release.json")
+        _check_file_set(release, sums)
+        expect("release.json", "kind", release.kind, "RELEASE")
+        expect("release.json", "sampling.seeded", release.sampling.seeded, False)
+        expect("release.json", "release_id", release.release_id, public.resolve().name)
+        spec = _spec_of(public)
+        _check_against_spec(release, spec)
     provenance = check_provenance(public, release, sums, trust or Trust())
-    verdict.tested += ["the set of files, and the SHA-256 of each, is the one that was published"]
-    keys, tables, by_contents = _check_tables(public, release, spec)
-    verdict.tested.append("released tables: declared columns, sorted keys, answers of the domain")
-    verdict.asserted += map(_BY_CONTENTS.format, by_contents)
-    # A release whose mechanisms are all public has no auditor bundle to open.
-    has_bundle = auditor is not None and _committed(release) != []
-    openings = _openings(release, auditor) if auditor is not None and has_bundle else None
-    proved: dict[str, AnyMechanismRecord] = {}
-    proofs = _Proofs(public)
+    with checking("tables.form"):
+        keys, tables, by_contents = _check_tables(public, release, spec)
+    proofs = _Proofs(public, _AuditorBundle.of(release, auditor))
+    findings = [
+        made("files.sums", _SUMS.format(len(sums)), str(len(sums)), str(len(sums))),
+        made("release.record", CHECKS["release.record"].meaning),
+        made("tables.form", "released tables: declared columns, sorted keys, possible answers"),
+        *(made("tables.bytes", _BY_CONTENTS.format(file)) for file in by_contents),
+    ]
     for query, record in zip(spec.released, release.queries, strict=True):
-        public_one = _check_query_mechanism(proofs, auditor, openings, spec, query, record, verdict)
-        if public_one is not None:
-            proved[query.name] = public_one
-    kept = {
-        query.name: kept_delta(proved[query.name].deltas, query.promised)
-        for query in spec.released
-        if query.name in proved
-    }
-    _check_charges(release, SpecFile(spec, b"", public, keys), kept)
-    verdict.proved.insert(
-        0,
-        f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
-        f", δ = {release.composition.delta}, within the cap of the spec (basic composition)",
+        findings += _check_query_mechanism(proofs, spec, query, record)
+    with checking("charges.total"):
+        _check_charges(release, SpecFile(spec, b"", public, keys), proofs.kept(spec))
+    findings.append(_charged(release, spec))
+    with checking("descriptions"):
+        _check_descriptions(public, release, spec)
+    findings.append(
+        made("descriptions", f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     )
-    _check_descriptions(public, release, spec)
-    verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
-    verdict.tested += _check_residuals(spec, proved, tables)
-    _conclude(verdict, release, spec, provenance)
-    return verdict
+    with checking("residuals"):
+        findings += _check_residuals(spec, proofs.public_ones, tables)
+    findings += [*provenance.findings, *_taken_on_trust(release, spec)]
+    return Verdict(release.release_id, completed(findings), provenance.evidence)
 
 
+_SUMS = "the set of {} files, and the SHA-256 of each, is the one that was published"
 _BY_CONTENTS = (
     "{}: that it holds nothing beside its rows: another version of the Parquet library "
     "wrote it, so its contents were compared and its bytes were not"
 )
 
 
-def _conclude(verdict: Verdict, release: ReleaseRecord, spec: Spec, provenance: Provenance) -> None:
-    """Add the findings on provenance, and the assertions that no file of a release can prove."""
-    verdict.proved += provenance.proved
-    verdict.tested += provenance.tested
-    verdict.unopened += provenance.unopened
-    verdict.asserted += provenance.asserted
-    verdict.asserted += release.limits
-    verdict.asserted.append(
-        "what mechanism files say of how a mechanism was found: method, solver, notes, and that no "
-        "other modular noise or channel loses less than the lower bound"
+def _charged(release: ReleaseRecord, spec: Spec) -> Finding:
+    total, cap = release.composition, spec.budget
+    return made(
+        "charges.total",
+        f"the charges of {len(release.queries)} queries add up to ε = {total.epsilon}, "
+        f"δ = {total.delta}, within the cap of the spec (basic composition)",
+        f"ε = {total.epsilon}, δ = {total.delta}",
+        f"at most ε = {format_exact(cap.epsilon)}, δ = {format_exact(cap.delta)}",
     )
-    verdict.asserted.append("that report.html says in words and pictures what the files say")
+
+
+def _taken_on_trust(release: ReleaseRecord, spec: Spec) -> Iterator[Finding]:
+    """What no file of a release can show."""
+    yield made(
+        "mechanism.design",
+        "what mechanism files say of how a mechanism was found: method, solver, notes, and that no "
+        "other modular noise or channel loses less than the lower bound",
+    )
+    yield made("report.words", "that report.html says in words and pictures what the files say")
     for column, declared in spec.keys.items():
         if isinstance(declared, KeyFile):
-            verdict.asserted.append(
-                f"that the keys of {column}, which the spec takes from a file, are public"
+            yield made(
+                "keys.public",
+                f"that the keys of {column}, which the spec takes from a file, are public",
             )
-    verdict.withheld += release.withheld
+    # Both lists were compared with what the spec makes of them.
+    names = {INSTANCE_LIMITS: "limits.instance"}
+    names |= dict(zip(LIMITS, ("limits.reading", "limits.noise", "limits.fixed"), strict=True))
+    names |= {INSTANCE_WITHHELD: "withheld.instance", NO_LEDGER_WITHHELD: "withheld.ledger"}
+    for text in (*release.limits, *release.withheld):
+        yield made(names[text], text)
 
 
 def _check_sums(public: Path) -> dict[str, str]:
@@ -316,7 +366,7 @@ def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> Non
 
 def _check_residuals(
     spec: Spec, mechanisms: dict[str, AnyMechanismRecord], tables: dict[str, Table]
-) -> list[str]:
+) -> list[Finding]:
     """Check that totals differ from the sums of their parts by as much noise as is declared."""
     counts = []
     for query in spec.released:
@@ -339,7 +389,7 @@ def _check_residuals(
             raise VerificationError(
                 "data", "residuals", str(finding), "as much noise as the mechanisms say"
             )
-        findings.append(str(finding))
+        findings.append(made("residuals", str(finding)))
     return findings
 
 
@@ -408,16 +458,38 @@ def _check_charges(release: ReleaseRecord, spec_file: SpecFile, kept: Kept) -> N
     expect(file, "guarantee.definition", release.guarantee.definition, charged.definition.value)
 
 
-def _openings(release: ReleaseRecord, auditor: Path) -> OpeningsRecord:
-    openings = read_record(OpeningsRecord, "openings.json", auditor / "openings.json")
-    expect("openings.json", "release_id", openings.release_id, release.release_id)
-    committed = _committed(release)
-    mechanisms = list(map("mechanisms/{}.json".format, committed))
-    sensitivities = map("sensitivity/{}.json".format, committed)
-    expected = sorted([*mechanisms, *sensitivities, "openings.json"])
-    expect(str(auditor), "file set", _files_in(auditor), expected)
-    expect("openings.json", "openings", sorted(openings.openings), mechanisms)
-    return openings
+@dataclass(frozen=True)
+class _AuditorBundle:
+    """The half of a release that an auditor opens: its folder, and the keys of its commitments."""
+
+    folder: Path
+    openings: OpeningsRecord
+
+    @classmethod
+    def of(cls, release: ReleaseRecord, auditor: Path | None) -> _AuditorBundle | None:
+        """The bundle; None where there is none, or nothing to open."""
+        committed = _committed(release)
+        if auditor is None or not committed:
+            return None
+        with checking("mechanism.committed"):
+            openings = read_record(OpeningsRecord, "openings.json", auditor / "openings.json")
+            expect("openings.json", "release_id", openings.release_id, release.release_id)
+            mechanisms = list(map("mechanisms/{}.json".format, committed))
+            sensitivities = map("sensitivity/{}.json".format, committed)
+            expected = sorted([*mechanisms, *sensitivities, "openings.json"])
+            expect(str(auditor), "file set", _files_in(auditor), expected)
+            expect("openings.json", "openings", sorted(openings.openings), mechanisms)
+        return cls(auditor, openings)
+
+    def opened(self, file: str, commitment: str) -> MechanismRecord:
+        """The mechanism in a file of the bundle, which is the committed one."""
+        data = read_file(file, self.folder / file)
+        opening = self.openings.openings[file]
+        # The opening repeats the commitment; both that copy and the recomputed one have to match.
+        for stated in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
+            if not hmac.compare_digest(stated, commitment):
+                raise VerificationError(file, "commitment", stated, commitment)
+        return parse_mechanism(file, data)
 
 
 def _committed(release: ReleaseRecord) -> list[str]:
@@ -430,12 +502,25 @@ def _committed(release: ReleaseRecord) -> list[str]:
 
 
 class _Proofs:
-    """The public mechanism files; each is read once, and proved once for equal questions."""
+    """The mechanism files; each is read once, and proved once for equal questions.
 
-    def __init__(self, public: Path) -> None:
+    ``public_ones`` are those of the public bundle that were proved, by query.
+    """
+
+    def __init__(self, public: Path, bundle: _AuditorBundle | None) -> None:
         self._public = public
         self._mechanisms: dict[str, AnyMechanismRecord] = {}
         self._proved: dict[object, Sensitivity] = {}
+        self.bundle = bundle
+        self.public_ones: dict[str, AnyMechanismRecord] = {}
+
+    def kept(self, spec: Spec) -> Kept:
+        """The δ that each public mechanism keeps."""
+        return {
+            query.name: kept_delta(self.public_ones[query.name].deltas, query.promised)
+            for query in spec.released
+            if query.name in self.public_ones
+        }
 
     def mechanism(self, file: str) -> AnyMechanismRecord:
         if file not in self._mechanisms:
@@ -453,49 +538,40 @@ class _Proofs:
         return self._proved[key]
 
 
-def _check_query_mechanism(  # noqa: PLR0913 - the places where a mechanism can come from
-    proofs: _Proofs,
-    auditor: Path | None,
-    openings: OpeningsRecord | None,
-    spec: Spec,
-    query: Query,
-    record: QueryRecord,
-    verdict: Verdict,
-) -> AnyMechanismRecord | None:
-    """Prove the mechanism of a query; returns it if it is public."""
-    file = f"mechanisms/{query.name}.json"
+def _check_query_mechanism(
+    proofs: _Proofs, spec: Spec, query: Query, record: QueryRecord
+) -> list[Finding]:
+    """Prove the mechanism of a query, which is public, or committed and opened."""
     if isinstance(record.mechanism_file, MechanismFile):
-        file = record.mechanism_file.path
-        stated = proofs.mechanism(file)
-        if query.is_on_statistic:
-            _check_family(stated, query, record)
-            verdict.proved.append(check_statistic(file, stated, spec, query))
-            verdict.asserted += _unread(spec, query)
-        else:
-            _prove_public(file, proofs, spec, query, record, verdict)
-        return stated
-    if auditor is None or openings is None:
-        verdict.unopened.append(query.name)
-    else:
-        data = read_file(file, auditor / file)
-        opening = openings.openings[file]
-        # The opening repeats the commitment; both that copy and the recomputed one have to match.
-        for commitment in (opening.commitment, commit(bytes.fromhex(opening.key), data)):
-            if not hmac.compare_digest(commitment, record.mechanism_file.commitment):
-                raise VerificationError(
-                    file, "commitment", commitment, record.mechanism_file.commitment
-                )
-        mechanism = parse_mechanism(file, data)
-        _prove_committed(auditor, mechanism, spec, query, record, verdict)
-    return None
+        return _prove_public(record.mechanism_file.path, proofs, spec, query, record)
+    if proofs.bundle is None:
+        text = f"{query.name}: its mechanism is committed; give the auditor bundle with --auditor"
+        return [Finding("mechanism.committed", Level.UNSEEN, text)]
+    with checking("mechanism.committed"):
+        return _prove_committed(
+            proofs.bundle, record.mechanism_file.commitment, spec, query, record
+        )
 
 
 def _prove_public(
-    file: str, proofs: _Proofs, spec: Spec, query: Query, record: QueryRecord, verdict: Verdict
-) -> None:
+    file: str, proofs: _Proofs, spec: Spec, query: Query, record: QueryRecord
+) -> list[Finding]:
+    """Prove a public mechanism."""
+    identifier = "mechanism.statistic" if query.is_on_statistic else "mechanism.guarantee"
+    with checking(identifier):
+        stated = proofs.mechanism(file)
+        _check_family(stated, query, record)
+        if query.is_on_statistic:
+            findings = [made(identifier, check_statistic(file, stated, spec, query))]
+        else:
+            findings = _prove_on_answers(file, proofs, spec, query)
+    proofs.public_ones[query.name] = stated
+    return [*findings, *_unread(spec, query)]
+
+
+def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> list[Finding]:
     """Prove a public mechanism for every difference that the declaration allows."""
     mechanism = on_answers(file, proofs.mechanism(file))
-    _check_family(mechanism, query, record)
     sensitivity = proofs.sensitivity(file, query)
     allowed = global_sensitivity(spec, query, rows_read(spec, query))
     missing = set(allowed.shifts) - set(sensitivity.shifts)
@@ -506,37 +582,39 @@ def _prove_public(
         raise VerificationError(
             file, "sensitivity", f"{len(missing)} missing", "all that the declaration allows"
         )
-    verdict.proved.append(
-        f"{query.name}: {_guarantee(mechanism)} for all differences that the declared bounds allow"
-    )
+    findings = [
+        made(
+            "mechanism.guarantee",
+            f"{query.name}: {_guarantee(mechanism)} for all differences that the declared bounds "
+            "allow",
+        )
+    ]
     design = mechanism.design
     if design.bound_of == BoundOf.INTEGERS.value and design.bound == "proved":
-        verdict.proved.append(
+        text = (
             f"{query.name}: no noise on the integers with this guarantee has an expected "
             f"{design.loss} loss below {design.lower_bound}; that of this noise is "
             f"{design.bounded_loss}"
         )
-    verdict.asserted += _unread(spec, query)
+        findings.append(made("mechanism.bound", text, design.bounded_loss, design.lower_bound))
+    return findings
 
 
-def _unread(spec: Spec, query: Query) -> list[str]:
+def _unread(spec: Spec, query: Query) -> list[Finding]:
     unread = rests_on(spec, query)
-    return [] if unread is None else [unread]
+    return [] if unread is None else [made("conditions.engine", unread)]
 
 
 def _prove_committed(
-    auditor: Path,
-    mechanism: MechanismRecord,
-    spec: Spec,
-    query: Query,
-    record: QueryRecord,
-    verdict: Verdict,
-) -> None:
+    bundle: _AuditorBundle, commitment: str, spec: Spec, query: Query, record: QueryRecord
+) -> list[Finding]:
     """Prove a mechanism of the auditor bundle for the differences committed beside it."""
+    file = f"mechanisms/{query.name}.json"
+    mechanism = bundle.opened(file, commitment)
     _check_family(mechanism, query, record)
-    sensitivity = check_mechanism(f"mechanisms/{query.name}.json", mechanism, query)
+    sensitivity = check_mechanism(file, mechanism, query)
     path = f"sensitivity/{query.name}.json"
-    stated = read_record(SensitivityRecord, path, auditor / path)
+    stated = read_record(SensitivityRecord, path, bundle.folder / path)
     expect(path, "query", stated.query, query.name)
     expect(path, "source", stated.source, query.source)
     expect(path, "neighbors", stated.neighbors, spec.privacy.neighbors.value)
@@ -544,11 +622,17 @@ def _prove_committed(
     expect(path, "sensitivity", stated.sensitivity, list(map(list, sensitivity.shifts)))
     apart = None if sensitivity.apart is None else list(sensitivity.apart)
     expect(path, "apart", stated.apart, apart)
-    verdict.proved.append(
-        f"{query.name}: {_guarantee(mechanism)} for its {len(stated.sensitivity)} committed "
-        "differences"
-    )
-    verdict.asserted.append(f"{query.name}: that no other difference occurs between neighbors")
+    return [
+        made(
+            "mechanism.committed",
+            f"{query.name}: {_guarantee(mechanism)} for its {len(stated.sensitivity)} committed "
+            "differences",
+        ),
+        made(
+            "mechanism.differences",
+            f"{query.name}: that no other difference occurs between neighbors",
+        ),
+    ]
 
 
 def _check_family(mechanism: AnyMechanismRecord, query: Query, record: QueryRecord) -> None:

@@ -24,7 +24,7 @@ from release.operate.schedule import Schedule
 from release.records.signing import create_key, read_key
 from release.spec.periods import parse_period
 from release.tables.stores import open_store
-from release.verification.provenance import Trust
+from release.verification.provenance import own_trust
 from tests.conftest import PROJECT, log_lines
 from tests.small import Row, Small, query
 
@@ -224,7 +224,7 @@ def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
 
 
 def test_all_releases_are_verified_at_once(folder: Path) -> None:
-    trust = Trust(folder / "out" / "ledger")
+    trust = own_trust(folder / "out" / "ledger")
     assert verify_each(folder / "out", None, trust) == (("small", "verified"),)
     change_a_report(folder)
     ((name, told),) = verify_each(folder / "out")

@@ -37,7 +37,7 @@ from release.exact.modular import Modular
 from release.exact.sampling import RandomBytes
 from release.pipeline import Options, auditor_bundle, call, run_release
 from release.records.signing import create_key, read_key
-from release.verification.provenance import Trust
+from release.verification.provenance import own_trust
 from release.verification.verifier import verify
 from tests.small import Row, Small, query
 
@@ -125,7 +125,7 @@ def check_all_is_well(place: Path, staged: dict[str, bytes]) -> None:
     drawn = 1 + sum(entry.drawn for entry in aborts)
     assert read.state.spent("tests").epsilon == drawn * CHARGE
     assert read.state.running == {}
-    assert verify(public, auditor_bundle(public), Trust(out / "ledger")).complete
+    assert verify(public, auditor_bundle(public), own_trust(out / "ledger")).complete
     tables = {path.name: path.read_bytes() for path in (public / "data").glob("*")}
     if staged:
         assert tables == staged

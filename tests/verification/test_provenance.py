@@ -36,6 +36,7 @@ from release.records.hashes import sha256
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, PublicKey, Signer, attest, create_key, sign_note
 from release.verification.provenance import Trust
+from release.verification.required import Evidence
 from release.verification.verifier import Verdict, verify
 from tests.small import Row, Small, query
 
@@ -114,19 +115,20 @@ def test_what_is_known_of_the_curator_decides_what_is_proved(signed: Signed) -> 
         return verdict, " ".join(verdict.proved), " ".join(verdict.asserted)
 
     nothing, proved, asserted = said(Trust())
-    assert not nothing.complete
+    assert (nothing.complete, nothing.evidence) == (False, Evidence.UNSIGNED)
     assert "signed" not in proved
     assert "that the curator signed the attestation" in asserted
     by_key, proved, asserted = said(Trust(keys=(signed.key,)))
-    assert by_key.complete
+    assert (by_key.complete, by_key.evidence) == (True, Evidence.SIGNED)
     assert f"{signed.key} signed for every file" in proved
     assert "curator signed" not in asserted
     by_ledger, proved, asserted = said(Trust(ledger=signed.ledger))
-    assert by_ledger.complete
+    # Whoever forged a release may have written a ledger too.
+    assert (by_ledger.complete, by_ledger.evidence) == (False, Evidence.UNSIGNED)
     assert "scope tests has spent ε = 2 of 9" in proved
     assert "that the ledger's first key is the curator's" in asserted
     both, proved, asserted = said(Trust(signed.ledger, (signed.key,), signed.ledger / CHECKPOINT))
-    assert both.complete
+    assert (both.complete, both.evidence) == (True, Evidence.PAID)
     assert "first key" not in asserted
     assert any("older checkpoint of 5 entries" in line for line in both.tested)
 
@@ -205,7 +207,7 @@ def test_a_ledger_of_ones_own_making_has_another_key(signed: Signed, tmp_path: P
     """A forger makes a key, a ledger and a release that all fit together."""
     (tmp_path / "forger").mkdir()
     forger = Signed(tmp_path / "forger")
-    assert verify(forger.one, None, Trust(ledger=forger.ledger)).complete
+    assert not verify(forger.one, None, Trust(ledger=forger.ledger)).complete
     assert "a key that is trusted" in refused(forger.one, Trust(forger.ledger, (signed.key,)))
     never_heard_of_it = create_ledger(tmp_path / "fresh", signed.signer, NAME, (CAP,), DAY).folder
     assert "no commit" in refused(forger.one, Trust(ledger=never_heard_of_it))
@@ -232,7 +234,7 @@ def test_a_release_finished_after_the_keys_have_changed(tmp_path: Path) -> None:
     Ledger(signed.ledger, new).append(reserve("tests", "r", Spent(), DAY))
     proof.write_bytes(ledger_proof(replay(signed.ledger), "two", signed.ledger))
     sum_up(signed.two)
-    for keys in ((), (signed.key,), (new.public(NAME),)):
+    for keys in ((signed.key,), (new.public(NAME),)):
         assert verify(signed.two, None, Trust(signed.ledger, keys)).complete
 
 
@@ -264,7 +266,7 @@ def test_a_rolled_back_ledger_is_caught_by_what_was_seen_before(signed: Signed) 
     text = checkpoint_text(NAME, read.leaves)
     (signed.ledger / CHECKPOINT).write_text(sign_note(text, signed.signer, NAME), "utf-8")
     assert "no commit" in refused(signed.two, Trust(ledger=signed.ledger))
-    assert verify(signed.one, None, Trust(ledger=signed.ledger)).complete
+    assert verify(signed.one, None, Trust(signed.ledger, (signed.key,))).complete
     assert "entries were removed" in refused(signed.one, Trust(signed.ledger, (), older))
     # Grown again by other entries: as long as it was, and not the same.
     for number in range(4):
@@ -314,7 +316,7 @@ def strip(public: Path) -> None:
     sum_up(public)
 
 
-STATUS = {"signature": 3, "none": 0}
+STATUS = {"signed": 3, "none": 0}
 
 
 @pytest.mark.parametrize("require", list(STATUS))
@@ -328,7 +330,7 @@ def test_stripping_a_signature_never_improves_a_verdict(
     assert ("who signed: give" in told) == bool(before)
     given: list[tuple[str | Path, ...]] = [
         ("--trust", str(signed.key)),
-        ("--ledger", signed.ledger),
+        ("--trust", str(signed.key), "--ledger", signed.ledger),
     ]
     for known in given:
         assert dp(capsys, *asked, *known)[0] == 0
@@ -364,11 +366,16 @@ def test_the_ledger_of_the_folder_that_is_verified_is_no_root_of_trust(
         assert status == 3
         assert [line for line in told.splitlines() if line.startswith("not seen: whose ledger")]
         assert dp(capsys, "verify", out, "--require", "none")[0] == 0
-    for known in (["--trust", str(signed.key)], ["--ledger", str(signed.ledger)]):
+    by_key = ["--trust", str(signed.key)]
+    for known in (by_key, [*by_key, "--ledger", str(signed.ledger)]):
         status, told = dp(capsys, "verify", signed.out, *known)
         assert status == 0
         assert "not seen" not in told
         assert dp(capsys, "verify", forged, *known)[0] == 1
+    # A ledger that is named is replayed, and shows nothing of who wrote it.
+    named = ["--ledger", str(signed.ledger)]
+    assert dp(capsys, "verify", signed.out, *named)[0] == 3
+    assert dp(capsys, "verify", forged, *named)[0] == 1
 
 
 def test_the_named_ledger_decides_what_was_withdrawn(

@@ -109,7 +109,8 @@ def refused(public: Path, auditor: Path | None = None) -> str:
 
 
 def test_a_release_verifies_with_and_without_the_auditors_half(release: Path) -> None:
-    assert verify(release, None, UNSIGNED).unopened == ["peak_hour", "mean_hour_load"]
+    unseen = verify(release, None, UNSIGNED).unseen
+    assert [told.split(":")[0] for told in unseen] == ["peak_hour", "mean_hour_load"]
     verdict = verify(release, auditor_bundle(release), UNSIGNED)
     assert verdict.complete
     assert sum("the mechanism satisfies" in line for line in verdict.proved) == 3

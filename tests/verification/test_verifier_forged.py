@@ -136,7 +136,7 @@ def bundles(published_once: Path, tmp_path: Path) -> Bundles:
 
 def test_a_verdict_lists_every_finding_of_a_release(bundles: Bundles) -> None:
     verdict = bundles.accepted()
-    assert (verdict.release_id, verdict.unopened, verdict.complete) == ("small", [], True)
+    assert (verdict.release_id, verdict.unseen, verdict.complete) == ("small", [], True)
     worst, own = "for all differences that the declared bounds allow", "committed differences"
     satisfies = "the mechanism satisfies pure ε = 1, δ = 0 for"
     ends = dict.fromkeys(["total", "parts", "days", "baseline", "best", "rows"], worst)
@@ -152,9 +152,10 @@ def test_a_verdict_lists_every_finding_of_a_release(bundles: Bundles) -> None:
     for (name, end), told in zip(ends.items(), mechanisms, strict=True):
         assert told.startswith(f"{name}: {satisfies} ")
         assert told.endswith(end)
-    assert verdict.tested[:3] == [
-        "the set of files, and the SHA-256 of each, is the one that was published",
-        "released tables: declared columns, sorted keys, answers of the domain",
+    assert verdict.tested[:4] == [
+        "the set of 18 files, and the SHA-256 of each, is the one that was published",
+        "release.json is canonical, of its form, and says what the spec says",
+        "released tables: declared columns, sorted keys, possible answers",
         "datapackage.json and registry.yaml say what release.json and the spec say",
     ]
     record = json.loads((bundles.public / "release.json").read_bytes())
@@ -163,16 +164,16 @@ def test_a_verdict_lists_every_finding_of_a_release(bundles: Bundles) -> None:
         f"held: {others}",
         f"pinned: {others}",
         f"common: {others}",
-        "that the curator published this: nothing is signed",
-        *record["limits"],
         "what mechanism files say of how a mechanism was found: method, solver, notes, and that no "
         "other modular noise or channel loses less than the lower bound",
-        "that report.html says in words and pictures what the files say",
         "that the keys of day, which the spec takes from a file, are public",
+        "that the curator published this: nothing is signed",
+        *record["limits"],
+        "that report.html says in words and pictures what the files say",
     ]
     assert verdict.withheld == record["withheld"]
     unopened = verify(bundles.public, None, UNSIGNED)
-    assert unopened.unopened == ["held", "pinned", "common"]
+    assert [told.split(":")[0] for told in unopened.unseen] == ["held", "pinned", "common"]
 
 
 TOTALS = [

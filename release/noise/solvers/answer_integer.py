@@ -56,6 +56,7 @@ from release.noise.solvers.answer_relaxation import (
 )
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, refine
+from release.records.notes import above_best
 
 Cell: TypeAlias = tuple[int, int]
 """The number of a pair of neighboring answers, and an outcome."""
@@ -145,8 +146,7 @@ def probabilistic_channel(
     gap = float(design.objective - bound)
     notes: tuple[str, ...] = ()
     if gap > PROVED_GAP * design.objective + 2 * _NOTHING * int(problem.costs.max()):
-        share = gap / float(design.objective)
-        notes = (f"at most {share:.2%} above the best channel, whose cost has a proved bound",)
+        notes = (above_best(gap / float(design.objective)),)
     solver = search.relaxation.solver
     return replace(design, lower_bound=bound, method=BRANCH_AND_BOUND, solver=solver, notes=notes)
 
