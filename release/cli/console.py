@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from release.errors import ReleaseError
+from release.records.hashes import sha256
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,8 +152,28 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         # What the system says of a file names neither the file nor what is in it.
         return f"error: {error.strerror.lower()}; check the paths of the command"
-    # A foreign message may quote values, so only its type is shown.
-    return f"error: internal error ({type(error).__name__})"
+    # A foreign message may quote values, so only its type and its place in the code are shown.
+    return f"error: internal error {fault_of(error)} ({type(error).__name__})"
+
+
+def fault_of(error: BaseException) -> str:
+    """Eight hexadecimal digits that name a fault by its type and its place in the code."""
+    return sha256("\n".join(places_of(error)).encode())[:8]
+
+
+def places_of(error: BaseException) -> list[str]:
+    """Where an error arose, outermost call first, and where its causes did; no value, no message.
+
+    Each line is a type, or a file without its folders, the line and the function.
+    """
+    places: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None:
+        places.append(type(seen).__name__)
+        for frame in traceback.extract_tb(seen.__traceback__):
+            places.append(f"  {Path(frame.filename).name}:{frame.lineno} in {frame.name}")
+        seen = seen.__cause__ or seen.__context__
+    return places
 
 
 # No Exception, because a library that catches those would swallow the request to end.
@@ -162,8 +185,11 @@ def _interrupt(number: int, frame: object) -> None:
     raise Interrupted
 
 
-def guarded(action: Callable[[], int]) -> int:
-    """Run ``action``; every exception becomes one line on standard error and an exit status."""
+def guarded(action: Callable[[], int], *, debug: bool = False) -> int:
+    """Run ``action``; every exception becomes one line on standard error and an exit status.
+
+    With ``debug`` the places of :func:`places_of` follow the line of an unforeseen one.
+    """
     # By default these signals end the process at once, and no ``finally`` would run.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -174,4 +200,6 @@ def guarded(action: Callable[[], int]) -> int:
         return 1
     except Exception as error:
         print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge
+        if debug and not isinstance(error, ReleaseError):
+            print("\n".join(places_of(error)), file=sys.stderr)  # noqa: T201 - the edge
         return error.exit_status if isinstance(error, ReleaseError) else 1

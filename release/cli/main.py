@@ -66,8 +66,14 @@ VersionFlag = Annotated[
 ]
 
 
+DebugFlag = Annotated[
+    bool,
+    typer.Option("--debug", help="Show where an unforeseen fault arose in the code; no values."),
+]
+
+
 @app.callback()
-def _root(version: VersionFlag = False) -> None:
+def _root(version: VersionFlag = False, debug: DebugFlag = False) -> None:
     """Publish tables under differential privacy with provably least noise, and check them."""
 
 
@@ -154,12 +160,13 @@ app.command()(verify_cli.verify)
 
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of ``dp-release``."""
-    raise SystemExit(guarded(lambda: _run_app(arguments)))
-
-
-def _run_app(arguments: list[str] | None) -> int:
     # Without arguments people want the help, not an error.
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    # Read here too: an error may arise before Typer has read any option.
+    raise SystemExit(guarded(lambda: _run_app(words), debug=words[0] == "--debug"))
+
+
+def _run_app(words: list[str]) -> int:
     try:
         # In standalone mode Typer would exit by itself, and print errors in several lines.
         status = app(words, prog_name="dp-release", standalone_mode=False)
