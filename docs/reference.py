@@ -1,9 +1,10 @@
 """Generates the pages of ``docs/reference/``: ``python docs/reference.py``.
 
 The head of a page, down to :data:`MARK`, is written by hand. Below it ``spec.md`` and ``files.md``
-follow from the JSON Schemas in ``schemas/``, where the models' own descriptions stand, and
-``commands.md`` from the help of the command line. The examples of ``spec.md`` are the queries of
-``docs/reference/example/``. A test compares the files with :func:`pages`, and runs the examples.
+follow from the JSON Schemas in ``schemas/``, where the models' own descriptions stand,
+``commands.md`` from the help of the command line, and ``verdict.md`` from the list of checks. The
+examples of ``spec.md`` are the queries of ``docs/reference/example/``. A
+test compares the files with :func:`pages`, and runs the examples.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typer.cli import get_docs_for_click
 
 from release.cli.main import app
 from release.spec.load import parse_models
+from release.verification.findings import CHECKS
 
 FOLDER = Path(__file__).parent / "reference"
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -41,6 +43,7 @@ Schema = dict[str, Any]
 def pages() -> dict[str, str]:
     """The text of each generated page by its file name."""
     parts = {"spec.md": _spec(), "files.md": _files(), "commands.md": [_commands()]}
+    parts["verdict.md"] = [_verdict()]
     heads = {name: (FOLDER / name).read_text("utf-8").partition(MARK)[0] for name in parts}
     return {name: "\n\n".join([heads[name] + MARK, *parts[name]]) + "\n" for name in parts}
 
@@ -136,6 +139,14 @@ def _type(field: Schema) -> str:
     bounds = {"minimum": "at least", "maximum": "at most", "exclusiveMaximum": "below"}
     limits = [f"{words} {field[key]}" for key, words in bounds.items() if key in field]
     return f"{words.get(field['type'], field['type'])} {' and '.join(limits)}".rstrip()
+
+
+def _verdict() -> str:
+    """Every check of a verifier, and why a verdict can be without it."""
+    rows = ["| identifier | level | what it says | left out because |", "|---|---|---|---|"]
+    for identifier, check in CHECKS.items():
+        rows.append(f"| `{identifier}` | {check.level} | {check.meaning} | {check.absent} |")
+    return "\n".join(rows)
 
 
 def _commands() -> str:
