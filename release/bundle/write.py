@@ -154,15 +154,17 @@ def _recomputed(deltas: Deltas, everywhere: str) -> Recomputed:
 
 
 def _design_record(design: AnyDesign, everywhere: str) -> DesignRecord:
+    bounded, bound = format_up(design.bounded_loss, 18), format_down(design.lower_bound, 18)
     return DesignRecord(
         method=design.method,
         loss=design.loss.name,
         objective=format_up(design.objective, 18),
         bound_of=design.bound_of.value,
-        bounded_loss=format_up(design.bounded_loss, 18),
-        lower_bound=format_down(design.lower_bound, 18),
+        bounded_loss=bounded,
+        lower_bound=bound,
         bound="proved" if design.bound_proved else "solver",
-        gap=format_up(design.gap, 18),
+        # Of the two figures as they are written, so that nobody has to allow for rounding.
+        gap=format_exact(Fraction(bounded) - Fraction(bound)),
         multipliers=_prices(design.multipliers),
         solver=design.solver,
         notes=[*design.notes, *([NEVER_OCCURS] if everywhere == "inf" else [])],

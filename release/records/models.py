@@ -115,7 +115,7 @@ class DesignRecord(Record):
     bound: Literal["proved", "solver"] = Field(
         description="whether the bound is proved, or claimed by a solver"
     )
-    gap: Exact = Field(description="the bounded loss less the lower bound, rounded up")
+    gap: Exact = Field(description="the bounded loss less the lower bound, of these two texts")
     multipliers: list[Prices] = Field(
         description="what the bound is computed from, where no formula gives it"
     )

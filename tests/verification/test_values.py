@@ -185,8 +185,6 @@ def test_every_value_of_a_public_mechanism_counts(third: int, public: Path) -> N
 
 ASSERTED_OF_A_MECHANISM = {
     ("design", "bound"),
-    # Up to the rounding of three decimals of 18 places.
-    ("design", "gap"),
     ("design", "method"),
     ("design", "notes"),
     ("design", "solver"),
