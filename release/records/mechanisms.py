@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import chain, pairwise, starmap
 from operator import sub
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
@@ -36,6 +36,12 @@ from release.records.models import (
     Recomputed,
     Record,
 )
+
+
+def _boolean(value: object) -> object:
+    if not isinstance(value, bool):
+        raise ValueError("not true or false")
+    return value
 
 
 class AnyMechanismRecord(Record, ABC):
@@ -68,7 +74,10 @@ class MechanismRecord(AnyMechanismRecord):
 
     group: list[int] = Field(min_length=1, max_length=8, description=GROUP)
     total: Digits = Field(description="the sum of the weights, a power of two")
-    directed: Literal[False] = Field(description="false: the differences have both signs")
+    # Zero is equal to false, and would be another file with the same meaning.
+    directed: Annotated[Literal[False], BeforeValidator(_boolean)] = Field(
+        description="false: the differences have both signs"
+    )
     recomputed: Recomputed = Field(description="the guarantee that the weights satisfy")
     design: DesignRecord = Field(description="how the mechanism was found")
     accuracy: Accuracy = Field(description="the errors that a reader can expect")

@@ -51,6 +51,9 @@ CHECKS = {
     "release.record": Check(
         Level.TESTED, "release.json is canonical, of its form, and says what the spec says"
     ),
+    "release.origin": Check(
+        Level.ASSERTED, "the day of publication, and the versions of the software that made it"
+    ),
     "tables.form": Check(
         Level.TESTED, "tables have their columns, every combination of keys once, possible answers"
     ),

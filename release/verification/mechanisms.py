@@ -135,7 +135,8 @@ def _check_guarantee(
 
 def _check_recomputed(file: str, record: MechanismRecord, deltas: Deltas, everywhere: str) -> None:
     stated = record.recomputed
-    expect(file, "delta_probabilistic", Fraction(stated.delta_probabilistic), deltas.probabilistic)
+    probabilistic = format_exact(deltas.probabilistic)
+    expect(file, "delta_probabilistic", stated.delta_probabilistic, probabilistic)
     expect(file, "delta_approximate", stated.delta_approximate, format_up(deltas.approximate, 60))
     expect(file, "epsilon_all_differences", stated.epsilon_all_differences, everywhere)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from release.errors import VerificationError
 from release.exact.numbers import format_exact
 from release.exact.statistics.joint_quantiles import SUBLEVELS
+from release.exact.statistics.mechanism import StatisticMechanism
+from release.exact.statistics.sums import NoisySums
 from release.queries.registry import statistic_of
 from release.queries.statistics import Counts, Ranks
 from release.records.mechanisms import AnyMechanismRecord
@@ -62,8 +64,24 @@ def check_statistic(file: str, record: AnyMechanismRecord, spec: Spec, query: Qu
         raise VerificationError(
             file, "ε", "more", f"at most {format_exact(claimed.epsilon)}, by its integers"
         )
+    _check_least(file, record, mechanism, claimed.epsilon)
     theorem = record.theorem.format(spread=record.spread)
     return (
         f"{query.name}: the mechanism satisfies pure ε = {format_exact(claimed.epsilon)} for every "
         f"table that fits the declaration, by {theorem}"
     )
+
+
+def _check_least(
+    file: str, record: StatisticRecord, mechanism: StatisticMechanism, epsilon: Fraction
+) -> None:
+    """Check that a mechanism with one parameter has no more noise than ε needs."""
+    if isinstance(mechanism, NoisySums) and mechanism.sums > 1:
+        least = NoisySums.geometric(epsilon, mechanism.sums, mechanism.spread)
+        expect(file, "noise", mechanism.noise == least.noise, True)
+    ratio = int(getattr(record, "ratio", "1"))
+    # A ratio of less noise: the private ones are all those from the least one on.
+    if ratio > 1 and record.model_copy(update={"ratio": str(ratio - 1)}).to_mechanism().satisfies(
+        epsilon
+    ):
+        raise VerificationError(file, "ratio", str(ratio), "the least that satisfies ε")

@@ -194,6 +194,11 @@ def _charged(release: ReleaseRecord, spec: Spec) -> Finding:
 def _taken_on_trust(release: ReleaseRecord, spec: Spec) -> Iterator[Finding]:
     """What no file of a release can show."""
     yield made(
+        "release.origin",
+        f"that it was made by dp-release {release.software.dp_release}, and published on "
+        f"{release.published}",
+    )
+    yield made(
         "mechanism.design",
         "what mechanism files say of how a mechanism was found: method, solver, notes, and that no "
         "other modular noise or channel loses less than the lower bound",
@@ -406,7 +411,10 @@ def _check_tables(
     keys: dict[str, tuple[str, ...]] = {}
     for column, declared in spec.keys.items():
         if not isinstance(declared, KeyFile):
-            keys[column] = declared_keys(spec, column, public)
+            try:
+                keys[column] = declared_keys(spec, column, public)
+            except SpecError as error:
+                raise VerificationError("spec.yaml", "keys", str(error), "a key set") from error
     for query, record in zip(spec.released, release.queries, strict=True):
         file = record.output.path
         expect(file, "rows", record.output.rows, record.cells)

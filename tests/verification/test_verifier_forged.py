@@ -160,7 +160,9 @@ def test_a_verdict_lists_every_finding_of_a_release(bundles: Bundles) -> None:
     ]
     record = json.loads((bundles.public / "release.json").read_bytes())
     others = "that no other difference occurs between neighbors"
-    assert verdict.asserted == [
+    origin, *asserted = verdict.asserted
+    assert origin.startswith("that it was made by dp-release ")
+    assert asserted == [
         f"held: {others}",
         f"pinned: {others}",
         f"common: {others}",
