@@ -54,6 +54,11 @@ CHECKS = {
     "release.origin": Check(
         Level.ASSERTED, "the day of publication, and the versions of the software that made it"
     ),
+    "spec.unread": Check(
+        Level.ASSERTED,
+        "what no check reads of the spec: where tables lay, a cap above the charges, key sets that "
+        "no query uses, and whether a mechanism was named or chosen",
+    ),
     "tables.form": Check(
         Level.TESTED, "tables have their columns, every combination of keys once, possible answers"
     ),

@@ -198,6 +198,7 @@ def _taken_on_trust(release: ReleaseRecord, spec: Spec) -> Iterator[Finding]:
         f"that it was made by dp-release {release.software.dp_release}, and published on "
         f"{release.published}",
     )
+    yield made("spec.unread", CHECKS["spec.unread"].meaning)
     yield made(
         "mechanism.design",
         "what mechanism files say of how a mechanism was found: method, solver, notes, and that no "

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -166,18 +167,25 @@ def write_spec(rows: list[Row], relation: str, folder: Path) -> Path:
 def everything(
     rows: list[Row], relation: str, folder: Path, step: Callable[..., Any] = frozen
 ) -> dict[str, bytes]:
-    """Every byte that a run writes or prints, by name."""
+    """Every byte that a run of :func:`write_spec` writes or prints, by name."""
+    return all_of_a_run(partial(write_spec, rows, relation), folder, step)
+
+
+def all_of_a_run(
+    write_inputs: Callable[[Path], Path], folder: Path, step: Callable[..., Any] = frozen
+) -> dict[str, bytes]:
+    """Every byte that a run writes or prints, by name; the inputs lie in a folder of their own."""
     inputs, out, scratch = folder / "in", folder / "out", folder / "scratch"
     for made in (inputs, scratch):
         made.mkdir(parents=True)
-    spec = write_spec(rows, relation, inputs)
+    spec = write_inputs(inputs)
     # The same key for both: what it signs is to be equal.
     pem = TWIN_KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (inputs / "key").write_bytes(pem)
     (inputs / "key").chmod(0o600)
     cap = ScopeCap(scope="tests", epsilon="1000", delta="0.9")
     create_ledger(out / "ledger", Signer(TWIN_KEY), "example.org/dp", (cap,), "2024-01-01")
-    before = {path: path.read_bytes() for path in inputs.iterdir()}
+    before = {path: path.read_bytes() for path in inputs.rglob("*") if path.is_file()}
     printed, complained = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -192,7 +200,7 @@ def everything(
             run_release(spec, out, step, published=day, options=Options(key=key))
         except ReleaseError as error:
             sys.stderr.write(one_line(error))
-    assert before == {path: path.read_bytes() for path in inputs.iterdir()}
+    assert before == {path: path.read_bytes() for path in inputs.rglob("*") if path.is_file()}
     found = {"stdout": printed.getvalue().encode(), "stderr": complained.getvalue().encode()}
     for path in sorted(folder.rglob("*")):
         if inputs in (path, *path.parents):

@@ -160,8 +160,9 @@ def test_a_verdict_lists_every_finding_of_a_release(bundles: Bundles) -> None:
     ]
     record = json.loads((bundles.public / "release.json").read_bytes())
     others = "that no other difference occurs between neighbors"
-    origin, *asserted = verdict.asserted
+    origin, unread, *asserted = verdict.asserted
     assert origin.startswith("that it was made by dp-release ")
+    assert unread.startswith("what no check reads of the spec: ")
     assert asserted == [
         f"held: {others}",
         f"pinned: {others}",
