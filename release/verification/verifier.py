@@ -60,6 +60,7 @@ from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
+from release.verification.conditions import check_expressions
 from release.verification.mechanisms import check_mechanism, excerpt, expect
 from release.verification.provenance import Provenance, Trust, check_provenance
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
@@ -130,6 +131,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
         f"the charges of {len(release.queries)} queries add up to ε = {release.composition.epsilon}"
         f", δ = {release.composition.delta}, within the cap of the spec (basic composition)",
     )
+    check_expressions(release, spec, verdict.proved, verdict.tested)
     _check_descriptions(public, release, spec)
     verdict.tested.append(f"{DATAPACKAGE} and {REGISTRY} say what release.json and the spec say")
     verdict.tested += _check_residuals(spec, proved, tables)

@@ -86,10 +86,16 @@ class Function:
         return None
 
     def in_words(self) -> str:
-        """The arguments that it takes: ``(integer or number A, the same A)``."""
-        more = [f"more {', '.join(self.more)}"] if self.more else []
-        last = [f"perhaps {', '.join(self.last)}"] if self.last else []
-        return f"({', '.join([*self.takes, *more, *last])})"
+        """The arguments that it takes, as in ``(string, integer, perhaps integer)``."""
+        words = [*self.takes]
+        words += [f"more of {', '.join(self.more)}"] if self.more else []
+        words += [f"perhaps {', '.join(self.last)}"] if self.last else []
+        told = ", ".join(words)
+        letter = next((e[0] for e in self.takes + self.more if e[0] in LETTERS), None)
+        if letter is not None:
+            kinds = [kind.value for kind in LETTERS[letter]]
+            told += f"; {letter} is one of {', '.join(kinds)}"
+        return f"({told})"
 
     def is_constant(self, count: int, place: int) -> bool:
         """Whether the argument at ``place`` of ``count`` has to be a constant."""
@@ -311,12 +317,12 @@ SPELLINGS = {
 
 def table() -> str:
     """The functions as a table of Markdown, for the documentation."""
-    lines = ["| function | takes | gives | is |", "|---|---|---|---|"]
+    lines = ["| function | takes | gives | meaning |", "|---|---|---|---|"]
     for function in _ALL:
         takes = ", ".join(function.takes)
-        takes += f", more of {', '.join(function.more)}" if function.more else ""
-        takes += f", or {', '.join(function.last)} too" if function.last else ""
+        takes += f"; more of {', '.join(function.more)}" if function.more else ""
+        takes += f"; perhaps {', '.join(function.last)}" if function.last else ""
         name = function.name.replace("|", "\\|")
-        missing = "; *missing where it has no value*" if function.partial else ""
-        lines.append(f"| `{name}` | {takes} | {function.gives} | {function.meaning}{missing} |")
+        partial = " *" if function.partial else ""
+        lines.append(f"| `{name}`{partial} | {takes} | {function.gives} | {function.meaning} |")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ import datetime
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from release.errors import SpecError, unknown_name
@@ -143,7 +144,7 @@ def _check_tokens(tokens: list[Any]) -> None:
     from sqlglot.tokenizer_core import TokenType
 
     depth = 0
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, following in pairwise([*tokens, None]):
         if token.token_type in {TokenType.L_PAREN, TokenType.CASE}:
             depth += 1
         elif token.token_type in {TokenType.R_PAREN, TokenType.END}:
@@ -177,12 +178,14 @@ class _Reader:
         self._columns = columns
         self._handlers = _handlers()
 
-    def read(self, node: exp.Expr, levels: int) -> Node:
+    def read(self, node: exp.Expr | None, levels: int) -> Node:
         """The node of ours for one of SQLGlot's.
 
         Raises:
             ValueError: there is none, or more than ``levels`` are below it.
         """
+        if node is None:
+            raise ValueError("not an SQL expression: a value is missing; write it")
         handler = self._handlers.get(type(node).__name__)
         if handler is None:
             raise ValueError(_refusal(node))
@@ -243,6 +246,8 @@ class _Reader:
     def operator(self, node: exp.Expr, levels: int) -> Node:
         left, right = _only(node, "this", "expression", ignored=("typed", "safe"))
         name = _OPERATORS[type(node).__name__]
+        if name in _COMPARISONS and _OPERATORS.get(type(left).__name__) in _COMPARISONS:
+            raise ValueError("comparisons in a chain; join them with AND, or write brackets")
         return self._call(name, [self.read(left, levels), self.read(right, levels)])
 
     def alike(self, node: exp.Expr, levels: int) -> Node:
@@ -264,7 +269,7 @@ class _Reader:
         if node.args.get("query") is not None:
             raise ValueError(_refusal(node.args["query"]))
         value, constants = _only(node, "this", "expressions")
-        return self._call("in", [self.read(one, levels) for one in (value, *constants)])
+        return self._call("in", [self.read(one, levels) for one in (value, *(constants or []))])
 
     def range(self, node: exp.Expr, levels: int) -> Node:
         values = _only(node, "this", "low", "high")
@@ -344,6 +349,7 @@ _OPERATORS = {
     **{"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="},
     **{"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "//", "Mod": "%"},
 }
+_COMPARISONS = {"=", "<>", "<", "<=", ">", ">="}
 _TYPES = {
     "BOOLEAN": ColumnType.BOOLEAN,
     "INT": ColumnType.INTEGER,
@@ -361,6 +367,9 @@ _DATE_PARTS = (
 )
 _WORDS = frozenset({"and", "or", "not", "in", "like", "ilike", "between", "case", "is_null"})
 """Names of operators, which no call has."""
+_AGGREGATES = frozenset(
+    ("count", "sum", "avg", "mean", "min", "max", "median", "mode", "any_value", "first", "last")
+)
 _REFUSED = {
     **dict.fromkeys(("Select", "Subquery", "Exists", "Union", "Any", "All"), "a subquery"),
     **dict.fromkeys(("Window", "Filter", "WithinGroup"), "a window function"),
@@ -371,8 +380,10 @@ _REFUSED = {
     "Escape": "ESCAPE",
     "Interval": "an interval",
     "Pow": "a power as a sign; write power(x, y); it",
-    "RegexpLike": "a pattern as a sign; write regexp_matches(x, 'pattern'); it",
-    "RegexpFullMatch": "a pattern as a sign; write regexp_full_match(x, 'pattern'); it",
+    **dict.fromkeys(
+        ("RegexpLike", "RegexpFullMatch"),
+        "a pattern as a sign; write regexp_matches(x, 'pattern'); it",
+    ),
     "Tuple": "a list in brackets",
     "Dot": "a name of several parts",
     "NullSafeEQ": "IS [NOT] DISTINCT FROM",
@@ -425,6 +436,8 @@ def _refusal(node: exp.Expr) -> str:
 
 def unknown_function(name: str) -> str:
     """The message for a function that is not in the table."""
+    if name in _AGGREGATES:
+        return f"{name} is not allowed: a function of several rows; use those of one row"
     callable_names = [n for n in FUNCTIONS if n.isidentifier() and n not in _WORDS]
     told = unknown_name(name, callable_names).partition("is not there; ")[2]
     return f"{name} is not allowed; {told}"
