@@ -196,7 +196,7 @@ def test_what_nests_deep_is_refused_at_once(
     try:
         found = tree(text, Type.STRING)
     except SpecError as error:
-        assert "\n" not in str(error)  # noqa: PT017 - some of them are refused, and some are not
+        assert "\n" not in str(error)
     else:
         assert times == 12 or before in {"- ", "NOT "}
         assert len(list(nodes_of(found))) <= MOST_NODES
@@ -230,7 +230,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
     try:
         found = tree(text, Type.STRING)
     except SpecError as error:
-        assert "\n" not in str(error)  # noqa: PT017 - some of them are refused, and some are not
+        assert "\n" not in str(error)
     else:
         check_tree(found, COLUMNS, Type.STRING)
 

@@ -9,16 +9,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
-from release.records.trees import CallNode, CastNode, ColumnNode, IntegerNode, Node, StringNode
-from release.spec.declarations import ColumnType as Type
-from release.spec.expressions import identifier
+from release.records.trees import Node
 from release.spec.expressions.check import check_bounds, check_tree, type_of
 from release.spec.expressions.parse import parse_expression
 from release.spec.expressions.sql import row_sql, to_sql
 from release.tables.schemas import ARROW_TYPES
-from tests.spec.trees import COLUMNS, EXTREMES, any_tree, rows
+from tests.spec.trees import COLUMNS, any_tree, rows
 
 many = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
