@@ -91,24 +91,35 @@ def _syntax(text: str) -> exp.Expr:
         ValueError: no expression, several, or one that is too long or nested too deeply.
     """
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"{len(text)} characters; write {MOST_CHARACTERS} at most")
     if "\0" in text:
         raise ValueError("the character 0 stands in it; remove it")
     dialect, parse = _parser()
-    try:
-        tokens = dialect.tokenize(text)
-        _check_tokens(tokens)
-        trees = parse(dialect=dialect).parse_into(exp.Condition, tokens, text)
-    except (SqlglotError, RecursionError) as error:
-        if isinstance(error, RecursionError):
-            raise ValueError("nested too deeply; write a flatter expression") from error
-        raise ValueError(f"not an SQL expression{_place(error)}; correct it") from error
+    tokens = _of_sql(lambda: dialect.tokenize(text))
+    _check_tokens(tokens)
+    trees: list[exp.Expr | None] = _of_sql(
+        lambda: parse(dialect=dialect).parse_into(exp.Condition, tokens, text)
+    )
     if len(trees) != 1 or trees[0] is None:
         raise ValueError("write one expression over the columns of a row")
     return trees[0]
+
+
+def _of_sql(read: Callable[[], Any]) -> Any:
+    """What SQLGlot reads; whatever it raises is a refusal of the text.
+
+    Raises:
+        ValueError: it is no SQL, or nested too deeply.
+    """
+    try:
+        return read()
+    except RecursionError as error:
+        raise ValueError("nested too deeply; write a flatter expression") from error
+    # On what is no SQL its code may also raise errors that it does not mean to.
+    except Exception as error:
+        raise ValueError(f"not an SQL expression{_place(error)}; correct it") from error
 
 
 def _place(error: Exception) -> str:
