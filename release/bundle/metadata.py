@@ -137,7 +137,7 @@ def _drawn(name: str, title: str, bounds: dict[str, int]) -> dict[str, Any]:
 def _worst_case(spec: Spec) -> str:
     scope = "for every table of the declared domain"
     if any(rests_on(spec, query) is not None for query in spec.released):
-        return f"{scope}, provided that its conditions look at one row at a time"
+        return f"{scope}, provided that its conditions are evaluated as published"
     return scope
 
 

@@ -89,8 +89,8 @@ def epsilon_everywhere(mechanism: Mechanism) -> str:
 def rests_on(spec: Spec, query: Query) -> str | None:
     """The assumption of a worst-case query about the SQL in its spec; None where it has no SQL.
 
-    A condition that looks at other rows (a sub-select, say) lets one unit change which rows of
-    another count, and then no bound on its own rows holds. A verifier does not read SQL.
+    That its conditions look at one row at a time is proved of their published trees. That the
+    engine evaluated these, and nothing else, no file can show.
     """
     # By name: a query that is not a tuple is its own only part.
     conditions = {part.name: part.where for part in (query, *query.parts)}
@@ -103,8 +103,8 @@ def rests_on(spec: Spec, query: Query) -> str | None:
     if not sql or query.is_empirical:
         return None
     return (
-        f"{query.name}: that {' and '.join(sql)} can be evaluated on each row by itself; no SQL is "
-        "read by a verifier, and the guarantee rests on it"
+        f"{query.name}: that the engine evaluated {' and '.join(sql)} as published in "
+        "release.json; the guarantee rests on it"
     )
 
 

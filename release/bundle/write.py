@@ -66,6 +66,7 @@ from release.records.models import (
 from release.records.notes import NEVER_OCCURS
 from release.records.statistics import StatisticRecord
 from release.spec.declarations import Privacy
+from release.spec.expressions.places import expressions
 from release.spec.load import SpecFile
 from release.spec.mechanisms import record_model, statistic_record_model
 from release.spec.query import Query
@@ -349,6 +350,7 @@ def release_record(
             epsilon=epsilon,
             delta=delta,
         ),
+        expressions=expressions(spec) or None,
         queries=queries,
         composition=Composition(rule="basic-v1", epsilon=epsilon, delta=delta),
         sampling=Sampling(source="os", method="inverse-cdf-integer", seeded=of.kind == "TEST"),

@@ -21,6 +21,7 @@ from release.queries.registry import check_declared
 from release.queries.statistics import OnStatisticQuery
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import MAX_ANSWERS
+from release.spec.expressions.places import expressions
 from release.spec.guarantees import TableLoss
 from release.spec.load import SpecFile, open_named, parse_models, read_text
 from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unseen
@@ -57,6 +58,7 @@ def parse_spec(text: bytes) -> Spec:
     spec = with_parts(spec)
     for index, query in enumerate(spec.queries):
         _check_query(spec, index, query)
+    expressions(spec)
     return spec
 
 

@@ -25,7 +25,7 @@ from release.exact.domain import Codes
 from release.queries.base import MOST_UNITS, Rerun, RerunQuery
 from release.spec.declarations import Privacy, Relation
 from release.spec.domains import Bins, Nominal, Ordered, plain_answers
-from release.spec.expressions import identifier, literal, parts_of
+from release.spec.expressions import identifier, literal
 from release.spec.load import SpecFile
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class _Statement:
         if tree.get("error") or len(tree["statements"]) != 1:
             problem = tree.get("error_message", "more than one statement")
             raise SpecError(self.field, f"write one SELECT: {problem}")
-        parts = list(parts_of(tree))
+        parts = list(_parts_of(tree))
         own = {name["key"] for part in parts if "map" in part for name in part["map"]}
         # Another table would not change with the neighbor, and its rows would be unbounded.
         for part in parts:
@@ -230,3 +230,14 @@ class _Statement:
 
 def _value(unit: str | int) -> str:
     return str(unit) if isinstance(unit, int) else literal(unit)
+
+
+def _parts_of(tree: Any) -> Iterator[dict[str, Any]]:
+    """All mappings of a parsed statement, at any depth."""
+    if isinstance(tree, dict):
+        yield tree
+        for value in tree.values():
+            yield from _parts_of(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _parts_of(value)

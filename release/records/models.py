@@ -16,6 +16,7 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from release.exact.privacy import Definition, Deltas
+from release.records.trees import ExpressionRecord
 from release.records.versions import unread
 
 Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]
@@ -278,6 +279,11 @@ class ReleaseRecord(Record):
     license: FromSpec
     privacy: PrivacyRecord = Field(description="whom the guarantee protects")
     guarantee: ReleaseGuarantee = Field(description="the guarantee of the whole release")
+    expressions: Annotated[list[ExpressionRecord], Field(min_length=1)] | None = Field(
+        default=None,
+        description="the derived columns and conditions of the spec, as they are evaluated; absent "
+        "where it has none",
+    )
     queries: list[QueryRecord] = Field(description="one object for each query")
     composition: Composition = Field(description="how the charges add up")
     sampling: Sampling = Field(description="where the noise came from")

@@ -23,7 +23,11 @@ from release.errors import DataError, SpecError
 from release.spec.contract import OnViolation
 from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
-from release.spec.expressions import identifier, literal, row_expression
+from release.spec.expressions import identifier, literal
+from release.spec.expressions.check import columns_of
+from release.spec.expressions.parse import parse_expression
+from release.spec.expressions.places import derived_tree
+from release.spec.expressions.sql import row_sql
 from release.spec.load import SpecFile
 from release.tables.columns import all_different, number_column, numbers_of, text_column
 from release.tables.schemas import SQL_TYPES
@@ -282,21 +286,18 @@ class Tables:
             source = f"{source} JOIN {raw_table(joined)} USING ({unit})"
             names = map(identifier, spec.tables[joined].columns)
             columns += [name for name in names if name != unit]
-        # A derived column may not use another one: their order would matter.
-        usable = spec.table_columns(name).keys() - table.derive.keys()
         for column, derived in table.derive.items():
             field = f"tables.{name}.derive.{column}.sql"
-            parsed = row_expression(self.connection, field, derived.sql, usable)
-            self._refuse_fixed(field, name, parsed.columns)
-            if column in spec.privacy.fixed and spec.privacy.attribute in parsed.columns:
+            tree = derived_tree(spec, name, column)
+            used = columns_of(tree)
+            self._refuse_fixed(field, name, used)
+            if column in spec.privacy.fixed and spec.privacy.attribute in used:
                 raise SpecError(
                     field,
                     f"{column!r} is fixed, but changes with the attribute "
                     f"{spec.privacy.attribute!r}; leave it out of privacy.fixed",
                 )
-            expression = parsed.sql
-            # TRY: a row on which the expression fails has no value. An error would reveal the row.
-            value = _cast(f"TRY(CAST({expression} AS {SQL_TYPES[derived.type]}))", derived.type)
+            value = _cast(row_sql(tree), derived.type)
             columns.append(f"{value} AS {identifier(column)}")
         with _spec_errors(f"tables.{name}"):
             self.connection.execute(
@@ -317,7 +318,7 @@ class Tables:
             )
 
     def condition(self, field: str, table: str, text: str | None, *, empirical: bool) -> str:
-        """The SQL of a spec's condition over ``table``; a row on which it fails does not meet it.
+        """The SQL of a spec's condition over ``table``; a row where it is missing does not meet it.
 
         Raises:
             SpecError: the condition is not a Boolean expression over the table's columns.
@@ -325,19 +326,10 @@ class Tables:
         if text is None:
             return "true"
         columns = self._spec_file.spec.table_columns(table)
-        parsed = row_expression(self.connection, field, text, columns)
+        tree = parse_expression(field, text, columns)
         if empirical:
-            self._refuse_fixed(field, table, parsed.columns)
-        expression = f"TRY({parsed.sql})"
-        with _spec_errors(field):
-            # No row of the table is read: the type must not depend on one.
-            kind = self.connection.execute(
-                f"SELECT typeof({expression}) FROM "
-                f"(SELECT * FROM {wide_table(table)} LIMIT 0) RIGHT JOIN (SELECT 1) ON true"
-            ).fetchall()[0][0]
-        if kind != "BOOLEAN":
-            raise SpecError(field, f"the condition is {kind}, not true or false; compare something")
-        return expression
+            self._refuse_fixed(field, table, columns_of(tree))
+        return row_sql(tree)
 
     def rows(self, sql: str, table: str) -> pa.Table:
         """The result of a query of ours on ``table``. Confidential."""

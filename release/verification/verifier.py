@@ -65,6 +65,7 @@ from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
+from release.verification.conditions import check_expressions
 from release.verification.findings import (
     CHECKS,
     Finding,
@@ -162,6 +163,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     with checking("charges.total"):
         _check_charges(release, SpecFile(spec, b"", public, keys), proofs.kept(spec))
     findings.append(_charged(release, spec))
+    findings += check_expressions(release, spec)
     with checking("descriptions"):
         _check_descriptions(public, release, spec)
     findings.append(

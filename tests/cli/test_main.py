@@ -301,8 +301,8 @@ def test_a_release_over_its_budget(
     ("where", "says"),
     [
         ("wh >", "not an SQL expression"),
-        ("wh + 1", "the condition is"),
-        ("what > 1", "'what' is not there; known are"),
+        ("wh + 1", "the condition is of type integer"),
+        ("what > 1", "'what' is not there; did you mean 'wh'? known are"),
         ("wh > (SELECT max(wh) FROM rows)", "a subquery is not allowed"),
         ("sum(wh) OVER () > 1", "a window function is not allowed"),
         ("max(wh) > 1", "the function max is not allowed"),
@@ -312,12 +312,12 @@ def test_a_release_over_its_budget(
         ("hash(wh) > 0 AND version() = ''", "the function hash is not allowed"),
         ("CAST('2020-01-01' AS TIMESTAMPTZ) IS NULL", "is not allowed in a cast"),
         ("current_setting('threads') = '1'", "the function current_setting is not allowed"),
-        ("1 = 1) UNION SELECT (2", "one expression"),
-        ("true); DROP TABLE x; SELECT (1", "not an SQL expression"),
+        ("1 = 1) UNION SELECT (2", "not an SQL expression: see line 1, character"),
+        ("true); DROP TABLE x; SELECT (1", "one expression"),
         ("true); SELECT (1", "one expression"),
         ("$1", "a parameter is not allowed"),
-        ("COLUMNS(*)", "a star is not allowed"),
-        ("place > 3", "does not fit the columns"),
+        ("COLUMNS(*)", "the function columns is not allowed"),
+        ("place > 3", "'>' takes"),
     ],
 )
 def test_conditions_look_at_one_row_only(
@@ -334,7 +334,7 @@ def test_a_condition_that_fails_on_a_row_does_not_tell(
 ) -> None:
     """A cast that one row breaks would otherwise stop the release: a fact about that row."""
     rows = [*ROWS, {"unit": "x", "place": "a", "day": 1, "kind": 0, "wh": 0}]
-    where = "CAST(replace(unit, 'u', '') AS INTEGER) >= 0"
+    where = "CAST(substring(unit, 2) AS INTEGER) >= 0"
     spec = Small(rows, [query("count", where=where)]).write(tmp_path)
     assert run(capsys, "run", spec, "--out", tmp_path / "out")[0] == 0
 

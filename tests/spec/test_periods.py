@@ -210,7 +210,8 @@ def test_a_broken_ledger_ends_the_run_and_a_missing_table_does_not(
 @pytest.mark.parametrize("name", ["daily", "daily-{period}-{period}", "x{period_start}"])
 def test_a_templates_id_names_its_period_once(name: str, tmp_path: Path) -> None:
     spec = template(tmp_path)
-    spec.write_text(spec.read_text("utf-8").replace("daily-{period}", name), "utf-8")
+    text = spec.read_text("utf-8").replace("DATE '{period}'", "DATE '{period_start}'")
+    spec.write_text(text.replace("daily-{period}", name), "utf-8")
     schedule = Schedule(spec, Period(datetime.date(2024, 1, 1), Every.MONTH))
     with pytest.raises(SpecError, match=r"release.id"):
         periods_of(schedule, tmp_path, datetime.date(2024, 3, 1))

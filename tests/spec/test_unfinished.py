@@ -21,7 +21,7 @@ ROWS: list[Row] = [
 
 
 def test_the_mark_is_found_wherever_text_can_stand() -> None:
-    plain = Small([], [query("count", title=f"Homes, {TODO}", where=f"kind <> '{TODO}'")]).plain()
+    plain = Small([], [query("count", title=f"Homes, {TODO}", where=f"place <> '{TODO}'")]).plain()
     plain["release"]["contact"] = TODO
     plain["keys"]["place"] = ["a", TODO]
     spec = parse_spec(yaml.safe_dump(plain).encode())
