@@ -30,7 +30,6 @@ from release.spec.load import SpecFile
 from release.tables.columns import all_different, number_column, numbers_of, text_column
 from release.tables.lines import UNREADABLE
 from release.tables.normal import faults_sql, normal_sql
-from release.tables.parquet import dataset_of
 from release.tables.schemas import (
     SQL_TYPES,
     check_relation,
@@ -42,6 +41,7 @@ from release.tables.sources import (
     Source,
     check_unchanged,
     database,
+    dataset_of,
     fetched,
     find_sources,
     read_csv,

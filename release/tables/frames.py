@@ -76,9 +76,7 @@ def with_frames(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def columns_of(
-    name: str, table: Table, frame: pd.DataFrame, unit: str | None = None
-) -> pa.Table:
+def columns_of(name: str, table: Table, frame: pd.DataFrame, unit: str | None = None) -> pa.Table:
     """The declared columns of a frame under their declared types, of the rows with a unit.
 
     Raises:
@@ -113,8 +111,7 @@ def _normal(columns: pa.Table, table: Table, unit: str | None) -> pa.Table:
     from release.tables.normal import normal_sql
 
     # Without a folder for what does not fit into memory: it would be the current one.
-    settings = {"python_enable_replacements": "false", "temp_directory": ""}
-    with duckdb.connect(":memory:", config=settings) as connection:
+    with duckdb.connect(":memory:", config={"temp_directory": ""}) as connection:
         connection.register("frame", columns)
         described = connection.sql("SELECT * FROM frame LIMIT 0")
         types = {c: t.id for c, t in zip(described.columns, described.types, strict=True)}
@@ -135,7 +132,7 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
     is_text = isinstance(dtype, pd.StringDtype)
     if is_text and kind is not ColumnType.STRING:
         raise _misfit(name, column, kind)
-    if is_text or dtype == object:
+    if is_text or pd.api.types.is_object_dtype(dtype):
         # Arrow would take the first value's type for that of all, and fail on another one.
         plain = column.astype(object)
         return texts(plain.where(plain.notna(), None))

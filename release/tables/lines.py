@@ -30,7 +30,7 @@ UNREADABLE = b"unreadable lines"
 """The entry of a batch's metadata with the number of lines that were left out."""
 
 _BLOCK = 2**23
-_NEWLINE, _RETURN, _COMMA, _QUOTE = b"\n\r,\""
+_NEWLINE, _RETURN, _COMMA, _QUOTE = b'\n\r,"'
 
 Places: TypeAlias = NDArray[np.int64]
 
@@ -51,7 +51,9 @@ def _header(stream: BinaryIO) -> bytes:
     return stream.readline(MOST_LINE).removesuffix(b"\n").removesuffix(b"\r")
 
 
-def read_lines(name: str, file: Path, header: Sequence[str], columns: list[str]) -> Iterator[pa.Table]:
+def read_lines(
+    name: str, file: Path, header: Sequence[str], columns: list[str]
+) -> Iterator[pa.Table]:
     """Some columns of a file, in batches; the first one is empty. Confidential.
 
     Raises:
@@ -90,10 +92,8 @@ def _blocks(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
         yield rest + b"\n", 0
 
 
-def _split(
-    block: bytes, width: int, places: Sequence[int]
-) -> tuple[list[pa.Array], int]:
-    """The fields at some places of each line with ``width`` fields, and the number of other lines."""
+def _split(block: bytes, width: int, places: Sequence[int]) -> tuple[list[pa.Array], int]:
+    """The fields at ``places`` of each line of ``width`` fields, and the number of other lines."""
     octets = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(octets == _NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])[: ends.size]
@@ -140,11 +140,10 @@ def _unquoted(
     beside = np.append(np.diff(quotes) == 1, [False])
     pairs = np.zeros((2, quotes.size + 2), np.int64)
     for parity in (0, 1):
-        own = beside & (np.arange(quotes.size) % 2 == parity)
-        pairs[parity, 1:-1] = np.cumsum(own)
+        pairs[parity, 1:-1] = np.cumsum(beside & (np.arange(quotes.size) % 2 == parity))
     inner = np.minimum(first + 1, quotes.size)
-    parity = inner % 2
-    paired = pairs[parity, np.maximum(last - 1, 0)] - pairs[parity, inner]
+    own = inner % 2
+    paired = pairs[own, np.maximum(last - 1, 0)] - pairs[own, inner]
     good = ~quoted | (around & (paired == (count - 2) // 2))
     kept = good.all(axis=1)
     return (begin + quoted)[kept], (end - quoted)[kept], (count > 2)[kept]

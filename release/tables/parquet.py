@@ -9,9 +9,10 @@ schemas alone. The names of partitions' folders are values too, and are read as 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -19,51 +20,64 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from release.errors import DataError, SpecError
-from release.spec.declarations import Table
+from release.spec.declarations import ColumnType
 from release.tables.schemas import check_schema, comparable_type
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+    from pyarrow.fs import FileSystem
 
-    from release.tables.sources import Source
-
+# Arrow would read the timestamps of older systems as nanoseconds, which end in 2262.
+_OLD_TIMES = "us"
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
-def check_parquet(name: str, table: Table, source: Source) -> None:
-    """Check the schemas of the files of a source.
+def check_parquet(
+    name: str,
+    columns: dict[str, ColumnType],
+    files: Sequence[Path],
+    filesystem: FileSystem | None = None,
+) -> None:
+    """Check that every file of a table has all columns, in one type that fits.
 
     Raises:
-        SpecError: a declared column is missing, ambiguous or of another type.
+        SpecError: a column is missing, ambiguous or of another type.
         DataError: a file is not readable.
     """
-    # The values of partitions are in the names of folders, not in the files.
-    stored = {c: kind for c, kind in table.columns.items() if c not in source.partitions}
     first: dict[str, pa.DataType] = {}
-    for file, schema in zip(source.files, _schemas(name, source), strict=True):
-        check_schema(name, stored, schema, file.name)
-        for column in stored:
+    for file, schema in zip(files, _schemas(name, files, filesystem), strict=True):
+        check_schema(name, columns, schema, file.name)
+        for column in columns:
             kind = comparable_type(schema.field(column).type)
             if first.setdefault(column, kind) != kind:
                 problem = f"{file.name} has {kind}, another file {first[column]}; write them alike"
                 raise SpecError(f"tables.{name}.columns.{column}", problem)
 
 
-def _schemas(name: str, source: Source) -> list[pa.Schema]:
-    filesystem = None if source.store is None else source.store.filesystem
-    schemas = []
-    for file in source.files:
+def _schemas(
+    name: str, files: Sequence[Path], filesystem: FileSystem | None
+) -> Iterator[pa.Schema]:
+    for file in files:
         try:
-            schemas.append(pq.read_schema(str(file), filesystem=filesystem))
+            with pq.ParquetFile(
+                str(file), filesystem=filesystem, coerce_int96_timestamp_unit=_OLD_TIMES
+            ) as opened:
+                yield opened.schema_arrow
         except (OSError, pa.ArrowException) as error:
             raise DataError(
                 f"tables.{name}.path: {file.name} is not a readable Parquet file"
             ) from error
-    return schemas
 
 
-def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
-    """The declared columns of a source that :func:`check_parquet` accepts, read lazily.
+def parquet_dataset(
+    name: str,
+    columns: Sequence[str],
+    files: Mapping[Path, Mapping[str, str]],
+    filesystem: FileSystem | None = None,
+) -> ds.Dataset:
+    """The columns of files that :func:`check_parquet` accepts, read lazily.
+
+    ``files`` has the values of each file's partitions, as :func:`partition_values` tells them.
 
     Raises:
         DataError: a file is not readable.
@@ -71,28 +85,24 @@ def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
-    # Arrow would read the timestamps of older systems as nanoseconds, which end in 2262.
-    old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit=_OLD_TIMES)
     form = ds.ParquetFileFormat(read_options=old_times)
-    filesystem = LocalFileSystem() if source.store is None else source.store.filesystem
+    place = filesystem or LocalFileSystem()
     fragments = []
-    for file in source.files:
-        values = [ds.scalar(True)]
-        if source.partitions:
-            for column, value in partition_values(file.relative_to(source.root)).items():
-                values.append(ds.field(column) == ds.scalar(value))
-        place = reduce(and_, values)
-        fragments.append(form.make_fragment(str(file), filesystem, partition_expression=place))
+    partitions: set[str] = set()
+    for file, values in files.items():
+        known = [ds.field(column) == ds.scalar(value) for column, value in values.items()]
+        partition = reduce(and_, known, ds.scalar(True))
+        fragments.append(form.make_fragment(str(file), place, partition_expression=partition))
+        partitions |= values.keys()
+    types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
+    for schema in _schemas(name, list(files), filesystem):
+        for column in columns:
+            stored = pa.string() if column in partitions else schema.field(column).type
+            types[column].add(_read_type(stored))
     # Files may store integers in different widths: the first file's would be too narrow.
-    schemas = _schemas(name, source)
-    fields = []
-    for column in table.columns:
-        if column in source.partitions:
-            fields.append(pa.field(column, pa.string()))
-            continue
-        types = {_read_type(schema.field(column).type) for schema in schemas}
-        fields.append(pa.field(column, types.pop() if len(types) == 1 else pa.int64()))
-    return ds.FileSystemDataset(fragments, pa.schema(fields), form, filesystem)
+    fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
+    return ds.FileSystemDataset(fragments, pa.schema(fields), form, place)
 
 
 def partition_values(file: PurePath) -> dict[str, str]:

@@ -39,6 +39,7 @@ ARROW_TYPES = {
 _MOST_COLUMNS = 10_000
 """The engine takes a minute to look at a header of a million."""
 
+
 def read_header(name: str, table: Table, file: Path) -> tuple[str, ...]:
     """The header of a CSV file, which has every declared column once.
 

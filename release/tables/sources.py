@@ -20,13 +20,15 @@ from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.tables.lines import read_lines
-from release.tables.parquet import check_parquet
+from release.tables.parquet import check_parquet, parquet_dataset, partition_values
 from release.tables.schemas import read_header
 from release.tables.sqlite import is_sqlite
 from release.tables.stores import Store, is_uri, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
+    from pyarrow.fs import FileSystem
 
 
 class Format(Enum):
@@ -55,6 +57,11 @@ class Source:
     root: Path
     partitions: tuple[str, ...] = ()
     store: Store | None = None
+
+    @property
+    def filesystem(self) -> FileSystem | None:
+        """The file system of the store."""
+        return None if self.store is None else self.store.filesystem
 
     def stamps(self) -> list[tuple[int, int, int]]:
         """Inode, size and time of each file, which differ once a file is written or replaced."""
@@ -235,7 +242,21 @@ def check_source(name: str, table: Table, source: Source) -> None:
         DataError: a file is not readable.
     """
     if source.format is Format.PARQUET:
-        check_parquet(name, table, source)
+        # The values of partitions are in the names of folders, not in the files.
+        stored = {c: kind for c, kind in table.columns.items() if c not in source.partitions}
+        check_parquet(name, stored, source.files, source.filesystem)
+
+
+def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
+    """The declared columns of the Parquet files of a source, read lazily.
+
+    Raises:
+        DataError: a file is not readable.
+    """
+    files: dict[Path, dict[str, str]] = {file: {} for file in source.files}
+    if source.partitions:
+        files = {file: partition_values(file.relative_to(source.root)) for file in source.files}
+    return parquet_dataset(name, list(table.columns), files, source.filesystem)
 
 
 def read_csv(name: str, table: Table, source: Source) -> Iterator[pa.Table]:

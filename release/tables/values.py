@@ -7,8 +7,9 @@ dates and times are in ISO form. What has none of these is U+FFFD, which is neve
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,32 +19,29 @@ _NO_VALUE = "\ufffd".encode()
 
 def texts(values: Iterable[object]) -> pa.Array:
     """Values as a column of text, of bytes that nobody has checked."""
-    octets = pa.array(map(_octets, values), pa.large_binary())
+    octets = pa.array(list(map(_octets, values)), pa.large_binary())
     _, offsets, data = octets.buffers()
     missing = octets.buffers()[0]
     return pa.LargeStringArray.from_buffers(len(octets), offsets, data, missing)
 
 
 def _octets(value: object) -> bytes | None:
-    match value:
-        case None:
-            return None
-        case bytes():
-            return value
-        case str():
-            # A lone surrogate is no UTF-8 then, and the text is missing.
-            return str.encode(value, "utf-8", "surrogatepass")
-        case bool() | np.bool_():
-            return b"true" if value else b"false"
-        case int() | np.integer():
-            # By a decimal, because Python refuses to write an integer of 5,000 digits.
-            return str(Decimal(int(value))).encode()
-        case float() | np.floating():
-            return repr(float(value)).encode()
-        case Decimal():
-            return str(value).encode()
-        case datetime.datetime():
-            return datetime.datetime.isoformat(value, " ").encode()
-        case datetime.date():
-            return datetime.date.isoformat(value).encode()
-    return _NO_VALUE
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        # A lone surrogate is no UTF-8 then, and the text is missing.
+        return str.encode(value, "utf-8", "surrogatepass")
+    return next((text(value).encode() for kind, text in _TEXTS.items() if isinstance(value, kind)),
+                _NO_VALUE)  # fmt: skip
+
+
+# By a decimal, because Python refuses to write an integer of 5,000 digits. Booleans are integers
+# to Python, and times are dates: they come first.
+_TEXTS: dict[type | tuple[type, ...], Callable[[Any], str]] = {
+    (bool, np.bool_): lambda value: "true" if value else "false",
+    (int, np.integer): lambda value: str(Decimal(int(value))),
+    (float, np.floating): lambda value: repr(float(value)),
+    Decimal: str,
+    datetime.datetime: lambda value: datetime.datetime.isoformat(value, " "),
+    datetime.date: datetime.date.isoformat,
+}

@@ -39,8 +39,7 @@ from release.queries.profiles import PROFILES, merged
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.tables.duckdb import Engine
-from release.tables.parquet import dataset_of
-from release.tables.sources import find_sources
+from release.tables.sources import dataset_of, find_sources
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.queries.test_kinds import smalls
@@ -56,9 +55,7 @@ def in_buckets(spec_file: SpecFile, buckets: int, chance: random.Random) -> dict
     fragments = [
         Fragment(name, number, group)
         for name, source in sources.items()
-        for number, groups in enumerate(
-            rows_by_group(dataset_of(name, spec.tables[name], source))
-        )
+        for number, groups in enumerate(rows_by_group(dataset_of(name, spec.tables[name], source)))
         for group in range(len(groups))
     ]
     shuffled = defaultdict(list)

@@ -45,9 +45,15 @@ from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.tables.duckdb import Engine, Tables, given_table, wide_table
 from release.tables.normal import normal_sql
-from release.tables.parquet import dataset_of
 from release.tables.schemas import ARROW_TYPES
-from release.tables.sources import Format, Source, check_unchanged, find_sources, stamps_of
+from release.tables.sources import (
+    Format,
+    Source,
+    check_unchanged,
+    dataset_of,
+    find_sources,
+    stamps_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -280,7 +286,7 @@ def _group(dataset: ds.Dataset, number: int, group: int) -> Iterator[pa.Table]:
 def split_rows(
     fragments: Iterable[Fragment], spec_file: SpecFile, sources: dict[str, Source], buckets: int
 ) -> Iterator[tuple[int, tuple[str, bytes]]]:
-    """The rows of some fragments, by bucket; values are normal, and rows without a unit left out."""
+    """The normal rows of some fragments, by bucket; those without a unit are left out."""
     tables, unit = spec_file.spec.tables, spec_file.spec.privacy.unit
     opened: dict[str, ds.Dataset] = {}
     # A hash of the unit as text: equal units of two tables may be declared as different types.
