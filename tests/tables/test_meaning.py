@@ -383,6 +383,8 @@ TWINS: dict[str, tuple[str, bytes, bytes]] = {
     "too many columns": ("csv", b"u,1,x", b"u,1,x,y,z"),
     "an open quote": ("csv", b"u,1,x", b'u,1,"x'),
     "a NUL": ("csv", b"u,1,x", b"u,\x00,x"),
+    "a time beyond all years": ("timestamp", b"1", b"%d" % 2**62),
+    "bad UTF-8 in Parquet": ("string", b"x", b"\xff"),
     "a folder of text": ("folder", b"1", b"monday"),
     "a folder with an escape": ("folder", b"1", b"%FF%"),
     "a folder without a value": ("folder", b"1", b""),
@@ -402,6 +404,11 @@ def test_one_row_changes_neither_the_outcome_nor_what_is_told(
         if layout == "csv":
             (here / "rows.csv").write_bytes(b"unit,x,y\na,1,x\n" + row + b"\nb,2,y\n")
             path = "rows.csv"
+        elif layout != "folder":
+            columns, path = {"unit": "string", "x": layout}, "rows.parquet"
+            is_text = layout == "string"
+            column = raw([row]) if is_text else pa.array([int(row)], pa.timestamp("ms"))
+            pq.write_table(pa.table({"unit": ["u"], "x": column}), here / path)
         else:
             for x, unit in (("0", "a"), (row.decode(), "u")):
                 (here / "rows" / f"x={x}").mkdir(parents=True)
