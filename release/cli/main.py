@@ -142,10 +142,22 @@ def check(spec: opt.SpecPath, period: opt.PeriodOption = None, as_json: opt.AsJs
         if quality.repeated:
             typer.echo(f"  {quality.repeated:,} rows repeat another")
         for (rule, column), count in quality.faults.items():
-            typer.echo(f"  {column}: {count:,} rows {_FAULTS.get(rule, 'break ' + rule)}")
+            place = f"  {column}:" if column else " "
+            typer.echo(f"{place} {count:,} {_fault(rule)}")
 
 
-_FAULTS = {"missing": "have no value", "nullable": "have no value and need one"}
+_FAULTS = {
+    "missing": "rows have no value",
+    "nullable": "rows have no value and need one",
+    "no unit": "more rows have no unit, and are left out",
+    "unreadable line": "lines cannot be read, and are left out",
+}
+
+
+def _fault(rule: str) -> str:
+    if rule.startswith("not a "):
+        return f"values are {rule}, and are missing"
+    return _FAULTS.get(rule, f"rows break {rule}")
 
 
 def _plain_quality(quality: Quality) -> dict[str, Any]:

@@ -40,6 +40,9 @@ class OnViolation(StrEnum):
 
 Bound = int | Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 
+_MOST_BYTES = 2**20
+"""Bytes of a contract file."""
+
 _BOUNDED = {ColumnType.INTEGER: int, ColumnType.DATE: str}
 
 
@@ -70,6 +73,8 @@ class ColumnContract(Model):
         if kind is str:
             for bound in bounds:
                 date.fromisoformat(str(bound))
+        if len(bounds) == 2 and not self.minimum <= self.maximum:  # type: ignore[operator]  # one type
+            raise ValueError(f"minimum {self.minimum} is above maximum {self.maximum}")
         if self.on_violation is OnViolation.CLAMP and not bounds:
             raise ValueError("there is nothing to clamp to; give minimum or maximum, or write drop")
         if self.pattern is not None:
@@ -132,7 +137,11 @@ def read_contract(field: str, path: Path) -> Contract:
         SpecError: the file cannot be read, or is no contract; the message names the field.
     """
     try:
-        return Contract.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise SpecError(field, f"{path.name} has more than {_MOST_BYTES} bytes; shorten it")
+        return Contract.model_validate(yaml.safe_load(text.decode("utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SpecError(field, f"{path.name} cannot be read as YAML") from error
     except ValidationError as error:

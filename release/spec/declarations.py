@@ -79,7 +79,7 @@ class Table(Model):
 
     path: FilePath = Field(description="the file, relative to the spec, or a URI; may have `*`")
     columns: dict[Column, ColumnKind] = Field(min_length=1, description="the columns, with types")
-    relation: Label | None = Field(default=None, description="the table or view of a database file")
+    relation: Label | None = Field(default=None, description="the table of a database file")
     contract: FilePath | None = Field(default=None, description="a file of rules for the values")
     join: Join | None = Field(default=None, description="the table whose columns are added")
     derive: dict[Column, DerivedColumn] = Field(default={}, description="columns made from one row")

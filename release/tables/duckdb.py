@@ -1,18 +1,20 @@
 """Loading confidential tables into an in-process DuckDB under their declared columns.
 
-The declaration rules, never the file: columns are taken by name and cast to the declared type,
-integers are clamped to ±(2^31 - 1), rows without a privacy unit are dropped, and a file that does
-not fit is refused by its place, never by a value. An open engine can read the declared folders and
-nothing else: no network, no extensions, no other file, and its settings are locked.
+The declaration rules, never the file: columns are taken by name, and every value has a meaning
+under its declared type (:mod:`release.tables.normal`), so that no row can make loading fail. Rows
+without a privacy unit are left out. A file is refused for its schema alone. An open engine can read
+its scratch folder and nothing else: no network, no extensions, and its settings are locked.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +23,7 @@ import pyarrow as pa
 
 from release.errors import DataError, SpecError
 from release.spec.contract import OnViolation
-from release.spec.declarations import ColumnType
+from release.spec.declarations import ColumnType, Table
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
 from release.spec.expressions.check import columns_of
@@ -30,20 +32,26 @@ from release.spec.expressions.places import derived_tree
 from release.spec.expressions.sql import row_sql
 from release.spec.load import SpecFile
 from release.tables.columns import all_different, number_column, numbers_of, text_column
-from release.tables.schemas import SQL_TYPES
+from release.tables.lines import UNREADABLE
+from release.tables.normal import faults_sql, normal_sql
+from release.tables.schemas import (
+    SQL_TYPES,
+    check_relation,
+    computed_column,
+    computed_relation,
+)
 from release.tables.sources import (
     Format,
     Source,
-    check_relation,
     check_unchanged,
     database,
     dataset_of,
     fetched,
     find_sources,
-    scan_sql,
+    read_csv,
     stamps_of,
 )
-from release.tables.sqlite import batches
+from release.tables.sqlite import read_sqlite
 
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
@@ -104,6 +112,8 @@ class Tables:
         batches_of: Mapping[str, Iterable[pa.Table]] | None = None,
     ) -> None:
         self._spec_file = spec_file
+        self._in_place: dict[str, str] = {}
+        self._read_again: dict[str, Callable[[], Iterator[pa.Table]]] = {}
         self._keys: set[str] = set()
         self._single: dict[str, bool] = {}
         self._answers: dict[str, pa.Table] = {}
@@ -115,15 +125,9 @@ class Tables:
         try:
             self.connection = _open(sources, self._scratch, engine or Engine())
             for name, source in sources.items():
-                if source.format is Format.PARQUET and source.store is not None:
-                    # Arrow reads the store: the engine has no network.
-                    dataset = dataset_of(spec_file.spec.tables[name], source)
-                    self.connection.register(f"store {name}", dataset)
-                    self._load(name, source)
-                else:
-                    self._load(name, fetched(source, self._scratch))
+                self._load(name, source)
             for name, incoming in (batches_of or {}).items():
-                self._copy(name, incoming)
+                self._copy(name, incoming, are_normal=True)
             # A table may join any other one, so all are loaded first.
             for name in spec_file.spec.tables:
                 self._widen(name)
@@ -148,43 +152,58 @@ class Tables:
 
     def _load(self, name: str, source: Source) -> None:
         table = self._spec_file.spec.tables[name]
-        if source.format is Format.DUCKDB:
-            check_relation(name, table, self.connection)
-        if source.format is Format.SQLITE:
-            self._copy(name, batches(name, table, source.files[0]))
-            return
-        scanned = self._selected(name, scan_sql(name, table, source))
-        with _engine_errors(f"tables.{name}.path"):
+        if source.format is Format.PARQUET:
+            self.connection.register(f"file {name}", dataset_of(name, table, source))
+            self._read_in_place(name, identifier(f"file {name}"))
+        elif source.format is Format.DUCKDB:
+            relation = f"{database(name)}.{identifier(table.relation or '')}"
+            check_stored(name, table, self.connection)
+            check_relation(name, table.columns, self._stored(relation), "the relation")
+            self._read_in_place(name, relation)
+        else:
+            here = fetched(source, self._scratch)
             if source.format is Format.CSV:
-                # Read once, because only then DuckDB lists the rejected rows.
-                self.connection.execute(f"CREATE TABLE {given_table(name)} AS {scanned}")
-                self._refuse_rejected_rows(name, source)
+                self._read_again[name] = partial(read_csv, name, table, here)
             else:
-                # Read in place, once for each query: a copy could fill the memory.
-                self.connection.execute(f"CREATE VIEW {given_table(name)} AS {scanned}")
-            self._enforce(name)
+                self._read_again[name] = partial(read_sqlite, name, table, here.files[0])
+            self._copy(name, self._read_again[name]())
 
-    def _selected(self, name: str, scan: str) -> str:
-        unit = self._spec_file.spec.privacy.unit
-        columns = []
-        for column, kind in self._spec_file.spec.tables[name].columns.items():
-            quoted = identifier(column)
-            # A clamped unit would become another unit.
-            value = quoted if column == unit else _cast(quoted, kind)
-            columns.append(f"{value} AS {quoted}")
-        return f"SELECT {', '.join(columns)} FROM {scan} WHERE {identifier(unit)} IS NOT NULL"
+    def _stored(self, relation: str) -> dict[str, str]:
+        """The engine's type of each column."""
+        described = self.connection.sql(f"SELECT * FROM {relation} LIMIT 0")
+        return {c: kind.id for c, kind in zip(described.columns, described.types, strict=True)}
 
-    def _copy(self, name: str, incoming: Iterable[pa.Table]) -> None:
-        """Store a table that comes in batches, and enforce its contract."""
-        selected = self._selected(name, '"#incoming"')
-        statement = f"CREATE TABLE {given_table(name)} AS {selected}"
-        for batch in incoming:
-            self.connection.register("#incoming", batch)
-            with _engine_errors(f"tables.{name}.path"):
-                self.connection.execute(statement)
-            self.connection.unregister("#incoming")
-            statement = f"INSERT INTO {given_table(name)} {selected}"
+    def _normal(self, name: str, relation: str) -> str:
+        """The SQL of a table's rows under their declared types."""
+        spec = self._spec_file.spec
+        columns, unit = spec.tables[name].columns, spec.privacy.unit
+        return normal_sql(relation, self._stored(relation), columns, unit)
+
+    def _read_in_place(self, name: str, relation: str) -> None:
+        """Create the view of a table that is read once for each query: a copy could be too long."""
+        self._in_place[name] = relation
+        with _engine_errors(f"tables.{name}.path"):
+            self.connection.execute(
+                f"CREATE VIEW {given_table(name)} AS {self._normal(name, relation)}"
+            )
         self._enforce(name)
+
+    def _copy(self, name: str, incoming: Iterable[pa.Table], are_normal: bool = False) -> None:
+        """Store a table that comes in batches, and enforce its contract."""
+        statement = f"CREATE TABLE {given_table(name)} AS "
+        for batch in incoming:
+            with self._incoming(name, batch) as relation:
+                values = f"FROM {relation}" if are_normal else self._normal(name, relation)
+                self.connection.execute(statement + values)
+            statement = f"INSERT INTO {given_table(name)} "
+        self._enforce(name)
+
+    @contextmanager
+    def _incoming(self, name: str, batch: pa.Table) -> Iterator[str]:
+        with _engine_errors(f"tables.{name}.path"):
+            self.connection.register("#incoming", batch)
+            yield '"#incoming"'
+            self.connection.unregister("#incoming")
 
     def _enforce(self, name: str) -> None:
         """Create the view that satisfies the contract: values clamped, rows dropped, or refused."""
@@ -233,9 +252,30 @@ class Tables:
         query = f"SELECT [{', '.join(counts.values())}] AS n FROM {given_table(name)}"
         numbers = dict(zip(counts, self.rows(query, name).column("n")[0].as_py(), strict=True))
         total, units = numbers.pop(("rows", "")), numbers.pop(("units", ""))
+        numbers = self._left_out(name) | numbers
         faults = {key: number for key, number in numbers.items() if number}
         unique = [] if contract is None else contract.unique
         return Quality(name, total, units, self._repeated(name, unique), faults)
+
+    def _left_out(self, name: str) -> Counter[tuple[str, str]]:
+        """How many rows are left out and values made missing, by rule and column."""
+        # Read once more: a run must not pay for it, nor its time depend on it.
+        found: Counter[tuple[str, str]] = Counter()
+        if name in self._in_place:
+            found += self._left_out_of(name, self._in_place[name])
+        for batch in self._read_again[name]() if name in self._read_again else ():
+            found["unreadable line", ""] += int((batch.schema.metadata or {}).get(UNREADABLE, 0))
+            with self._incoming(name, batch) as relation:
+                found += self._left_out_of(name, relation)
+        return found
+
+    def _left_out_of(self, name: str, relation: str) -> Counter[tuple[str, str]]:
+        spec = self._spec_file.spec
+        columns, unit = spec.tables[name].columns, spec.privacy.unit
+        query = faults_sql(relation, self._stored(relation), columns, unit)
+        numbers = self.rows(query, name).column("n")[0].as_py()
+        rules = ["no unit" if c == unit else f"not a {columns[c].value}" for c in columns]
+        return Counter(dict(zip(zip(rules, columns, strict=True), numbers, strict=True)))
 
     def _repeated(self, name: str, unique: list[str]) -> int:
         """The number of rows that repeat the values of ``unique`` columns of an earlier row."""
@@ -253,28 +293,6 @@ class Tables:
             DataError: a file was changed or replaced since it was opened.
         """
         check_unchanged(self._sources, self._stamps)
-
-    def _refuse_rejected_rows(self, name: str, source: Source) -> None:
-        # DuckDB's own text of a rejection quotes the row.
-        rows = self.connection.execute(
-            "SELECT f.file_path, e.line, e.column_name, lower(e.error_type::VARCHAR), "
-            "count(*) OVER () FROM reject_errors e JOIN reject_scans f USING (scan_id, file_id) "
-            "ORDER BY ALL LIMIT 1"
-        ).fetchall()
-        if rows:
-            path, line, column, kind, count = rows[0]
-            where = f", column {column!r}" if column else ""
-            more = f" (and {count - 1} more)" if count > 1 else ""
-            fault = {
-                "cast": "does not have the declared type",
-                "missing columns": "has too few columns",
-                "too many columns": "has too many columns",
-                "unquoted value": "has a quote that is not closed",
-            }.get(kind, "cannot be read")
-            raise DataError(
-                f"tables.{name}.path: {Path(path).name}, line {line}{where}: the row {fault}{more};"
-                " correct the file"
-            )
 
     def _widen(self, name: str) -> None:
         """Create the view that queries read: declared, joined and derived columns of each row."""
@@ -376,6 +394,29 @@ class Tables:
         return table
 
 
+def check_stored(name: str, table: Table, connection: duckdb.DuckDBPyConnection) -> None:
+    """Check that the relation of an attached database file is stored, and not computed.
+
+    Raises:
+        SpecError: there is none, or it is a view, or a declared column is generated.
+    """
+    relation = table.relation or ""
+    named = "database_name = ? AND schema_name = 'main' AND lower({}) = lower(?)"
+
+    def described(catalog: str, kind: str, what: str) -> list[tuple[str]]:
+        query = f"SELECT {what} FROM {catalog}() WHERE {named.format(kind)}"
+        return connection.execute(query, [f"file {name}", relation]).fetchall()
+
+    if described("duckdb_views", "view_name", "view_name"):
+        raise computed_relation(name, relation)
+    if not described("duckdb_tables", "table_name", "table_name"):
+        raise SpecError(f"tables.{name}.relation", f"{relation!r} is no table of the file")
+    generated = "CASE WHEN is_generated THEN column_name END"
+    for (column,) in described("duckdb_columns", "table_name", generated):
+        if column in table.columns:
+            raise computed_column(name, column)
+
+
 def given_table(name: str) -> str:
     """The SQL name of a table under its declared types, before its contract."""
     return identifier(f"given {name}")
@@ -404,9 +445,9 @@ def _open(sources: dict[str, Source], scratch: Path, engine: Engine) -> duckdb.D
         ) from error
     folders = {scratch}
     for name, source in sources.items():
-        folders |= source.folders
         if source.format is Format.DUCKDB:
             path = literal(str(source.files[0]))
+            folders.add(source.files[0].parent)
             with _engine_errors(f"tables.{name}.path"):
                 connection.execute(f"ATTACH {path} AS {database(name)} (READ_ONLY)")
     allowed = ", ".join(literal(f"{folder}/") for folder in sorted(folders))
@@ -435,13 +476,13 @@ def _cast(expression: str, kind: ColumnType) -> str:
 
 @contextmanager
 def _engine_errors(field: str) -> Iterator[None]:
-    """Translate the engine's errors; its messages quote values, so only their type is kept."""
+    """Translate the engine's errors: their messages quote values, and their types may tell one."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
         raise DataError(f"{field}: not enough memory or scratch space to read the table") from error
-    except duckdb.Error as error:
-        raise DataError(f"{field}: the table cannot be read ({type(error).__name__})") from error
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise DataError(f"{field}: the table cannot be read") from error
 
 
 @contextmanager

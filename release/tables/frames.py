@@ -1,15 +1,16 @@
 """Frames in place of files: pandas frames written as Parquet where the engine reads.
 
 A frame is as confidential as the file that it replaces. It lies in a private scratch folder that is
-wiped once the answers are read; after a kill, the next run or ``recover`` wipes it. Columns keep
-their types, and the rule for Parquet files applies (:func:`release.tables.schemas.fits`). Pandas
-makes floats of integers with missing values, so whole floats count as integers. Nothing else is
-converted.
+wiped once the answers are read; after a kill, the next run or ``recover`` wipes it.
+
+A frame is refused for the dtype of a column and never for a value: the rule for Parquet files
+applies (:func:`release.tables.schemas.fits`). Pandas makes floats of integers with missing values,
+so floats may be declared as integers; those that are not whole are missing. Values of an object
+column are taken as text. Every value is normal (:mod:`release.tables.normal`) before it is written.
 """
 
 from __future__ import annotations
 
-import datetime
 import glob
 import os
 import shutil
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _DTYPES = {
     ColumnType.STRING: "string",
-    ColumnType.INTEGER: "int64 or Int64, or floats that are whole and below 2^53",
+    ColumnType.INTEGER: "int64, Int64 or float64",
     ColumnType.DATE: "object with values of datetime.date (.dt.date)",
     ColumnType.TIMESTAMP: "datetime64 without a time zone (pandas.to_datetime)",
     ColumnType.NUMBER: "float64 or Float64",
@@ -60,7 +61,7 @@ def with_frames(
     for name, frame in frames.items():
         if name not in tables:
             raise SpecError(f"tables.{name}", unknown_name(name, tables))
-        columns[name] = columns_of(name, tables[name], frame)
+        columns[name] = columns_of(name, tables[name], frame, spec_file.spec.privacy.unit)
     folder = scratch().resolve()
     try:
         for name in tuple(columns):
@@ -75,12 +76,12 @@ def with_frames(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def columns_of(name: str, table: Table, frame: pd.DataFrame) -> pa.Table:
-    """The declared columns of a frame as Arrow, in the order of the declaration.
+def columns_of(name: str, table: Table, frame: pd.DataFrame, unit: str | None = None) -> pa.Table:
+    """The declared columns of a frame under their declared types, of the rows with a unit.
 
     Raises:
         SpecError: it is no frame.
-        DataError: a declared column is missing, there twice, or of another type.
+        DataError: a declared column is missing, there twice, or of another dtype.
     """
     import pandas as pd
     import pyarrow as pa
@@ -95,16 +96,46 @@ def columns_of(name: str, table: Table, frame: pd.DataFrame) -> pa.Table:
             raise DataError(
                 f"tables.{name}: the frame has {titles.count(column)} columns {column!r}; keep one"
             )
-    arrays = [_column(name, frame[column], kind) for column, kind in table.columns.items()]
-    return pa.Table.from_arrays(arrays, names=list(table.columns))
+    arrays = []
+    for column, kind in table.columns.items():
+        array = _column(name, frame[column], kind)
+        if pa.types.is_floating(array.type) and kind is ColumnType.INTEGER:
+            array = _integers(array, column == unit)
+        arrays.append(array)
+    return _normal(pa.Table.from_arrays(arrays, names=list(table.columns)), table, unit)
+
+
+def _normal(columns: pa.Table, table: Table, unit: str | None) -> pa.Table:
+    import duckdb
+
+    from release.tables.normal import normal_sql
+
+    # Without a folder for what does not fit into memory: it would be the current one.
+    with duckdb.connect(":memory:", config={"temp_directory": ""}) as connection:
+        connection.register("frame", columns)
+        described = connection.sql("SELECT * FROM frame LIMIT 0")
+        types = {c: t.id for c, t in zip(described.columns, described.types, strict=True)}
+        return connection.sql(normal_sql("frame", types, table.columns, unit)).to_arrow_table()
 
 
 def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
-    """A column under its own type, without categories."""
+    """A column under a type that its dtype alone decides, without categories."""
+    import pandas as pd
     import pyarrow as pa
 
-    from release.tables.schemas import ARROW_TYPES, fits
+    from release.tables.schemas import fits
+    from release.tables.values import texts
 
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    is_text = isinstance(dtype, pd.StringDtype)
+    if is_text and kind is not ColumnType.STRING:
+        raise _misfit(name, column, kind)
+    if is_text or pd.api.types.is_object_dtype(dtype):
+        # Arrow would take the first value's type for that of all, and fail on another one.
+        plain = column.astype(object)
+        return texts(plain.where(plain.notna(), None))
     try:
         array = pa.Array.from_pandas(column)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -116,39 +147,31 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
         # A categorical may name categories of rows that are not there.
         array = array.dictionary_decode()
     stored = array.type
-    is_float = pa.types.is_floating(stored)
-    if (is_float or pa.types.is_null(stored)) and array.null_count == len(array):
-        return pa.nulls(len(array), ARROW_TYPES[kind])
-    if is_float and kind is ColumnType.INTEGER and _is_whole(array):
-        return array.cast(pa.int64())
-    is_mixed = pa.types.is_temporal(stored) and _mixes_times(column)
-    if is_mixed or not fits(stored, kind):
+    # Pandas makes floats of integers with missing values.
+    is_integer = kind is ColumnType.INTEGER and pa.types.is_floating(stored)
+    if not (fits(stored, kind) or is_integer):
         raise _misfit(name, column, kind, getattr(stored, "tz", None))
-    return array
+    if pa.types.is_date64(stored):
+        return array.view(pa.timestamp("ms"))
+    if pa.types.is_decimal(stored):
+        return array.cast(pa.string())
+    return array.cast(pa.float32()) if pa.types.is_float16(stored) else array
 
 
-def _is_whole(array: pa.Array) -> bool:
-    """Whether floats are integers small enough that none lost a digit as a float."""
+def _integers(array: pa.Array, is_unit: bool) -> pa.Array:
+    """Floats as integers; those that are not whole are missing."""
     import numpy as np
+    import pyarrow as pa
 
-    values = array.drop_null().to_numpy(zero_copy_only=False)
+    values = array.fill_null(float("nan")).to_numpy(zero_copy_only=False)
     # From there on neighboring integers are the same float, and two units would count as one.
     first_lost = 2.0 ** (np.finfo(values.dtype).nmant + 1)
-    return bool(((np.abs(values) < first_lost) & (values == np.floor(values))).all())
-
-
-def _mixes_times(column: pd.Series) -> bool:
-    """Whether Python objects are not all dates, all local times or all times of a zone.
-
-    Arrow takes the first for the type of all, and drops times and time zones of the others.
-    """
-    if column.dtype != object:
-        return False
-    kinds = {
-        (isinstance(value, datetime.datetime), getattr(value, "tzinfo", None) is not None)
-        for value in column.dropna()
-    }
-    return len(kinds) > 1
+    good = (values == np.floor(values)) & np.isfinite(values)
+    if is_unit:
+        good &= np.abs(values) < first_lost
+    # Far beyond the bounds of every integer, so that clamping gives the same.
+    whole = np.where(good, np.clip(values, -(2.0**53), 2.0**53), 0).astype(np.int64)
+    return pa.array(whole, mask=~good)
 
 
 def _misfit(

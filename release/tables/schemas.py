@@ -7,13 +7,15 @@ it in a type that does not fit, is refused.
 from __future__ import annotations
 
 import csv
-import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from release.errors import DataError, SpecError
+from release.errors import SpecError
 from release.spec.declarations import ColumnType, Table
+from release.tables.lines import first_line
+from release.tables.normal import ENGINE_TYPES
 
 SQL_TYPES = {
     ColumnType.STRING: "VARCHAR",
@@ -32,36 +34,10 @@ ARROW_TYPES = {
     ColumnType.NUMBER: pa.float64(),
     ColumnType.BOOLEAN: pa.bool_(),
 }
-"""The Arrow types of the declared ones, for partitions, whose folders have no type."""
+"""The Arrow types of the declared ones, of values that are normal already."""
 
 _MOST_COLUMNS = 10_000
 """The engine takes a minute to look at a header of a million."""
-
-_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_PARTITION_FORMS = {
-    ColumnType.STRING: r".+",
-    ColumnType.INTEGER: r"-?[0-9]{1,18}",
-    ColumnType.DATE: _DATE,
-    # Some writers escape the colons and the space of a time.
-    ColumnType.TIMESTAMP: rf"{_DATE}( |%20)[0-9:%A]+(\.[0-9]{{1,6}})?",
-    ColumnType.NUMBER: r"-?[0-9]{1,15}(\.[0-9]{1,15})?",
-    ColumnType.BOOLEAN: r"true|false",
-}
-_MISSING = "__HIVE_DEFAULT_PARTITION__"
-
-
-def check_partition(field: str, kind: ColumnType, value: str) -> None:
-    """Check the value in the name of a partition's folder.
-
-    Raises:
-        DataError: it is not of the declared type.
-    """
-    # The engine would round 1.5 to an integer, and take an empty name for a missing value.
-    if value != _MISSING and not re.fullmatch(_PARTITION_FORMS[kind], value, re.ASCII):
-        raise DataError(
-            f"{field}: declared {kind.value}, but the name of a folder holds something else; "
-            "rename it"
-        )
 
 
 def read_header(name: str, table: Table, file: Path) -> tuple[str, ...]:
@@ -72,9 +48,7 @@ def read_header(name: str, table: Table, file: Path) -> tuple[str, ...]:
     """
     field = f"tables.{name}.path"
     try:
-        # Spreadsheets begin UTF-8 with a byte order mark, which must not become part of a name.
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            header = tuple(next(csv.reader(lines), []))
+        header = tuple(first_line(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SpecError(field, f"{file.name} cannot be read as UTF-8 CSV") from error
     _check_width(field, file.name, len(header))
@@ -96,21 +70,69 @@ def check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, w
         SpecError: it has not; ``where`` is what messages call the file or relation.
     """
     _check_width(f"tables.{name}.path", where, len(schema))
-    lowered = list(map(str.casefold, schema.names))
     for column, kind in columns.items():
         field = f"tables.{name}.columns.{column}"
-        count = lowered.count(column.casefold())
-        if schema.names.count(column) != 1:
-            names = ", ".join(schema.names[:12])
-            raise SpecError(field, f"{where} has no such column; it has {names}")
-        if count > 1:
-            message = f"{where} has {count} columns of this name up to case; rename the others"
-            raise SpecError(field, message)
+        _check_once(field, column, schema.names, where)
         stored = schema.field(column).type
         if not fits(stored, kind):
+            raise _misfit(field, kind, where, str(stored))
+        if _is_unchecked_twice(stored):
             raise SpecError(
-                field, f"declared {kind.value}, but {where} has {stored}; correct the type"
+                field, f"{where} has {stored}; write it as plain text, or with int32 indices"
             )
+
+
+def check_relation(
+    name: str, columns: dict[str, ColumnType], stored: Mapping[str, str], where: str
+) -> None:
+    """As :func:`check_schema` for the engine's own types, by their identifiers.
+
+    Raises:
+        SpecError: a column is missing, ambiguous or of another type.
+    """
+    _check_width(f"tables.{name}.path", where, len(stored))
+    for column, kind in columns.items():
+        field = f"tables.{name}.columns.{column}"
+        _check_once(field, column, list(stored), where)
+        if stored[column] not in ENGINE_TYPES[kind]:
+            raise _misfit(field, kind, where, stored[column])
+
+
+def computed_relation(name: str, relation: str) -> SpecError:
+    """The refusal of a view: its expressions could fail on one row."""
+    return SpecError(
+        f"tables.{name}.relation",
+        f"{relation!r} is computed when it is read; store it (CREATE TABLE … AS SELECT)",
+    )
+
+
+def computed_column(name: str, column: str) -> SpecError:
+    """The refusal of a generated column: its expression could fail on one row."""
+    return SpecError(
+        f"tables.{name}.columns.{column}", "is computed when it is read; store it, or derive it"
+    )
+
+
+def _check_once(field: str, column: str, names: Sequence[str], where: str) -> None:
+    if list(names).count(column) != 1:
+        raise SpecError(field, f"{where} has no such column; it has {', '.join(names[:12])}")
+    count = list(map(str.casefold, names)).count(column.casefold())
+    if count > 1:
+        message = f"{where} has {count} columns of this name up to case; rename the others"
+        raise SpecError(field, message)
+
+
+def _misfit(field: str, kind: ColumnType, where: str, stored: str) -> SpecError:
+    return SpecError(field, f"declared {kind.value}, but {where} has {stored}; correct the type")
+
+
+def _is_unchecked_twice(stored: pa.DataType) -> bool:
+    """Whether Arrow checks the texts of a dictionary while it reads it, and fails on one."""
+    return (
+        pa.types.is_dictionary(stored)
+        and not pa.types.is_int32(stored.index_type)
+        and (pa.types.is_string(stored.value_type) or pa.types.is_large_string(stored.value_type))
+    )
 
 
 def _check_width(field: str, where: str, columns: int) -> None:

@@ -15,27 +15,20 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from release.errors import DataError, SpecError
-from release.spec.declarations import ColumnType, Table
-from release.spec.expressions import identifier, literal
+from release.spec.declarations import Table
+from release.spec.expressions import identifier
 from release.spec.load import SpecFile
-from release.tables.schemas import (
-    ARROW_TYPES,
-    SQL_TYPES,
-    check_partition,
-    check_schema,
-    comparable_type,
-    read_header,
-)
+from release.tables.lines import read_lines
+from release.tables.parquet import check_parquet, parquet_dataset, partition_values
+from release.tables.schemas import read_header
 from release.tables.sqlite import is_sqlite
 from release.tables.stores import Store, is_uri, open_store
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset as ds
+    from pyarrow.fs import FileSystem
 
 
 class Format(Enum):
@@ -66,12 +59,9 @@ class Source:
     store: Store | None = None
 
     @property
-    def folders(self) -> set[Path]:
-        """The folders of this machine that have to be readable."""
-        if self.store is not None:
-            return set()
-        # The engine lists the folders of partitions from their root.
-        return {self.root} if self.partitions else {file.parent for file in self.files}
+    def filesystem(self) -> FileSystem | None:
+        """The file system of the store."""
+        return None if self.store is None else self.store.filesystem
 
     def stamps(self) -> list[tuple[int, int, int]]:
         """Inode, size and time of each file, which differ once a file is written or replaced."""
@@ -217,83 +207,26 @@ def fetched(source: Source, folder: Path) -> Source:
     return Source(tuple(files), source.format, folder, source.partitions)
 
 
-def dataset_of(table: Table, source: Source) -> ds.Dataset:
-    """The Parquet files of a source as an Arrow dataset, read lazily."""
-    import pyarrow.dataset as ds
-    from pyarrow.fs import LocalFileSystem
-
-    types = []
-    for column in source.partitions:
-        kind = table.columns.get(column, ColumnType.STRING)
-        types.append((column, ARROW_TYPES[kind]))
-    # Arrow would read the timestamps of older systems as nanoseconds, which end in 2262.
-    old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-    dataset = ds.dataset(
-        list(map(str, source.files)),
-        format=ds.ParquetFileFormat(read_options=old_times),
-        filesystem=LocalFileSystem() if source.store is None else source.store.filesystem,
-        partitioning=ds.partitioning(pa.schema(types), flavor="hive") if types else None,
-        partition_base_dir=str(source.root),
-    )
-    # The schema is the first file's, and another file may have gaps where that one has none.
-    return dataset.replace_schema(pa.schema([f.with_nullable(True) for f in dataset.schema]))
-
-
 def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
     """The names in ``name=value`` folders between the root and the files, equal for all files."""
     # A link can lead out of the folder.
     inside = [file for file in files if file.is_relative_to(root)]
     named: set[tuple[str, ...]] = set()
-    parts: set[str] = set()
     for file in inside:
-        keys = []
-        for part in file.relative_to(root).parent.parts:
-            if "=" in part:
-                keys.append(_key(part))
-                parts.add(part)
-        named.add(tuple(keys))
-    if len(named) != 1 or (parts and len(inside) < len(files)):
+        parts = file.relative_to(root).parent.parts
+        named.add(tuple(part.partition("=")[0] for part in parts if "=" in part))
+    if len(named) != 1 or (named != {()} and len(inside) < len(files)):
         raise SpecError(field, "the files lie in folders of different partitions; make them alike")
     (names,) = named
-    # Engines disagree on a partition above the table, and on a value that holds "=".
-    is_above = not set(names).isdisjoint(map(_key, root.parts))
-    if is_above or any(part.count("=") > 1 for part in parts):
-        raise SpecError(
-            field, "a partition stands above the table too, or a value has '='; rename it"
-        )
+    if len(set(names)) < len(names):
+        raise SpecError(field, "a partition stands in a partition of its name; rename it")
     return names
-
-
-def _key(part: str) -> str:
-    return part.partition("=")[0]
 
 
 def _glob(path: Path) -> Iterator[Path]:
     # Path.glob refuses absolute patterns.
     anchor = Path(path.anchor)
     return anchor.glob(str(path.relative_to(anchor)))
-
-
-def scan_sql(name: str, table: Table, source: Source) -> str:
-    """The SQL after FROM that reads the declared columns, except of an SQLite file."""
-    if source.format is Format.CSV:
-        return _csv_scan(name, table, source)
-    if source.store is not None:
-        return identifier(f"store {name}")
-    if source.format is Format.DUCKDB:
-        return f"{database(name)}.{identifier(table.relation or '')}"
-    if not source.partitions:
-        return f"read_parquet({_file_list(source)})"
-    types = []
-    for column in source.partitions:
-        if column in table.columns:
-            types.append(f"{literal(column)}: {SQL_TYPES[table.columns[column]]}")
-    hive_types = f", hive_types = {{{', '.join(types)}}}" if types else ""
-    return f"read_parquet({_file_list(source)}, hive_partitioning = true{hive_types})"
-
-
-def _file_list(source: Source) -> str:
-    return f"[{', '.join(map(literal, map(str, source.files)))}]"
 
 
 def database(name: str) -> str:
@@ -309,66 +242,30 @@ def check_source(name: str, table: Table, source: Source) -> None:
         DataError: a file is not readable.
     """
     if source.format is Format.PARQUET:
-        _check_partitions(name, table, source)
-        _check_parquet(name, table, source)
+        # The values of partitions are in the names of folders, not in the files.
+        stored = {c: kind for c, kind in table.columns.items() if c not in source.partitions}
+        check_parquet(name, stored, source.files, source.filesystem)
 
 
-def _check_partitions(name: str, table: Table, source: Source) -> None:
-    parts: set[str] = set()
-    for file in source.files if source.partitions else ():
-        parts.update(file.relative_to(source.root).parts[:-1])
-    for part in sorted(parts):
-        column, _, value = part.partition("=")
-        if column in source.partitions and column in table.columns:
-            check_partition(f"tables.{name}.columns.{column}", table.columns[column], value)
+def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
+    """The declared columns of the Parquet files of a source, read lazily.
+
+    Raises:
+        DataError: a file is not readable.
+    """
+    files: dict[Path, dict[str, str]] = {file: {} for file in source.files}
+    if source.partitions:
+        files = {file: partition_values(file.relative_to(source.root)) for file in source.files}
+    return parquet_dataset(name, list(table.columns), files, source.filesystem)
 
 
-def check_relation(name: str, table: Table, connection: duckdb.DuckDBPyConnection) -> None:
-    """As :func:`check_source` for a table of an attached database file."""
-    relation = f"{database(name)}.{identifier(table.relation or '')}"
-    try:
-        schema = connection.sql(f"SELECT * FROM {relation} LIMIT 0").to_arrow_table().schema
-    except duckdb.Error as error:
-        raise SpecError(
-            f"tables.{name}.relation", f"{table.relation!r} is no table or view of the file"
-        ) from error
-    check_schema(name, table.columns, schema, "the relation")
+def read_csv(name: str, table: Table, source: Source) -> Iterator[pa.Table]:
+    """The declared columns of CSV files as text, in batches; the first one is empty. Confidential.
 
-
-def _csv_scan(name: str, table: Table, source: Source) -> str:
-    headers = {read_header(name, table, file) for file in source.files}
-    if len(headers) != 1:
-        raise SpecError(f"tables.{name}.path", "the files have different headers; make them equal")
-    types = []
-    # DuckDB takes the columns by position, so they follow the order of the header.
-    for column in headers.pop():
-        kind = table.columns.get(column, ColumnType.STRING)
-        # HUGEINT, so that a number of up to 38 digits can be clamped like any other.
-        stored = "HUGEINT" if kind is ColumnType.INTEGER else SQL_TYPES[kind]
-        types.append(f"{literal(column)}: {literal(stored)}")
-    return (
-        f"read_csv({_file_list(source)}, columns = {{{', '.join(types)}}}, header = true, "
-        "auto_detect = false, delim = ',', quote = '\"', escape = '\"', strict_mode = true, "
-        "store_rejects = true, rejects_limit = 0)"
-    )
-
-
-def _check_parquet(name: str, table: Table, source: Source) -> None:
-    # The values of partitions are in the names of folders, not in the files.
-    stored = {c: kind for c, kind in table.columns.items() if c not in source.partitions}
-    filesystem = None if source.store is None else source.store.filesystem
-    first: dict[str, pa.DataType] = {}
-    for file in source.files:
-        try:
-            schema = pq.read_schema(str(file), filesystem=filesystem)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(
-                f"tables.{name}.path: {file.name} is not a readable Parquet file"
-            ) from error
-        check_schema(name, stored, schema, file.name)
-        for column in stored:
-            kind = comparable_type(schema.field(column).type)
-            if first.setdefault(column, kind) != kind:
-                # Engines take the type of the first file, and would round what others hold.
-                problem = f"{file.name} has {kind}, another file {first[column]}; write them alike"
-                raise SpecError(f"tables.{name}.columns.{column}", problem)
+    Raises:
+        SpecError: a header lacks a declared column.
+        DataError: a file cannot be read.
+    """
+    headers = [read_header(name, table, file) for file in source.files]
+    for file, header in zip(source.files, headers, strict=True):
+        yield from read_lines(name, file, header, list(table.columns))

@@ -116,6 +116,7 @@ def test_fixed_columns_are_left_to_the_keys(tmp_path: Path) -> None:
     ("changes", "says"),
     [
         ({"wh": {"type": "string"}}, "minimum and maximum are integers"),
+        ({"wh": {"minimum": 11}}, "minimum 11 is above maximum 10"),
         ({"wh": {"minimum": "2024-01-01"}}, "minimum and maximum are integers"),
         ({"day": {"type": "date", "minimum": "2024-13-01", "maximum": None}}, "month"),
         ({"place": {"on_violation": "clamp"}}, "nothing to clamp to"),
@@ -139,6 +140,14 @@ def test_a_missing_contract(tmp_path: Path) -> None:
     path = written(tmp_path, {})
     (tmp_path / "rows.contract.yaml").unlink()
     with pytest.raises(SpecError, match="cannot be read as YAML"):
+        read_spec(path)
+
+
+def test_a_contract_file_has_a_bound(tmp_path: Path) -> None:
+    path = written(tmp_path, {})
+    with (tmp_path / "rows.contract.yaml").open("a") as file:
+        file.write("#" * 2**20)
+    with pytest.raises(SpecError, match=r"rows\.contract\.yaml has more than 1048576 bytes"):
         read_spec(path)
 
 

@@ -44,6 +44,8 @@ from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.spec.query import Query
 from release.tables.duckdb import Engine, Tables, given_table, wide_table
+from release.tables.normal import normal_sql
+from release.tables.schemas import ARROW_TYPES
 from release.tables.sources import (
     Format,
     Source,
@@ -154,8 +156,7 @@ class SparkTables:
         blobs = self._base[query.name]
         rows = {}
         for name in self._sources:
-            # An empty batch first, so that a table without rows still has its columns.
-            rows[name] = [self._schema(name).empty_table(), *map(_unpacked, blobs.get(name, ()))]
+            rows[name] = [self._empty(name), *map(_unpacked, blobs.get(name, ()))]
         with Tables(self._spec_file, self._engine, self._scratch / "rerun", rows) as tables:
             return query.rerun(tables, self._spec_file)
 
@@ -163,14 +164,13 @@ class SparkTables:
         """As :class:`release.queries.engines.base.Loaded` has it."""
         check_unchanged(self._sources, self._stamps)
 
-    def _schema(self, name: str) -> pa.Schema:
-        table = self._spec_file.spec.tables[name]
-        return _dataset(table, self._sources[name]).schema_of_declared
+    def _empty(self, name: str) -> pa.Table:
+        return schema_of(self._spec_file.spec.tables[name]).empty_table()
 
     def _check_statements(self) -> None:
         """Refuse here what is wrong with the spec's own SQL, on tables without rows."""
         # Before Spark starts: else every task would fail, and only one error would come back.
-        empty = {name: [self._schema(name).empty_table()] for name in self._sources}
+        empty = {name: [self._empty(name)] for name in self._sources}
         with Tables(self._spec_file, self._engine, self._scratch / "empty", empty) as tables:
             for query in self._spec_file.spec.released:
                 if not isinstance(query, RerunQuery):
@@ -182,22 +182,20 @@ class SparkTables:
         fragments: list[Fragment] = []
         rows = 0
         for name, source in sources.items():
-            dataset = _dataset(spec_file.spec.tables[name], source)
-            for number, counts in enumerate(dataset.rows_by_group()):
+            dataset = dataset_of(name, spec_file.spec.tables[name], source)
+            for number, counts in enumerate(rows_by_group(dataset)):
                 fragments += map(partial(Fragment, name, number), range(len(counts)))
                 rows += sum(counts)
         parallel = self._context.defaultParallelism
         buckets = min(_MOST_BUCKETS, max(parallel, -(-rows // _ROWS_PER_BUCKET)))
-        tables, unit = spec_file.spec.tables, spec_file.spec.privacy.unit
-        schemas = dict(zip(sources, map(self._schema, sources), strict=True))
         # A task must not hold this object: its Spark context cannot be sent to a worker.
         engine = self._engine
 
         def split(part: Iterable[Fragment]) -> Iterator[tuple[int, tuple[str, bytes]]]:
-            yield from split_rows(part, tables, sources, unit, buckets)
+            yield from split_rows(part, spec_file, sources, buckets)
 
         def read(part: Iterable[tuple[int, tuple[str, bytes]]]) -> Iterator[TaskResult]:
-            yield from read_bucket(part, spec_file, schemas, engine)
+            yield from read_bucket(part, spec_file, engine)
 
         slices = max(1, min(len(fragments), 8 * parallel))
         try:
@@ -210,9 +208,9 @@ class SparkTables:
             )
         except ReleaseError:
             raise
-        except Exception as error:
+        except Exception:
             # ``from None``: Spark's message holds the traceback of a task, which quotes values.
-            raise DataError(f"tables: Spark could not read them ({type(error).__name__})") from None
+            raise DataError("tables: Spark could not read them") from None
         return self._gathered(results)
 
     def _gathered(self, results: list[TaskResult]) -> dict[str, pa.Table]:
@@ -257,92 +255,76 @@ def _guarded(
         try:
             yield from task(part)
         except Exception as error:
-            # Only messages of ours are free of values; of others no more than the type leaves.
+            # Only messages of ours are free of values; even the type of another could tell one.
             ours = isinstance(error, ReleaseError)
-            kind = type(error).__name__
-            text = str(error) if ours else f"tables: a task could not read them ({kind})"
-            yield wrapped(("error", kind if ours else "DataError", text.encode()))
+            kind = type(error).__name__ if ours else "DataError"
+            text = str(error) if ours else "tables: a task could not read them"
+            yield wrapped(("error", kind, text.encode()))
 
     return guarded
 
 
-@dataclass(frozen=True)
-class _Declared:
-    dataset: ds.Dataset
-    columns: list[str]
-
-    @property
-    def schema_of_declared(self) -> pa.Schema:
-        return _plain(self.dataset.schema.empty_table().select(self.columns)).schema
-
-    def rows_by_group(self) -> Iterator[list[int]]:
-        """The rows of each row group of each file."""
-        for fragment in self.dataset.get_fragments():
-            yield [group.num_rows for group in fragment.row_groups]
-
-    def read(self, number: int, group: int) -> Iterator[pa.Table]:
-        """One row group of one file, in batches."""
-        fragment = list(self.dataset.get_fragments())[number]
-        schema = self.dataset.schema
-        rows = fragment.subset(row_group_ids=[group])
-        for batch in rows.to_batches(schema=schema, columns=self.columns, batch_size=_BATCH_ROWS):
-            yield _plain(pa.Table.from_batches([batch]))
+def schema_of(table: Table) -> pa.Schema:
+    """The Arrow schema of a table whose values are normal."""
+    return pa.schema([(column, ARROW_TYPES[kind]) for column, kind in table.columns.items()])
 
 
-def _dataset(table: Table, source: Source) -> _Declared:
-    return _Declared(dataset_of(table, source), list(table.columns))
+def rows_by_group(dataset: ds.Dataset) -> Iterator[list[int]]:
+    """The rows of each row group of each file."""
+    for fragment in dataset.get_fragments():
+        yield [group.num_rows for group in fragment.row_groups]
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """Without dictionaries: their batches would carry values of other rows along."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            column = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, column)
-    return table
+def _group(dataset: ds.Dataset, number: int, group: int) -> Iterator[pa.Table]:
+    """One row group of one file, in batches of values as they are stored."""
+    fragment = list(dataset.get_fragments())[number]
+    rows = fragment.subset(row_group_ids=[group])
+    for batch in rows.to_batches(schema=dataset.schema, batch_size=_BATCH_ROWS):
+        yield pa.Table.from_batches([batch])
 
 
 def split_rows(
-    fragments: Iterable[Fragment],
-    tables: dict[str, Table],
-    sources: dict[str, Source],
-    unit: str,
-    buckets: int,
+    fragments: Iterable[Fragment], spec_file: SpecFile, sources: dict[str, Source], buckets: int
 ) -> Iterator[tuple[int, tuple[str, bytes]]]:
-    """The rows of some fragments, by bucket; rows without a unit are left out."""
-    opened: dict[str, _Declared] = {}
-    # A hash of the unit as text: tables may store an integer in different widths.
+    """The normal rows of some fragments, by bucket; those without a unit are left out."""
+    tables, unit = spec_file.spec.tables, spec_file.spec.privacy.unit
+    opened: dict[str, ds.Dataset] = {}
+    # A hash of the unit as text: equal units of two tables may be declared as different types.
     bucket = f"(hash(CAST({identifier(unit)} AS VARCHAR)) % {buckets})::INTEGER"
     with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
         # Spark runs one task for each core already.
         connection.execute("SET threads = 1")
         for fragment in fragments:
-            if fragment.table not in opened:
-                name = fragment.table
-                opened[name] = _dataset(tables[name], sources[name])
-            for rows in opened[fragment.table].read(fragment.number, fragment.group):
+            name = fragment.table
+            if name not in opened:
+                opened[name] = dataset_of(name, tables[name], sources[name])
+            schema = schema_of(tables[name])
+            for rows in _group(opened[name], fragment.number, fragment.group):
                 connection.register("#rows", rows)
+                described = connection.sql('SELECT * FROM "#rows" LIMIT 0')
+                kinds = [kind.id for kind in described.types]
+                stored = dict(zip(described.columns, kinds, strict=True))
+                normal = normal_sql('"#rows"', stored, tables[name].columns, unit)
                 ordered = connection.sql(
-                    f'SELECT *, {bucket} AS "#bucket" FROM "#rows" '
-                    f'WHERE {identifier(unit)} IS NOT NULL ORDER BY "#bucket"'
+                    f'SELECT *, {bucket} AS "#bucket" FROM ({normal}) ORDER BY "#bucket"'
                 ).to_arrow_table()
                 connection.unregister("#rows")
                 numbers = ordered.column("#bucket").to_numpy()
-                ordered = ordered.drop_columns("#bucket").cast(rows.schema)
+                ordered = ordered.drop_columns("#bucket").cast(schema)
                 starts = [0, *((numbers[1:] != numbers[:-1]).nonzero()[0] + 1), len(numbers)]
                 for start, stop in pairwise(starts):
                     if stop > start:
                         part = ordered.slice(start, stop - start)
-                        yield int(numbers[start]), (fragment.table, _packed(part))
+                        yield int(numbers[start]), (name, _packed(part))
 
 
 def read_bucket(
     rows: Iterable[tuple[int, tuple[str, bytes]]],
     spec_file: SpecFile,
-    schemas: dict[str, pa.Schema],
     engine: Engine,
 ) -> Iterator[TaskResult]:
     """Every query of the spec on the rows of a bucket."""
+    schemas = {name: schema_of(table) for name, table in spec_file.spec.tables.items()}
     packed: dict[str, list[bytes]] = {name: [] for name in schemas}
     for bucket, item in rows:
         if bucket == _BROKEN:

@@ -1,0 +1,211 @@
+"""The meaning of every stored value under its declared type: one SQL expression for each.
+
+No value makes loading fail, because a failure, its message and its time would tell of one row. A
+value has a meaning, or it is missing: what is not of the declared type, a text that is not UTF-8 or
+holds U+FFFD, an empty text, NaN. ``docs/tables.md`` has the table of all cases. Each expression
+looks at one value alone, and is total: what could fail is reached only by values that cannot.
+
+Sources hand text on as bytes that nobody has checked. So nothing looks at one but a regular
+expression, which matches only UTF-8, and the cast to an integer: other functions of the engine
+raise, or are undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from release.spec.declarations import ColumnType
+from release.spec.domains import INTEGER_LIMIT
+from release.spec.expressions import identifier, literal
+
+_NARROW = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
+_INTEGERS = _NARROW | {"hugeint", "ubigint", "uhugeint"}
+_FLOATS = {"float", "double"}
+_TEXTS = {"varchar", "enum"}
+# A decimal's text is exact, and the engine's own cast may give the number beside it.
+_WRITTEN = _TEXTS | {"decimal"}
+
+ENGINE_TYPES: dict[ColumnType, set[str]] = {
+    ColumnType.STRING: _TEXTS,
+    ColumnType.INTEGER: _INTEGERS,
+    ColumnType.NUMBER: _INTEGERS | _FLOATS | {"decimal"},
+    ColumnType.DATE: {"date"},
+    ColumnType.TIMESTAMP: {"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"},
+    ColumnType.BOOLEAN: {"boolean"},
+}
+"""The engine's types that a table of a DuckDB file may have for a declared type."""
+
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?Z?"
+_FORMS = {
+    # Without U+FFFD, which stands where somebody has replaced what was not UTF-8.
+    ColumnType.STRING: r"[\x00-\x{D7FF}\x{E000}-\x{FFFC}\x{FFFE}-\x{10FFFF}]+",
+    ColumnType.INTEGER: r"[ \t]*[+-]?[0-9]+(\.0+)?[ \t]*",
+    ColumnType.NUMBER: (
+        r"(?i)[ \t]*[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)[ \t]*"
+    ),
+    ColumnType.DATE: rf"[ \t]*{_DAY}[ \t]*",
+    ColumnType.TIMESTAMP: rf"[ \t]*{_DAY}([ T]{_TIME})?[ \t]*",
+}
+"""The texts that have a value of a declared type."""
+
+_TRUE = r"(?i)[ \t]*(true|t|yes|y|1)[ \t]*"
+_FALSE = r"(?i)[ \t]*(false|f|no|n|0)[ \t]*"
+_MISSING = r"(?i)[ \t]*(nan)?[ \t]*"
+
+
+def normal_sql(
+    relation: str,
+    stored: Mapping[str, str],
+    columns: Mapping[str, ColumnType],
+    unit: str | None = None,
+) -> str:
+    """A query of a relation's ``columns`` under their declared types, of the rows with a unit.
+
+    ``stored`` names the engine's type of each column, as its Python types do in ``id``. The unit is
+    not clamped, because a clamped unit would be another unit. Without a ``unit`` all rows stay.
+    """
+    read, values = [], {}
+    for column, kind in columns.items():
+        name, id_ = identifier(column), stored[column]
+        read.append(f"{name}{_short(column, id_, kind)}")
+        values[column] = _value(column, id_, kind, column == unit)
+    rows = f"SELECT {', '.join(read)} FROM {relation}"
+    if unit is not None and columns[unit] is ColumnType.STRING:
+        # Looked at once, before anything else: the engine would look at it twice.
+        name, id_ = identifier(unit), stored[unit]
+        values[unit] = _plain(name, id_)
+        rows = f"{rows} WHERE {_has_form(name, id_)}"
+    named = [f"{value} AS {identifier(column)}" for column, value in values.items()]
+    selected = f"SELECT {', '.join(named)} FROM ({rows})"
+    if unit is None or columns[unit] is ColumnType.STRING:
+        return selected
+    return f"FROM ({selected}) WHERE {identifier(unit)} IS NOT NULL"
+
+
+def faults_sql(
+    relation: str, stored: Mapping[str, str], columns: Mapping[str, ColumnType], unit: str
+) -> str:
+    """A query with one row: a list of how often each column's value is not of its declared type.
+
+    Of rows with a unit; for the unit it is the number of rows without one.
+    """
+    read, tests = [], []
+    own = f"({_value(unit, stored[unit], columns[unit], True)}) IS NULL"
+    for column, kind in columns.items():
+        name, id_ = identifier(column), stored[column]
+        read.append(f"{name}{_short(column, id_, kind)}")
+        value = _value(column, id_, kind, column == unit)
+        test = f"NOT ({own}) AND NOT ({_is_missing(name, id_)}) AND ({value}) IS NULL"
+        tests.append(f"count(*) FILTER (WHERE {own if column == unit else test})")
+    return f"SELECT [{', '.join(tests)}] AS n FROM (SELECT {', '.join(read)} FROM {relation})"
+
+
+def _plain(name: str, stored: str) -> str:
+    return f"CAST({name} AS VARCHAR)" if stored in {"enum", "decimal"} else name
+
+
+def _short(column: str, stored: str, kind: ColumnType) -> str:
+    """A second column with the value of most texts of integers, so that it is read once."""
+    if stored not in _TEXTS or kind is not ColumnType.INTEGER:
+        return ""
+    name = identifier(column)
+    return f", TRY_CAST({_plain(name, stored)} AS BIGINT) AS {identifier(f'#{column}')}"
+
+
+def _has_form(name: str, stored: str, kind: ColumnType = ColumnType.STRING) -> str:
+    return f"regexp_full_match({_plain(name, stored)}, {literal(_FORMS[kind])})"
+
+
+def _is_missing(name: str, stored: str) -> str:
+    """Whether a stored value is missing in its source already."""
+    if stored in _FLOATS:
+        return f"{name} IS NULL OR isnan({name})"
+    empty = f" OR regexp_full_match({_plain(name, stored)}, {literal(_MISSING)})"
+    return f"{name} IS NULL{empty if stored in _TEXTS else ''}"
+
+
+def _value(column: str, stored: str, kind: ColumnType, is_unit: bool) -> str:
+    name = identifier(column)
+    if stored in _WRITTEN:
+        return _of_text(column, stored, kind, is_unit)
+    if kind is ColumnType.INTEGER:
+        return _of_number(name, stored, is_unit)
+    if kind is ColumnType.NUMBER:
+        # Plus zero, because -0.0 equals 0.0 but has another text and another hash.
+        number = f"CAST({name} AS DOUBLE) + 0.0"
+        return f"CASE WHEN NOT isnan({number}) THEN {number} END"
+    if stored == "date":
+        return f"CASE WHEN {name} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {name} END"
+    if kind in {ColumnType.TIMESTAMP, ColumnType.DATE}:
+        return f"CAST({_of_time(name, stored)} AS {kind.value.upper()})"
+    return name
+
+
+def _of_text(column: str, stored: str, kind: ColumnType, is_unit: bool) -> str:
+    text = _plain(identifier(column), stored)
+    if kind is ColumnType.BOOLEAN:
+        true, false = (f"regexp_full_match({text}, {literal(form)})" for form in (_TRUE, _FALSE))
+        return f"CASE WHEN {true} THEN true WHEN {false} THEN false END"
+    has_form = _has_form(identifier(column), stored, kind)
+    if kind is ColumnType.STRING:
+        return f"CASE WHEN {has_form} THEN {text} END"
+    if kind is ColumnType.INTEGER:
+        short = identifier(f"#{column}")
+        # Most texts are the integer's own: this is quicker than a regular expression.
+        return (
+            f"CASE WHEN CAST({short} AS VARCHAR) = {text} "
+            f"THEN {short if is_unit else _clamped(short)} "
+            f"WHEN {has_form} THEN {_of_digits(text, is_unit)} END"
+        )
+    plain = f"trim({text}, ' ' || chr(9))"
+    if kind is ColumnType.NUMBER:
+        # Texts beyond the largest number are infinite, and those below the least are zero.
+        return f"CASE WHEN {has_form} THEN TRY_CAST({plain} AS DOUBLE) + 0.0 END"
+    # To the engine the year 0000 is one before Christ.
+    in_years = f"NOT contains({text}, '0000-')"
+    cast = f"TRY_CAST({plain} AS {kind.value.upper()})"
+    return f"CASE WHEN {has_form} THEN CASE WHEN {in_years} THEN {cast} END END"
+
+
+def _of_digits(text: str, is_unit: bool) -> str:
+    """A text of a sign, digits and zeros after a point as an integer."""
+    digits = f"('0' || ltrim(regexp_extract({text}, '[0-9]+'), '0'))"
+    sign = f"(CASE WHEN contains({text}, '-') THEN '-' ELSE '' END)"
+    exact = f"TRY_CAST({sign} || {digits} AS BIGINT)"
+    if is_unit:
+        return exact
+    limit = f"CAST({sign} || '{INTEGER_LIMIT}' AS BIGINT)"
+    return f"CASE WHEN length({digits}) > 12 THEN {limit} ELSE {_clamped(exact)} END"
+
+
+def _clamped(integer: str) -> str:
+    # CASE, because greatest and least skip NULL, but a missing value must stay missing.
+    clamped = f"greatest(least({integer}, {INTEGER_LIMIT}), {-INTEGER_LIMIT})"
+    return f"CASE WHEN {integer} IS NOT NULL THEN CAST({clamped} AS BIGINT) END"
+
+
+def _of_number(name: str, stored: str, is_unit: bool) -> str:
+    if is_unit:
+        return f"TRY_CAST({name} AS BIGINT)"
+    # Wide first: a literal would otherwise be cast to the type of the column, and not fit.
+    if stored in _NARROW:
+        return _clamped(f"CAST({name} AS BIGINT)")
+    if stored == "hugeint":
+        return _clamped(name)
+    least = f"least(CAST({name} AS UHUGEINT), CAST({INTEGER_LIMIT} AS UHUGEINT))"
+    return f"CASE WHEN {name} IS NOT NULL THEN CAST({least} AS BIGINT) END"
+
+
+def _of_time(name: str, stored: str) -> str:
+    """A stored time in microseconds, rounded down."""
+    if stored == "timestamp_ns":
+        ticks = f"epoch_ns({name})"
+        # The division rounds to zero, and a cast to the nearest.
+        micros = f"{ticks} // 1000 - CASE WHEN {ticks} % 1000 < 0 THEN 1 ELSE 0 END"
+        return f"CASE WHEN isfinite({name}) THEN make_timestamp({micros}) END"
+    # Compared in its own unit, because the largest cannot be converted.
+    type_ = stored.upper()
+    second = {"timestamp_s": "59", "timestamp_ms": "59.999"}.get(stored, "59.999999")
+    years = f"{type_} '0001-01-01' AND {type_} '9999-12-31 23:59:{second}'"
+    return f"CASE WHEN {name} BETWEEN {years} THEN CAST({name} AS TIMESTAMP) END"

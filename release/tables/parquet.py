@@ -1,0 +1,131 @@
+"""Parquet files as an Arrow dataset that no row can make unreadable.
+
+The engine's own reader fails on a text that is not UTF-8 and on a time in milliseconds beyond its
+years, so Arrow reads all Parquet, with the same bytes on one machine, on a cluster and from a
+store. Each column is read as a type in which every value has a place, which is chosen from the
+schemas alone. The names of partitions' folders are values too, and are read as text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from release.errors import DataError, SpecError
+from release.spec.declarations import ColumnType
+from release.tables.schemas import check_schema, comparable_type
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    from pyarrow.fs import FileSystem
+
+# Arrow would read the timestamps of older systems as nanoseconds, which end in 2262.
+_OLD_TIMES = "us"
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def check_parquet(
+    name: str,
+    columns: dict[str, ColumnType],
+    files: Sequence[Path],
+    filesystem: FileSystem | None = None,
+) -> None:
+    """Check that every file of a table has all columns, in one type that fits.
+
+    Raises:
+        SpecError: a column is missing, ambiguous or of another type.
+        DataError: a file is not readable.
+    """
+    first: dict[str, pa.DataType] = {}
+    for file, schema in zip(files, _schemas(name, files, filesystem), strict=True):
+        check_schema(name, columns, schema, file.name)
+        for column in columns:
+            kind = comparable_type(schema.field(column).type)
+            if first.setdefault(column, kind) != kind:
+                problem = f"{file.name} has {kind}, another file {first[column]}; write them alike"
+                raise SpecError(f"tables.{name}.columns.{column}", problem)
+
+
+def _schemas(
+    name: str, files: Sequence[Path], filesystem: FileSystem | None
+) -> Iterator[pa.Schema]:
+    for file in files:
+        try:
+            with pq.ParquetFile(
+                str(file), filesystem=filesystem, coerce_int96_timestamp_unit=_OLD_TIMES
+            ) as opened:
+                yield opened.schema_arrow
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(
+                f"tables.{name}.path: {file.name} is not a readable Parquet file"
+            ) from error
+
+
+def parquet_dataset(
+    name: str,
+    columns: Sequence[str],
+    files: Mapping[Path, Mapping[str, str]],
+    filesystem: FileSystem | None = None,
+) -> ds.Dataset:
+    """The columns of files that :func:`check_parquet` accepts, read lazily.
+
+    ``files`` has the values of each file's partitions, as :func:`partition_values` tells them.
+
+    Raises:
+        DataError: a file is not readable.
+    """
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit=_OLD_TIMES)
+    form = ds.ParquetFileFormat(read_options=old_times)
+    place = filesystem or LocalFileSystem()
+    fragments = []
+    partitions: set[str] = set()
+    for file, values in files.items():
+        known = [ds.field(column) == ds.scalar(value) for column, value in values.items()]
+        partition = reduce(and_, known, ds.scalar(True))
+        fragments.append(form.make_fragment(str(file), place, partition_expression=partition))
+        partitions |= values.keys()
+    types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
+    for schema in _schemas(name, list(files), filesystem):
+        for column in columns:
+            stored = pa.string() if column in partitions else schema.field(column).type
+            types[column].add(_read_type(stored))
+    # Files may store integers in different widths: the first file's would be too narrow.
+    fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
+    return ds.FileSystemDataset(fragments, pa.schema(fields), form, place)
+
+
+def partition_values(file: PurePath) -> dict[str, str]:
+    """The values in the names of the folders above a file, by their keys.
+
+    A value that is not UTF-8 holds U+FFFD, and a missing one is empty.
+    """
+    values = {}
+    for part in file.parent.parts:
+        key, equals, value = part.partition("=")
+        if equals:
+            octets = unquote_to_bytes(os.fsencode("" if value == _MISSING else value))
+            values[key] = octets.decode("utf-8", "replace")
+    return values
+
+
+def _read_type(stored: pa.DataType) -> pa.DataType:
+    """The type under which Arrow hands a column on, equal for stored types of one meaning."""
+    if pa.types.is_dictionary(stored):
+        return _read_type(stored.value_type)
+    if pa.types.is_large_string(stored):
+        return pa.string()
+    if pa.types.is_float16(stored):
+        return pa.float32()
+    # As text, because the engine has decimals of 38 digits at most.
+    return pa.string() if pa.types.is_decimal(stored) else stored
