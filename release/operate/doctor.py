@@ -46,7 +46,7 @@ def examine(
             lambda: key_age(place, ledger, key_days),
             lambda: budgets(ledger),
             lambda: periods(place, schedules),
-            lambda: copies(place),
+            lambda: copies(place, ledger),
         ]
     findings: list[Finding] = []
     for check in checks:
