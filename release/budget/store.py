@@ -141,10 +141,10 @@ class Ledger:
         check_creates_once(store)
         with _alone(self.folder):
             ledger = _signed(self.folder)
-            if ledger.state.store is None:
-                # A run that named it may have died before it wrote the entry here.
-                _take_over(self.folder, ledger, beyond(ledger, store))
-            elif ledger.state.store == uri:
+            # A run that named it may have died before it wrote the entry here, or there.
+            further = beyond(ledger, named_store(ledger) or store)
+            ledger = _take_over(self.folder, ledger, further)
+            if ledger.state.store == uri:
                 fill(ledger, read_checkpoint(self.folder / CHECKPOINT), store)
             ledger = self._read()
         if ledger.state.store == uri:

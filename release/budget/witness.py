@@ -51,8 +51,11 @@ def cosign_ledger(folder: Path, signer: Signer, name: str, seen: Path) -> tuple[
             ) from error
     note = read_checkpoint(folder / CHECKPOINT)
     size = check_checkpoint(note, ledger)
-    if not cosignatures(note, (witness,)):
-        note = cosigned(note, signer, name, int(time.time()))
+    try:
+        if not cosignatures(note, (witness,)):
+            note = cosigned(note, signer, name, int(time.time()))
+    except SignatureError as error:
+        raise LedgerError(f"{folder}: a line of this witness is wrong ({error})") from error
     # Remembered first: a line that is out must never be forgotten.
     with storage_errors(seen, "what the witness signed"):
         make_folder(seen, 0o700)
