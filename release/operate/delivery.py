@@ -189,12 +189,11 @@ def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restor
         size = _remove_unsigned(aside / _LEDGER)
         if trusted and trusted not in keys_at(read_ledger(aside / _LEDGER), size):
             raise LedgerError(f"{store.label}: the trusted key does not sign for its ledger")
+        _check_begins(store, own, read_ledger(aside / _LEDGER))
         # The copy ends with the last delivery; the store that the ledger names has every entry.
         copied = follow_store(aside / _LEDGER)
+        _check_begins(store, own, copied)
         size = copied.state.size
-        common = min(len(own), len(copied.files))
-        if copied.files[:common] != own[:common]:
-            raise LedgerError(f"{store.label}: this ledger is not the beginning of the one there")
         with storage_errors(out, "what is restored"):
             _add_entries(aside / _LEDGER, folder, len(own), size)
     finally:
@@ -215,6 +214,12 @@ def restore_releases(store: Store, out: Path) -> tuple[str, ...]:
             return tuple(_restored_releases(store, out, aside))
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _check_begins(store: Store, own: tuple[bytes, ...], copied: Replayed) -> None:
+    common = min(len(own), len(copied.files))
+    if copied.files[:common] != own[:common]:
+        raise LedgerError(f"{store.label}: this ledger is not the beginning of the one there")
 
 
 def _copy_ledger(store: Store, folder: Path) -> None:

@@ -184,7 +184,8 @@ class Folder(Store):
         """As :meth:`Store.create`."""
         path = Path(self.path(name))
         with storage_errors(Path(self.label), "a delivery"):
-            aside = path.with_name(f".new-{secrets.token_hex(8)}")
+            # Not the name of a ledger's own temporary files, which its next writer removes.
+            aside = path.with_name(f".put-{secrets.token_hex(8)}")
             write(aside, data)
             try:
                 # A link fails where the name exists; a rename would replace the file silently.

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -437,7 +438,7 @@ def test_a_kill_at_any_step_stops_neither_machine(behind: int, tmp_path: Path) -
         for late in range(behind):
             other.append(policy(CAP.model_copy(update={"epsilon": str(5 + late)}), DAY))
         mine = charge("r")
-        status = killed_before(number, lambda one=one, mine=mine: one.append(mine))
+        status = killed_before(number, partial(one.append, mine))
         if status == 0:
             break
         assert status == -signal.SIGKILL
@@ -465,7 +466,7 @@ def test_a_kill_while_a_store_is_named_is_made_up_for(again: str, tmp_path: Path
         folder = tmp_path / str(number)
         one = create_ledger(folder / "one" / "ledger", ONE, NAME, (CAP,), DAY)
         uri = (folder / "store").as_uri()
-        if killed_before(number, lambda one=one, uri=uri: one.name_store(uri, DAY)) == 0:
+        if killed_before(number, partial(one.name_store, uri, DAY)) == 0:
             break
         assert one.name_store(uri, again).state.size == 2
         one.append(charge("r"))

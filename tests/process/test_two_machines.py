@@ -13,11 +13,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from release.budget.ledger import (
+    Abort,
     Commit,
     Ledger,
     Reserve,
@@ -35,6 +37,7 @@ from release.records.signing import create_key, read_key
 from release.records.stores import open_store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
+from tests.budget.test_claims import killed_before
 from tests.conftest import PROJECT
 from tests.small import Row, Small, query
 from tests.stores import s3_server
@@ -202,6 +205,39 @@ def test_a_kill_in_mid_release_leaves_the_other_machine_at_peace(tmp_path: Path)
     read = read_ledger(two.out / "ledger")
     assert [entry.kind for entry in read.entries[2:]] == ["reserve", "abort", "reserve", "commit"]
     assert read.state.spent("tests").epsilon == 1
+
+
+def test_a_kill_at_any_step_of_a_run_is_charged_once(tmp_path: Path) -> None:
+    """Every fourth step: then the other machine tries, and then the first one again."""
+    number, winners = 0, set()
+    while True:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        set_up(folder, (folder / "store").as_uri(), 100)
+
+        def run(machine: str, folder: Path = folder) -> None:
+            options = Options(key=folder / "key")
+            run_release(folder / "spec.yaml", folder / machine, options=options)
+
+        if killed_before(number, partial(run, "one")) == 0:
+            break
+        statuses = forked(partial(run, "two")) + forked(partial(run, "one"))
+        public = [name for name in MACHINES if (folder / name / "public" / "small").exists()]
+        assert len(public) == 1, (number, statuses)
+        winners.add(public[0])
+        for name in MACHINES:
+            Ledger(folder / name / "ledger", read_key(folder / "key")).recover()
+        read = [read_ledger(folder / name / "ledger") for name in MACHINES]
+        assert read[0].files == read[1].files
+        assert sum(isinstance(entry, Commit) for entry in read[0].entries) == 1
+        drawn = sum(isinstance(entry, Abort) and entry.drawn for entry in read[0].entries)
+        assert read[0].state.spent("tests").epsilon == 1 + drawn
+        assert read[0].state.running == {}
+        trust = Trust(folder / "two" / "ledger")
+        assert verify(folder / public[0] / "public" / "small", None, trust).release_id == "small"
+        number += 4
+    assert number > 80
+    assert winners == set(MACHINES)
 
 
 def test_machines_that_deliver_at_once_leave_a_whole_copy(tmp_path: Path) -> None:
