@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)(?:/(.*))?", re.ASCII | re.DOTALL)
+_NO_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _CLOUDS = {"s3", "gs", "az", "abfs", "abfss"}
 
 
@@ -161,7 +162,7 @@ class Folder(Store):
 
     def read(self, name: str) -> bytes | None:
         """As :meth:`Store.read`."""
-        with _store_errors(self.label, "read"), suppress(FileNotFoundError, NotADirectoryError):
+        with _store_errors(self.label, "read"), suppress(*_NO_FILE):
             return Path(self.path(name)).read_bytes()
         return None
 
@@ -206,7 +207,7 @@ class Folder(Store):
 
     def sizes(self, folder: str) -> dict[str, int]:
         """As :meth:`Store.sizes`."""
-        with _store_errors(self.label, "read"), suppress(FileNotFoundError, NotADirectoryError):
+        with _store_errors(self.label, "read"), suppress(*_NO_FILE):
             files = filter(Path.is_file, Path(self.path(folder)).iterdir())
             return {file.name: file.stat().st_size for file in files}
         return {}
@@ -371,9 +372,11 @@ def open_store(text: str, field: str) -> Store:
         return Objects(label, root, _cloud(f"{scheme}://{host}"), prefix)
     # Each kind of store raises an exception of its own for settings that it cannot use.
     except Exception as error:
+        kind = type(error).__name__
+        # Without its cause, as below.
         raise SpecError(
-            field, f"{label} cannot be opened as a store; see its settings in the environment"
-        ) from error
+            field, f"{label} cannot be opened as a store; see its settings ({kind})"
+        ) from None
 
 
 def _cloud(uri: str) -> obstore.store.ObjectStore:
@@ -409,4 +412,5 @@ def _store_errors(label: str, what: str) -> Iterator[None]:
     # Each store raises the exceptions of its own library.
     except Exception as error:
         kind = type(error).__name__
-        raise StorageError(f"{label}: the store cannot be {what} ({kind})") from error
+        # Without its cause: an address may hold a token, and a scheduler logs causes.
+        raise StorageError(f"{label}: the store cannot be {what} ({kind})") from None
