@@ -146,7 +146,10 @@ def beyond(ledger: Replayed, store: Store) -> Newest:
         LedgerError: an entry does not follow, or no valid key has signed it.
         StorageError: the store does not answer.
     """
+    if read_claim(store, ledger.state.size) is None:
+        return Newest(ledger, None)
     note, signed = None, ledger.state.size
+    # Following changes a state, and the caller's ledger stays as it is.
     grown = Replayed(copy.deepcopy(ledger.state), ledger.entries, ledger.files)
     while (claim := read_claim(store, grown.state.size)) is not None:
         number, named = grown.state.size, grown.state.store

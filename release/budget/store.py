@@ -98,7 +98,7 @@ class Ledger:
                 ledger = self._read()
                 # Named before this entry: the state below moves on with the entry.
                 store = named_store(ledger)
-                entry, grown = self._next(ledger, make)
+                entry, grown = self._extended(ledger, make)
                 note = self._note(grown)
                 if not put_claim(store, entry, Claim(grown.files[-1], note)):
                     continue
@@ -111,7 +111,7 @@ class Ledger:
             f"other machines took the next number {_ATTEMPTS} times in a row; run it again"
         )
 
-    def _next(self, ledger: Replayed, make: Make) -> tuple[Entry, Replayed]:
+    def _extended(self, ledger: Replayed, make: Make) -> tuple[Entry, Replayed]:
         """The entry that ``make`` builds, and the ledger that ends with it; the state moves on."""
         try:
             entry = make(ledger.state)

@@ -182,6 +182,14 @@ def test_two_machines_share_the_nights_of_a_schedule(office: Office) -> None:
     assert names == [f"night-2025-01-0{number}" for number in range(1, 5)]
     became = {due.became for due in periods_of(schedule, office.folder / "one", START + 4 * day)}
     assert became == {Became.PUBLIC}
+    # A night that the other one is at work on is left to it.
+    signer = read_key(office.folder / "key")
+    charge = reserve("tests", "night-2025-01-05", Spent(), "2025-01-06")
+    Ledger(office.folder / "two" / "ledger", signer).append(charge)
+    result = release_due(schedule, runs[0], START + 5 * day)
+    assert (result.ended, result.released) == (Ended.CAUGHT_UP, ())
+    last = periods_of(schedule, office.folder / "one", START + 5 * day)[-1]
+    assert last.became is Became.ELSEWHERE
 
 
 def test_a_witness_of_another_office_signs_the_ledger(office: Office) -> None:
