@@ -78,8 +78,8 @@ clean:
 	@$(INSTALL) '.[fast,flows,accounting,dev]'
 	@touch $@
 
-# What the demo can do without: a cluster or two.
+# What the demo can do without: a cluster.
 .venv/complete: .venv/ready
-	@echo "Adding Spark and an object store for the tests (once; about two minutes) ..."
-	@$(INSTALL) '.[spark,stores]'
+	@echo "Adding Spark for the tests (once; about two minutes) ..."
+	@$(INSTALL) '.[spark]'
 	@touch $@

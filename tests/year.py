@@ -38,8 +38,8 @@ from release.operate.operations import Place, Run, left_behind, release_due, ver
 from release.operate.schedule import Schedule
 from release.pipeline import Options
 from release.records.signing import create_key
+from release.records.stores import Store, open_store
 from release.spec.periods import parse_period
-from release.tables.stores import Store, open_store
 from release.verification.provenance import own_trust
 from tests.conftest import log_lines
 from tests.small import Row, Small, query

@@ -24,6 +24,10 @@ Base64: TypeAlias = Annotated[
 ]
 KeyText: TypeAlias = Annotated[str, StringConstraints(max_length=400)]
 Origin: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[!-*,-~]{1,200}$")]
+RunId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+StoreUri: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z0-9]*://[!-~]+$", max_length=400)
+]
 Scope: TypeAlias = Annotated[ScopeName, Field(description="the account that pays")]
 Release: TypeAlias = Annotated[ScopeName, Field(description="the name of the release")]
 KIND = "the kind of entry"
@@ -72,6 +76,9 @@ class Reserve(EntryBase):
     release_id: Release
     epsilon: Epsilon
     delta: Delta
+    run: RunId | None = Field(
+        default=None, description="random digits of the run that reserves, which no other run has"
+    )
 
 
 class Commit(EntryBase):
@@ -114,7 +121,14 @@ class Key(EntryBase):
     signature: Base64 = Field(description="the signature by a key that stays valid")
 
 
-Entry: TypeAlias = Genesis | Reserve | Commit | Abort | Withdraw | Policy | Key
+class StoreEntry(EntryBase):
+    """The store in which the entries after this one are put before they count."""
+
+    kind: Literal["store"] = Field(description=KIND)
+    uri: StoreUri = Field(description="the store, without its settings")
+
+
+Entry: TypeAlias = Genesis | Reserve | Commit | Abort | Withdraw | Policy | Key | StoreEntry
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -26,6 +27,7 @@ from release.budget.entries import (
     Reserve,
     ScopeCap,
     Spent,
+    StoreEntry,
     Withdraw,
     amount,
 )
@@ -45,7 +47,8 @@ _PERIODS = {"year": 4, "month": 7, "day": 10}
 class State:
     """The state after some entries. Only :meth:`follow` changes it.
 
-    ``running`` maps a release to its open reserve, ``committed`` to its commit.
+    ``running`` maps a release to its open reserve, ``committed`` to its commit. ``store`` is the
+    store that the ledger names, ``store_since`` the number of the entry that does.
     """
 
     size: int = 0
@@ -58,6 +61,8 @@ class State:
     committed: dict[str, Commit] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     last_date: str = ""
+    store: str | None = None
+    store_since: int = 0
 
     def spent(self, scope: str, period: str = "") -> Spent:
         """The charges to a scope: over its lifetime, or in a period named by the date's prefix."""
@@ -113,7 +118,9 @@ class State:
     def _check_reserve(self, entry: Reserve) -> None:
         name = entry.release_id
         if name in self.running:
-            raise LedgerError(f"entry {entry.seq}: {name!r} already has an open reserve")
+            raise LedgerError(
+                f"entry {entry.seq}: {name!r} already has an open reserve; a run is at work on it"
+            )
         if name in self.committed:
             raise LedgerError(f"entry {entry.seq}: {name!r} is already published")
         cap = self.caps.get(entry.scope)
@@ -193,6 +200,8 @@ class State:
             self.withdrawn.add(entry.release_id)
         elif isinstance(entry, Policy):
             self.caps[entry.cap.scope] = entry.cap
+        elif isinstance(entry, StoreEntry):
+            self.store, self.store_since = entry.uri, entry.seq
         _change_keys(self.keys, entry)
 
 
@@ -247,22 +256,33 @@ def replay(folder: Path) -> Replayed:
         LedgerError: an entry is missing, malformed or does not follow from the previous ones.
         BudgetError: a reserve exceeds its cap.
     """
-    state, entries, files = State(), [], []
+    files = []
     try:
         # The checkpoint, and what a crash left of a write, have other names.
         names = sorted(path.name for path in folder.iterdir() if is_entry(path.name))
         for number, name in enumerate(names):
             if name != entry_file(number):
                 raise LedgerError(f"entry {number} is missing")
-            data = (folder / name).read_bytes()
-            entry = read_entry(number, data)
-            state.follow(entry, data)
-            entries.append(entry)
-            files.append(data)
+            files.append((folder / name).read_bytes())
     except OSError as error:
         raise LedgerError(f"{folder}: the ledger cannot be read") from error
-    if not entries:
+    if not files:
         raise LedgerError(f"{folder}: no ledger there; create it: dp-release ledger init")
+    return replay_files(files)
+
+
+def replay_files(files: Sequence[bytes]) -> Replayed:
+    """Follow the entries of a ledger, given by their bytes in order.
+
+    Raises:
+        LedgerError: an entry is malformed or does not follow from the previous ones.
+        BudgetError: a reserve exceeds its cap.
+    """
+    state, entries = State(), []
+    for number, data in enumerate(files):
+        entry = read_entry(number, data)
+        state.follow(entry, data)
+        entries.append(entry)
     return Replayed(state, tuple(entries), tuple(files))
 
 

@@ -1,9 +1,13 @@
 """Writing a ledger: one entry at a time, durable, never over another, and signed.
 
-The order of writes is the argument. The checkpoint that covers the next entry is written aside
-before the entry appears under its name, and replaces the old checkpoint after. A crash in between
-leaves an entry beside its checkpoint in waiting, which :meth:`Ledger.recover` puts in place; an
-entry beyond both was written without the key.
+A ledger that names a store has a copy on each machine that writes it. Each entry is put in the
+store before it is written here (:mod:`release.budget.claims`), so the store has every entry that
+any copy has. A writer first takes over what the store has beyond its own copy.
+
+In the folder, the order of writes is the argument. The checkpoint that covers the next entry is
+written aside before the entry appears under its name, and replaces the old checkpoint after. A
+crash in between leaves an entry beside its checkpoint in waiting, which :meth:`Ledger.recover` puts
+in place; an entry beyond both, that is not in the store either, was written without the key.
 """
 
 from __future__ import annotations
@@ -21,6 +25,16 @@ from typing import Literal, TypeAlias, TypedDict
 from pydantic import ValidationError
 
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, checkpoint_text, read_checkpoint
+from release.budget.claims import (
+    Claim,
+    Newest,
+    beyond,
+    check_creates_once,
+    fill,
+    named_store,
+    newest,
+    put_claim,
+)
 from release.budget.entries import (
     NOTHING,
     Abort,
@@ -32,17 +46,28 @@ from release.budget.entries import (
     Reserve,
     ScopeCap,
     Spent,
+    StoreEntry,
     Withdraw,
 )
-from release.budget.state import Replayed, State, entry_file, is_entry, replay, to_sign
+from release.budget.state import (
+    Replayed,
+    State,
+    entry_file,
+    is_entry,
+    replay,
+    replay_files,
+    to_sign,
+)
 from release.errors import LedgerError
 from release.exact.numbers import format_exact
 from release.records.files import make_folder, storage_errors, sync, write
 from release.records.hashes import encoded, sha256
 from release.records.models import canonical
 from release.records.signing import PublicKey, Signer, sign_note
+from release.records.stores import open_store
 
 _NEXT = f"{CHECKPOINT}.next"
+_ATTEMPTS = 50
 
 Make: TypeAlias = Callable[[State], Entry]
 """Builds the next entry from the state that it has to follow."""
@@ -58,51 +83,97 @@ class Ledger:
     def append(self, make: Make) -> tuple[Entry, Replayed]:
         """Append the entry that ``make`` builds; on return it is durable and signed.
 
-        Writers take turns by a lock on the folder. Where a file system ignores the lock, the
-        entry's file can still be linked only once. Cost: one replay.
+        Writers of one machine take turns by a lock on the folder. Where a file system ignores the
+        lock, the entry's file can still be linked only once. Writers of several machines meet in
+        the store that the ledger names: who comes second makes its entry anew from the state that
+        the first one left. Cost: one replay, and with a store two reads and a put of it.
 
         Raises:
             BudgetError, LedgerError: the entry may not come next; nothing was written.
-            StorageError: the entry could not be written.
+            StorageError: the entry could not be written. The store may have it; then the next run
+                on any machine takes it over.
         """
         with _alone(self.folder):
-            ledger = self._read()
-            try:
-                entry = make(ledger.state)
-            except ValidationError as error:
-                field = error.errors()[0]["loc"][-1]
-                raise LedgerError(f"{field}: not a value that an entry can hold") from error
-            data = canonical(entry)
-            ledger.state.check(entry)
-            # The checkpoint over an entry is signed by a key that is valid after it.
-            own = str(self.signer.public(ledger.state.origin))
-            if isinstance(entry, Key) and (entry.action, entry.key) == ("retire", own):
-                raise LedgerError("--key: a key cannot retire itself; pass a key that stays valid")
-            ledger.state.follow(entry, data)
-            grown = Replayed(ledger.state, (*ledger.entries, entry), (*ledger.files, data))
-            # Signed before it is linked: an unsigned entry counts as written without the key.
-            _replace(self.folder / _NEXT, self._note(grown))
-            _store(self.folder, data, entry_file(entry.seq))
-            _put_in_place(self.folder)
-        return entry, grown
+            for _ in range(_ATTEMPTS):
+                ledger = self._read()
+                # Named before this entry: the state below moves on with the entry.
+                store = named_store(ledger)
+                entry, grown = self._extended(ledger, make)
+                note = self._note(grown)
+                if not put_claim(store, entry, Claim(grown.files[-1], note)):
+                    continue
+                # Signed before it is linked: an unsigned entry counts as written without the key.
+                _replace(self.folder / _NEXT, note.encode())
+                _store(self.folder, grown.files[-1], entry_file(entry.seq))
+                _put_in_place(self.folder)
+                return entry, grown
+        raise LedgerError(
+            f"other machines took the next number {_ATTEMPTS} times in a row; run it again"
+        )
 
-    def recover(self) -> Replayed:
-        """The ledger, after completing the checkpoint of an entry that a crash interrupted.
+    def _extended(self, ledger: Replayed, make: Make) -> tuple[Entry, Replayed]:
+        """The entry that ``make`` builds, and the ledger that ends with it; the state moves on."""
+        try:
+            entry = make(ledger.state)
+        except ValidationError as error:
+            field = error.errors()[0]["loc"][-1]
+            raise LedgerError(f"{field}: not a value that an entry can hold") from error
+        ledger.state.check(entry)
+        # The checkpoint over an entry is signed by a key that is valid after it.
+        own = str(self.signer.public(ledger.state.origin))
+        if isinstance(entry, Key) and (entry.action, entry.key) == ("retire", own):
+            raise LedgerError("--key: a key cannot retire itself; pass a key that stays valid")
+        data = canonical(entry)
+        ledger.state.follow(entry, data)
+        return entry, Replayed(ledger.state, (*ledger.entries, entry), (*ledger.files, data))
+
+    def name_store(self, uri: str, date: str) -> Replayed:
+        """Name the store in which every later entry is put first; the ledger after that.
+
+        A ledger that names another store moves: all its machines go on in the new one. Where it
+        names this one already, what this store has lost of the ledger is put there again.
 
         Raises:
-            LedgerError: the ledger is not intact, or the key is not one of its keys.
-            StorageError: the checkpoint could not be written.
+            LedgerError: the store has entries of another ledger.
+            StorageError: the store does not answer, or lets objects be written over.
+        """
+        store = open_store(uri, "--store")
+        check_creates_once(store)
+        with _alone(self.folder):
+            ledger = _signed(self.folder)
+            # A run that named it may have died before it wrote the entry here, or there.
+            further = beyond(ledger, named_store(ledger) or store)
+            ledger = _take_over(self.folder, ledger, further)
+            if ledger.state.store == uri:
+                fill(ledger, read_checkpoint(self.folder / CHECKPOINT), store)
+            ledger = self._read()
+        if ledger.state.store == uri:
+            return ledger
+        _, ledger = self.append(
+            lambda state: StoreEntry(**_next(state, date), kind="store", uri=uri)
+        )
+        return ledger
+
+    def recover(self) -> Replayed:
+        """The ledger, after completing what a crash interrupted, and as its store has it.
+
+        Raises:
+            LedgerError: the ledger is not intact, disagrees with its store, or the key is not one
+                of its keys.
+            StorageError: the store does not answer, or the checkpoint could not be written.
         """
         with _alone(self.folder):
             return self._read()
 
     def _read(self) -> Replayed:
-        """The ledger, checked: this key may write it, and what was signed is unchanged."""
-        ledger = replay(self.folder)
-        if self.signer.public(ledger.state.origin) not in ledger.state.keys:
-            raise LedgerError(
-                "--key: the ledger does not know this key; use one of its signing keys"
-            )
+        """The newest ledger, checked: this key may write it, what was signed is unchanged."""
+        # A crash while the ledger was created can leave the genesis without a checkpoint.
+        if not (self.folder / CHECKPOINT).exists() and replay(self.folder).state.size == 1:
+            self._check_key(ledger := replay(self.folder))
+            _replace(self.folder / CHECKPOINT, self._note(ledger).encode())
+        ledger = _signed(self.folder)
+        ledger = _take_over(self.folder, ledger, newest(ledger))
+        self._check_key(ledger)
         # One day of grace, because the clocks of two machines may differ.
         tomorrow = today() + datetime.timedelta(days=1)
         if ledger.state.last_date > tomorrow.isoformat():
@@ -110,24 +181,17 @@ class Ledger:
                 f"the last entry has the date {ledger.state.last_date}, which is in the future; "
                 "correct the clock"
             )
-        # A crash while the ledger was created can leave the genesis without a checkpoint.
-        if ledger.state.size == 1 and not (self.folder / CHECKPOINT).exists():
-            _replace(self.folder / CHECKPOINT, self._note(ledger))
-        signed = check_checkpoint(read_checkpoint(self.folder / CHECKPOINT), ledger)
-        waiting = self.folder / _NEXT
-        if signed + 1 == ledger.state.size and waiting.is_file():
-            signed = check_checkpoint(read_checkpoint(waiting), ledger)
-            _put_in_place(self.folder)
-        if signed < ledger.state.size:
-            raise LedgerError(
-                f"{ledger.state.size - signed} entries at the end are not signed; somebody "
-                "without the key has written them: remove them"
-            )
         return ledger
 
-    def _note(self, ledger: Replayed) -> bytes:
+    def _check_key(self, ledger: Replayed) -> None:
+        if self.signer.public(ledger.state.origin) not in ledger.state.keys:
+            raise LedgerError(
+                "--key: the ledger does not know this key; use one of its signing keys"
+            )
+
+    def _note(self, ledger: Replayed) -> str:
         text = checkpoint_text(ledger.state.origin, ledger.leaves)
-        return sign_note(text, self.signer, ledger.state.origin).encode()
+        return sign_note(text, self.signer, ledger.state.origin)
 
 
 def create_ledger(
@@ -160,6 +224,51 @@ def create_ledger(
     return ledger
 
 
+def follow_store(folder: Path) -> Replayed:
+    """Write into a ledger what the store that it names has beyond it; needs no key.
+
+    Raises:
+        LedgerError: the ledger is not intact, or disagrees with its store.
+        StorageError: the store does not answer, or the folder cannot be written.
+    """
+    with _alone(folder):
+        ledger = _signed(folder)
+        return _take_over(folder, ledger, newest(ledger))
+
+
+def _signed(folder: Path) -> Replayed:
+    """The entries that are signed; where more are there, its store has signed those."""
+    ledger = replay(folder)
+    signed = check_checkpoint(read_checkpoint(folder / CHECKPOINT), ledger)
+    waiting = folder / _NEXT
+    if signed + 1 == ledger.state.size and waiting.is_file():
+        signed = check_checkpoint(read_checkpoint(waiting), ledger)
+        _put_in_place(folder)
+    if signed == ledger.state.size:
+        return ledger
+    # Taking over entries of the store was interrupted, or somebody without the key wrote them.
+    before = replay_files(ledger.files[:signed])
+    if newest(before).ledger.files[: ledger.state.size] != ledger.files:
+        raise LedgerError(
+            f"{ledger.state.size - signed} entries at the end are not signed; somebody "
+            "without the key has written them: remove them"
+        )
+    return before
+
+
+def _take_over(folder: Path, ledger: Replayed, further: Newest) -> Replayed:
+    """Write the entries that the store has beyond a ledger, and then their checkpoint."""
+    if further.note is None:
+        return ledger
+    for number in range(ledger.state.size, further.ledger.state.size):
+        name = entry_file(number)
+        # An earlier run may have been cut off on the way; what it wrote is the same.
+        if not (folder / name).exists():
+            _store(folder, further.ledger.files[number], name)
+    _replace(folder / CHECKPOINT, further.note.encode())
+    return further.ledger
+
+
 def read_ledger(folder: Path) -> Replayed:
     """Read a ledger and check that its checkpoint signs for every entry.
 
@@ -177,8 +286,23 @@ def read_ledger(folder: Path) -> Replayed:
     return ledger
 
 
-def reserve(scope: str, release_id: str, charge: Spent, date: str) -> Make:
-    """An entry that reserves a charge."""
+def replace_checkpoint(folder: Path, note: str, size: int) -> None:
+    """Put a checkpoint with more lines in the place of the one over the same ``size`` entries.
+
+    Raises:
+        LedgerError: the ledger has grown meanwhile; do it again.
+        StorageError: it cannot be written.
+    """
+    with _alone(folder):
+        if check_checkpoint(read_checkpoint(folder / CHECKPOINT), replay(folder)) != size:
+            raise LedgerError(f"{folder}: the ledger has grown meanwhile; run it again")
+        _replace(folder / CHECKPOINT, note.encode())
+
+
+def reserve(scope: str, release_id: str, charge: Spent, date: str, run: str | None = None) -> Make:
+    """An entry that reserves a charge, for a run that is named by 32 random digits."""
+    # Equal charges of two machines must be two entries, or both would take the one for theirs.
+    named = run or new_run()
     return lambda state: Reserve(
         **_next(state, date),
         kind="reserve",
@@ -186,7 +310,13 @@ def reserve(scope: str, release_id: str, charge: Spent, date: str) -> Make:
         release_id=release_id,
         epsilon=format_exact(charge.epsilon),
         delta=format_exact(charge.delta),
+        run=named,
     )
+
+
+def new_run() -> str:
+    """The name of a run: 128 random bits in hexadecimal."""
+    return secrets.token_hex(16)
 
 
 def commit(release_id: str, attestation: bytes, date: str) -> Make:

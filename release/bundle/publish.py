@@ -3,7 +3,7 @@
 Each step leaves a durable mark, and a later run continues from the last mark:
 
 1. ``OUT/.work-<id>/`` is created and locked: one run a release.
-2. The ledger reserves the charge, and ``reserved`` names the entry.
+2. ``run`` names this run, and the ledger reserves the charge for it.
 3. ``drawing`` is written: from here on noise may have been drawn.
 4. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
 5. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
@@ -11,8 +11,10 @@ Each step leaves a durable mark, and a later run continues from the last mark:
 
 Where ``staged/`` exists, a run continues at 5: the same bytes, no second charge. Otherwise it
 aborts the reserve in the ledger and starts again. The abort refunds the charge as not drawn only if
-``reserved`` names that very entry and ``drawing`` is absent: whoever removes the folder, or works
-on the same ledger from another one, gets no refund. A TEST run has a folder of its own.
+the reserve is of the run that ``run`` names and ``drawing`` is absent: whoever removes the folder,
+or works on the same ledger from another one, gets no refund. Where the ledger names a store, a
+reserve of another run may be at work on another machine, and is never aborted by this one. A TEST
+run has a folder of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from release.budget.ledger import (
-    Entry,
     Ledger,
     Reserve,
     Spending,
@@ -36,6 +37,7 @@ from release.budget.ledger import (
     abort,
     commit,
     ledger_proof,
+    new_run,
     replay,
     reserve,
     spending,
@@ -45,14 +47,14 @@ from release.bundle.statements import ATTESTATION, PROOF, SUMS
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
 from release.records.files import make_folder, storage_errors, sync, sync_tree, write
 from release.records.hashes import sha256
-from release.records.models import ReleaseRecord, canonical, parse
+from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, Signer, attest
 
 T = TypeVar("T")
 
 LEDGER = "ledger"
-_RESERVED, _DRAWING, _PART, _STAGED, _SCRATCH = (
-    "reserved",
+_RUN, _DRAWING, _PART, _STAGED, _SCRATCH = (
+    "run",
     "drawing",
     "part",
     "staged",
@@ -71,6 +73,20 @@ def check_free(out: Path, release_id: str) -> None:
             "--out",
             f"{release_id!r} is published there already; take another folder or a new release id",
         )
+
+
+def check_device(out: Path) -> None:
+    """Refuse an output folder whose bundles lie on another file system than their working folders.
+
+    Raises:
+        StorageError: a rename of a bundle into its place would fail.
+    """
+    for folder in (out / "public", out / "auditor"):
+        if folder.is_dir() and folder.stat().st_dev != out.stat().st_dev:
+            raise StorageError(
+                f"{folder}: lies on another file system than {out}, so that no release can appear "
+                "there at once; put the whole output folder on one"
+            )
 
 
 def open_ledger(out: Path, signer: Signer | None) -> Ledger | None:
@@ -127,6 +143,7 @@ class Publication:
         self.out, self.release_id, self.ledger = out, release_id, ledger
         self.recovered: Path | None = None
         self.sequence: int | None = None
+        self._run = new_run()
         self._answers: object = None
         self._is_drawing = False
         self._published: Path | None = None
@@ -141,6 +158,7 @@ class Publication:
                 raise StorageError(f"{folder}: the release cannot be written (no folder)")
         self._lock = self._take_lock()
         try:
+            check_device(out)
             self._recover()
         except BaseException:
             self._leave()
@@ -185,14 +203,14 @@ class Publication:
             LedgerError, StorageError: the ledger cannot be written.
         """
         if self.ledger is not None and self.sequence is None:
-            entry, _ = self.ledger.append(
-                reserve(scope, self.release_id, charge, today().isoformat())
-            )
-            # Before the mark: if writing that fails, this run still knows that nothing was drawn.
-            self.sequence = entry.seq
+            # Before the entry: a store may have it although this run ends before it knows.
             with storage_errors(self.out, "the release"):
-                write(self._work / _RESERVED, _named(entry))
+                _put(self._work / _RUN, self._run.encode())
                 sync(self._work)
+            entry, _ = self.ledger.append(
+                reserve(scope, self.release_id, charge, today().isoformat(), self._run)
+            )
+            self.sequence = entry.seq
         return self.sequence
 
     def spending(self, scope: str) -> Spending | None:
@@ -275,7 +293,7 @@ class Publication:
         """Attest the files, commit the attestation in the ledger, and write its proof."""
         record = parse(ReleaseRecord, (public / "release.json").read_bytes())
         path = public / ATTESTATION
-        state = replay(ledger.folder).state
+        state = ledger.recover().state
         commitment = state.committed.get(self.release_id)
         if commitment is None or not path.exists() or commitment.attestation != _digest(path):
             # Signing again would contradict the ledger, which commits to one attestation.
@@ -294,7 +312,7 @@ class Publication:
     def _recover(self) -> None:
         """Continue from the last mark of an earlier run."""
         staged = self._work / _STAGED
-        if self.ledger is None and (self._work / _RESERVED).exists():
+        if self.ledger is None and (self._work / _RUN).exists():
             raise LedgerError(
                 f"--out: a run of {self.release_id!r} with a ledger was cut off here; "
                 "run it again with its ledger and --key"
@@ -315,7 +333,7 @@ class Publication:
         record = parse(ReleaseRecord, (public / "release.json").read_bytes())
         if self.ledger is None:
             return record.ledger.sequence is None
-        state = replay(self.ledger.folder).state
+        state = self.ledger.recover().state
         running = state.running.get(self.release_id)
         is_open = running is not None and running.seq == record.ledger.sequence
         return is_open or self.release_id in state.committed
@@ -323,25 +341,33 @@ class Publication:
     def _give_up(self) -> None:
         """Abort a reserve that led to nothing public, and remove the files of its run."""
         if self.ledger is not None:
-            running = replay(self.ledger.folder).state.running.get(self.release_id)
+            state = self.ledger.recover().state
+            running = state.running.get(self.release_id)
             if running is not None:
+                if state.store is not None and not self._is_own(running):
+                    raise LedgerError(
+                        f"a run of {self.release_id!r} is at work on another machine; if that "
+                        f"machine is gone: dp-release recover --abandon {self.release_id}"
+                    )
                 drawn = self._may_be_drawn(running)
                 self.ledger.append(abort(self.release_id, today().isoformat(), drawn=drawn))
         for name in (_PART, _STAGED, _SCRATCH):
             shutil.rmtree(self._work / name, ignore_errors=True)
         # Last, after the abort: until then they are the evidence of what may have been drawn.
-        for mark in (_DRAWING, _RESERVED):
+        for mark in (_DRAWING, _RUN):
             with suppress(OSError):
                 (self._work / mark).unlink(missing_ok=True)
 
     def _may_be_drawn(self, entry: Reserve) -> bool:
         """Whether noise may have been drawn for a reserve; in doubt it may."""
-        if self.sequence == entry.seq:
+        if self._run == entry.run:
             return self._is_drawing
-        evidence = self._work / _RESERVED
-        if (self._work / _DRAWING).exists() or not evidence.is_file():
-            return True
-        return evidence.read_bytes() != _named(entry)
+        return (self._work / _DRAWING).exists() or not self._is_own(entry)
+
+    def _is_own(self, entry: Reserve) -> bool:
+        """Whether a reserve is of a run that worked in this folder."""
+        mark = self._work / _RUN
+        return entry.run is not None and mark.is_file() and mark.read_bytes() == entry.run.encode()
 
     def _take_lock(self) -> int:
         """Lock the working folder; the lock ends with the process."""
@@ -392,11 +418,6 @@ def _sums(public: Path) -> dict[str, str]:
         if path.is_file() and path.name != SUMS:
             digests[str(path.relative_to(public))] = sha256(path.read_bytes())
     return digests
-
-
-def _named(entry: Entry) -> bytes:
-    """The number and the digest of an entry: a number alone could be another ledger's."""
-    return f"{entry.seq} {sha256(canonical(entry))}".encode()
 
 
 def _digest(path: Path) -> str:

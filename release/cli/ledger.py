@@ -49,13 +49,28 @@ NewKeyFile = Annotated[Path, typer.Argument(help="The file to create; it must no
 SubjectKey = Annotated[
     str, typer.Argument(metavar="KEY", help="The key: its private file, or the public key.")
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", help="The store in which every entry is put first: a folder, s3://…"),
+]
+StoreUri = Annotated[str, typer.Argument(metavar="STORE", help="The store: a folder, s3://…")]
+LedgerFolder = Annotated[Path, typer.Argument(metavar="LEDGER", help="The folder of the ledger.")]
+WitnessName = Annotated[
+    str, typer.Option("--name", help="Your name as a witness, such as witness.example/office.")
+]
 ReleaseId = Annotated[str, typer.Argument(help="The id of a public release.")]
 
 REFUNDED = "given up, refunded"
 
 
 @app.command()
-def init(out: opt.Out, key: opt.SigningKey, scope: Scopes, origin: Origin) -> None:
+def init(
+    out: opt.Out,
+    key: opt.SigningKey,
+    scope: Scopes,
+    origin: Origin,
+    store: StoreOption = None,
+) -> None:
     """Create a ledger in OUT/ledger with the caps of its scopes.
 
     Example: dp-release ledger init --out out --key k --origin example.org/dp --scope lcl:4:0.01
@@ -70,8 +85,11 @@ def init(out: opt.Out, key: opt.SigningKey, scope: Scopes, origin: Origin) -> No
         PublicKey(origin, bytes(32))
     except SignatureError as error:
         raise SpecError("--origin", "write a name without spaces and plus signs") from error
+    uri = None if store is None else _store_uri(store)
     create_ledger(out / LEDGER, signer, origin, tuple(map(parse_cap, scope)), _today())
     typer.echo(f"created  {out / LEDGER}")
+    if uri is not None:
+        _name_store(out, key, uri)
     typer.echo(f"key      {signer.public(origin)}")
     typer.echo("Give the key to your auditors: dp-release verify … --trust KEY")
 
@@ -88,12 +106,14 @@ def show(out: opt.Out, as_json: opt.AsJson = False, at_delta: AtDelta = None) ->
     if at_delta is not None:
         tighter = _tighter(releases, sorted(state.caps), at_delta)
     if as_json:
-        plain = {"origin": state.origin, "entries": state.size}
+        plain = {"origin": state.origin, "entries": state.size, "store": state.store}
         plain |= {"scopes": _plain_scopes(ledger, tighter)}
         plain |= {"keys": list(map(str, state.keys)), "releases": releases}
         print_json(plain)
         return
     typer.echo(f"{state.origin}: {state.size} entries")
+    if state.store is not None:
+        typer.echo(f"  store: {state.store}")
     for name, cap in sorted(state.caps.items()):
         spent = state.spent(name)
         typer.echo(
@@ -149,6 +169,55 @@ def policy(out: opt.Out, key: opt.SigningKey, scope: Scopes) -> None:
     for cap in caps:
         ledger.append(set_cap(cap, _today()))
         typer.echo(f"{cap.scope}: ε at most {cap.epsilon}, δ at most {cap.delta}{_period(cap)}")
+
+
+@app.command("store")
+def name_store(uri: StoreUri, out: opt.Out, key: opt.SigningKey) -> None:
+    """Name the store in which every entry is put first, so that several machines can write.
+
+    With the store that the ledger names already, put there what it has lost.
+
+    Example: dp-release ledger store s3://office/releases --out out --key dp.key
+    """
+    _name_store(out, key, _store_uri(uri))
+
+
+def _store_uri(text: str) -> str:
+    from release.records.stores import is_uri, open_store
+
+    # A path is made a URI, because each copy of the ledger has a working folder of its own.
+    uri = text if is_uri(text) else Path(text).absolute().as_uri()
+    open_store(uri, "--store")
+    return uri.rstrip("/")
+
+
+def _name_store(out: Path, key: Path, uri: str) -> None:
+    from release.budget.ledger import named_store
+    from release.bundle.publish import LEDGER
+    from release.operate.delivery import deliver_ledger
+
+    ledger = _writable(out, key).name_store(uri, _today())
+    store = named_store(ledger)
+    if store is not None:
+        # A machine that has lost everything restores from there, so the beginning is there too.
+        deliver_ledger(out / LEDGER, store)
+    typer.echo(f"store    {uri}  (every entry is put there first)")
+
+
+@app.command()
+def cosign(folder: LedgerFolder, key: opt.SigningKey, name: WitnessName) -> None:
+    """Sign as a witness, with a key of your own, that this ledger only grew since you last did.
+
+    The line is added to LEDGER/checkpoint. What you signed last is kept beside your key.
+
+    Example: dp-release ledger cosign out/ledger --key witness.key --name witness.example/office
+    """
+    from release.budget.witness import cosign_ledger
+    from release.records.signing import read_key
+
+    witness, size = cosign_ledger(folder, read_key(key), name, key.with_name(f"{key.name}.seen"))
+    typer.echo(f"signed   {size} entries")
+    typer.echo(f"witness  {witness}")
 
 
 @keys.command("new")

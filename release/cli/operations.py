@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from release.operate.schedule import CaughtUp, OnePeriod, Schedule
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what is due; release nothing.")]
-Store = Annotated[str, typer.Option("--to", help="The store: a folder, s3://…, …")]
-Source = Annotated[str, typer.Option("--from", help="The store that releases were delivered to.")]
+Source = Annotated[
+    str | None,
+    typer.Option("--from", help="The store they were delivered to; by default the ledger's own."),
+]
+Abandoned = Annotated[
+    str | None,
+    typer.Option("--abandon", help="A release whose run was on another machine, which is gone."),
+]
 OwnKey = Annotated[str | None, typer.Option(help="Your public key, if OUT has no ledger.")]
 Cron = Annotated[str, typer.Option(help="When to look for due periods, such as '15 3 * * *'.")]
 Timezone = Annotated[str, typer.Option(help="Of --cron, and of the days on which periods end.")]
@@ -135,20 +141,23 @@ def _print_rows(as_json: bool, rows: list[dict[str, str]]) -> None:
         typer.echo("  ".join(row.values()))
 
 
-def deliver(out: opt.Out, to: Store) -> None:
+def deliver(out: opt.Out, to: opt.To = None) -> None:
     """Copy every release of OUT that is not in the store yet, and the ledger, to a store.
 
     Example: dp-release deliver --out out --to s3://office/releases
     """
     from release.operate.operations import deliver_all
 
-    names = deliver_all(opt.place_of(out, None, to))
+    place = opt.place_of(out, None, to)
+    if place.store is None:
+        raise SpecError("--to", "the ledger names no store; say where to deliver to")
+    names = deliver_all(place)
     for name in names:
         typer.echo(f"delivered  {name}")
     typer.echo(f"{len(names)} delivered")
 
 
-def restore(out: opt.Out, source: Source, trust: OwnKey = None) -> None:
+def restore(out: opt.Out, source: Source = None, trust: OwnKey = None) -> None:
     """Restore what OUT has lost after a machine was replaced or set back to an older state.
 
     The auditor bundles are in no store: restore them from a backup of your own.
@@ -157,27 +166,43 @@ def restore(out: opt.Out, source: Source, trust: OwnKey = None) -> None:
     """
     from release.operate.delivery import restore as restore_from
     from release.records.signing import read_public_key
-    from release.tables.stores import open_store
+    from release.records.stores import open_store
 
     # Without a ledger in OUT nothing but this key shows that the one in the store is yours.
     trusted = None if trust is None else read_public_key(trust)
-    restored = restore_from(open_store(source, "--from"), out, trusted)
+    store = opt.store_of(out) if source is None else open_store(source, "--from")
+    if store is None:
+        raise SpecError("--from", "no ledger in OUT names a store; say which one to restore from")
+    restored = restore_from(store, out, trusted)
     for name in restored.releases:
         typer.echo(f"restored  {name}")
     count = len(restored.releases)
     typer.echo(f"{restored.entries} entries of the ledger, {count} releases restored")
 
 
-def recover(out: opt.Out, key: opt.KeyFile = None, as_json: opt.AsJson = False) -> None:
+def recover(
+    out: opt.Out,
+    key: opt.KeyFile = None,
+    abandoned: Abandoned = None,
+    as_json: opt.AsJson = False,
+) -> None:
     """Publish what interrupted runs have staged, and record the rest as given up; draws nothing.
+
+    Runs of other machines are left alone. One that will not end is recorded by --abandon; its
+    charge stays, and its period may be released again.
 
     Example: dp-release recover --out out --key dp.key
     """
-    from release.operate.operations import RECOVERED, recover_all
+    from release.operate.operations import RECOVERED, abandon, recover_all
 
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
-    results = recover_all(opt.place_of(out, key, None))
+    place = opt.place_of(out, key, None)
+    if abandoned is not None:
+        abandon(place, abandoned)
+        typer.echo(f"{abandoned}: given up; its charge stays")
+        return
+    results = recover_all(place)
     _print_rows(as_json, [{"release_id": name, "became": became} for name, became in results])
     if not as_json and not results:
         typer.echo("nothing was left behind")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,7 @@ from release.verification.required import Required
 if TYPE_CHECKING:
     from release.noise.processes import FanOut
     from release.operate.operations import Place
+    from release.records.stores import Store
 
 # Typer reads these annotations when a command is registered: what they name is imported above.
 SpecPath = Annotated[Path, typer.Argument(help="The release spec, a YAML file.")]
@@ -26,7 +27,8 @@ _KEY = typer.Option("--key", envvar="DP_RELEASE_KEY", help="The file of the sign
 SigningKey = Annotated[Path, _KEY]
 KeyFile = Annotated[Path | None, _KEY]
 To = Annotated[
-    str | None, typer.Option(help="A store to deliver to: a folder, s3://…, or another URI.")
+    str | None,
+    typer.Option(help="A store to deliver to: a folder, s3://…; by default the ledger's own."),
 ]
 SparkMaster = Annotated[
     str | None,
@@ -61,13 +63,27 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 def place_of(out: Path, key: Path | None, to: str | None) -> Place:
     """The folder of the releases, with its signing key and its store.
 
+    Without ``to`` the store is the one that the ledger names, if it does.
+
     Raises:
         SpecError: the store cannot be opened.
     """
     from release.operate.operations import Place
-    from release.tables.stores import open_store
+    from release.records.stores import open_store
 
-    return Place(out, key, None if to is None else open_store(to, "--to"))
+    return Place(out, key, store_of(out) if to is None else open_store(to, "--to"))
+
+
+def store_of(out: Path) -> Store | None:
+    """The store that the ledger of an output folder names, if it has one that does."""
+    from release.budget.ledger import named_store, replay
+    from release.bundle.publish import LEDGER
+    from release.errors import BudgetError, LedgerError
+
+    # What is wrong with a ledger is told by the command that follows, in its own words.
+    with suppress(LedgerError, BudgetError):
+        return named_store(replay(out / LEDGER))
+    return None
 
 
 def fan_out(jobs: int | None) -> AbstractContextManager[FanOut | None]:

@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from release.budget.claims import Newest
 from release.budget.ledger import (
     CHECKPOINT,
+    Replayed,
     check_checkpoint,
+    follow_store,
     keys_at,
+    newest,
     read_checkpoint,
     read_ledger,
     replay,
@@ -26,7 +30,7 @@ from release.errors import LedgerError, StorageError
 from release.records.files import make_folder, storage_errors, sync, sync_tree, write
 from release.records.hashes import sha256
 from release.records.signing import PublicKey
-from release.tables.stores import Store
+from release.records.stores import Store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
 
@@ -93,49 +97,59 @@ def deliver_ledger(folder: Path, store: Store) -> None:
         LedgerError: the store has entries that this ledger does not have, or different ones.
         StorageError: the store fails; run it again.
     """
-    check_witness(folder, store)
-    ledger = read_ledger(folder)
-    note = _local(folder / CHECKPOINT)
-    stored = store.sizes(_LEDGER)
-    for number, data in enumerate(ledger.files):
-        name = entry_file(number)
-        # The witness check has already compared the entries that are there.
-        if name not in stored:
-            store.put(f"{_LEDGER}/{name}", data)
-    store.replace(f"{_LEDGER}/{CHECKPOINT}", note)
+    while True:
+        further = _compared(read_ledger(folder), store)
+        note = _local(folder / CHECKPOINT) if further.note is None else further.note.encode()
+        stored = store.sizes(_LEDGER)
+        for number, data in enumerate(further.ledger.files):
+            name = entry_file(number)
+            # The comparison has already read the entries that are there.
+            if name not in stored:
+                store.put(f"{_LEDGER}/{name}", data)
+        store.replace(f"{_LEDGER}/{CHECKPOINT}", note)
+        # Another machine may have delivered a longer ledger before this checkpoint replaced its.
+        if sum(map(is_entry, store.sizes(_LEDGER))) <= further.ledger.state.size:
+            return
 
 
 def check_witness(folder: Path, store: Store) -> None:
     """Check against a store that this ledger was not put back to an older state.
 
     The signed checkpoint in the store has to be one of this ledger, and so has every entry beyond
-    the checkpoint: a delivery may have been interrupted before it wrote its checkpoint.
+    the checkpoint: a delivery may have been interrupted before it wrote its checkpoint. Entries
+    that the ledger's own store has beyond this folder count as of this ledger.
 
     Raises:
         LedgerError: the store has entries that this ledger does not have, or different ones.
         StorageError: the store does not answer.
     """
+    _compared(replay(folder), store)
+
+
+def _compared(own: Replayed, store: Store) -> Newest:
+    """The ledger as its own store has it, after comparing it with the copy in ``store``."""
     sizes = store.sizes(_LEDGER)
     entries = sorted(filter(is_entry, sizes))
     note = store.read(f"{_LEDGER}/{CHECKPOINT}")
-    if note is None and not entries:
-        return
+    # After the listing: what other machines had delivered by then is in the ledger's own store.
+    further = newest(own)
+    ledger = further.ledger
     try:
-        ledger = replay(folder)
         signed = 0 if note is None else check_checkpoint(_text(note), ledger)
         for name in entries:
             number = int(name.removesuffix(".json"))
-            own = ledger.files[number] if number < len(ledger.files) else None
-            if own is None or len(own) != sizes[name]:
+            data = ledger.files[number] if number < len(ledger.files) else None
+            if data is None or len(data) != sizes[name]:
                 raise LedgerError(f"{name} is not an entry of this ledger")
             # Below that the checkpoint vouches; comparing bytes would cost a call for each entry.
-            if number >= signed and store.read(f"{_LEDGER}/{name}") != own:
+            if number >= signed and store.read(f"{_LEDGER}/{name}") != data:
                 raise LedgerError(f"{name} differs from this ledger's entry")
     except LedgerError as error:
         raise LedgerError(
             f"{store.label} does not agree with this ledger ({error}); if this machine was put "
             "back to an older state: dp-release restore"
         ) from error
+    return further
 
 
 def _text(note: bytes) -> str:
@@ -173,18 +187,39 @@ def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restor
             shutil.rmtree(aside, ignore_errors=True)
             _copy_ledger(store, aside / _LEDGER)
         size = _remove_unsigned(aside / _LEDGER)
-        copied = read_ledger(aside / _LEDGER)
-        if trusted and trusted not in keys_at(copied, size):
+        if trusted and trusted not in keys_at(read_ledger(aside / _LEDGER), size):
             raise LedgerError(f"{store.label}: the trusted key does not sign for its ledger")
-        common = min(len(own), len(copied.files))
-        if copied.files[:common] != own[:common]:
-            raise LedgerError(f"{store.label}: this ledger is not the beginning of the one there")
+        _check_begins(store, own, read_ledger(aside / _LEDGER))
+        # The copy ends with the last delivery; the store that the ledger names has every entry.
+        copied = follow_store(aside / _LEDGER)
+        _check_begins(store, own, copied)
+        size = copied.state.size
         with storage_errors(out, "what is restored"):
             _add_entries(aside / _LEDGER, folder, len(own), size)
-            releases = tuple(_restored_releases(store, out, aside))
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return Restored(max(0, size - len(own)), releases)
+    return Restored(max(0, size - len(own)), restore_releases(store, out))
+
+
+def restore_releases(store: Store, out: Path) -> tuple[str, ...]:
+    """Copy from a store the releases that the ledger in ``out`` commits and ``out`` lacks.
+
+    Raises:
+        ReleaseError: one of them does not verify against the ledger.
+        StorageError: the store does not answer, or a copy is incomplete.
+    """
+    aside = out / ".restored"
+    try:
+        with storage_errors(out, "what is restored"):
+            return tuple(_restored_releases(store, out, aside))
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _check_begins(store: Store, own: tuple[bytes, ...], copied: Replayed) -> None:
+    common = min(len(own), len(copied.files))
+    if copied.files[:common] != own[:common]:
+        raise LedgerError(f"{store.label}: this ledger is not the beginning of the one there")
 
 
 def _copy_ledger(store: Store, folder: Path) -> None:

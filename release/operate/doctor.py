@@ -46,7 +46,7 @@ def examine(
             lambda: key_age(place, ledger, key_days),
             lambda: budgets(ledger),
             lambda: periods(place, schedules),
-            lambda: copies(place),
+            lambda: copies(place, ledger),
         ]
     findings: list[Finding] = []
     for check in checks:
@@ -126,6 +126,7 @@ def _affordable(cap: str, spent: Fraction, charge: str) -> list[int]:
 _REMEDIES = {
     Became.DUE: "dp-release catch-up",
     Became.CUT_OFF: "dp-release catch-up, or recover",
+    Became.ELSEWHERE: "wait for that machine; if it is gone: dp-release recover --abandon",
     Became.LEFT_OUT: "see why its runs die, then run it by hand: dp-release run --period",
     Became.LOST: "dp-release restore",
 }

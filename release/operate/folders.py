@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from release.budget.ledger import CHECKPOINT, Replayed
+from release.budget.ledger import CHECKPOINT, Replayed, newest
 from release.bundle.publish import LEDGER, is_at_work
 from release.bundle.statements import ATTESTATION, SUMS
 from release.errors import ReleaseError
 from release.operate.delivery import digests_of
 from release.operate.findings import Finding, fault, look, or_well, well
-from release.operate.operations import Place, left_behind, public_names, witnessed
+from release.operate.operations import (
+    Place,
+    left_behind,
+    public_names,
+    reserved_elsewhere,
+    witnessed,
+)
 from release.records.hashes import sha256
-from release.tables.stores import Store
+from release.records.stores import Store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
 
@@ -92,17 +98,24 @@ def leftovers(place: Place) -> Iterator[Finding]:
         interrupted += 1
         remedy = "dp-release recover, or run it again"
         yield fault("runs", f"a run of {name} was interrupted; {remedy}")
+    for name in reserved_elsewhere(place.out):
+        remedy = f"if that machine is gone: dp-release recover --abandon {name}"
+        yield look("runs", f"{name} is at work on another machine; {remedy}")
     if busy:
         yield well("runs", f"{busy} at work right now")
     elif not interrupted:
         yield well("runs", "none was interrupted")
 
 
-def copies(place: Place) -> Iterator[Finding]:
+def copies(place: Place, ledger: Replayed | None) -> Iterator[Finding]:
     """Whether the store has every release and the ledger, and no entry beyond this ledger."""
+    witnessed(place)
+    if ledger is not None and ledger.state.store is not None:
+        more = newest(ledger).ledger.state.size - ledger.state.size
+        further = f", and {more} more that the next run takes over" if more else ""
+        yield well("store", f"{ledger.state.store} has every entry of the ledger{further}")
     if place.store is None:
         return
-    witnessed(place)
     summary = "all releases are there, and the ledger"
     yield from or_well(_missing_copies(place, place.store), "store", summary)
 

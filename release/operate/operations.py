@@ -16,17 +16,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from release.budget.ledger import read_ledger, replay
+from release.budget.ledger import abort, follow_store, newest, read_ledger, replay, today
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.statements import SUMS
 from release.errors import LedgerError, ReleaseError, SpecError
 from release.noise.processes import FanOut, InTurn
-from release.operate.delivery import check_witness, deliver, deliver_ledger
+from release.operate.delivery import check_witness, deliver, deliver_ledger, restore_releases
 from release.operate.journal import Code, Journal
 from release.operate.schedule import CaughtUp, OnePeriod, Schedule, catch_up
 from release.pipeline import Options, Published, Step, auditor_bundle, call, run_release
 from release.records.signing import read_key
-from release.tables.stores import Store
+from release.records.stores import Store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
 
@@ -100,21 +100,28 @@ def release_due(
     def release_here(due: OnePeriod) -> object:
         return release_period(schedule.spec, due.period, run)
 
+    shared = (place.out / LEDGER).is_dir() and follow_store(place.out / LEDGER).state.store
+    if shared and place.store is not None:
+        # What other machines have released counts as public here once it is.
+        restore_releases(place.store, place.out)
     result = catch_up(schedule, place.out, release_one or release_here, today=today)
     run.journal.tell(Code.CAUGHT_UP, ended=result.ended.value.replace(" ", "-"))
     return result
 
 
 def witnessed(place: Place) -> None:
-    """Check that the ledger is not older than its copy in the store.
+    """Check that the ledger is not older than its copy in the store, and agrees with its own store.
 
     Raises:
         LedgerError: the copy has entries that the ledger does not have, or different ones.
-        StorageError: the store does not answer.
+        StorageError: a store does not answer.
     """
+    has_ledger = (place.out / LEDGER).is_dir()
     if place.store is None:
+        if has_ledger:
+            newest(replay(place.out / LEDGER))
         return
-    if (place.out / LEDGER).is_dir():
+    if has_ledger:
         check_witness(place.out / LEDGER, place.store)
     elif place.store.sizes(LEDGER):
         raise LedgerError(
@@ -157,10 +164,20 @@ def public_names(out: Path) -> list[str]:
 def left_behind(out: Path) -> tuple[str, ...]:
     """The releases whose run has not ended: those with a working folder or an open reserve."""
     names = {path.name.removeprefix(".work-") for path in out.glob(".work-*")}
-    # A run reserves before it stages anything.
     if (out / LEDGER).is_dir():
-        names |= replay(out / LEDGER).state.running.keys()
+        state = replay(out / LEDGER).state
+        # A run reserves before it stages anything. One without a folder here is another machine's
+        # where several write the ledger.
+        names |= set() if state.store is not None else state.running.keys()
     return tuple(sorted(names))
+
+
+def reserved_elsewhere(out: Path) -> tuple[str, ...]:
+    """The releases with an open reserve of another machine, as this copy of the ledger knows."""
+    if not (out / LEDGER).is_dir():
+        return ()
+    state = replay(out / LEDGER).state
+    return tuple(sorted(state.running.keys() - set(left_behind(out))))
 
 
 def recover(place: Place, release_id: str) -> str:
@@ -181,6 +198,23 @@ def recover(place: Place, release_id: str) -> str:
         if (place.out / "public" / release_id).is_dir():
             return "public"
         raise
+
+
+def abandon(place: Place, release_id: str) -> None:
+    """Record that a run of another machine will not end; its charge stays.
+
+    Raises:
+        SpecError: no key, no open reserve, or a run of this machine has to be recovered.
+        LedgerError, StorageError: the ledger cannot be written.
+    """
+    ledger = open_ledger(place.out, None if place.key is None else read_key(place.key))
+    if ledger is None:
+        raise SpecError("--out", f"no ledger in {place.out}")
+    running = ledger.recover().state.running
+    if release_id not in running or release_id in left_behind(place.out):
+        raise SpecError("--abandon", f"no run of {release_id!r} is at work on another machine")
+    # Drawn, for all that this machine knows: the other one may have shown it to somebody.
+    ledger.append(abort(release_id, today().isoformat(), drawn=True))
 
 
 RECOVERED = ("public", "published", "given up")

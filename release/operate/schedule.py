@@ -35,6 +35,7 @@ class Became(StrEnum):
 
     DUE = "due"
     CUT_OFF = "cut off"  # its run was interrupted; the next one goes on from there
+    ELSEWHERE = "at work elsewhere"  # another machine has reserved it
     PUBLIC = "public"
     LEFT_OUT = "left out"  # too many runs of it were interrupted after drawing
     WITHDRAWN = "withdrawn"
@@ -124,8 +125,11 @@ def _became(out: Path, name: str, state: State) -> Became:
         return Became.WITHDRAWN
     if os.path.lexists(out / "public" / name):
         return Became.PUBLIC
-    if is_staged or name in state.running:
+    if is_staged:
         return Became.CUT_OFF
+    if name in state.running:
+        # The run of a ledger on this machine alone has lost its folder.
+        return Became.CUT_OFF if state.store is None else Became.ELSEWHERE
     return Became.LOST if name in state.committed else Became.DUE
 
 

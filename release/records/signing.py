@@ -38,6 +38,10 @@ from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, 
 _ED25519 = b"\x01"
 # The parts of a verifier key are joined by "+", so a name has none.
 _NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)
+# A PEM file of ours has 119 bytes. A path may lead to anything, such as /dev/zero.
+_LONGEST_KEY = 2**14
+# A note has a signature line for its writer and for each witness.
+_MOST_SIGNATURES = 100
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
 _UNKNOWN_KEY = "signed by a key that is not known here"
 
@@ -160,13 +164,16 @@ def read_key(path: Path) -> Signer:
         SpecError: the file holds no Ed25519 key, or other users may read it.
     """
     try:
-        mode, pem = path.stat().st_mode, path.read_bytes()
+        with path.open("rb") as file:
+            mode, pem = os.fstat(file.fileno()).st_mode, file.read(_LONGEST_KEY + 1)
     except OSError as error:
         raise SpecError(
             "--key", f"{path} cannot be read; pass the file of the signing key"
         ) from error
     if mode & forbidden_mode(path):
         raise SpecError("--key", f"others may read {path}; chmod 600 it")
+    if len(pem) > _LONGEST_KEY:
+        raise SpecError("--key", f"{path} is too long for a key; pass the file of the signing key")
     try:
         private = load_pem_private_key(pem, None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -185,10 +192,22 @@ def read_public_key(text: str) -> PublicKey:
         SpecError: the text is neither.
     """
     try:
-        path = Path(text)
-        return PublicKey.of(path.read_text("ascii") if path.is_file() else text)
+        return PublicKey.of(key_text(text))
     except (SignatureError, OSError, ValueError) as error:
         raise SpecError("--trust", "write name+hash+key, or the file that holds it") from error
+
+
+def key_text(text: str) -> str:
+    """The text of a key, or the beginning of the file of this path.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or is not ASCII.
+    """
+    path = Path(text)
+    if not path.is_file():
+        return text
+    with path.open("rb") as file:
+        return file.read(_LONGEST_KEY).decode("ascii")
 
 
 def sign_note(text: str, signer: Signer, name: str) -> str:
@@ -201,21 +220,52 @@ def sign_note(text: str, signer: Signer, name: str) -> str:
 def open_note(note: str, keys: tuple[PublicKey, ...]) -> str:
     """The text of a note that one of the keys has signed.
 
+    Lines of keys that are not given are ignored, as of witnesses; one of a given key has to verify.
+
     Raises:
-        SignatureError: it is not a signed note, or none of the keys has signed it.
+        SignatureError: it is not a signed note, none of the keys has signed it, or a signature of
+            one of them is wrong.
     """
-    # Exactly one signature: with several, a reader could check another one than the writer meant.
-    text, separator, lines = note.partition("\n\n")
-    match = re.fullmatch(r"— ([^ \n+]+) ([A-Za-z0-9+/=]+)\n", lines)
-    if not separator or match is None:
-        raise SignatureError("not a signed note with one signature")
-    text += "\n"
-    signature = _signature(match[2])
-    for key in keys:
-        if (key.name, key.hint) == (match[1], signature[:4]):
-            key.verify(signature[4:], text.encode())
-            return text
-    raise SignatureError(_UNKNOWN_KEY)
+    text, lines = note_lines(note)
+    is_signed = False
+    for line in lines:
+        for key in keys:
+            if (key.name, key.hint) == (line.name, line.hint):
+                key.verify(line.signature, text.encode())
+                is_signed = True
+    if not is_signed:
+        raise SignatureError(_UNKNOWN_KEY)
+    return text
+
+
+@dataclass(frozen=True)
+class NoteLine:
+    """A signature line of a note: the name of the key, its hint of 4 bytes, and the rest."""
+
+    name: str
+    hint: bytes
+    signature: bytes
+
+
+def note_lines(note: str) -> tuple[str, tuple[NoteLine, ...]]:
+    """The text of a signed note and its signature lines, none of them verified.
+
+    Raises:
+        SignatureError: it is not a signed note.
+    """
+    text, separator, block = note.partition("\n\n")
+    lines = block.split("\n")
+    # The last line ends like the others. One who writes a note bounds the work of its readers.
+    if not separator or lines.pop() or not 0 < len(lines) <= _MOST_SIGNATURES:
+        raise SignatureError("not a signed note")
+    signatures = []
+    for line in lines:
+        match = re.fullmatch(r"— ([^ \n+]+) ([A-Za-z0-9+/=]+)", line)
+        if match is None:
+            raise SignatureError("not a signed note")
+        data = _signature(match[2])
+        signatures.append(NoteLine(match[1], data[:4], data[4:]))
+    return f"{text}\n", tuple(signatures)
 
 
 def _signature(text: str) -> bytes:

@@ -3,7 +3,7 @@
 A path names Parquet files or CSV files (one, or several by a glob), a folder of Parquet files whose
 subfolders may be partitions (``day=2024-01-05/part-0.parquet``), or a DuckDB or SQLite database
 file, in which ``relation`` names the table or view. A URI such as ``s3://bucket/readings`` names
-the same in a store (:mod:`release.tables.stores`), except for database files.
+the same in a store (:mod:`release.records.stores`), except for database files.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from release.errors import DataError, SpecError
+from release.records.stores import Store, is_uri, open_store
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
@@ -23,7 +24,6 @@ from release.tables.lines import read_lines
 from release.tables.parquet import check_parquet, parquet_dataset, partition_values
 from release.tables.schemas import read_header
 from release.tables.sqlite import is_sqlite
-from release.tables.stores import Store, is_uri, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -77,7 +78,9 @@ def test_the_files_are_those_of_the_format(ledger: Ledger) -> None:
     zero, one, two = (files(ledger.folder)[name] for name in names[:3])
     import hashlib
 
-    assert json.loads(one) == {
+    reserved = json.loads(one)
+    assert re.fullmatch("[0-9a-f]{32}", reserved.pop("run"))
+    assert reserved == {
         "seq": 1,
         "prev": "sha256:" + hashlib.sha256(zero).hexdigest(),
         "kind": "reserve",

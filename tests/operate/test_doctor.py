@@ -22,8 +22,8 @@ from release.operate.journal import Code, Journal
 from release.operate.operations import Place, Run, release_period, verify_each
 from release.operate.schedule import Schedule
 from release.records.signing import create_key, read_key
+from release.records.stores import open_store
 from release.spec.periods import parse_period
-from release.tables.stores import open_store
 from release.verification.provenance import own_trust
 from tests.conftest import PROJECT, log_lines
 from tests.small import Row, Small, query

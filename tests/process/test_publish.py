@@ -319,8 +319,10 @@ def _leaves_reserved(place: Path, out: Path, number: int) -> bool:
     """Whether a run into ``out``, killed there, leaves its mark; its reserve is then given up."""
     status = forked(killed_at(place, number, out))
     assert status == -signal.SIGKILL
-    if not (out / ".work-small" / "reserved").exists():
+    # The mark comes first, and then the entry.
+    if "small" not in replay(out / "ledger").state.running:
         return False
+    assert (out / ".work-small" / "run").exists()
     ledger = Ledger(out / "ledger", read_key(place / "key"))
     ledger.append(abort("small", "2024-01-01", drawn=True))
     return True

@@ -1,0 +1,117 @@
+"""Cosignatures of witnesses on a checkpoint (C2SP tlog-cosignature, version 1, Ed25519).
+
+A witness is somebody else's key. Its line on a checkpoint says: at this time this was the longest
+history of the ledger that I had seen, and it extends every one that I signed before. The line
+stands in the note beside the curator's, and readers who do not know the witness ignore it.
+
+A witness key has an algorithm byte of its own, so that no curator's key passes for a witness's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from release.errors import SpecError
+from release.records.hashes import decoded, encoded
+from release.records.signing import PublicKey, SignatureError, Signer, key_text, note_lines
+
+_COSIGNATURE = b"\x04"
+
+
+@dataclass(frozen=True)
+class WitnessKey:
+    """The public key of a witness, under its name.
+
+    Raises:
+        SignatureError: the name or the length is wrong.
+    """
+
+    key: PublicKey
+
+    @property
+    def hint(self) -> bytes:
+        """The four bytes by which a cosignature names its key."""
+        named = self.key.name.encode() + b"\n" + _COSIGNATURE + self.key.raw
+        return hashlib.sha256(named).digest()[:4]
+
+    def __str__(self) -> str:
+        return f"{self.key.name}+{self.hint.hex()}+{encoded(_COSIGNATURE + self.key.raw)}"
+
+    @classmethod
+    def of(cls, text: str) -> WitnessKey:
+        """Read ``name+hash+key``.
+
+        Raises:
+            SignatureError: the text has another form, or its hash is not the key's.
+        """
+        try:
+            # Base64 may hold "+" too, so only the first two separate.
+            name, hint, key = text.strip().split("+", 2)
+            raw = decoded(key)
+        except ValueError as error:
+            raise SignatureError("not name+hash+key") from error
+        if raw[:1] != _COSIGNATURE:
+            raise SignatureError("not the key of a witness")
+        witness = cls(PublicKey(name, raw[1:]))
+        if witness.hint.hex() != hint:
+            raise SignatureError("the hash is not the key's")
+        return witness
+
+
+def read_witness_key(text: str) -> WitnessKey:
+    """A witness key, from its text or from the path of a file that holds the text.
+
+    Raises:
+        SpecError: the text is neither.
+    """
+    try:
+        return WitnessKey.of(key_text(text))
+    except (SignatureError, OSError, ValueError) as error:
+        raise SpecError("--witness", "write name+hash+key, or the file that holds it") from error
+
+
+@dataclass(frozen=True)
+class Cosignature:
+    """A verified cosignature: the name of the witness, and its time in seconds since 1970."""
+
+    name: str
+    time: int
+
+
+def cosigned(note: str, signer: Signer, name: str, time: int) -> str:
+    """The note with the line of a witness added, at ``time`` in seconds since 1970.
+
+    Raises:
+        SignatureError: it is not a signed note, or the name is none.
+    """
+    witness = WitnessKey(signer.public(name))
+    text, _ = note_lines(note)
+    stamp = time.to_bytes(8, "big")
+    signature = signer.sign(_message(text, time))
+    return f"{note}— {name} {encoded(witness.hint + stamp + signature)}\n"
+
+
+def cosignatures(note: str, keys: tuple[WitnessKey, ...]) -> tuple[Cosignature, ...]:
+    """The cosignatures of the given witnesses on a note, in the order of its lines.
+
+    The lines of others are ignored, the curator's too: check that by ``open_note``.
+
+    Raises:
+        SignatureError: it is not a signed note, or the line of a given witness does not verify.
+    """
+    text, lines = note_lines(note)
+    verified = []
+    for line in lines:
+        for witness in keys:
+            if (witness.key.name, witness.hint) == (line.name, line.hint):
+                stamp, signature = line.signature[:8], line.signature[8:]
+                time = int.from_bytes(stamp, "big")
+                witness.key.verify(signature, _message(text, time))
+                verified.append(Cosignature(line.name, time))
+    return tuple(verified)
+
+
+def _message(text: str, time: int) -> bytes:
+    """What a witness signs: the time, and the text of the note."""
+    return f"cosignature/v1\ntime {time}\n{text}".encode()

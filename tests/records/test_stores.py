@@ -1,0 +1,139 @@
+"""Stores: one writer wins a name, names mean the same everywhere, nothing secret is shown."""
+
+from __future__ import annotations
+
+import os
+import stat
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from release.errors import StorageError
+from release.records.stores import Folder, Objects, Store, open_store
+from tests.stores import s3_server
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch, s3_server(patch) as uri:
+        yield uri
+
+
+@pytest.fixture(params=["folder", "memory", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A new folder in each kind of store."""
+    if request.param == "folder":
+        return open_store(str(tmp_path / "a b%20c#1é"), "--to")
+    if request.param == "memory":
+        return open_store(f"memory://{tmp_path.name}/x", "--to")
+    return open_store(f"{request.getfixturevalue('s3')}/{tmp_path.name}", "--to")
+
+
+def test_a_name_is_created_once(store: Store) -> None:
+    assert store.create("ledger/1", b"one")
+    assert store.create("ledger/1", b"one")  # whoever wrote it, these bytes are there
+    assert not store.create("ledger/1", b"two")
+    with pytest.raises(StorageError, match="ledger/1 holds other bytes; nothing is put over it"):
+        store.put("ledger/1", b"two")
+    assert store.read("ledger/1") == b"one"
+    store.replace("ledger/1", b"")
+    assert store.read("ledger/1") == b""
+
+
+def test_of_writers_at_once_one_wins(store: Store) -> None:
+    for turn in range(5):
+        texts = [f"{turn} {writer}".encode() for writer in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            won = list(pool.map(lambda text, turn=turn: store.create(f"race/{turn}", text), texts))
+        assert sum(won) == 1
+        assert store.read(f"race/{turn}") == texts[won.index(True)]
+    assert store.names("race") == [str(turn) for turn in range(5)]
+
+
+def test_names_mean_the_same_in_every_store(store: Store) -> None:
+    names = ["a.json", "day=2024-01-05/p q%20.parquet", "é/z", "é/zz/deep"]
+    for name in names:
+        store.put(name, name.encode())
+    assert store.names("") == sorted(names)
+    assert store.names("é") == ["z", "zz/deep"]
+    assert store.sizes("") == {"a.json": 6}
+    assert store.sizes("é") == {"z": 4}
+    assert store.sizes("nothing") == {}
+    assert store.names("nothing") == []
+    for name in names:
+        assert store.read(name) == name.encode()
+        assert store.is_file(name)
+    for name in ("é", "nothing", "a.json/below", ""):
+        assert store.read(name) is None
+        assert not store.is_file(name)
+
+
+def test_a_single_file_is_a_store_with_one_name(store: Store) -> None:
+    store.put("folder/file", b"x")
+    file = open_store(f"{store.label}/folder/file", "path")
+    assert file.is_file("")
+    assert file.read("") == b"x"
+
+
+def test_a_stamp_changes_with_the_bytes_alone(store: Store) -> None:
+    """Also where the size stays and the clock has whole seconds."""
+    paths = [store.path("a")]
+    store.replace("a", b"one")
+    before = store.stamps(paths)
+    assert store.stamps(paths) == before
+    store.replace("a", b"two")
+    assert store.stamps(paths) != before
+    with pytest.raises(StorageError):
+        store.stamps([store.path("nothing")])
+
+
+def test_a_copy_is_for_its_owner_alone(store: Store, tmp_path: Path) -> None:
+    data = os.urandom(3 * 2**20)
+    store.put("table", data)
+    before = os.umask(0)
+    try:
+        store.copy_out(store.path("table"), tmp_path / "private" / "table")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "private" / "table").read_bytes() == data
+    assert stat.S_IMODE((tmp_path / "private" / "table").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_files_of_a_folder_can_be_read_by_all(umask: int, tmp_path: Path) -> None:
+    store = open_store((tmp_path / "shared").as_uri(), "--to")
+    assert isinstance(store, Folder)
+    before = os.umask(umask)
+    try:
+        store.put("ledger/a", b"x")
+        store.replace("ledger/b", b"x")
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"shared": 0o755, "ledger": 0o755, "a": 0o644, "b": 0o644}
+
+
+def test_a_failure_shows_neither_address_nor_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "tokenofmine")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9/tokenofmine")
+    store = open_store("s3://bucket/folder", "--to")
+    assert isinstance(store, Objects)
+    with pytest.raises(StorageError, match=r"s3://bucket/folder: the store cannot be ") as refused:
+        store.put("x", b"x")
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "tokenofmine" not in shown + repr(store)
+    assert "127.0.0.1" not in shown
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    store = open_store(str(tmp_path / "file"), "--to")
+    for write in (store.put, store.replace):
+        with pytest.raises(StorageError, match="a delivery cannot be written"):
+            write("ledger/a", b"x")
