@@ -108,24 +108,27 @@ def run(
     return run_release(_path("spec", spec), _path("out", out), options=options)
 
 
-def verify(
+def verify(  # noqa: PLR0913 - the evidence that the command takes
     public: PathLike,
     auditor: PathLike | None = None,
     *,
     ledger: PathLike | None = None,
     trust: Sequence[PathLike] = (),
     since: PathLike | None = None,
+    witness: Sequence[PathLike] = (),
     require: Literal["none", "signed", "paid", "witnessed"] = "signed",
 ) -> Verdict:
     """Check a release without the confidential data: list what is proved, tested, asserted.
 
     ``auditor`` is the folder of this release in the auditor bundle. ``trust`` lists public keys of
-    the curator, or files with them. ``since`` is an older checkpoint of the ledger.
+    the curator, or files with them, ``witness`` those of witnesses. ``since`` is an older
+    checkpoint of the ledger. ``require`` is the least evidence that makes a verdict complete.
 
     Raises:
         SpecError: an argument is wrong.
         VerificationError: a check failed; the message names the file and both values.
     """
+    from release.records.cosignatures import read_witness_key
     from release.records.signing import read_public_key
     from release.verification.provenance import Trust
     from release.verification.required import Required
@@ -133,18 +136,22 @@ def verify(
 
     if since is not None and ledger is None:
         raise SpecError("since", "an older checkpoint is compared with a ledger; give ledger too")
-    # A single key is text too, and its letters would be read as keys.
-    if isinstance(trust, str) or not isinstance(trust, Iterable):
-        value = _shown(trust)
-        raise SpecError("trust", f"found {value}; write a list of keys, or of files with them")
     evidence = Trust(
         None if ledger is None else _path("ledger", ledger),
-        tuple(read_public_key(str(key)) for key in trust),
+        tuple(read_public_key(str(key)) for key in _listed("trust", trust)),
         None if since is None else _path("since", since),
         _choice("require", require, Required),
+        witnesses=tuple(read_witness_key(str(key)) for key in _listed("witness", witness)),
     )
     bundle = None if auditor is None else _path("auditor", auditor)
     return check(_path("public", public), bundle, evidence)
+
+
+def _listed(name: str, keys: object) -> Iterable[object]:
+    # A single key is text too, and its letters would be read as keys.
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise SpecError(name, f"found {_shown(keys)}; write a list of keys, or of files with them")
+    return keys
 
 
 def plan(spec: PathLike, period: str | None = None) -> Plan:

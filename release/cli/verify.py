@@ -28,6 +28,10 @@ CuratorKeys = Annotated[
     list[str] | None, typer.Option(help="A public key of the curator, or the file that holds it.")
 ]
 
+WitnessKeys = Annotated[
+    list[str] | None, typer.Option(help="A key of a witness, or the file that holds it.")
+]
+
 
 def verify(  # noqa: PLR0913 - one parameter for each option
     folders: Folders,
@@ -35,6 +39,7 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     ledger: opt.LedgerPath = None,
     trust: CuratorKeys = None,
     since: opt.OlderCheckpoint = None,
+    witness: WitnessKeys = None,
     require: opt.Require = Required.SIGNED,
     jobs: opt.Jobs = None,
     as_json: opt.AsJson = False,
@@ -48,6 +53,7 @@ def verify(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
     """
+    from release.records.cosignatures import read_witness_key
     from release.records.signing import read_public_key
     from release.verification.provenance import Trust
 
@@ -55,7 +61,8 @@ def verify(  # noqa: PLR0913 - one parameter for each option
         raise SpecError("--since", "an older checkpoint is compared with a ledger; give --ledger")
     # Without a key or a ledger nothing shows who signed: the verdict is then in part only.
     keys = tuple(map(read_public_key, trust or ()))
-    evidence = Trust(ledger, keys, since, require)
+    witnesses = tuple(map(read_witness_key, witness or ()))
+    evidence = Trust(ledger, keys, since, require, witnesses=witnesses)
     # An output folder may hold one release only; its verdict is a line all the same.
     if len(folders) > 1 or (folders[0] / "public").is_dir():
         _verify_each(folders, auditor, evidence, jobs, as_json)

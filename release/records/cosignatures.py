@@ -107,9 +107,15 @@ def cosignatures(note: str, keys: tuple[WitnessKey, ...]) -> tuple[Cosignature, 
             if (witness.key.name, witness.hint) == (line.name, line.hint):
                 stamp, signature = line.signature[:8], line.signature[8:]
                 time = int.from_bytes(stamp, "big")
+                if time > _LAST:
+                    raise SignatureError("a cosignature of a year after 9999")
                 witness.key.verify(signature, _message(text, time))
                 verified.append(Cosignature(line.name, time))
     return tuple(verified)
+
+
+_LAST = 253_402_300_799
+"""The last second of the year 9999, since 1970."""
 
 
 def _message(text: str, time: int) -> bytes:

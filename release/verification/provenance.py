@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import datetime
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from release.budget.ledger import (
     CHECKPOINT,
+    Proved,
     Replayed,
     Reserve,
     check_checkpoint,
@@ -17,10 +19,12 @@ from release.budget.ledger import (
     open_proof,
     read_checkpoint,
     read_ledger,
+    store_agrees,
 )
 from release.bundle.statements import ATTESTATION, PROOF
-from release.errors import BudgetError, LedgerError, VerificationError
+from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
 from release.exact.numbers import format_exact
+from release.records.cosignatures import WitnessKey, cosignatures
 from release.records.hashes import sha256
 from release.records.models import ReleaseRecord
 from release.records.signing import (
@@ -31,6 +35,7 @@ from release.records.signing import (
     open_note,
     read_attestation,
 )
+from release.records.stores import open_store
 from release.verification.findings import CHECKS, Finding, Level, checking, made
 from release.verification.mechanisms import expect
 from release.verification.required import Evidence, Required
@@ -38,7 +43,7 @@ from release.verification.required import Evidence, Required
 
 @dataclass(frozen=True)
 class Trust:
-    """The auditor's evidence: a ledger, the curator's signing keys, an older checkpoint.
+    """The auditor's evidence: a ledger, keys of curator and witnesses, an older checkpoint.
 
     ``beside`` is a ledger that lies with the releases. A ledger is replayed, but whoever forged a
     release may have written it too: only ``keys`` are a root of trust. ``require`` is the evidence
@@ -51,6 +56,7 @@ class Trust:
     older: Path | None = None
     require: Required = Required.SIGNED
     beside: Path | None = None
+    witnesses: tuple[WitnessKey, ...] = ()
 
     @property
     def replayed(self) -> Path | None:
@@ -122,16 +128,23 @@ def check_provenance(
     with checking("provenance.signature"):
         with _as_failures(ATTESTATION):
             key = attestation.verify(keys)
-        number = _check_proof(public, release, attested, ledger, trust)
+        proof = _check_proof(public, release, attested, ledger, trust)
     signed = (
         f"{key} signed for every file of the release, and for a ledger that holds its commit "
-        f"as entry {number}"
+        f"as entry {proof.entry.seq}"
     )
     findings.append(made("provenance.signature", signed, str(key)))
-    evidence = Evidence.SIGNED
-    if ledger is not None:
+    evidence, notes = Evidence.SIGNED, [proof.checkpoint]
+    if ledger is not None and trust.replayed is not None:
         findings += _found_in_ledger(ledger, release, trust)
+        notes.append(read_checkpoint(trust.replayed / CHECKPOINT))
         evidence = Evidence.PAID
+        if (agreed := _found_in_store(ledger, trust)) is not None:
+            findings.append(agreed)
+            evidence = Evidence.PAID if agreed.level is Level.TESTED else Evidence.SIGNED
+    if seen := tuple(_found_by_witnesses(notes, trust)):
+        findings += seen
+        evidence = Evidence.WITNESSED if evidence is Evidence.PAID else evidence
     if not trust.keys:
         # Whoever forged the release may have written a ledger with a key of their own.
         findings.append(made("provenance.root", "that the ledger's first key is the curator's"))
@@ -143,7 +156,8 @@ def _judged(
     findings: list[Finding], evidence: Evidence, trust: Trust, unsigned: str = ""
 ) -> Provenance:
     """The findings, and one more for the evidence that is required and missing."""
-    if not trust.require.is_met(evidence):
+    is_told = any(finding.level is Level.UNSEEN for finding in findings)
+    if not trust.require.is_met(evidence) and not is_told:
         identifier, text = _MISSING[evidence]
         lacking = unsigned if evidence is Evidence.UNSIGNED and unsigned else text
         findings = [*findings, Finding(identifier, Level.UNSEEN, lacking)]
@@ -163,10 +177,46 @@ def _found_in_ledger(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> 
         yield made("provenance.older", text)
 
 
+def _found_in_store(ledger: Replayed, trust: Trust) -> Finding | None:
+    """Whether the store that a ledger names holds the same entries; None where it names none."""
+    # An address in a ledger that no trusted key has signed is not looked up.
+    if ledger.state.store is None or not trust.keys:
+        return None
+    with checking("provenance.store"):
+        try:
+            store_agrees(ledger, open_store(ledger.state.store, "ledger"))
+        except LedgerError as error:
+            raise VerificationError(
+                ledger.state.store, "entries", str(error), "those of the ledger"
+            ) from error
+        except (StorageError, SpecError) as error:
+            is_needed = not trust.require.is_met(Evidence.SIGNED)
+            level = Level.UNSEEN if is_needed else Level.LEFT_OUT
+            text = f"whether the store of the ledger holds the same entries: {error}"
+            return Finding("provenance.store", level, text)
+    size = str(ledger.state.size)
+    return made(
+        "provenance.store", f"{ledger.state.store} holds the same {size} entries", size, size
+    )
+
+
+def _found_by_witnesses(notes: Sequence[str], trust: Trust) -> Iterator[Finding]:
+    """Which trusted witnesses saw a checkpoint of the ledger, and when."""
+    for note in notes if trust.witnesses else ():
+        with checking("provenance.witness"), _as_failures(CHECKPOINT):
+            seen = cosignatures(note, trust.witnesses)
+        # The second line of a checkpoint is its size.
+        size = note.splitlines()[1]
+        for witness in seen:
+            time = datetime.datetime.fromtimestamp(witness.time, datetime.UTC)
+            told = f"{witness.name} saw the ledger of {size} entries on {time:%Y-%m-%d %H:%M} UTC"
+            yield made("provenance.witness", told, size)
+
+
 def _check_proof(
     public: Path, release: ReleaseRecord, attested: bytes, ledger: Replayed | None, trust: Trust
-) -> int:
-    """Check the ledger's proof of the release's commit; the number of that entry."""
+) -> Proved:
+    """Check the ledger's proof of the release's commit."""
     with _as_failures(PROOF):
         # A proof may be younger than the commit: its checkpoint has the key of a later time.
         keys = trust.keys if ledger is None else keys_ever(ledger)
@@ -177,7 +227,7 @@ def _check_proof(
     expect(PROOF, "release_id", proof.entry.release_id, release.release_id)
     # The commit names these very bytes, so another attestation by the same key does not pass.
     expect(PROOF, "attestation", proof.entry.attestation, f"sha256:{sha256(attested)}")
-    return proof.entry.seq
+    return proof
 
 
 LACKS_ROOT = "whose ledger it is: give the curator's key with --trust"
