@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from release.errors import SpecError
 from release.spec.declarations import ColumnType, KeyFile, KeyRange
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
 from release.spec.model import Spec
+
+_MOST_BYTES = 64 * 2**20
+"""The largest key file: a million keys of 64 letters."""
 
 
 def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
@@ -100,11 +104,17 @@ def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
 
 def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
     try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            rows = csv.DictReader(lines)
-            if column not in (rows.fieldnames or []):
-                raise SpecError(f"{at}.file", f"{path.name} has no column {column!r} in its header")
-            # A short line has None in place of its key, and is refused as an empty one.
-            return [row[column] or "" for row in rows]
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            problem = (
+                f"{path.name} has more than {_MOST_BYTES} bytes; keep the column of keys alone"
+            )
+            raise SpecError(f"{at}.file", problem)
+        rows = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""))
+        if column not in (rows.fieldnames or []):
+            raise SpecError(f"{at}.file", f"{path.name} has no column {column!r} in its header")
+        # A short line has None in place of its key, and is refused as an empty one.
+        return [row[column] or "" for row in rows]
     except (OSError, ValueError, csv.Error) as error:
         raise SpecError(f"{at}.file", f"{path.name} cannot be read as UTF-8 CSV") from error

@@ -473,3 +473,17 @@ def test_replacement_by_the_domain_goes_with_neither_attribute_nor_statement() -
         base = plain(statement)
         base["privacy"] |= privacy
         assert "what is observed only" in refusal(base)
+
+
+@pytest.mark.parametrize("endless", ["/dev/zero", "keys.csv"])
+def test_a_key_file_without_end_is_refused(endless: str, tmp_path: Path) -> None:
+    path = Small([], [query("count", sensitivity="global")]).write(tmp_path)
+    plain = yaml.safe_load(path.read_text("utf-8"))
+    plain["keys"]["place"] = {"file": endless}
+    path.write_text(yaml.safe_dump(plain), "utf-8")
+    with (tmp_path / "keys.csv").open("wb") as file:
+        file.write(b"place\na\n")
+        # Without blocks on the disk, and longer than any list of keys.
+        file.truncate(2**40)
+    with pytest.raises(SpecError, match=r"^keys\.place\.file: .* has more than 67108864 bytes; "):
+        read_spec(path)
