@@ -115,8 +115,12 @@ def test_the_rows_of_a_killed_run_are_private_and_wiped_by_the_next_command(
     def die(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    os.umask(os.umask(0) & ~0o077)
-    killed(lambda: run_release(spec, out, options=Options(frames=frames, watch=die)))
+    # Others could read whatever is made without a mode of its own.
+    before = os.umask(0)
+    try:
+        killed(lambda: run_release(spec, out, options=Options(frames=frames, watch=die)))
+    finally:
+        os.umask(before)
     assert list(temporary.rglob("*")) == []
     written = [path for path in out.rglob("*") if path.is_file()]
     assert [path.name for path in written] == ["rows.parquet"]
