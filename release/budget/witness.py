@@ -13,7 +13,7 @@ from pathlib import Path
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, read_checkpoint
 from release.budget.store import read_ledger, replace_checkpoint
 from release.errors import LedgerError, SpecError
-from release.records.cosignatures import WitnessKey, cosignatures, cosigned
+from release.records.cosignatures import WitnessKey, cosignatures, cosigned, witness_key
 from release.records.files import make_folder, storage_errors, write_anew
 from release.records.hashes import sha256
 from release.records.signing import SignatureError, Signer
@@ -34,11 +34,11 @@ def cosign_ledger(folder: Path, signer: Signer, name: str, seen: Path) -> tuple[
         StorageError: a file cannot be written.
     """
     try:
-        witness = WitnessKey(signer.public(name))
+        witness = witness_key(signer, name)
     except SignatureError as error:
         raise SpecError("--name", "write a name without spaces and plus signs") from error
     ledger = read_ledger(folder)
-    if any(key.raw == witness.key.raw for key in ledger.state.keys):
+    if any(key.raw == witness.raw for key in ledger.state.keys):
         raise SpecError("--key", "it signs for this ledger itself; a witness has a key of its own")
     last = seen / f"{sha256(ledger.state.origin.encode())[:16]}.checkpoint"
     if last.exists():

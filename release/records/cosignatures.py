@@ -9,54 +9,26 @@ A witness key has an algorithm byte of its own, so that no curator's key passes 
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 from release.errors import SpecError
-from release.records.hashes import decoded, encoded
+from release.records.hashes import encoded
 from release.records.signing import PublicKey, SignatureError, Signer, key_text, note_lines
 
-_COSIGNATURE = b"\x04"
+
+class WitnessKey(PublicKey):
+    """The public key of a witness, under its name."""
+
+    ALGORITHM = b"\x04"
 
 
-@dataclass(frozen=True)
-class WitnessKey:
-    """The public key of a witness, under its name.
+def witness_key(signer: Signer, name: str) -> WitnessKey:
+    """The public key of a witness who signs with ``signer``.
 
     Raises:
-        SignatureError: the name or the length is wrong.
+        SignatureError: the name is none.
     """
-
-    key: PublicKey
-
-    @property
-    def hint(self) -> bytes:
-        """The four bytes by which a cosignature names its key."""
-        named = self.key.name.encode() + b"\n" + _COSIGNATURE + self.key.raw
-        return hashlib.sha256(named).digest()[:4]
-
-    def __str__(self) -> str:
-        return f"{self.key.name}+{self.hint.hex()}+{encoded(_COSIGNATURE + self.key.raw)}"
-
-    @classmethod
-    def of(cls, text: str) -> WitnessKey:
-        """Read ``name+hash+key``.
-
-        Raises:
-            SignatureError: the text has another form, or its hash is not the key's.
-        """
-        try:
-            # Base64 may hold "+" too, so only the first two separate.
-            name, hint, key = text.strip().split("+", 2)
-            raw = decoded(key)
-        except ValueError as error:
-            raise SignatureError("not name+hash+key") from error
-        if raw[:1] != _COSIGNATURE:
-            raise SignatureError("not the key of a witness")
-        witness = cls(PublicKey(name, raw[1:]))
-        if witness.hint.hex() != hint:
-            raise SignatureError("the hash is not the key's")
-        return witness
+    return WitnessKey(name, signer.public(name).raw)
 
 
 def read_witness_key(text: str) -> WitnessKey:
@@ -85,7 +57,7 @@ def cosigned(note: str, signer: Signer, name: str, time: int) -> str:
     Raises:
         SignatureError: it is not a signed note, or the name is none.
     """
-    witness = WitnessKey(signer.public(name))
+    witness = witness_key(signer, name)
     text, _ = note_lines(note)
     stamp = time.to_bytes(8, "big")
     signature = signer.sign(_message(text, time))
@@ -104,12 +76,12 @@ def cosignatures(note: str, keys: tuple[WitnessKey, ...]) -> tuple[Cosignature, 
     verified = []
     for line in lines:
         for witness in keys:
-            if (witness.key.name, witness.hint) == (line.name, line.hint):
+            if (witness.name, witness.hint) == (line.name, line.hint):
                 stamp, signature = line.signature[:8], line.signature[8:]
                 time = int.from_bytes(stamp, "big")
                 if time > _LAST:
                     raise SignatureError("a cosignature of a year after 9999")
-                witness.key.verify(signature, _message(text, time))
+                witness.verify(signature, _message(text, time))
                 verified.append(Cosignature(line.name, time))
     return tuple(verified)
 

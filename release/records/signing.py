@@ -16,7 +16,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
 import rfc8785
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -34,8 +34,6 @@ from release.records.files import storage_errors, write_file
 from release.records.hashes import decoded, encoded
 from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, Sha256, parse
 
-# The algorithm byte of C2SP signed-note; other algorithms are refused.
-_ED25519 = b"\x01"
 # The parts of a verifier key are joined by "+", so a name has none.
 _NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)
 # A PEM file of ours has 119 bytes. A path may lead to anything, such as /dev/zero.
@@ -61,6 +59,9 @@ class PublicKey:
     name: str
     raw: bytes
 
+    ALGORITHM: ClassVar[bytes] = b"\x01"
+    """The byte of the algorithm in C2SP signed-note; keys of others are refused."""
+
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or len(self.raw) != 32:
             raise SignatureError("not a valid name and 32 bytes")
@@ -68,7 +69,8 @@ class PublicKey:
     @property
     def hint(self) -> bytes:
         """The four bytes by which a signed note names its key."""
-        return hashlib.sha256(self.name.encode() + b"\n" + _ED25519 + self.raw).digest()[:4]
+        named = self.name.encode() + b"\n" + self.ALGORITHM + self.raw
+        return hashlib.sha256(named).digest()[:4]
 
     @property
     def key_id(self) -> str:
@@ -76,10 +78,10 @@ class PublicKey:
         return hashlib.sha256(self.raw).hexdigest()
 
     def __str__(self) -> str:
-        return f"{self.name}+{self.hint.hex()}+{encoded(_ED25519 + self.raw)}"
+        return f"{self.name}+{self.hint.hex()}+{encoded(self.ALGORITHM + self.raw)}"
 
     @classmethod
-    def of(cls, text: str) -> PublicKey:
+    def of(cls, text: str) -> Self:
         """Read ``name+hash+key``.
 
         Raises:
@@ -91,8 +93,8 @@ class PublicKey:
             raw = decoded(key)
         except ValueError as error:
             raise SignatureError("not name+hash+key") from error
-        if raw[:1] != _ED25519:
-            raise SignatureError("not an Ed25519 key")
+        if raw[:1] != cls.ALGORITHM:
+            raise SignatureError("a key of another kind")
         key_read = cls(name, raw[1:])
         # The hash covers the name, so a key cannot be passed off as another ledger's.
         if key_read.hint.hex() != hint:

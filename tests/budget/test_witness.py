@@ -23,14 +23,14 @@ from release.budget.ledger import (
 )
 from release.budget.witness import cosign_ledger
 from release.errors import LedgerError, SpecError
-from release.records.cosignatures import Cosignature, WitnessKey, cosignatures
+from release.records.cosignatures import Cosignature, WitnessKey, cosignatures, witness_key
 from release.records.signing import Signer
 
 ONE, WITNESS, OTHER = (
     Signer(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2, 3)
 )
 NAME, DAY, W = "example.org/dp", "2024-03-01", "witness.example/w"
-KEY = WitnessKey(WITNESS.public(W))
+KEY = witness_key(WITNESS, W)
 CAP = ScopeCap(scope="s", epsilon="3", delta="0.1")
 
 
@@ -57,7 +57,7 @@ def test_a_witness_signs_what_grew(ledger: Ledger, tmp_path: Path) -> None:
     before = (ledger.folder / CHECKPOINT).read_bytes()
     cosign_ledger(ledger.folder, WITNESS, W, seen)
     assert (ledger.folder / CHECKPOINT).read_bytes() == before
-    other = WitnessKey(OTHER.public("other"))
+    other = witness_key(OTHER, "other")
     assert cosign_ledger(ledger.folder, OTHER, "other", tmp_path / "theirs") == (other, 2)
     assert names_on(ledger, KEY, other) == [W, "other"]
     assert read_ledger(ledger.folder).state.size == 2

@@ -16,6 +16,7 @@ from release.records.cosignatures import (
     cosignatures,
     cosigned,
     read_witness_key,
+    witness_key,
 )
 from release.records.signing import (
     PublicKey,
@@ -31,7 +32,7 @@ WITNESS, CURATOR = Signer(PRIVATE), Signer(Ed25519PrivateKey.from_private_bytes(
 NAME, ORIGIN, TIME = "witness.example/office", "example.org/dp", 1_679_315_147
 TEXT = f"{ORIGIN}\n3\n{base64.b64encode(bytes(32)).decode()}\n"
 NOTE = sign_note(TEXT, CURATOR, ORIGIN)
-KEY = WitnessKey(WITNESS.public(NAME))
+KEY = witness_key(WITNESS, NAME)
 
 # The example of C2SP tlog-cosignature.
 EXAMPLE = (
@@ -112,13 +113,13 @@ def test_a_wrong_line_of_a_known_witness_is_refused(line: str) -> None:
 
 
 def test_lines_of_others_are_ignored() -> None:
-    other = WitnessKey(CURATOR.public(NAME))
-    renamed = WitnessKey(WITNESS.public("witness.example/other"))
+    other = witness_key(CURATOR, NAME)
+    renamed = witness_key(WITNESS, "witness.example/other")
     note = cosigned(NOTE, WITNESS, NAME, TIME)
     # Another key of this name, this key under another name, and nobody.
     assert cosignatures(note, (other, renamed)) == cosignatures(note, ()) == ()
     two = cosigned(note, CURATOR, "w", 7)
-    both = (WitnessKey(CURATOR.public("w")), KEY)
+    both = (witness_key(CURATOR, "w"), KEY)
     assert cosignatures(two, both) == (Cosignature(NAME, TIME), Cosignature("w", 7))
 
 
