@@ -6,7 +6,7 @@ TESTS ?= tests
 # What starts servers, clusters and kills, reads real tables, or runs every page: some ten minutes.
 SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/research \
 	tests/operate/test_delivery.py tests/queries/test_kinds.py tests/noise/test_channels.py \
-	tests/noise/test_answer_integer.py tests/planning/test_targets.py \
+	tests/noise/test_answer_integer.py tests/planning/test_targets.py tests/spec/test_row_local.py \
 	tests/verification/test_forgeries.py \
 	tests/exact/statistics/test_joint_quantiles.py
 # One more than there are cores: some tests wait for servers.
