@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import quote
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -148,7 +147,7 @@ def stored() -> dict[str, list[tuple[pa.DataType, list[Value]]]]:
             (pa.decimal128(38, 2), [10**35, -(10**35), None]),
         ],
         "born": [(pa.date32(), [-(2**31) + 1, 2**31 - 1, 10**6, None]), (pa.date64(), [None])],
-        "seen": [(pa.timestamp(unit), ends) for unit in ("s", "ms", "us", "ns")],
+        "seen": [(pa.timestamp(unit), ends) for unit in ("ms", "us", "ns")],
         "flag": [(pa.bool_(), [None])],
     }
 
@@ -327,7 +326,8 @@ def pairs() -> Iterator[Pair]:
     csv_base = partial(write_csv, HOMES, [])
     for line in lines():
         for rows in (HOMES[2:], HOMES[1:]):
-            yield Pair(f"csv line {line[:20]!r}", csv_base, partial(write_csv, rows, [line]))
+            title = f"csv line {line[:60]!r} of {len(line)} after {len(rows)}"
+            yield Pair(title, csv_base, partial(write_csv, rows, [line]))
     for column in COLUMNS:
         for text in texts():
             rows = replaced(column, text)
@@ -400,4 +400,4 @@ def test_nothing_tells_of_a_fault_in_one_units_rows(part: int, tmp_path: Path) -
 
 def test_there_are_so_many_pairs() -> None:
     assert len(chosen()) == NUMBER_OF_PAIRS
-    assert np.unique([pair.title for pair in chosen()]).size > 0.95 * NUMBER_OF_PAIRS
+    assert len({pair.title for pair in chosen()}) == NUMBER_OF_PAIRS
