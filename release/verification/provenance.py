@@ -167,14 +167,16 @@ def _judged(
 def _found_in_ledger(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> Iterator[Finding]:
     """What a ledger shows of the release, and of itself."""
     with checking("provenance.paid"):
-        yield made("provenance.paid", _check_ledger(ledger, release))
+        told = _check_ledger(ledger, release)
+    charge = f"ε = {release.composition.epsilon}, δ = {release.composition.delta}"
+    yield made("provenance.paid", told, charge, charge)
     text = "the ledger's checkpoint, and the older one of the release, are its own"
     yield made("provenance.checkpoint", text)
     if trust.older is not None:
         with checking("provenance.older"), _as_failures(str(trust.older)):
             size = check_checkpoint(read_checkpoint(trust.older), ledger)
         text = f"the older checkpoint of {size} entries is of the same ledger"
-        yield made("provenance.older", text)
+        yield made("provenance.older", text, str(size), f"at most {ledger.state.size}")
 
 
 def _found_in_store(ledger: Replayed, trust: Trust) -> Finding | None:

@@ -45,7 +45,7 @@ from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact.domain import Codes
 from release.exact.losses import LossName
 from release.exact.mechanism import BoundOf
-from release.exact.numbers import format_exact
+from release.exact.numbers import format_exact, format_up
 from release.exact.sensitivity import Sensitivity
 from release.queries.read import parse_spec
 from release.queries.registry import global_sensitivity, rows_read
@@ -155,7 +155,12 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     findings = [
         made("files.sums", _SUMS.format(len(sums)), str(len(sums)), str(len(sums))),
         made("release.record", CHECKS["release.record"].meaning),
-        made("tables.form", "released tables: declared columns, sorted keys, possible answers"),
+        made(
+            "tables.form",
+            "released tables: declared columns, sorted keys, possible answers",
+            str(sum(len(table) for table, _ in tables.values())),
+            str(sum(record.cells for record in release.queries)),
+        ),
         *(made("tables.bytes", _BY_CONTENTS.format(file)) for file in by_contents),
     ]
     for query, record in zip(spec.released, release.queries, strict=True):
@@ -397,7 +402,8 @@ def _check_residuals(
             raise VerificationError(
                 "data", "residuals", str(finding), "as much noise as the mechanisms say"
             )
-        findings.append(made("residuals", str(finding)))
+        found, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
+        findings.append(made("residuals", str(finding), found, least))
     return findings
 
 
@@ -598,6 +604,7 @@ def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> l
             "mechanism.guarantee",
             f"{query.name}: {_guarantee(mechanism)} for all differences that the declared bounds "
             "allow",
+            *_delta_held_against(mechanism, query),
         )
     ]
     design = mechanism.design
@@ -607,7 +614,9 @@ def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> l
             f"{design.loss} loss below {design.lower_bound}; that of this noise is "
             f"{design.bounded_loss}"
         )
-        findings.append(made("mechanism.bound", text, design.bounded_loss, design.lower_bound))
+        findings.append(
+            made("mechanism.bound", text, design.bounded_loss, f"at least {design.lower_bound}")
+        )
     return findings
 
 
@@ -638,6 +647,7 @@ def _prove_committed(
             "mechanism.committed",
             f"{query.name}: {_guarantee(mechanism)} for its {len(stated.sensitivity)} committed "
             "differences",
+            *_delta_held_against(mechanism, query),
         ),
         made(
             "mechanism.differences",
@@ -649,6 +659,13 @@ def _prove_committed(
 def _check_family(mechanism: AnyMechanismRecord, query: Query, record: QueryRecord) -> None:
     at = f"queries.{query.name}.mechanism"
     expect("release.json", at, record.mechanism, mechanism.mechanism)
+
+
+def _delta_held_against(mechanism: MechanismRecord, query: Query) -> tuple[str, str]:
+    """The δ that the integers have at the claimed ε, and the claimed one."""
+    claimed = query.promised
+    delta = format_up(mechanism.deltas.under(claimed.definition), 12)
+    return f"δ = {delta}", f"at most δ = {format_exact(claimed.delta)}"
 
 
 def _guarantee(mechanism: MechanismRecord) -> str:

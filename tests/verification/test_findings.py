@@ -77,6 +77,10 @@ def test_a_program_reads_identifiers_found_and_expected(
         "ε = 4, δ = 0.001",
         "at most ε = 4, δ = 0.001",
     )
+    held = {line["identifier"]: line for line in plain["findings"]}
+    guarantee = held["mechanism.guarantee"]
+    assert (guarantee["found"], guarantee["expected"]) == ("δ = 0", "at most δ = 0")
+    assert held["tables.form"]["found"] == held["tables.form"]["expected"] == "36"
     (tmp_path / ami_release.name).mkdir()
     status, told, error = dp(capsys, "verify", tmp_path / ami_release.name, "--json")
     plain = json.loads(told)
