@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from release.budget.claims import read_claim
 from release.budget.ledger import (
     CHECKPOINT,
     Replayed,
@@ -14,12 +15,14 @@ from release.budget.ledger import (
     check_checkpoint,
     keys_at,
     keys_ever,
+    named_store,
+    newest,
     open_proof,
     read_checkpoint,
     read_ledger,
 )
 from release.bundle.statements import ATTESTATION, PROOF
-from release.errors import BudgetError, LedgerError, VerificationError
+from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
 from release.exact.numbers import format_exact
 from release.records.hashes import sha256
 from release.records.models import ReleaseRecord
@@ -132,6 +135,16 @@ def check_provenance(
     if ledger is not None:
         findings += _found_in_ledger(ledger, release, trust)
         evidence = Evidence.PAID
+    if ledger is not None and ledger.state.store is not None:
+        with checking("provenance.store"):
+            unseen = _unseen_store(ledger, release, trust)
+        meaning = CHECKS["provenance.store"].meaning
+        if unseen is None:
+            findings.append(made("provenance.store", meaning))
+        else:
+            # The ledger of a folder may be behind: entries beyond it are in the store alone.
+            findings.append(Finding("provenance.store", Level.LEFT_OUT, f"{meaning}: {unseen}"))
+            evidence = Evidence.SIGNED
     if not trust.keys:
         # Whoever forged the release may have written a ledger with a key of their own.
         findings.append(made("provenance.root", "that the ledger's first key is the curator's"))
@@ -145,6 +158,8 @@ def _judged(
     """The findings, and one more for the evidence that is required and missing."""
     if not trust.require.is_met(evidence):
         identifier, text = _MISSING[evidence]
+        if any(found.identifier == "provenance.store" for found in findings):
+            identifier, text = _STORE_UNSEEN if evidence is Evidence.SIGNED else (identifier, text)
         lacking = unsigned if evidence is Evidence.UNSIGNED and unsigned else text
         findings = [*findings, Finding(identifier, Level.UNSEEN, lacking)]
     return Provenance(evidence, tuple(findings))
@@ -196,6 +211,34 @@ _MISSING = {
         "whether a witness saw the ledger: give a witness's key with --witness",
     ),
 }
+
+
+_STORE_UNSEEN = (
+    "provenance.store",
+    "whether the ledger's store has the same entries: verify where that store can be read",
+)
+
+
+def _unseen_store(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> str | None:
+    """Compare a ledger with the store that it names; why that was not possible, or None.
+
+    Raises:
+        VerificationError: the store has other entries, or one beyond withdraws the release.
+    """
+    if not trust.keys:
+        # Whoever forged a ledger chose the address, and would learn who verifies.
+        return "its address is of a ledger that no trusted key vouches for"
+    try:
+        store = named_store(ledger)
+        if store is None or read_claim(store, ledger.state.size - 1) is None:
+            return "the store lacks the last entry, or is not the same place on this machine"
+        with _as_failures(ledger.state.store or ""):
+            grown = newest(ledger).ledger
+    except (SpecError, StorageError) as error:
+        return f"it cannot be read ({error})"
+    if release.release_id in grown.state.withdrawn:
+        raise VerificationError(PROOF, "store", "the release was withdrawn", "a public release")
+    return None
 
 
 @contextmanager
