@@ -181,6 +181,11 @@ class Failing(datetime.tzinfo):
         """None that is known."""
         raise RuntimeError("quagzil")
 
+    dst = utcoffset
+
+    def tzname(self, _: datetime.datetime | None) -> str | None:
+        """None that is known."""
+
 
 def one_column(kind: str) -> Table:
     return Table.model_validate({"path": "rows.parquet", "columns": {"x": kind}})
