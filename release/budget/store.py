@@ -319,21 +319,36 @@ def new_run() -> str:
     return secrets.token_hex(16)
 
 
-def commit(release_id: str, attestation: bytes, date: str) -> Make:
-    """An entry that commits a release by its attestation."""
-    return lambda state: Commit(
-        **_next(state, date),
-        kind="commit",
-        release_id=release_id,
-        attestation=f"sha256:{sha256(attestation)}",
-    )
+def commit(release_id: str, attestation: bytes, date: str, of: Reserve | None = None) -> Make:
+    """An entry that commits a release by its attestation, for the reserve ``of`` alone if given."""
+
+    def make(state: State) -> Entry:
+        _check_open(state, of)
+        return Commit(
+            **_next(state, date),
+            kind="commit",
+            release_id=release_id,
+            attestation=f"sha256:{sha256(attestation)}",
+        )
+
+    return make
 
 
-def abort(release_id: str, date: str, *, drawn: bool) -> Make:
-    """An entry that gives a release up."""
-    return lambda state: Abort(
-        **_next(state, date), kind="abort", release_id=release_id, drawn=drawn
-    )
+def abort(release_id: str, date: str, *, drawn: bool, of: Reserve | None = None) -> Make:
+    """An entry that gives a release up, for the reserve ``of`` alone if given."""
+
+    def make(state: State) -> Entry:
+        _check_open(state, of)
+        return Abort(**_next(state, date), kind="abort", release_id=release_id, drawn=drawn)
+
+    return make
+
+
+def _check_open(state: State, of: Reserve | None) -> None:
+    # Another machine may have ended a reserve and taken the name anew while this one was at work:
+    # its reserve must be neither refunded nor committed from here.
+    if of is not None and state.running.get(of.release_id) != of:
+        raise LedgerError(f"the reserve of {of.release_id!r} is not open any more")
 
 
 def withdraw(release_id: str, date: str) -> Make:

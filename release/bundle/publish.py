@@ -306,7 +306,8 @@ class Publication:
             path.unlink(missing_ok=True)
             _put(path, attest(_sums(public), Predicate.of(record), ledger.signer))
             sync(public)
-            ledger.append(commit(self.release_id, path.read_bytes(), today().isoformat()))
+            signed = path.read_bytes()
+            ledger.append(commit(self.release_id, signed, today().isoformat(), running))
         _put(public / PROOF, ledger_proof(ledger.recover(), self.release_id, ledger.folder))
 
     def _recover(self) -> None:
@@ -350,7 +351,8 @@ class Publication:
                         f"machine is gone: dp-release recover --abandon {self.release_id}"
                     )
                 drawn = self._may_be_drawn(running)
-                self.ledger.append(abort(self.release_id, today().isoformat(), drawn=drawn))
+                day = today().isoformat()
+                self.ledger.append(abort(self.release_id, day, drawn=drawn, of=running))
         for name in (_PART, _STAGED, _SCRATCH):
             shutil.rmtree(self._work / name, ignore_errors=True)
         # Last, after the abort: until then they are the evidence of what may have been drawn.

@@ -10,7 +10,6 @@ public keys already name their values. ``unique`` is reported only.
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +22,7 @@ from release.errors import SpecError
 from release.spec.declarations import ColumnType
 from release.spec.domains import Model
 from release.spec.expressions import identifier, literal
+from release.spec.expressions.patterns import check_pattern
 from release.spec.fields import description_of
 
 
@@ -56,7 +56,7 @@ class ColumnContract(Model):
     allowed: list[str | int] | None = Field(default=None, description="all allowed values")
     minimum: Bound | None = Field(default=None, description="the least allowed value")
     maximum: Bound | None = Field(default=None, description="the largest allowed value")
-    pattern: str | None = Field(default=None, description="a regular expression for the whole text")
+    pattern: str | None = Field(default=None, description="a pattern for the whole text")
     on_violation: OnViolation = Field(
         default=OnViolation.DROP,
         strict=False,
@@ -80,10 +80,7 @@ class ColumnContract(Model):
         if self.pattern is not None:
             if self.type is not ColumnType.STRING:
                 raise ValueError("a pattern is for strings")
-            try:
-                re.compile(self.pattern)
-            except re.error:
-                raise ValueError("the pattern is no regular expression") from None
+            check_pattern(self.pattern)
         return self
 
     def kept_sql(self, column: str) -> dict[str, str]:

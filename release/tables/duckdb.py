@@ -28,7 +28,7 @@ from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
 from release.spec.expressions.check import columns_of
 from release.spec.expressions.parse import parse_expression
-from release.spec.expressions.places import derived_tree
+from release.spec.expressions.places import derived_tree, usable_columns
 from release.spec.expressions.sql import row_sql
 from release.spec.load import SpecFile
 from release.tables.columns import all_different, number_column, numbers_of, text_column
@@ -315,7 +315,7 @@ class Tables:
                     f"{column!r} is fixed, but changes with the attribute "
                     f"{spec.privacy.attribute!r}; leave it out of privacy.fixed",
                 )
-            value = _cast(row_sql(tree), derived.type)
+            value = _cast(row_sql(tree, usable_columns(spec, name)), derived.type)
             columns.append(f"{value} AS {identifier(column)}")
         with _spec_errors(f"tables.{name}"):
             self.connection.execute(
@@ -347,7 +347,7 @@ class Tables:
         tree = parse_expression(field, text, columns)
         if empirical:
             self._refuse_fixed(field, table, columns_of(tree))
-        return row_sql(tree)
+        return row_sql(tree, columns)
 
     def rows(self, sql: str, table: str) -> pa.Table:
         """The result of a query of ours on ``table``. Confidential."""

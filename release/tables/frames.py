@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,8 +135,7 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
         raise _misfit(name, column, kind)
     if is_text or pd.api.types.is_object_dtype(dtype):
         # Arrow would take the first value's type for that of all, and fail on another one.
-        plain = column.astype(object)
-        return texts(plain.where(plain.notna(), None))
+        return texts(None if _is_missing(value) else value for value in column.astype(object))
     try:
         array = pa.Array.from_pandas(column)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -156,6 +156,17 @@ def _column(name: str, column: pd.Series, kind: ColumnType) -> pa.Array:
     if pa.types.is_decimal(stored):
         return array.cast(pa.string())
     return array.cast(pa.float32()) if pa.types.is_float16(stored) else array
+
+
+def _is_missing(value: object) -> bool:
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(value, Decimal):
+        # Pandas compares it with itself, which is an error for a signaling NaN.
+        return value.is_nan()
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return value is None or value is pd.NA or value is pd.NaT or is_nan
 
 
 def _integers(array: pa.Array, is_unit: bool) -> pa.Array:

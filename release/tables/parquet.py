@@ -60,7 +60,9 @@ def _schemas(
     for file in files:
         try:
             with pq.ParquetFile(
-                str(file), filesystem=filesystem, coerce_int96_timestamp_unit=_OLD_TIMES
+                _opened(file, filesystem),
+                filesystem=filesystem,
+                coerce_int96_timestamp_unit=_OLD_TIMES,
             ) as opened:
                 yield opened.schema_arrow
         except (OSError, pa.ArrowException) as error:
@@ -93,7 +95,10 @@ def parquet_dataset(
     for file, values in files.items():
         known = [ds.field(column) == ds.scalar(value) for column, value in values.items()]
         partition = reduce(and_, known, ds.scalar(True))
-        fragments.append(form.make_fragment(str(file), place, partition_expression=partition))
+        source = _opened(file, filesystem)
+        # Arrow takes a file system beside a path alone.
+        where = place if isinstance(source, str) else None
+        fragments.append(form.make_fragment(source, where, partition_expression=partition))
         partitions |= values.keys()
     types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
     for schema in _schemas(name, list(files), filesystem):
@@ -103,6 +108,13 @@ def parquet_dataset(
     # Files may store integers in different widths: the first file's would be too narrow.
     fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
     return ds.FileSystemDataset(fragments, pa.schema(fields), form, place)
+
+
+def _opened(file: Path, filesystem: FileSystem | None) -> str | pa.NativeFile:
+    """The path of a file, or the file where its path is not UTF-8: Arrow takes no such path."""
+    octets = os.fsencode(file)
+    is_text = octets.decode("utf-8", "replace") == str(file)
+    return str(file) if is_text or filesystem is not None else pa.OSFile(octets)
 
 
 def partition_values(file: PurePath) -> dict[str, str]:

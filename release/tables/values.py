@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 _NO_VALUE = "\ufffd".encode()
+_MOST_BITS = 2**15
 
 
 def texts(values: Iterable[object]) -> pa.Array:
@@ -31,17 +33,37 @@ def _octets(value: object) -> bytes | None:
     if isinstance(value, str):
         # A lone surrogate is no UTF-8 then, and the text is missing.
         return str.encode(value, "utf-8", "surrogatepass")
-    return next((text(value).encode() for kind, text in _TEXTS.items() if isinstance(value, kind)),
-                _NO_VALUE)  # fmt: skip
+    # A value may be of a class of its own, whose code raises anything.
+    with suppress(Exception):
+        for kind, text in _TEXTS.items():
+            if isinstance(value, kind):
+                return text(value).encode()
+    return _NO_VALUE
 
 
-# By a decimal, because Python refuses to write an integer of 5,000 digits. Booleans are integers
-# to Python, and times are dates: they come first.
+def _digits(value: Any) -> str:
+    """An integer's digits; one of about 10,000 digits or more is as many nines."""
+    number = int(value)
+    if number.bit_length() > _MOST_BITS:
+        # Its digits would take a time that grows with their square.
+        return f"{'-' if number < 0 else ''}{'9' * 10_000}"
+    # By a decimal, because Python refuses to write an integer of 5,000 digits.
+    return str(Decimal(number))
+
+
+def _moment(value: Any) -> str:
+    """A time in ISO form; of Pandas's beyond the year 9999, Python would see another year."""
+    if not 1 <= value.year <= 9999:
+        raise ValueError("a year that no time has")
+    return datetime.datetime.isoformat(value, " ")
+
+
+# Booleans are integers to Python, and times are dates: they come first.
 _TEXTS: dict[type | tuple[type, ...], Callable[[Any], str]] = {
     (bool, np.bool_): lambda value: "true" if value else "false",
-    (int, np.integer): lambda value: str(Decimal(int(value))),
+    (int, np.integer): _digits,
     (float, np.floating): lambda value: repr(float(value)),
     Decimal: str,
-    datetime.datetime: lambda value: datetime.datetime.isoformat(value, " "),
+    datetime.datetime: _moment,
     datetime.date: datetime.date.isoformat,
 }

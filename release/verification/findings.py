@@ -143,7 +143,9 @@ CHECKS = {
         Level.TESTED, "an older checkpoint is of the same ledger", "none was given: --since"
     ),
     "provenance.store": Check(
-        Level.TESTED, "the store of the ledger holds the same entries", "the ledger names no store"
+        Level.TESTED,
+        "the store of the ledger holds the same entries, or more that extend them",
+        "no ledger was given, or it names no store",
     ),
     "provenance.witness": Check(
         Level.PROVED, "a trusted witness saw this checkpoint", "no witness was given: --witness"

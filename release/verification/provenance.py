@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from release.budget.claims import read_claim
 from release.budget.ledger import (
     CHECKPOINT,
     Proved,
@@ -16,10 +17,11 @@ from release.budget.ledger import (
     check_checkpoint,
     keys_at,
     keys_ever,
+    named_store,
+    newest,
     open_proof,
     read_checkpoint,
     read_ledger,
-    store_agrees,
 )
 from release.bundle.statements import ATTESTATION, PROOF
 from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
@@ -35,7 +37,6 @@ from release.records.signing import (
     open_note,
     read_attestation,
 )
-from release.records.stores import open_store
 from release.verification.findings import CHECKS, Finding, Level, checking, made
 from release.verification.mechanisms import expect
 from release.verification.required import Evidence, Required
@@ -139,7 +140,7 @@ def check_provenance(
         findings += _found_in_ledger(ledger, release, trust)
         notes.append(read_checkpoint(trust.replayed / CHECKPOINT))
         evidence = Evidence.PAID
-        if (agreed := _found_in_store(ledger, trust)) is not None:
+        if (agreed := _found_in_store(ledger, release, trust)) is not None:
             findings.append(agreed)
             evidence = Evidence.PAID if agreed.level is Level.TESTED else Evidence.SIGNED
     if seen := tuple(_found_by_witnesses(notes, trust)):
@@ -179,27 +180,43 @@ def _found_in_ledger(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> 
         yield made("provenance.older", text, str(size), f"at most {ledger.state.size}")
 
 
-def _found_in_store(ledger: Replayed, trust: Trust) -> Finding | None:
-    """Whether the store that a ledger names holds the same entries; None where it names none."""
-    # An address in a ledger that no trusted key has signed is not looked up.
-    if ledger.state.store is None or not trust.keys:
+def _found_in_store(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> Finding | None:
+    """Whether the store that a ledger names has the same entries; None where it names none."""
+    if ledger.state.store is None:
         return None
     with checking("provenance.store"):
-        try:
-            store_agrees(ledger, open_store(ledger.state.store, "ledger"))
-        except LedgerError as error:
-            raise VerificationError(
-                ledger.state.store, "entries", str(error), "those of the ledger"
-            ) from error
-        except (StorageError, SpecError) as error:
-            is_needed = not trust.require.is_met(Evidence.SIGNED)
-            level = Level.UNSEEN if is_needed else Level.LEFT_OUT
-            text = f"whether the store of the ledger holds the same entries: {error}"
-            return Finding("provenance.store", level, text)
-    size = str(ledger.state.size)
-    return made(
-        "provenance.store", f"{ledger.state.store} holds the same {size} entries", size, size
-    )
+        unseen = _unseen_store(ledger, release, trust)
+    if unseen is None:
+        told = f"{ledger.state.store} holds the entries of the ledger, or more that follow"
+        return made("provenance.store", told)
+    # Without a trusted key the signature is what is missing.
+    is_needed = bool(trust.keys) and not trust.require.is_met(Evidence.SIGNED)
+    level = Level.UNSEEN if is_needed else Level.LEFT_OUT
+    text = f"whether the ledger's store has the same entries: {unseen}"
+    return Finding("provenance.store", level, text)
+
+
+def _unseen_store(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> str | None:
+    """Compare a ledger with the store that it names; why that was not possible, or None.
+
+    Raises:
+        VerificationError: the store has other entries, or one beyond withdraws the release.
+    """
+    if not trust.keys:
+        # Whoever forged a ledger chose the address, and would learn who verifies.
+        return "its address is of a ledger that no trusted key vouches for"
+    try:
+        store = named_store(ledger)
+        if store is None or read_claim(store, ledger.state.size - 1) is None:
+            return "it lacks the last entry, or is not the same place on this machine"
+        with _as_failures(ledger.state.store or ""):
+            # The ledger of a folder may be behind: entries beyond it are in the store alone.
+            grown = newest(ledger).ledger
+    except (SpecError, StorageError) as error:
+        return f"it cannot be read ({error})"
+    if release.release_id in grown.state.withdrawn:
+        raise VerificationError(PROOF, "store", "the release was withdrawn", "a public release")
+    return None
 
 
 def _found_by_witnesses(notes: Sequence[str], trust: Trust) -> Iterator[Finding]:

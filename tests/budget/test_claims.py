@@ -24,10 +24,12 @@ from release.budget.claims import claim_name, newest, read_claim, store_agrees
 from release.budget.ledger import (
     CHECKPOINT,
     Ledger,
+    Reserve,
     ScopeCap,
     Spent,
     abort,
     change_key,
+    commit,
     create_ledger,
     follow_store,
     policy,
@@ -167,6 +169,26 @@ def test_a_race_for_one_release_has_one_winner(two: tuple[Ledger, Ledger]) -> No
         during(one, charge("r"), lambda: other.append(charge("r")))
     check_agreed(one, other)
     assert read_ledger(one.folder).state.spent("s").epsilon == 1
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_a_machine_ends_its_own_reserve_alone(two: tuple[Ledger, Ledger], end: str) -> None:
+    """Abandoned elsewhere and reserved anew: a refund would leave the other's noise unpaid."""
+    one, other = two
+    own, _ = one.append(charge("r"))
+    assert isinstance(own, Reserve)
+
+    def taken() -> None:
+        other.append(abort("r", DAY, drawn=True))
+        other.append(charge("r"))
+
+    make = {"commit": commit("r", b"x", DAY, own), "abort": abort("r", DAY, drawn=False, of=own)}
+    with pytest.raises(LedgerError, match="the reserve of 'r' is not open any more"):
+        during(one, make[end], taken)
+    check_agreed(one, other)
+    ledger = read_ledger(one.folder).state
+    assert ledger.spent("s").epsilon == 2
+    assert "r" in ledger.running
 
 
 def test_a_race_for_the_last_of_a_cap_has_one_winner(two: tuple[Ledger, Ledger]) -> None:

@@ -175,6 +175,22 @@ def test_a_unit_that_a_float_cannot_tell_from_another_is_none() -> None:
     assert units.column("x").to_pylist() == [2**53 - 1]
 
 
+INFINITE = float("inf")
+
+
+class Failing(datetime.tzinfo):
+    """A time zone whose code raises an error."""
+
+    def utcoffset(self, _: datetime.datetime | None) -> datetime.timedelta | None:
+        """None that is known."""
+        raise RuntimeError("quagzil")
+
+    dst = utcoffset
+
+    def tzname(self, _: datetime.datetime | None) -> str | None:
+        """None that is known."""
+
+
 def one_column(kind: str) -> Table:
     return Table.model_validate({"path": "rows.parquet", "columns": {"x": kind}})
 
@@ -217,6 +233,16 @@ def one_column(kind: str) -> Table:
             pd.Series([NOON, None, AWARE, DAY], dtype=object),
             [NOON, None, None, datetime.datetime(2024, 1, 5)],
         ),
+        (
+            "timestamp",
+            pd.Series(
+                [pd.Timestamp(np.datetime64("20000-01-01", "s")), NOON.replace(tzinfo=Failing())],
+                dtype=object,
+            ),
+            [None, None],
+        ),
+        ("number", pd.Series([Decimal("sNaN"), Decimal("nan")], dtype=object), [None, None]),
+        ("number", pd.Series([2**10_000_000, -(2**50_000)], dtype=object), [INFINITE, -INFINITE]),
         (
             "timestamp",
             pd.Series(np.array([0, 2**62], "datetime64[s]")),

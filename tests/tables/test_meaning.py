@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import random
 import re
 import sqlite3
@@ -165,6 +166,17 @@ def split(spec_file: SpecFile, buckets: int = 3) -> Counter[tuple[Any, ...]]:
             rows[tuple(row.values())] += 1
             assert bucket_of.setdefault(row["unit"], bucket) == bucket
     return rows
+
+
+def test_a_folder_of_any_bytes_has_its_rows(tmp_path: Path) -> None:
+    for number, value in enumerate([b"a", b"\xff", b"\xed\xa0\x80", b"a=b", b"*"]):
+        folder = os.fsdecode(os.fsencode(tmp_path / "rows") + b"/x=" + value)
+        pq.write_table(pa.table({"unit": [str(number)]}), tmp_path / "aside")
+        Path(folder).mkdir(parents=True)
+        (tmp_path / "aside").rename(Path(folder, "rows.parquet"))
+    spec_file = spec_over(tmp_path, "rows", {"unit": "string", "x": "string"})
+    expected = {("0", "a"), ("1", None), ("2", None), ("3", "a=b"), ("4", "*")}
+    assert set(rows_of(spec_file)) == set(split(spec_file)) == expected
 
 
 LONG = 2**62

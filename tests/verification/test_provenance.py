@@ -35,8 +35,9 @@ from release.queries.read import parse_spec
 from release.records.hashes import sha256
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, PublicKey, Signer, attest, create_key, sign_note
+from release.verification.findings import Level
 from release.verification.provenance import Trust
-from release.verification.required import Evidence
+from release.verification.required import Evidence, Required
 from release.verification.verifier import Verdict, verify
 from tests.small import Row, Small, query
 
@@ -525,3 +526,49 @@ def test_a_ledger_that_cannot_be_meant_is_refused(
     assert status in (1, 2)
     assert says in told
     assert not out.exists()
+
+
+@pytest.fixture
+def stored(signed: Signed, tmp_path: Path) -> Signed:
+    """The same where the ledger names a store."""
+    Ledger(signed.ledger, signed.signer).name_store(f"file://{tmp_path}/store", DAY)
+    return signed
+
+
+def test_a_release_is_paid_for_where_the_store_agrees(stored: Signed) -> None:
+    trust = Trust(stored.ledger, (stored.key,), require=Required.PAID)
+    found = verify(stored.one, None, trust)
+    assert found.evidence is Evidence.PAID
+    assert level_of(found) is Level.TESTED
+
+
+def test_a_ledger_behind_its_store_does_not_hide_a_withdrawal(
+    stored: Signed, tmp_path: Path
+) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(stored.ledger, older)
+    Ledger(stored.ledger, stored.signer).append(withdraw("one", DAY))
+    trust = Trust(older, (stored.key,))
+    assert "withdrawn" in refused(stored.one, trust)
+    assert verify(stored.two, None, trust).evidence is Evidence.PAID
+
+
+def test_a_store_with_other_entries_refuses_the_ledger(stored: Signed, tmp_path: Path) -> None:
+    last = max((tmp_path / "store" / "ledger").glob("*.entry"))
+    last.write_bytes(b"{}" + last.read_bytes())
+    assert "another entry" in refused(stored.one, Trust(stored.ledger, (stored.key,)))
+
+
+def test_without_its_store_a_ledger_shows_no_payment(stored: Signed, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "store")
+    found = verify(stored.one, None, Trust(stored.ledger, (stored.key,), require=Required.PAID))
+    assert found.evidence is Evidence.SIGNED
+    assert level_of(found) is Level.UNSEEN
+    # Nor is an address asked that nobody known has written.
+    found = verify(stored.one, None, Trust(stored.ledger, require=Required.NONE))
+    assert level_of(found) is Level.LEFT_OUT
+
+
+def level_of(verdict: Verdict) -> Level:
+    """The last level of the store's line."""
+    return [f.level for f in verdict.findings if f.identifier == "provenance.store"][-1]

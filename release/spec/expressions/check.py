@@ -107,6 +107,7 @@ def _size(node: Node, levels: int) -> int:
     if function is not None and sizes:
         # The engine writes some arguments twice, and so twice what is within them.
         sizes[0] *= function.repeats
+        sizes[-1] *= function.repeats_last
     return 1 + sum(sizes)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from release.records.trees import (
     BooleanNode,
     CallNode,
@@ -14,6 +16,8 @@ from release.records.trees import (
     StringNode,
     TimestampNode,
 )
+from release.spec.declarations import ColumnType
+from release.spec.expressions.check import type_of
 from release.spec.expressions.functions import FUNCTIONS
 
 _TYPES = {
@@ -26,6 +30,9 @@ _TYPES = {
 }
 
 
+_OF_PLACES = frozenset({"substring", "left", "right", "round"})
+
+
 def identifier(name: str) -> str:
     """``name`` quoted as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
@@ -36,21 +43,25 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def row_sql(tree: Node) -> str:
-    """The SQL of a checked tree, to be evaluated on each row by itself."""
+def row_sql(tree: Node, columns: Mapping[str, ColumnType]) -> str:
+    """The SQL of a checked tree over ``columns``, to be evaluated on each row by itself."""
     # Nothing in it fails. But with TRY the engine evaluates it on the rows, and decides nothing by
     # the bounds that a Parquet file claims for many rows together.
-    return f"TRY({to_sql(tree)})"
+    return f"TRY({to_sql(tree, columns)})"
 
 
-def to_sql(node: Node) -> str:
-    """The SQL of a node that was checked; no row makes it fail."""
+def to_sql(node: Node, columns: Mapping[str, ColumnType] | None = None) -> str:
+    """The SQL of a node that was checked; no row makes it fail.
+
+    Without the types of the ``columns`` it is the shorter form, which means the same, but takes
+    longer where a row makes the engine raise an error.
+    """
     if isinstance(node, ColumnNode):
         return identifier(node.column)
     if isinstance(node, CastNode):
-        return f"TRY_CAST({to_sql(node.of)} AS {_TYPES[node.cast]})"
+        return f"TRY_CAST({to_sql(node.of, columns)} AS {_TYPES[node.cast]})"
     if isinstance(node, CallNode):
-        return _call(node)
+        return _call(node, columns)
     return _constant(node)
 
 
@@ -72,15 +83,20 @@ def _constant(
     return f"TIMESTAMP {literal(node.timestamp)}"
 
 
-def _call(node: CallNode) -> str:
+def _call(node: CallNode, columns: Mapping[str, ColumnType] | None) -> str:
     function = FUNCTIONS[node.call]
-    arguments = [to_sql(argument) for argument in node.of]
+    arguments = [to_sql(argument, columns) for argument in node.of]
+    if columns is not None and function.total:
+        # Numbers have infinities and raise nothing.
+        is_number = type_of(node, columns) is ColumnType.NUMBER
+        return (function.sql if is_number else function.total).format(*arguments)
     if node.call == "case":
         return _case(arguments)
     if node.call == "in":
         arguments = [arguments[0], ", ".join(arguments[1:])]
-    if node.call == "round" and len(arguments) > 1:
-        arguments[1] = f"CAST({arguments[1]} AS INTEGER)"
+    if node.call in _OF_PLACES:
+        # The engine raises an error for larger ones.
+        arguments[1:] = [f"TRY_CAST({place} AS INTEGER)" for place in arguments[1:]]
     if "{}" in function.sql:
         sql = function.sql.replace("{}", function.between.join(arguments))
     else:
