@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-MOST_SIZE = 1000
+MOST_SIZE = 200
 """Characters and classes of a pattern, once its repetitions are written out."""
 _MOST_LEVELS = 16
 
