@@ -379,13 +379,20 @@ class Tables:
             self.connection.execute(sql)
 
     def put_keys(self, column: str, keys: Sequence[str]) -> str:
-        """The SQL name of a public key set beside the confidential tables, put there once."""
+        """The SQL name of a public key set beside the confidential tables, put there once.
+
+        ``#integer`` is the integer that has the text ``#key``, where one has.
+        """
         table = identifier(f"#keys {column}")
         if column not in self._keys:
             numbers = number_column(range(len(keys)), pa.int64())
             incoming = pa.table({"#key": text_column(keys), "#number": numbers})
             self.connection.register("#incoming", incoming)
-            self.connection.execute(f'CREATE TABLE {table} AS FROM "#incoming"')
+            integer = 'TRY_CAST("#key" AS BIGINT)'
+            self.connection.execute(
+                f'CREATE TABLE {table} AS SELECT *, CASE WHEN CAST({integer} AS VARCHAR) = "#key" '
+                f'THEN {integer} END AS "#integer" FROM "#incoming"'
+            )
             self.connection.unregister("#incoming")
             self._keys.add(column)
         return table

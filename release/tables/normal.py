@@ -7,8 +7,9 @@ looks at one value alone, and is total: what could fail is reached only by value
 
 Sources hand text on as bytes that nobody has checked. So nothing looks at one but a regular
 expression, which matches only UTF-8, and the cast to an integer: other functions of the engine
-raise, or are undefined. Arrow tells which texts are ASCII (:func:`release.tables.columns.ascii_of`):
-those are UTF-8, and spare the regular expression, which would take most of the time of a load.
+raise, or are undefined. Arrow tells which texts are ASCII
+(:func:`release.tables.columns.ascii_of`): those are UTF-8, and need no regular expression, which
+would take most of the time of a load.
 """
 
 from __future__ import annotations
@@ -145,10 +146,8 @@ def _is_missing(name: str, stored: str) -> str:
 
 def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
     name, stored = identifier(column), types[column]
-    if stored in _WRITTEN and kind is ColumnType.STRING:
-        return f"CASE WHEN {_is_string(column, types)} THEN {_plain(name, stored)} END"
     if stored in _WRITTEN:
-        return _of_text(column, stored, kind, is_unit)
+        return _of_text(column, types, kind, is_unit)
     if kind is ColumnType.INTEGER:
         return _of_number(name, stored, is_unit)
     if kind is ColumnType.NUMBER:
@@ -162,8 +161,11 @@ def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: boo
     return name
 
 
-def _of_text(column: str, stored: str, kind: ColumnType, is_unit: bool) -> str:
+def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
+    stored = types[column]
     text = _plain(identifier(column), stored)
+    if kind is ColumnType.STRING:
+        return f"CASE WHEN {_is_string(column, types)} THEN {text} END"
     if kind is ColumnType.BOOLEAN:
         true, false = (f"regexp_full_match({text}, {literal(form)})" for form in (_TRUE, _FALSE))
         return f"CASE WHEN {true} THEN true WHEN {false} THEN false END"
