@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from mmap import ACCESS_READ, mmap
 from operator import and_
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -60,10 +61,13 @@ def _schemas(
     for file in files:
         try:
             with pq.ParquetFile(
-                str(file), filesystem=filesystem, coerce_int96_timestamp_unit=_OLD_TIMES
+                _place(file),
+                filesystem=filesystem,
+                coerce_int96_timestamp_unit=_OLD_TIMES,
             ) as opened:
                 yield opened.schema_arrow
-        except (OSError, pa.ArrowException) as error:
+        # A ValueError is the mapping's of an empty file.
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise DataError(
                 f"tables.{name}.path: {file.name} is not a readable Parquet file"
             ) from error
@@ -87,13 +91,14 @@ def parquet_dataset(
 
     old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit=_OLD_TIMES)
     form = ds.ParquetFileFormat(read_options=old_times)
-    place = filesystem or LocalFileSystem()
+    system = filesystem or LocalFileSystem()
     fragments = []
     partitions: set[str] = set()
     for file, values in files.items():
         known = [ds.field(column) == ds.scalar(value) for column, value in values.items()]
         partition = reduce(and_, known, ds.scalar(True))
-        fragments.append(form.make_fragment(str(file), place, partition_expression=partition))
+        place = _place(file)
+        fragments.append(form.make_fragment(place, system, partition_expression=partition))
         partitions |= values.keys()
     types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
     for schema in _schemas(name, list(files), filesystem):
@@ -102,7 +107,20 @@ def parquet_dataset(
             types[column].add(_read_type(stored))
     # Files may store integers in different widths: the first file's would be too narrow.
     fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
-    return ds.FileSystemDataset(fragments, pa.schema(fields), form, place)
+    return ds.FileSystemDataset(fragments, pa.schema(fields), form, system)
+
+
+def _place(file: Path) -> str | pa.Buffer:
+    """What Arrow reads a file by: its path, or its mapped bytes where it refuses the path.
+
+    The name of a partition's folder is a value, and Arrow refuses names that are not UTF-8.
+    """
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        with file.open("rb") as stream:
+            return pa.py_buffer(mmap(stream.fileno(), 0, access=ACCESS_READ))
+    return str(file)
 
 
 def partition_values(file: PurePath) -> dict[str, str]:

@@ -89,7 +89,8 @@ def test_dates_in_the_names_of_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["monday", "1.5", "", "a=b=c", "%FF", "%", "__HIVE_DEFAULT_PARTITION__", "2e0"]
+    "value",
+    ["monday", "1.5", "", "a=b=c", "%FF", "\udcff", "%", "__HIVE_DEFAULT_PARTITION__", "2e0"],
 )
 def test_a_folder_whose_name_has_another_type_is_missing(value: str, tmp_path: Path) -> None:
     partitioned(tmp_path / "readings")
