@@ -1,4 +1,4 @@
-"""Columns without pandas, and whether the values of one differ.
+"""Arrow columns: made without pandas, and what Arrow can tell of their values.
 
 ``pa.array`` loads pandas to ask whether its values are a series, which takes longer than most
 queries; so columns are made here from their bytes.
@@ -6,12 +6,15 @@ queries; so columns are made here from their bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
+
+from release.spec.declarations import ColumnType
 
 
 def text_column(values: Sequence[str]) -> pa.Array:
@@ -37,6 +40,30 @@ def number_column(values: ArrayLike, kind: pa.DataType) -> pa.Array:
 def numbers_of(column: pa.Array) -> NDArray[Any]:
     """The numbers of a column without gaps, in place."""
     return np.from_dlpack(column)
+
+
+def ascii_of(column: str) -> str:
+    """The name of the column that tells which texts of another one are ASCII."""
+    # No declared column begins with #.
+    return f"#ascii {column}"
+
+
+def with_ascii(table: pa.Table, columns: Mapping[str, ColumnType]) -> pa.Table:
+    """The table, with a column that tells which texts are ASCII for each declared string."""
+    for column in stored_strings(table.schema, columns):
+        table = table.append_column(ascii_of(column), pc.string_is_ascii(table.column(column)))
+    return table
+
+
+def stored_strings(schema: pa.Schema, columns: Mapping[str, ColumnType]) -> list[str]:
+    """The columns declared as strings that are stored as text."""
+    strings = []
+    for column, kind in columns.items():
+        stored = schema.field(column).type
+        is_text = pa.types.is_string(stored) or pa.types.is_large_string(stored)
+        if kind is ColumnType.STRING and is_text:
+            strings.append(column)
+    return strings
 
 
 def all_different(batches: Iterable[NDArray[np.uint64]]) -> bool:

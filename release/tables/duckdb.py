@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -45,10 +45,10 @@ from release.tables.sources import (
     Source,
     check_unchanged,
     database,
-    dataset_of,
     fetched,
     find_sources,
     read_csv,
+    read_parquet,
     stamps_of,
 )
 from release.tables.sqlite import read_sqlite
@@ -75,6 +75,8 @@ class Engine:
     threads: int | None = None
     spark: str | None = None
 
+
+Incoming: TypeAlias = pa.Table | pa.RecordBatchReader
 
 _MOST_HASHES = 10**8
 """Hashes of units that are held at most: 16 bytes each."""
@@ -113,7 +115,7 @@ class Tables:
     ) -> None:
         self._spec_file = spec_file
         self._in_place: dict[str, str] = {}
-        self._read_again: dict[str, Callable[[], Iterator[pa.Table]]] = {}
+        self._read_again: dict[str, Callable[[], Iterator[Incoming]]] = {}
         self._keys: set[str] = set()
         self._single: dict[str, bool] = {}
         self._answers: dict[str, pa.Table] = {}
@@ -152,21 +154,24 @@ class Tables:
 
     def _load(self, name: str, source: Source) -> None:
         table = self._spec_file.spec.tables[name]
-        if source.format is Format.PARQUET:
-            self.connection.register(f"file {name}", dataset_of(name, table, source))
-            self._read_in_place(name, identifier(f"file {name}"))
-        elif source.format is Format.DUCKDB:
+        if source.format is Format.DUCKDB:
             relation = f"{database(name)}.{identifier(table.relation or '')}"
             check_stored(name, table, self.connection)
             check_relation(name, table.columns, self._stored(relation), "the relation")
-            self._read_in_place(name, relation)
+            self._in_place[name] = relation
+            with _engine_errors(f"tables.{name}.path"):
+                self.connection.execute(
+                    f"CREATE TABLE {given_table(name)} AS {self._normal(name, relation)}"
+                )
+            self._enforce(name)
+            return
+        if source.format is Format.PARQUET:
+            self._read_again[name] = partial(read_parquet, name, table, source)
+        elif source.format is Format.CSV:
+            self._read_again[name] = partial(read_csv, name, table, fetched(source, self._scratch))
         else:
-            here = fetched(source, self._scratch)
-            if source.format is Format.CSV:
-                self._read_again[name] = partial(read_csv, name, table, here)
-            else:
-                self._read_again[name] = partial(read_sqlite, name, table, here.files[0])
-            self._copy(name, self._read_again[name]())
+            self._read_again[name] = partial(read_sqlite, name, table, source.files[0])
+        self._copy(name, self._read_again[name]())
 
     def _stored(self, relation: str) -> dict[str, str]:
         """The engine's type of each column."""
@@ -179,27 +184,19 @@ class Tables:
         columns, unit = spec.tables[name].columns, spec.privacy.unit
         return normal_sql(relation, self._stored(relation), columns, unit)
 
-    def _read_in_place(self, name: str, relation: str) -> None:
-        """Create the view of a table that is read once for each query: a copy could be too long."""
-        self._in_place[name] = relation
-        with _engine_errors(f"tables.{name}.path"):
-            self.connection.execute(
-                f"CREATE VIEW {given_table(name)} AS {self._normal(name, relation)}"
-            )
-        self._enforce(name)
-
-    def _copy(self, name: str, incoming: Iterable[pa.Table], are_normal: bool = False) -> None:
+    def _copy(self, name: str, incoming: Iterable[Incoming], are_normal: bool = False) -> None:
         """Store a table that comes in batches, and enforce its contract."""
         statement = f"CREATE TABLE {given_table(name)} AS "
         for batch in incoming:
             with self._incoming(name, batch) as relation:
+                # Every query reads the copy: the values of a row are found once a run.
                 values = f"FROM {relation}" if are_normal else self._normal(name, relation)
                 self.connection.execute(statement + values)
             statement = f"INSERT INTO {given_table(name)} "
         self._enforce(name)
 
     @contextmanager
-    def _incoming(self, name: str, batch: pa.Table) -> Iterator[str]:
+    def _incoming(self, name: str, batch: Incoming) -> Iterator[str]:
         with _engine_errors(f"tables.{name}.path"):
             self.connection.register("#incoming", batch)
             yield '"#incoming"'
@@ -382,13 +379,20 @@ class Tables:
             self.connection.execute(sql)
 
     def put_keys(self, column: str, keys: Sequence[str]) -> str:
-        """The SQL name of a public key set beside the confidential tables, put there once."""
+        """The SQL name of a public key set beside the confidential tables, put there once.
+
+        ``#integer`` is the integer that has the text ``#key``, where one has.
+        """
         table = identifier(f"#keys {column}")
         if column not in self._keys:
             numbers = number_column(range(len(keys)), pa.int64())
             incoming = pa.table({"#key": text_column(keys), "#number": numbers})
             self.connection.register("#incoming", incoming)
-            self.connection.execute(f'CREATE TABLE {table} AS FROM "#incoming"')
+            integer = 'TRY_CAST("#key" AS BIGINT)'
+            self.connection.execute(
+                f'CREATE TABLE {table} AS SELECT *, CASE WHEN CAST({integer} AS VARCHAR) = "#key" '
+                f'THEN {integer} END AS "#integer" FROM "#incoming"'
+            )
             self.connection.unregister("#incoming")
             self._keys.add(column)
         return table

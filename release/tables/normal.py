@@ -7,7 +7,9 @@ looks at one value alone, and is total: what could fail is reached only by value
 
 Sources hand text on as bytes that nobody has checked. So nothing looks at one but a regular
 expression, which matches only UTF-8, and the cast to an integer: other functions of the engine
-raise, or are undefined.
+raise, or are undefined. Arrow tells which texts are ASCII
+(:func:`release.tables.columns.ascii_of`): those are UTF-8, and need no regular expression, which
+would take most of the time of a load.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Mapping
 from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
+from release.tables.columns import ascii_of
 
 _NARROW = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
 _INTEGERS = _NARROW | {"hugeint", "ubigint", "uhugeint"}
@@ -65,17 +68,14 @@ def normal_sql(
     ``stored`` names the engine's type of each column, as its Python types do in ``id``. The unit is
     not clamped, because a clamped unit would be another unit. Without a ``unit`` all rows stay.
     """
-    read, values = [], {}
-    for column, kind in columns.items():
-        name, id_ = identifier(column), stored[column]
-        read.append(f"{name}{_short(column, id_, kind)}")
-        values[column] = _value(column, id_, kind, column == unit)
-    rows = f"SELECT {', '.join(read)} FROM {relation}"
+    values = {
+        column: _value(column, stored, kind, column == unit) for column, kind in columns.items()
+    }
+    rows = f"SELECT {_read(stored, columns)} FROM {relation}"
     if unit is not None and columns[unit] is ColumnType.STRING:
         # Looked at once, before anything else: the engine would look at it twice.
-        name, id_ = identifier(unit), stored[unit]
-        values[unit] = _plain(name, id_)
-        rows = f"{rows} WHERE {_has_form(name, id_)}"
+        values[unit] = _plain(identifier(unit), stored[unit])
+        rows = f"{rows} WHERE {_is_string(unit, stored)}"
     named = [f"{value} AS {identifier(column)}" for column, value in values.items()]
     selected = f"SELECT {', '.join(named)} FROM ({rows})"
     if unit is None or columns[unit] is ColumnType.STRING:
@@ -90,15 +90,25 @@ def faults_sql(
 
     Of rows with a unit; for the unit it is the number of rows without one.
     """
-    read, tests = [], []
-    own = f"({_value(unit, stored[unit], columns[unit], True)}) IS NULL"
+    tests = []
+    own = f"({_value(unit, stored, columns[unit], True)}) IS NULL"
     for column, kind in columns.items():
-        name, id_ = identifier(column), stored[column]
-        read.append(f"{name}{_short(column, id_, kind)}")
-        value = _value(column, id_, kind, column == unit)
-        test = f"NOT ({own}) AND NOT ({_is_missing(name, id_)}) AND ({value}) IS NULL"
+        is_missing = _is_missing(identifier(column), stored[column])
+        value = _value(column, stored, kind, column == unit)
+        test = f"NOT ({own}) AND NOT ({is_missing}) AND ({value}) IS NULL"
         tests.append(f"count(*) FILTER (WHERE {own if column == unit else test})")
-    return f"SELECT [{', '.join(tests)}] AS n FROM (SELECT {', '.join(read)} FROM {relation})"
+    rows = f"SELECT {_read(stored, columns)} FROM {relation}"
+    return f"SELECT [{', '.join(tests)}] AS n FROM ({rows})"
+
+
+def _read(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> str:
+    """What is read of a relation, beside each column what helps to find its value."""
+    read = []
+    for column, kind in columns.items():
+        read.append(identifier(column) + _short(column, stored[column], kind))
+        if ascii_of(column) in stored:
+            read.append(identifier(ascii_of(column)))
+    return ", ".join(read)
 
 
 def _plain(name: str, stored: str) -> str:
@@ -117,6 +127,15 @@ def _has_form(name: str, stored: str, kind: ColumnType = ColumnType.STRING) -> s
     return f"regexp_full_match({_plain(name, stored)}, {literal(_FORMS[kind])})"
 
 
+def _is_string(column: str, stored: Mapping[str, str]) -> str:
+    """Whether a stored text is a string."""
+    name, is_ascii = identifier(column), ascii_of(column)
+    has_form = _has_form(name, stored[column])
+    if is_ascii not in stored:
+        return has_form
+    return f"CASE WHEN {identifier(is_ascii)} THEN {name} <> '' ELSE {has_form} END"
+
+
 def _is_missing(name: str, stored: str) -> str:
     """Whether a stored value is missing in its source already."""
     if stored in _FLOATS:
@@ -125,10 +144,10 @@ def _is_missing(name: str, stored: str) -> str:
     return f"{name} IS NULL{empty if stored in _TEXTS else ''}"
 
 
-def _value(column: str, stored: str, kind: ColumnType, is_unit: bool) -> str:
-    name = identifier(column)
+def _value(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
+    name, stored = identifier(column), types[column]
     if stored in _WRITTEN:
-        return _of_text(column, stored, kind, is_unit)
+        return _of_text(column, types, kind, is_unit)
     if kind is ColumnType.INTEGER:
         return _of_number(name, stored, is_unit)
     if kind is ColumnType.NUMBER:
@@ -142,14 +161,15 @@ def _value(column: str, stored: str, kind: ColumnType, is_unit: bool) -> str:
     return name
 
 
-def _of_text(column: str, stored: str, kind: ColumnType, is_unit: bool) -> str:
+def _of_text(column: str, types: Mapping[str, str], kind: ColumnType, is_unit: bool) -> str:
+    stored = types[column]
     text = _plain(identifier(column), stored)
+    if kind is ColumnType.STRING:
+        return f"CASE WHEN {_is_string(column, types)} THEN {text} END"
     if kind is ColumnType.BOOLEAN:
         true, false = (f"regexp_full_match({text}, {literal(form)})" for form in (_TRUE, _FALSE))
         return f"CASE WHEN {true} THEN true WHEN {false} THEN false END"
     has_form = _has_form(identifier(column), stored, kind)
-    if kind is ColumnType.STRING:
-        return f"CASE WHEN {has_form} THEN {text} END"
     if kind is ColumnType.INTEGER:
         short = identifier(f"#{column}")
         # Most texts are the integer's own: this is quicker than a regular expression.

@@ -65,7 +65,8 @@ def _schemas(
                 coerce_int96_timestamp_unit=_OLD_TIMES,
             ) as opened:
                 yield opened.schema_arrow
-        except (OSError, pa.ArrowException) as error:
+        # A ValueError is the mapping's of an empty file.
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise DataError(
                 f"tables.{name}.path: {file.name} is not a readable Parquet file"
             ) from error
@@ -89,7 +90,7 @@ def parquet_dataset(
 
     old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit=_OLD_TIMES)
     form = ds.ParquetFileFormat(read_options=old_times)
-    place = filesystem or LocalFileSystem()
+    system = filesystem or LocalFileSystem()
     fragments = []
     partitions: set[str] = set()
     for file, values in files.items():
@@ -97,7 +98,7 @@ def parquet_dataset(
         partition = reduce(and_, known, ds.scalar(True))
         source = _opened(file, filesystem)
         # Arrow takes a file system beside a path alone.
-        where = place if isinstance(source, str) else None
+        where = system if isinstance(source, str) else None
         fragments.append(form.make_fragment(source, where, partition_expression=partition))
         partitions |= values.keys()
     types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
@@ -107,7 +108,7 @@ def parquet_dataset(
             types[column].add(_read_type(stored))
     # Files may store integers in different widths: the first file's would be too narrow.
     fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
-    return ds.FileSystemDataset(fragments, pa.schema(fields), form, place)
+    return ds.FileSystemDataset(fragments, pa.schema(fields), form, system)
 
 
 def _opened(file: Path, filesystem: FileSystem | None) -> str | pa.NativeFile:

@@ -20,6 +20,7 @@ from release.records.stores import Store, is_uri, open_store
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
+from release.tables.columns import ascii_of, stored_strings, with_ascii
 from release.tables.lines import read_lines
 from release.tables.parquet import check_parquet, parquet_dataset, partition_values
 from release.tables.schemas import read_header
@@ -259,6 +260,22 @@ def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
     return parquet_dataset(name, list(table.columns), files, source.filesystem)
 
 
+def read_parquet(name: str, table: Table, source: Source) -> Iterator[pa.RecordBatchReader]:
+    """The declared columns of Parquet files, with :func:`ascii_of` the texts. Confidential.
+
+    Raises:
+        DataError: a file is not readable.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    dataset = dataset_of(name, table, source)
+    columns = {column: ds.field(column) for column in dataset.schema.names}
+    for column in stored_strings(dataset.schema, table.columns):
+        columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
+    yield dataset.scanner(columns=columns).to_reader()
+
+
 def read_csv(name: str, table: Table, source: Source) -> Iterator[pa.Table]:
     """The declared columns of CSV files as text, in batches; the first one is empty. Confidential.
 
@@ -268,4 +285,5 @@ def read_csv(name: str, table: Table, source: Source) -> Iterator[pa.Table]:
     """
     headers = [read_header(name, table, file) for file in source.files]
     for file, header in zip(source.files, headers, strict=True):
-        yield from read_lines(name, file, header, list(table.columns))
+        for lines in read_lines(name, file, header, list(table.columns)):
+            yield with_ascii(lines, table.columns)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from release.errors import DataError, SpecError, listed
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
+from release.tables.columns import with_ascii
 from release.tables.schemas import computed_column, computed_relation
 from release.tables.values import texts
 
@@ -95,6 +96,5 @@ def _batch(rows: sqlite3.Cursor) -> list[tuple[object, ...]]:
 
 def _as_text(table: Table, rows: list[tuple[object, ...]]) -> pa.Table:
     columns: list[tuple[object, ...]] = list(zip(*rows, strict=True)) or [()] * len(table.columns)
-    return pa.table(
-        {name: texts(values) for name, values in zip(table.columns, columns, strict=True)}
-    )
+    read = {name: texts(values) for name, values in zip(table.columns, columns, strict=True)}
+    return with_ascii(pa.table(read), table.columns)

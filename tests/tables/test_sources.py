@@ -89,7 +89,8 @@ def test_dates_in_the_names_of_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["monday", "1.5", "", "a=b=c", "%FF", "%", "__HIVE_DEFAULT_PARTITION__", "2e0"]
+    "value",
+    ["monday", "1.5", "", "a=b=c", "%FF", "\udcff", "%", "__HIVE_DEFAULT_PARTITION__", "2e0"],
 )
 def test_a_folder_whose_name_has_another_type_is_missing(value: str, tmp_path: Path) -> None:
     partitioned(tmp_path / "readings")
@@ -295,3 +296,16 @@ def test_what_is_no_number_is_missing_whatever_else_a_file_holds(
         with load(spec_file) as tables:
             (answered,) = answer(tables, spec_file)
         assert answered.codes.tolist() == [1 + other.count(7.0)]
+
+
+def test_what_exceeds_the_memory_lies_in_the_scratch_folder(tmp_path: Path) -> None:
+    units = pa.array([f"a unit whose name is no short text, {i}" for i in range(1_200_000)])
+    pq.write_table(pa.table({"unit": units}), tmp_path / "rows.parquet")
+    spec_file = declared(tmp_path, "rows.parquet", {"unit": "string"})
+    scratch = tmp_path / "scratch"
+    with Tables(spec_file, Engine("40MB", 1), scratch) as tables:
+        assert sum(file.stat().st_size for file in scratch.iterdir()) > 2**20
+        count = tables.rows('SELECT count(unit) AS n FROM "given rows"', "rows")
+        assert count.column("n").to_pylist() == [1_200_000]
+    assert not scratch.exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.parquet", "spec.yaml"}
