@@ -333,13 +333,13 @@ def csv_rows(folder: Path, body: bytes) -> Counter[tuple[Any, ...]]:
     return rows_of(spec_over(folder, "rows.csv", {"unit": "string", "x": "integer", "y": "string"}))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.one_of(st.binary(max_size=200), st.lists(LINE).map(b"\n".join)))
 def test_no_bytes_make_a_csv_file_unreadable(folder: Path, body: bytes) -> None:
     csv_rows(folder, body)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(LINE, st.integers(0, len(GOOD)), st.sampled_from([5, 11, 2**23]))
 def test_a_line_of_a_csv_file_means_the_same_wherever_it_stands(
     folder: Path, line: bytes, place: int, block: int
