@@ -65,7 +65,9 @@ def spec(table: str, unit: str, columns: list[str], rows_per_unit: int) -> dict[
 def query(name: str, kind: str, table: str, by: str, domain: object, **more: object) -> object:
     """One query with empirical differences."""
     guarantee = {"definition": "pure", "epsilon": "1"}
-    shared = {"table": table, "by": [by], "domain": domain, "guarantee": guarantee}
+    shared: dict[str, object] = {"table": table, "by": [by], "guarantee": guarantee}
+    if domain is not None:
+        shared["domain"] = domain
     return {"name": name, "kind": kind, **shared, "sensitivity": "empirical", **more}
 
 
@@ -87,8 +89,8 @@ def write_meters(folder: Path, rows: int) -> Path:
     """The table and the spec; the path of the spec."""
     write_parquet(folder / "meters.parquet", METERS.format(rows=rows, circuits=CIRCUITS))
     plain = spec("meters", "meter", ["meter", "circuit", "hour", "wh"], max(1, rows // 200_000 + 1))
-    levels = {"levels": {"low": 0, "high": 3000, "count": 100}}
     plain["keys"] = {"circuit": [f"c{i:04d}" for i in range(CIRCUITS)]}
+    loads = {"of": "wh", "clamp": [0, 3000], "bins": {"low": 0, "high": 3000, "count": 100}}
     plain["queries"] = [
         query(
             "evenings",
@@ -98,7 +100,7 @@ def write_meters(folder: Path, rows: int) -> Path:
             {"ordered": {"min": 0, "max": 40_000}},
             where="hour >= 18 AND wh > 2500",
         ),
-        query("mean_load", "level", "meters", "circuit", levels, measure="mean", of="wh"),
+        query("mean_load", "mean", "meters", "circuit", None, **loads),
     ]
     return write_spec(folder, plain)
 
