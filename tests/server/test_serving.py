@@ -264,7 +264,7 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
         foreign = ends_of_foreign_exceptions(server, place_in(tmp_path / "fails", affordable=9))
         assert [re.sub("[0-9a-f]{8}", "#", line) for line in foreign] == [
             "Failed error: internal error # (ValueError)",
-            "Failed 0 released, 1 refused: error: internal error # (ValueError)",
+            "Failed 0 released, 1 refused: error: internal error (ValueError)",
         ]
         ended = wait_for(
             lambda: [one for one in server.runs() if one["state_name"] == "BudgetSpent"],
