@@ -78,10 +78,9 @@ def test_the_splitting_of_an_atom_keeps_both_sums() -> None:
     epsilon, step = Fraction(1), Fraction("0.3")
     found = of_charge(epsilon, Fraction(0), step)
     assert [index for index, mass in enumerate(found.masses) if mass] == [0, 6, 7]
-    under_q = sum(
-        mass * exp_bounds(step * index)[0] / exp_bounds(epsilon)[0]
-        for index, mass in enumerate(found.masses)
-    )
+    under_q = Fraction(0)
+    for index, mass in enumerate(found.masses):
+        under_q += mass * exp_bounds(step * index)[0] / exp_bounds(epsilon)[0]
     assert abs(sum(found.masses) - UNIT) <= 3
     assert abs(under_q - UNIT) <= 20
 
@@ -119,7 +118,7 @@ def test_folded_mass_counts_as_the_worse() -> None:
     assert sum(together.masses) + together.infinite >= UNIT
     lonely = LossDistribution(Fraction(1), Fraction(5), (1, UNIT), 0)
     folded = lonely.composed(lonely)
-    assert (folded.highest, folded.masses, folded.infinite) == (8, (UNIT,), 3)
+    assert folded == LossDistribution(Fraction(1), Fraction(8), (UNIT,), 3)
 
 
 def test_grids_that_differ_are_refused() -> None:
