@@ -75,7 +75,7 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
 	@echo "Setting up .venv (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(INSTALL) '.[fast,flows,accounting,dev]'
+	@$(INSTALL) '.[fast,flows,dev]'
 	@touch $@
 
 # What the demo can do without: a cluster.

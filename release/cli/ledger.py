@@ -12,7 +12,7 @@ from release.cli import options as opt
 from release.cli.console import print_json
 from release.cli.plan_output import plain_amounts
 from release.errors import SpecError
-from release.exact.numbers import exact, format_exact, parse_exact
+from release.exact.numbers import exact, format_exact, format_up, parse_exact
 
 if TYPE_CHECKING:
     from release.budget.ledger import Ledger, Replayed, ScopeCap
@@ -40,7 +40,7 @@ Origin = Annotated[
     str, typer.Option(help="The ledger's name, such as example.org/releases; it never changes.")
 ]
 AtDelta = Annotated[
-    str | None, typer.Option(help="For information: the ε at this δ by privacy-loss distributions.")
+    str | None, typer.Option(help="Also show the ε that all charges of a scope have at this δ.")
 ]
 CuratorKey = Annotated[
     str | None, typer.Option(help="The curator's public key, or the file that holds it.")
@@ -61,6 +61,7 @@ WitnessName = Annotated[
 ReleaseId = Annotated[str, typer.Argument(help="The id of a public release.")]
 
 REFUNDED = "given up, refunded"
+CERTIFIED = "certified, for charges fixed in advance"
 
 
 @app.command()
@@ -102,12 +103,12 @@ def show(out: opt.Out, as_json: opt.AsJson = False, at_delta: AtDelta = None) ->
     """
     ledger = _read(out)
     state, releases = ledger.state, _releases(ledger)
-    tighter: dict[str, dict[str, str]] = {}
+    composed: dict[str, dict[str, str | None]] = {}
     if at_delta is not None:
-        tighter = _tighter(releases, sorted(state.caps), at_delta)
+        composed = _composed(releases, sorted(state.caps), at_delta)
     if as_json:
         plain = {"origin": state.origin, "entries": state.size, "store": state.store}
-        plain |= {"scopes": _plain_scopes(ledger, tighter)}
+        plain |= {"scopes": _plain_scopes(ledger, composed)}
         plain |= {"keys": list(map(str, state.keys)), "releases": releases}
         print_json(plain)
         return
@@ -120,11 +121,8 @@ def show(out: opt.Out, as_json: opt.AsJson = False, at_delta: AtDelta = None) ->
             f"  {name}: ε {format_exact(spent.epsilon)} of {cap.epsilon}, "
             f"δ {format_exact(spent.delta)} of {cap.delta}{_period(cap)}"
         )
-        if name in tighter:
-            typer.echo(
-                f"    for information: at δ {at_delta} all its charges together satisfy "
-                f"ε {tighter[name]['epsilon']} (privacy-loss distributions; not what is enforced)"
-            )
+        if name in composed:
+            typer.echo(f"    at δ {at_delta} {_together(composed[name]['epsilon'])}")
     for entry in releases:
         typer.echo(
             f"  {entry['date']}  {entry['release_id']}  {entry['scope']}  ε {entry['epsilon']}, "
@@ -315,7 +313,9 @@ def _period(cap: ScopeCap) -> str:
     return f"; each {cap.period.every} ε {cap.period.epsilon}, δ {cap.period.delta}"
 
 
-def _plain_scopes(ledger: Replayed, tighter: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+def _plain_scopes(
+    ledger: Replayed, composed: dict[str, dict[str, str | None]]
+) -> list[dict[str, Any]]:
     scopes = []
     for name, cap in sorted(ledger.state.caps.items()):
         spent = ledger.state.spent(name)
@@ -324,16 +324,16 @@ def _plain_scopes(ledger: Replayed, tighter: dict[str, dict[str, str]]) -> list[
             "spent": plain_amounts(spent.epsilon, spent.delta),
             "cap": cap.model_dump(mode="json"),
         }
-        if name in tighter:
-            plain["tighter"] = tighter[name]
+        if name in composed:
+            plain["composed"] = composed[name]
         scopes.append(plain)
     return scopes
 
 
-def _tighter(
+def _composed(
     releases: list[dict[str, str]], scopes: list[str], at_delta: str
-) -> dict[str, dict[str, str]]:
-    """The composition of the charges of each scope, by privacy-loss distributions."""
+) -> dict[str, dict[str, str | None]]:
+    """The exact composition of the charges of each scope, rounded up to six decimal places."""
     from release.budget.composition import composed_epsilon
     from release.budget.ledger import Spent
 
@@ -346,11 +346,20 @@ def _tighter(
         if entry["state"] != REFUNDED:
             charge = Spent(parse_exact(entry["epsilon"]), parse_exact(entry["delta"]))
             charges[entry["scope"]].append(charge)
-    tighter = {}
+    composed: dict[str, dict[str, str | None]] = {}
     for scope in scopes:
-        epsilon = f"{composed_epsilon(charges[scope], delta):.6g}"
-        tighter[scope] = {"delta": at_delta, "epsilon": epsilon}
-    return tighter
+        epsilon = composed_epsilon(charges[scope], delta)
+        shown = None if epsilon is None else format_up(epsilon, 6)
+        composed[scope] = {"delta": at_delta, "epsilon": shown, "basis": CERTIFIED}
+    return composed
+
+
+def _together(epsilon: str | None) -> str:
+    if epsilon is None:
+        return "no ε holds for all its charges together: they fail with a larger δ"
+    return (
+        f"all its charges together satisfy ε {epsilon} ({CERTIFIED}; the sum is what is enforced)"
+    )
 
 
 def _releases(ledger: Replayed) -> list[dict[str, str]]:

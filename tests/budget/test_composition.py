@@ -1,24 +1,20 @@
-"""The tighter figure of the ledger, beside the exact composition of charges."""
+"""The certified figure of the ledger, beside the exact composition of charges."""
 
 from __future__ import annotations
 
 import json
-import sys
 from fractions import Fraction
-from math import comb, exp, inf
+from math import comb, exp
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from release.budget.composition import composed_epsilon
 from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create_ledger, reserve
 from release.cli.main import app
-from release.errors import ReleaseError
+from release.exact.numbers import format_up
 from release.records.signing import create_key, read_key
-
-pytest.importorskip("dp_accounting", reason="the extra `accounting` is not installed")
-
-from release.budget.composition import composed_epsilon
 
 
 def exact_delta(epsilon: float, times: int, at: float) -> float:
@@ -35,36 +31,35 @@ def exact_delta(epsilon: float, times: int, at: float) -> float:
 def test_composition_is_that_of_randomised_response(epsilon: str, times: int) -> None:
     charges = [Spent(Fraction(epsilon))] * times
     found = composed_epsilon(charges, Fraction(1, 10**6))
-    assert exact_delta(float(epsilon), times, found) <= 1.0001e-6
-    assert exact_delta(float(epsilon), times, found - 0.05) > 1e-6 or found < 0.05
-    assert found <= float(epsilon) * times
+    assert found is not None
+    assert exact_delta(float(epsilon), times, float(found)) == pytest.approx(1e-6, rel=1e-6)
+    assert found <= Fraction(epsilon) * times
 
 
 def test_without_delta_the_sum_is_all_that_holds() -> None:
     charges = [Spent(Fraction("0.1")), Spent(Fraction("0.25")), Spent(Fraction("0.25"))]
-    assert composed_epsilon(charges, Fraction(0)) == pytest.approx(0.6, abs=1e-9)
+    assert composed_epsilon(charges, Fraction(0)) == Fraction("0.6")
     assert composed_epsilon([], Fraction(0)) == 0
     leaking = [*charges, Spent(Fraction(0), Fraction(1, 100))]
-    assert composed_epsilon(leaking, Fraction(1, 1000)) == inf
-    assert composed_epsilon(leaking, Fraction(1, 50)) < 0.6
+    assert composed_epsilon(leaking, Fraction(1, 1000)) is None
+    within = composed_epsilon(leaking, Fraction(1, 50))
+    assert within is not None
+    assert within < Fraction("0.6")
     for wrong in (Fraction(1), Fraction(-1, 2)):
         with pytest.raises(ValueError, match="at least 0 and below 1"):
             composed_epsilon(charges, wrong)
 
 
 def test_rounding_does_not_lift_the_figure_above_the_sum() -> None:
-    """A third is no multiple of the step, so that each charge is rounded up in between."""
     third, two = Spent(Fraction(1, 3)), Spent(Fraction(1, 3), Fraction(1, 100))
-    assert composed_epsilon([third] * 2, Fraction(0)) == float(Fraction(2, 3))
-    assert composed_epsilon([two] * 2, Fraction(2, 100)) <= float(Fraction(2, 3))
+    assert composed_epsilon([third] * 2, Fraction(0)) == Fraction(2, 3)
+    # So many that masses are folded, which a δ of 0 has no room for.
+    assert composed_epsilon([third] * 500, Fraction(0)) == Fraction(500, 3)
+    both = composed_epsilon([two] * 2, Fraction(2, 100))
+    assert both is not None
+    assert both <= Fraction(2, 3)
     # Below the sum of the δ the sum of the ε is no bound.
-    assert composed_epsilon([two], Fraction(9, 1000)) > float(Fraction(1, 3))
-
-
-def test_without_the_extra_the_figure_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
-    with pytest.raises(ReleaseError, match=r"dp-release\[accounting\]"):
-        composed_epsilon([], Fraction(0))
+    assert composed_epsilon([two], Fraction(9, 1000)) is None
 
 
 def test_the_ledger_tells_it_for_what_is_charged(tmp_path: Path) -> None:
@@ -87,11 +82,18 @@ def test_the_ledger_tells_it_for_what_is_charged(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         return done.output
 
-    two = f"{composed_epsilon([charge] * 2, Fraction(1, 1000)):.6g}"
-    assert f"at δ 0.001 all its charges together satisfy ε {two}" in show("--at-delta", "0.001")
+    two = composed_epsilon([charge] * 2, Fraction(1, 1000))
+    assert two is not None
+    shown, certified = format_up(two, 6), "certified, for charges fixed in advance"
+    assert shown < "0.2"
+    assert f"together satisfy ε {shown} ({certified}" in show("--at-delta", "0.001")
     scopes = json.loads(show("--at-delta", "0.001", "--json"))["scopes"]
-    assert [one["tighter"]["epsilon"] for one in scopes] == [two, "0"]
-    assert "tighter" not in show("--json")
+    assert [one["composed"] for one in scopes] == [
+        {"delta": "0.001", "epsilon": epsilon, "basis": certified} for epsilon in (shown, "0")
+    ]
+    assert "composed" not in show("--json")
+    ledger.append(reserve("s", "d", Spent(Fraction(0), Fraction("0.01")), "2024-03-01"))
+    assert "at δ 0.001 no ε holds for all its charges together" in show("--at-delta", "0.001")
     for wrong in ("1", "1e-6", "-1"):
         done = CliRunner().invoke(app, ["ledger", "show", "--out", str(out), "--at-delta", wrong])
         assert done.exit_code != 0

@@ -1,0 +1,1 @@
+"""What charges amount to together: exact composition by privacy-loss distributions."""
