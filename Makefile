@@ -7,6 +7,8 @@ TESTS ?= tests
 SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/research \
 	tests/operate/test_delivery.py tests/queries/test_kinds.py tests/noise/test_channels.py \
 	tests/noise/test_answer_integer.py tests/planning/test_targets.py tests/spec/test_row_local.py \
+	tests/noise/test_linear.py tests/noise/test_answer_laws.py tests/queries/test_attribute.py \
+	tests/queries/test_statement.py tests/operate/test_two_copies.py tests/budget/test_claims.py \
 	tests/verification/test_forgeries.py \
 	tests/exact/statistics/test_joint_quantiles.py
 # One more than there are cores: some tests wait for servers.
