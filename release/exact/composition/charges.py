@@ -7,14 +7,13 @@ large the charges are may not.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from itertools import count
 from math import gcd, isqrt, lcm
 
 from release.exact.composition.distribution import LossDistribution, of_charge
+from release.exact.composition.together import together
 
 LONGEST = 2**14
 """About how many losses a grid has at most: it bounds time and memory, not what is proved."""
@@ -34,17 +33,10 @@ def compose(
     """
     repetitions = Counter(charges) or Counter({(Fraction(0), Fraction(0)): 1})
     grid = step or common_step(repetitions)
-    order = count()
-    waiting: list[tuple[int, int, LossDistribution]] = []
-    for (epsilon, delta), times in sorted(repetitions.items()):
-        part = of_charge(epsilon, delta, grid).repeated(times)
-        heapq.heappush(waiting, (len(part.masses), next(order), part))
-    # The two shortest first: each mass then takes part in few products.
-    while len(waiting) > 1:
-        left, right = heapq.heappop(waiting)[2], heapq.heappop(waiting)[2]
-        both = left.composed(right)
-        heapq.heappush(waiting, (len(both.masses), next(order), both))
-    return waiting[0][2]
+    return together(
+        (of_charge(epsilon, delta, grid), times)
+        for (epsilon, delta), times in sorted(repetitions.items())
+    )
 
 
 def common_step(repetitions: Mapping[tuple[Fraction, Fraction], int]) -> Fraction:

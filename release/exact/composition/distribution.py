@@ -70,6 +70,22 @@ class LossDistribution:
         double = half.composed(half)
         return double.composed(self) if times % 2 else double
 
+    def regridded(self, step: Fraction) -> LossDistribution:
+        """Return the losses on the grid of ``step``, each mass split around its place."""
+        if self.step == step and (self.highest / step).denominator == 1:
+            return self
+        highest = ceil(self.highest / step)
+        span = highest * step - self.highest + (len(self.masses) - 1) * self.step
+        masses = [Fraction(0)] * (int(span / step) + 2)
+        distance = highest * step - self.highest
+        for mass in self.masses:
+            place, rest = divmod(distance, step)
+            near, far = _split(rest, step)
+            masses[place] += mass * near
+            masses[place + 1] += mass * far
+            distance += self.step
+        return _folded(step, highest * step, list(map(ceil, masses)), self.infinite)
+
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """Return an upper bound of δ at ``epsilon``, at least 0; exact but for upward rounding."""
         below = self._below()

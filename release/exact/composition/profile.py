@@ -1,0 +1,187 @@
+"""The privacy profile of a mechanism, bounded from above on a grid of privacy losses.
+
+A profile is δ as a function of ε over every pair of neighboring answers, in either order:
+H(t) = max Σ max(0, P - t·Q) with t = e^ε. It is convex and falls. Because the pairs come in both
+orders, H(t) = 1 - t + t·H(1/t): its values from ε = 0 on decide the others (docs/design/
+mathematics.md, section 2.30).
+
+Between two losses of the grid the chord lies above the curve, so the values stand for a pair of
+distributions that dominates the mechanism (Zhu, Dong and Wang 2022, Proposition 8). Any larger
+values do so too, whether or not they are convex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+
+from release.exact.composition.distribution import UNIT, LossDistribution
+from release.exact.numbers import MAX_EPSILON, exp_bounds
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Upper bounds of δ at the losses 0, ``step``, 2·``step`` and so on.
+
+    Attributes:
+        step: distance of two losses of the grid, above 0 and at most 100.
+        values: bounds of δ at these losses in units of ``1/UNIT``, at least one, never rising; the
+            last one holds for all larger losses.
+
+    Raises:
+        ValueError: another step, no value, a value above 1, or one that rises.
+    """
+
+    step: Fraction
+    values: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.step <= MAX_EPSILON:
+            raise ValueError(f"the step of a profile is above 0 and at most {MAX_EPSILON}")
+        if not self.values or not 0 <= self.values[-1] <= self.values[0] <= UNIT:
+            raise ValueError("a profile has values between 0 and 1")
+        if any(after > before for before, after in pairwise(self.values)):
+            raise ValueError("the values of a profile never rise")
+
+    def delta_at(self, epsilon: Fraction) -> Fraction:
+        """Return an upper bound of δ at ``epsilon``, at least 0: that of the grid's loss below."""
+        place = min(int(epsilon / self.step), len(self.values) - 1)
+        return Fraction(self.values[place], UNIT)
+
+    def distribution(self) -> LossDistribution:
+        """Return the losses of the dominating pair, from the largest of the grid to its negative.
+
+        Each mass is the bend of the curve at its loss, rounded up; a bend the other way counts as
+        none, which only adds mass.
+        """
+        above, last = self.values[-1], len(self.values) - 1
+        if last == 0:
+            return LossDistribution(self.step, Fraction(0), (UNIT - above,), above)
+        low, high = exp_bounds(self.step)
+        below = 1 / high, 1 / low
+        falls = [before - after for before, after in pairwise(self.values)]
+        falls.append(0)
+        upper = []
+        for place in range(last, 0, -1):
+            bend = falls[place - 1] - below[0] * falls[place]
+            upper.append(max(0, ceil(bend / (1 - below[1]))))
+        middle = UNIT - ((1 + below[0]) * self.values[0] - 2 * below[1] * self.values[1]) / (
+            1 - below[1]
+        )
+        lower = []
+        factor = Fraction(1)
+        for mass in reversed(upper):
+            factor = _up(factor * below[1])
+            lower.append(ceil(mass * factor))
+        masses = (*upper, max(0, ceil(middle)), *lower)
+        return LossDistribution(self.step, last * self.step, masses, above)
+
+    @classmethod
+    def of_charge(cls, epsilon: Fraction, delta: Fraction) -> Profile:
+        """The profile of all that is (``epsilon``, ``delta``)-private: the worst case.
+
+        Source: Kairouz, Oh and Viswanath 2015, Theorem 3.3.
+        """
+        infinite = min(UNIT, ceil(delta * UNIT))
+        if epsilon == 0:
+            return cls(Fraction(1), (infinite,))
+        low, high = exp_bounds(epsilon)
+        at_zero = delta + (1 - delta) * (high - 1) / (low + 1)
+        return cls(epsilon, (min(UNIT, max(infinite, ceil(at_zero * UNIT))), infinite))
+
+
+def largest(profiles: Sequence[Profile]) -> Profile:
+    """Return the pointwise maximum of profiles on one grid.
+
+    Raises:
+        ValueError: none, or different steps.
+    """
+    if len({profile.step for profile in profiles}) != 1:
+        raise ValueError("the largest of profiles needs some, all on one grid")
+    length = max(len(profile.values) for profile in profiles)
+    values = []
+    for place in range(length):
+        values.append(max(_value(profile, place) for profile in profiles))
+    return Profile(profiles[0].step, tuple(values))
+
+
+def _value(profile: Profile, place: int) -> int:
+    return profile.values[min(place, len(profile.values) - 1)]
+
+
+def profile_of_pairs(
+    pairs: Iterable[tuple[Fraction, Fraction]], step: Fraction, most: int
+) -> Profile:
+    """Return the profile of one pair of distributions, which have P's and Q's mass of each outcome.
+
+    ``pairs`` may join outcomes with the same ratio. At most ``most`` + 1 losses are kept; δ at the
+    last one stands for all larger ones. The profile is that of both orders, so the caller passes
+    one order only where the other has the same curve.
+
+    Args:
+        pairs: (P, Q) of each outcome, at least 0; they need not add up to 1.
+        step: the grid's.
+        most: the largest place of the grid.
+    """
+    ranked = sorted((pair for pair in pairs if pair[0] > 0), key=_ratio_key, reverse=True)
+    totals: list[tuple[Fraction, Fraction]] = [(Fraction(0), Fraction(0))]
+    for heavy, light in ranked:
+        totals.append((totals[-1][0] + heavy, totals[-1][1] + light))
+    values = []
+    reached = len(ranked)
+    for place in range(most + 1):
+        loss = place * step
+        if loss > MAX_EPSILON:
+            break
+        ratio = exp_bounds(loss)[0]
+        # The outcomes with P > ratio·Q lie first; their number falls as the ratio grows.
+        while reached and ranked[reached - 1][0] <= ratio * ranked[reached - 1][1]:
+            reached -= 1
+        heavy, light = totals[reached]
+        values.append(min(UNIT, ceil((heavy - ratio * light) * UNIT)))
+        if not reached or ranked[reached - 1][1] == 0:
+            break
+    return Profile(step, tuple(values))
+
+
+def _ratio_key(pair: tuple[Fraction, Fraction]) -> tuple[bool, Fraction]:
+    heavy, light = pair
+    return (light == 0, heavy if light == 0 else heavy / light)
+
+
+def profile_of_distribution(losses: LossDistribution, step: Fraction) -> Profile:
+    """Return the profile that a distribution of losses stands for, on the grid of ``step``.
+
+    The distribution stands for both orders already. Its losses have to lie on the grid.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if losses.step != step or (losses.highest / step).denominator != 1:
+        raise ValueError("the losses do not lie on the grid")
+    top = int(losses.highest / step)
+    if top <= 0:
+        return Profile(step, (min(UNIT, ceil(losses.delta_at(Fraction(0)) * UNIT)),))
+    below = 1 / exp_bounds(step)[1]
+    falling = [min(UNIT, losses.infinite)]
+    total, weighted = 0, 0
+    scale = 10**40
+    factor = int(below * scale)
+    for place in range(top):
+        mass = losses.masses[place] if place < len(losses.masses) else 0
+        total += mass
+        weighted = (weighted + mass) * factor // scale
+        # δ one loss further down: every mass above counts with 1 - e^-(its distance).
+        falling.append(min(UNIT, losses.infinite + total - weighted))
+    return Profile(step, tuple(reversed(falling)))
+
+
+_DIGITS = 10**45
+
+
+def _up(value: Fraction) -> Fraction:
+    """The value rounded up to 45 decimals, so that its digits do not grow."""
+    return Fraction(ceil(value * _DIGITS), _DIGITS)
