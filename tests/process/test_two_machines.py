@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -83,7 +84,7 @@ def meet(folder: Path, machine: str, number: int) -> None:
     other = folder / f"at-{number}-{'two' if machine == 'one' else 'one'}"
     (folder / f"at-{number}-{machine}").touch()
     while not other.exists():
-        pass
+        time.sleep(0.001)
 
 
 def check_races(folder: Path, races: int, cap: int) -> None:
