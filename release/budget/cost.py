@@ -68,17 +68,27 @@ class Charges:
 
 def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """An upper bound on the cells of ``query`` that can differ between neighboring tables."""
-    privacy = spec_file.spec.privacy
     if query.for_units:
         return 1
     if query.runs_again:
         return _combinations(spec_file, query.by)
-    free = _combinations(spec_file, [column for column in query.by if column not in privacy.fixed])
-    at_once = min(free, rows_read(spec_file.spec, query), privacy.max_cells_per_unit or free)
-    if privacy.neighbors is Relation.ADD_REMOVE:
+    free, at_once = free_cells(spec_file, query), cells_at_once(spec_file, query)
+    if spec_file.spec.privacy.neighbors is Relation.ADD_REMOVE:
         return at_once
     # Both the cells that the unit leaves and those that it enters can differ.
     return min(free, 2 * at_once)
+
+
+def free_cells(spec_file: SpecFile, query: Query) -> int:
+    """In how many cells any rows of one unit can lie: the combinations of its free keys."""
+    fixed = spec_file.spec.privacy.fixed
+    return _combinations(spec_file, [column for column in query.by if column not in fixed])
+
+
+def cells_at_once(spec_file: SpecFile, query: Query) -> int:
+    """In how many of them one unit can lie at the same time."""
+    free, most = free_cells(spec_file, query), spec_file.spec.privacy.max_cells_per_unit
+    return min(free, rows_read(spec_file.spec, query), most or free)
 
 
 def _combinations(spec_file: SpecFile, columns: list[str]) -> int:

@@ -53,6 +53,16 @@ class Profile:
         if any(after > before for before, after in pairwise(self.values)):
             raise ValueError("the values of a profile never rise")
 
+    def shortened(self) -> Profile:
+        """The profile without values that repeat the last one, and none beyond ε = 100.
+
+        At most :data:`MOST_LOSSES` values are left. Each profile has one such form.
+        """
+        most = min(MOST_LOSSES, int(MAX_EPSILON / self.step) + 2, len(self.values))
+        while most > 1 and self.values[most - 2] == self.values[most - 1]:
+            most -= 1
+        return Profile(self.step, self.values[:most])
+
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """Return an upper bound of δ at ``epsilon``, at least 0: that of the grid's loss below."""
         place = min(int(epsilon / self.step), len(self.values) - 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -32,16 +31,9 @@ from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums, geometric_noise
-
-HAIR = Fraction(1, 10**20)
+from tests.hockey_stick import HAIR, hockey_stick, standing
 
 Row = list[Fraction]
-
-
-def hockey_stick(heavy: Row, light: Row, ratio: Fraction) -> Fraction:
-    """Σ max(0, P - ratio·Q)."""
-    both = zip(heavy, light, strict=True)
-    return sum((max(Fraction(0), p - ratio * q) for p, q in both), Fraction(0))
 
 
 def rows_of(mechanism: Mechanism) -> list[Row]:
@@ -57,22 +49,6 @@ def truth(mechanism: Mechanism, sensitivity: Sensitivity, ratio: Fraction) -> Fr
     rows = rows_of(mechanism)
     pairs = sensitivity.pairs(mechanism.answers)
     return max(hockey_stick(rows[true], rows[other], ratio) for true, other in pairs)
-
-
-def standing(profile: Profile, ratio: Fraction) -> Fraction:
-    """The curve that the values of a profile stand for, at any t > 0: chords, a constant, mirrored.
-
-    Grid losses enter by rational bounds, such that the result is never below the curve.
-    """
-    if ratio < 1:
-        return 1 - ratio + ratio * standing(profile, 1 / ratio)
-    values = [Fraction(value, UNIT) for value in profile.values]
-    for place, (before, after) in enumerate(pairwise(values)):
-        near, far = exp_bounds(place * profile.step), exp_bounds((place + 1) * profile.step)
-        if ratio < far[0]:
-            share = (far[1] - ratio) / (far[0] - near[1])
-            return after + min(Fraction(1), share) * (before - after)
-    return values[-1]
 
 
 weights = st.lists(st.integers(0, 40), min_size=2, max_size=6)
