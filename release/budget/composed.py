@@ -22,13 +22,11 @@ from release.exact.composition.together import together
 from release.exact.mechanism import Mechanism
 from release.exact.sensitivity import Sensitivity
 
-LEAST_STEPS, STEPS_A_ROOT = 1000, 50
+LEAST_STEPS, STEPS_A_ROOT, MOST_STEPS = 1000, 50, 2**14
 """The ε of a release has so many steps of the grid, or so many times the root of its cells.
 
 Chords of n steps add about 3K/n² to the variance of K equal queries: a thousandth.
 """
-
-_PLACES = 18
 
 
 @dataclass(frozen=True)
@@ -74,19 +72,19 @@ def step_for(epsilons: Iterable[Fraction], cap: Fraction, cells: int) -> Fractio
 
     Args:
         epsilons: the claimed ε of the queries that have one.
-        cap: the largest ε that the release may reach.
+        cap: the largest ε that the release may reach, above 0.
         cells: in how many cells one unit counts, over all queries.
     """
-    steps = max(LEAST_STEPS, STEPS_A_ROOT * (isqrt(max(0, cells - 1)) + 1))
-    finest = cap / steps
+    steps = min(MOST_STEPS, max(LEAST_STEPS, STEPS_A_ROOT * (isqrt(max(1, cells) - 1) + 1)))
     claimed = {epsilon for epsilon in epsilons if epsilon > 0}
     if claimed:
         common = lcm(*(epsilon.denominator for epsilon in claimed))
         shared = Fraction(gcd(*(int(epsilon * common) for epsilon in claimed)), common)
         # A grid that holds every ε splits no mass of a pure mechanism.
-        if shared >= finest:
-            return shared / ceil(shared / finest)
-    return Fraction(max(1, int(finest * 10**_PLACES)), 10**_PLACES)
+        if shared * MOST_STEPS >= cap:
+            return shared / ceil(shared * steps / cap)
+    # Nor does one that holds equal parts of the cap.
+    return cap / (ceil(Fraction(steps, cells)) * cells if 1 < cells <= LEAST_STEPS else steps)
 
 
 def found_epsilon(
