@@ -107,3 +107,26 @@ def _within(sensitivity: Sensitivity, difference: int) -> Sensitivity:
     if len(nearer) == len(sensitivity.apart):
         return sensitivity
     return Sensitivity.on_line(sensitivity.group.moduli[0], nearer)
+
+
+def profiles_together(
+    spec_file: SpecFile,
+    made: Iterable[tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]],
+) -> Together:
+    """The profiles of queries with public mechanisms, on the grid of the release.
+
+    Args:
+        spec_file: the spec, with its key sets; every query has a guarantee.
+        made: each query with its mechanism, and the sensitivity that it is proved for.
+    """
+    step = release_step(spec_file)
+    # Queries often share a mechanism; its profile is found once for each set of patterns.
+    known: dict[object, Profile] = {}
+    profiles = []
+    for query, mechanism, sensitivity in made:
+        patterns = patterns_of(spec_file, query)
+        key = (id(mechanism), patterns, sensitivity)
+        if key not in known:
+            known[key] = profile_over(patterns, query, mechanism, sensitivity, step)
+        profiles.append(known[key])
+    return Together(step, tuple(profiles))
