@@ -369,13 +369,12 @@ def design(
         DesignError: a guarantee or the accepted gap could not be proved.
     """
     designs = design_all(
-        [run.statistic or reached(run.sensitivity) for run in runs],
+        [found.get(run.query.name) or run.statistic or reached(run.sensitivity) for run in runs],
         spec_file,
         lambda: _watched(spec_file, options.watch),
         options.cache,
         options.accept_gap,
         options.fan_out,
-        found,
     )
     return tuple(replace(run, design=design) for run, design in zip(runs, designs, strict=True))
 
