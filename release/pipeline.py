@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from release.budget.cost import Charges, charges, kept_delta, least_charges
-from release.budget.ledger import Spent, today
+from release.budget.ledger import ReleaseCharge, today
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
@@ -381,8 +381,17 @@ def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, 
             design = run.made
             kept[run.query.name] = kept_delta(design.deltas, design.guarantee)
     charged = charges(spec_file, kept)
-    publication.reserve(spec_file.spec.budget.scope, Spent(charged.epsilon, charged.delta))
+    budget = spec_file.spec.budget
+    publication.reserve(budget.scope, release_charge(charged, runs), budget.slot)
     return charged
+
+
+def release_charge(charged: Charges, runs: tuple[QueryRun, ...]) -> ReleaseCharge:
+    """What a release amounts to: the worst case of its ε and δ, or no more than these."""
+    # Instance-specific queries have no profile (docs/design/mathematics.md, section 2.19).
+    if any(run.query.is_empirical for run in runs):
+        return ReleaseCharge(charged.epsilon, charged.delta, None)
+    return ReleaseCharge.of(charged.epsilon, charged.delta)
 
 
 def draw(

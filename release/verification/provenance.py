@@ -6,12 +6,14 @@ import datetime
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from release.budget.claims import read_claim
 from release.budget.ledger import (
     CHECKPOINT,
     Proved,
+    ReleaseCharge,
     Replayed,
     Reserve,
     check_checkpoint,
@@ -25,7 +27,6 @@ from release.budget.ledger import (
 )
 from release.bundle.statements import ATTESTATION, PROOF
 from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
-from release.exact.numbers import format_exact
 from release.records.cosignatures import WitnessKey, cosignatures
 from release.records.hashes import sha256
 from release.records.models import ReleaseRecord
@@ -331,9 +332,23 @@ def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
         ("delta", entry.delta, release.composition.delta),
     ):
         expect(f"{number:08}.json", name, reserved, expected)
-    spent, cap = ledger.state.spent(entry.scope), ledger.state.caps[entry.scope]
+    account = ledger.state.accounts[entry.scope]
+    try:
+        account.check_release(entry, published_charge(release))
+    except BudgetError as error:
+        name = f"{number:08}.json"
+        raise VerificationError(
+            name, account.cap.rule, str(error), "what the release is"
+        ) from error
     return (
-        f"the ledger of {ledger.state.size} entries keeps every cap; scope {entry.scope} has spent "
-        f"ε = {format_exact(spent.epsilon)} of {cap.epsilon}, δ = {format_exact(spent.delta)} of "
-        f"{cap.delta}"
+        f"the ledger of {ledger.state.size} entries keeps every cap; scope {entry.scope} "
+        f"{account.summary()}"
     )
+
+
+def published_charge(release: ReleaseRecord) -> ReleaseCharge:
+    """What a release amounts to by its own statement: the worst case of its ε and δ."""
+    epsilon, delta = Fraction(release.composition.epsilon), Fraction(release.composition.delta)
+    if any(query.guarantee_kind == "instance-specific" for query in release.queries):
+        return ReleaseCharge(epsilon, delta, None)
+    return ReleaseCharge.of(epsilon, delta)
