@@ -143,24 +143,24 @@ def _within(sensitivity: Sensitivity, difference: int) -> Sensitivity:
     return Sensitivity.on_line(sensitivity.group.moduli[0], nearer)
 
 
-def profiles_together(
+def published_profiles(
     spec_file: SpecFile,
     made: Iterable[tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]],
 ) -> Together:
-    """The profiles of queries with public mechanisms, on the grid of the release.
+    """The profiles of queries with public mechanisms, as their files have them.
 
     Args:
         spec_file: the spec, with its key sets; every query has a guarantee.
         made: each query with its mechanism, and the sensitivity that it is proved for.
     """
-    step = release_step(spec_file)
+    shared = release_step(spec_file) if spec_file.spec.composes_exactly else None
     # Queries often share a mechanism; its profile is found once for each set of patterns.
     known: dict[object, Profile] = {}
     profiles = []
     for query, mechanism, sensitivity in made:
-        patterns = patterns_of(spec_file, query)
-        key = (id(mechanism), patterns, sensitivity)
+        patterns, step = patterns_of(spec_file, query), shared or own_step(query)
+        key = (id(mechanism), patterns, step, sensitivity)
         if key not in known:
             known[key] = profile_over(patterns, query, mechanism, sensitivity, step)
         profiles.append(known[key])
-    return Together(step, tuple(profiles))
+    return Together.of(profiles) if shared is None else Together(shared, tuple(profiles))
