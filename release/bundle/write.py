@@ -352,7 +352,12 @@ def release_record(
         ),
         expressions=expressions(spec) or None,
         queries=queries,
-        composition=Composition(rule="basic-v1", epsilon=epsilon, delta=delta),
+        composition=Composition(
+            rule="basic-v1" if charged.step is None else "pld-v1",
+            epsilon=epsilon,
+            delta=delta,
+            step=None if charged.step is None else format_exact(charged.step),
+        ),
         sampling=Sampling(source="os", method="inverse-cdf-integer", seeded=of.kind == "TEST"),
         invariants=[],
         post_processing=[],

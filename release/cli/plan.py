@@ -121,6 +121,7 @@ def _targets(
     spec_file: SpecFile, epsilon_text: str | None, delta_text: str | None, as_json: bool
 ) -> None:
     from release.planning import targets
+    from release.spec.targets import parse_target
 
     plain: list[dict[str, Any]] = []
     for name, text, search in (
@@ -129,7 +130,7 @@ def _targets(
     ):
         if text is None:
             continue
-        target = targets.parse_target(f"--{name}-for", text)
+        target = parse_target(f"--{name}-for", text)
         with working(f"searching for the least {name}"):
             rows = list(map(output.plain_least, search(spec_file, target, output.cached_solvers())))
         plain += [{"for": text, **row} for row in rows]

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from release.budget.cost import Charge, charge_of
 from release.errors import DesignError, SpecError
-from release.exact.losses import LossName
-from release.exact.numbers import MAX_EPSILON, format_up, parse_exact
+from release.exact.numbers import MAX_EPSILON, format_up
 from release.exact.privacy import Definition, Guarantee
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
@@ -27,6 +26,7 @@ from release.noise.search import Trial, least, trial_of
 from release.planning.plan import possible, without_baselines
 from release.queries.read import check_mechanism
 from release.spec.query import Query
+from release.spec.targets import Target
 
 if TYPE_CHECKING:
     from release.spec.load import SpecFile
@@ -36,30 +36,6 @@ EPSILON_STEPS, DELTA_STEPS = 100, 1000
 
 _NEVER = Fraction(10**40)
 """The loss of a guarantee that no mechanism satisfies or that is invalid: above every cap."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A cap on a loss, such as ``error_rate <= 0.2``."""
-
-    loss: LossName
-    cap: Fraction
-
-
-def parse_target(field: str, text: str) -> Target:
-    """The target in a text.
-
-    Raises:
-        SpecError: the text is no target; ``field`` is where it was written.
-    """
-    words = text.replace("<=", " <= ").split()
-    names = [name.value for name in LossName]
-    if len(words) != 3 or words[0] not in names or words[1] != "<=":
-        raise SpecError(field, f'write a loss and its cap, such as "error_rate <= 0.2"; {names}')
-    try:
-        return Target(LossName(words[0]), parse_exact(words[2]))
-    except ValueError as error:
-        raise SpecError(field, str(error)) from None
 
 
 @dataclass(frozen=True)

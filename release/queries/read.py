@@ -28,6 +28,7 @@ from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unsee
 from release.spec.model import Spec
 from release.spec.periods import Period, filled
 from release.spec.query import Query
+from release.spec.shares import check_shared, with_target_losses
 from release.spec.tuples import with_parts
 
 ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
@@ -59,7 +60,7 @@ def parse_spec(text: bytes) -> Spec:
     for index, query in enumerate(spec.queries):
         _check_query(spec, index, query)
     expressions(spec)
-    return spec
+    return with_target_losses(spec)
 
 
 def _check_names(spec: Spec) -> None:
@@ -146,11 +147,12 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
         raise SpecError(f"{at}.max_rows_per_unit", problem)
     _check_kind(spec, at, query, columns)
     _check_relation(spec, at, query)
+    check_shared(spec, at, query)
     check_mechanism(at, query)
     size = query.answers.size
     if len(query.parts) > 1 and size > MAX_ANSWERS:
         raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
-    if query.guarantee is not None:
+    if query.is_released:
         check_declared(spec, at, query)
     if isinstance(query.loss, TableLoss):
         try:
@@ -322,7 +324,7 @@ def _check_relation(spec: Spec, at: str, query: Query) -> None:
     for part in query.parts:
         reads |= {getattr(part, "of", None), getattr(part, "weight", None)}
         may_read = may_read or bool(part.where)
-    if attribute not in reads and not may_read and query.guarantee is not None:
+    if attribute not in reads and not may_read and query.is_released:
         raise SpecError(
             at, f"does not read {attribute!r}, so attribute neighbors would promise nothing"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, StringConstraints, Tag, model_validator
 
@@ -155,6 +155,12 @@ class Budget(Model):
     scope: ReleaseName = Field(description="the account of the ledger that pays")
     epsilon: Exact = Field(description="the largest ε that all charges together may reach")
     delta: Exact = Field(description="the largest δ that all charges together may reach")
+    composition: Literal["basic", "pld"] | None = Field(
+        default=None,
+        description="how the charges of the queries compose: `basic`, they add up, or `pld`, "
+        "exactly by privacy-loss distributions; by default basic, and pld where a query has a "
+        "share or a target",
+    )
 
 
 class KeyRange(Model):

@@ -48,9 +48,19 @@ class Spec(Model):
 
     @property
     def released(self) -> tuple[Query, ...]:
-        """The queries that are published by themselves: those with a guarantee."""
-        # A query without a guarantee serves as a part of tuples only, and leaves in them.
-        return tuple(query for query in self.queries if query.guarantee is not None)
+        """The queries published by themselves: those with a guarantee, a share or a target."""
+        # Any other query serves as a part of tuples only, and leaves in them.
+        return tuple(query for query in self.queries if query.is_released)
+
+    @property
+    def composes_exactly(self) -> bool:
+        """Whether the charges compose by privacy-loss distributions, and do not just add up."""
+        return self.budget.composition == "pld" or self.is_shared
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether some guarantees are found for the whole budget, from shares and targets."""
+        return any(query.is_shared for query in self.queries)
 
     def place_of(self, query: Query) -> str:
         """The path of a query's field, for messages."""

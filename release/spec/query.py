@@ -13,7 +13,7 @@ from pydantic import Field
 from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import LossName
 from release.spec.declarations import ColumnType, Count, Name, Privacy, Text
-from release.spec.domains import MAX_ANSWERS, Bins, Domain, Model, plain_answers
+from release.spec.domains import MAX_ANSWERS, Bins, Domain, Exact, Model, plain_answers
 from release.spec.guarantees import (
     DeclaredSensitivity,
     GuaranteeSpec,
@@ -65,6 +65,15 @@ class Query(Model):
         default=None,
         description="the claimed guarantee of one cell; without it, a query serves tuples only",
     )
+    share: Exact | None = Field(
+        default=None,
+        description="in place of a guarantee: the weight of the query's loss in the sum that is "
+        "least for the whole budget",
+    )
+    target: str | None = Field(
+        default=None,
+        description='in place of a guarantee: a cap on the expected loss, such as "absolute <= 5"',
+    )
     loss: LossSpec = Field(default=LossName.ERROR_RATE, description="the loss function to minimise")
     mechanism: MechanismName = Field(
         default=BEST,
@@ -73,14 +82,24 @@ class Query(Model):
     )
 
     @property
+    def is_shared(self) -> bool:
+        """Whether its guarantee is found with those of the whole spec, from a share or a target."""
+        return self.share is not None or self.target is not None
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it is published by itself, and not only as a part of tuples."""
+        return self.guarantee is not None or self.is_shared
+
+    @property
     def promised(self) -> GuaranteeSpec:
         """The guarantee of a query that is published by itself.
 
         Raises:
-            TypeError: it is a part of a tuple only.
+            TypeError: it is a part of a tuple only, or its guarantee is still to be found.
         """
         if self.guarantee is None:
-            raise TypeError(f"{self.name} is a part of a tuple and has no guarantee of its own")
+            raise TypeError(f"{self.name} has no guarantee of its own, or none yet")
         return self.guarantee.within_reach(self.answers)
 
     @property

@@ -52,12 +52,14 @@ def _part(at: str, query: Query, by_name: dict[str, Query], position: int) -> Pl
 
 def _check_guarantee(at: str, query: Query, *, is_part: bool) -> None:
     """A query claims a guarantee, or is a part of a tuple that does."""
-    if is_part and query.guarantee is None:
+    if is_part and not query.is_released:
         # Only a mechanism of its own would use them; left in, they would seem to have an effect.
         for field in sorted(query.model_fields_set & {"sensitivity", "loss", "mechanism"}):
             raise SpecError(f"{at}.{field}", "a part of a tuple has none of its own; remove it")
         return
     for field in ("guarantee", "sensitivity"):
+        if field == "guarantee" and query.is_shared:
+            continue
         if getattr(query, field) is None:
             meaning = type(query).model_fields[field].description
             raise SpecError(f"{at}.{field}", f"missing; add it ({meaning})")

@@ -31,9 +31,10 @@ from release.planning.plan import (
     split_budget,
     without_baselines,
 )
-from release.planning.targets import delta_for, epsilon_for, parse_target
+from release.planning.targets import delta_for, epsilon_for
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
+from release.spec.targets import parse_target
 from tests.cli.test_main import run
 from tests.small import Small, joint, part, query
 

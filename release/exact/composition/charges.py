@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from math import gcd, isqrt, lcm
 
 from release.exact.composition.distribution import LossDistribution, of_charge
+from release.exact.composition.grid import Spread, short_step
 from release.exact.composition.together import together
-
-LONGEST = 2**14
-"""About how many losses a grid has at most: it bounds time and memory, not what is proved."""
-
-_REACH = 102
-"""The square of a window in units of Σ(2ε)²: 2·ln(10²²), rounded up. Masses outside are folded."""
 
 
 def compose(
@@ -45,18 +39,8 @@ def common_step(repetitions: Mapping[tuple[Fraction, Fraction], int]) -> Fractio
     The first is the greatest common divisor of the distances 2ε of the losses of each charge.
     With it no atom is split, so the composition is exact but for the rounding of masses.
     """
-    distances: Counter[Fraction] = Counter()
+    spreads = []
     for (epsilon, _), times in repetitions.items():
         if epsilon > 0:
-            distances[2 * epsilon] += times
-    if not distances:
-        return Fraction(1)
-    common = lcm(*(distance.denominator for distance in distances))
-    shared = Fraction(gcd(*(int(distance * common) for distance in distances)), common)
-    # By Hoeffding's inequality the losses outside this window have less mass than is folded.
-    squares = sum(times * distance**2 for distance, times in distances.items())
-    span = sum(times * distance for distance, times in distances.items())
-    window = min(_REACH * squares, span**2)
-    if window <= (LONGEST * shared) ** 2:
-        return shared
-    return Fraction(isqrt(int(window * 10**40) // LONGEST**2) + 1, 10**20)
+            spreads.append(Spread(2 * epsilon, 2 * epsilon, times))
+    return short_step(spreads)

@@ -11,7 +11,8 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.composition.charges import LONGEST, common_step, compose
+from release.exact.composition.charges import common_step, compose
+from release.exact.composition.grid import LONGEST
 from release.exact.numbers import exp_bounds
 from tests.exact.composition.test_distribution import exact_delta
 

@@ -1,0 +1,95 @@
+"""Queries without a guarantee of their own: the budget is shared out among them.
+
+A query with ``share`` or ``target`` gets its guarantee from the whole spec, before any table is
+opened (:mod:`release.noise.composed`). From then on it stands in the spec like a declared one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from release.errors import SpecError
+from release.exact.losses import LossName, line_fits
+from release.spec.guarantees import GuaranteeSpec
+from release.spec.mechanisms import BEST
+from release.spec.model import Spec
+from release.spec.query import Query
+from release.spec.targets import Target, parse_target
+
+
+def check_shared(spec: Spec, at: str, query: Query) -> None:
+    """Refuse a share or a target that no noise can be found for.
+
+    Raises:
+        SpecError: the query also has a guarantee, its answers are neither in order nor decided by a
+            statistic, its sensitivity is the table's, or the budget is composed by the basic rule.
+    """
+    if not query.is_shared:
+        return
+    field = f"{at}.share" if query.share is not None else f"{at}.target"
+    if query.guarantee is not None or (query.share is not None and query.target is not None):
+        raise SpecError(field, "stands beside another; keep one of guarantee, share and target")
+    if spec.budget.composition == "basic":
+        raise SpecError("budget.composition", "a budget that is shared out needs pld; leave it out")
+    if query.is_empirical:
+        raise SpecError(field, "noise is found before the table is read; write sensitivity: global")
+    if query.mechanism != BEST:
+        raise SpecError(f"{at}.mechanism", "is found with the share; leave it out")
+    if query.share is not None and not query.share > 0:
+        raise SpecError(field, "must be above 0")
+    if not query.is_on_statistic and not line_fits(query.answers, query.loss):
+        raise SpecError(
+            field,
+            "is for answers in order under the loss error_rate, absolute or squared, and for "
+            "noise on a statistic; write a guarantee",
+        )
+    if query.target is not None:
+        _check_target(field, query)
+
+
+def _check_target(field: str, query: Query) -> None:
+    target = target_of(field, query)
+    if query.is_on_statistic:
+        raise SpecError(field, "is for noise on answers in order; write a share or a guarantee")
+    if target.loss not in (LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED):
+        raise SpecError(field, "takes the loss error_rate, absolute or squared")
+    if not target.cap > 0:
+        raise SpecError(field, "must be above 0")
+    if "loss" in query.model_fields_set and query.loss != target.loss:
+        raise SpecError(field, f"names another loss than loss: {query.loss}; leave loss out")
+
+
+def target_of(field: str, query: Query) -> Target:
+    """The target of a query that has one.
+
+    Raises:
+        SpecError: its text is no target.
+        TypeError: the query has none.
+    """
+    if query.target is None:
+        raise TypeError(f"{query.name} has no target")
+    return parse_target(field, query.target)
+
+
+def shared(spec: Spec) -> tuple[Query, ...]:
+    """The queries whose guarantee is still to be found."""
+    return tuple(query for query in spec.queries if query.is_shared and query.guarantee is None)
+
+
+def with_found(spec: Spec, found: Mapping[str, GuaranteeSpec]) -> Spec:
+    """The spec with the guarantees that were found, by the name of the query."""
+    queries = []
+    for query in spec.queries:
+        if query.name in found:
+            query = query.model_copy(update={"guarantee": found[query.name]})  # noqa: PLW2901
+        queries.append(query)
+    return spec.model_copy(update={"queries": queries})
+
+
+def with_target_losses(spec: Spec) -> Spec:
+    """The spec in which the loss of a query with a target is that of the target."""
+    queries = []
+    for query in spec.queries:
+        loss = None if query.target is None else target_of(spec.place_of(query), query).loss
+        queries.append(query if loss is None else query.model_copy(update={"loss": loss}))
+    return spec.model_copy(update={"queries": queries})
