@@ -117,8 +117,10 @@ def design_all(
     """
     problems: list[Problem | StatisticProblem | Made] = []
     for query, how in zip(spec_file.spec.released, moved, strict=True):
-        is_made = isinstance(how, Design | StatisticDesign)
-        problems.append(how if is_made else problem_of(query, how))
+        if isinstance(how, Design | StatisticDesign):
+            problems.append(how)
+        else:
+            problems.append(problem_of(query, how))
     solutions: dict[object, Made] = {}
     for problem in problems:
         if isinstance(problem, StatisticProblem) and problem.key not in solutions:
