@@ -71,11 +71,12 @@ def profile_over(
     cells = {}
     for difference in sorted({difference for pattern in patterns for difference in pattern}):
         if isinstance(mechanism, StatisticMechanism):
-            cells[difference] = mechanism.profile(query.promised.epsilon, step)
+            cell = mechanism.profile(query.promised.epsilon, step)
         elif sensitivity is None:
             raise TypeError(f"{query.name} has noise on its answer and needs a sensitivity")
         else:
-            cells[difference] = mechanism.profile(_within(sensitivity, difference), step)
+            cell = mechanism.profile(_within(sensitivity, difference), step)
+        cells[difference] = cell.shortened()
     return profile_of_patterns(cells, patterns)
 
 
