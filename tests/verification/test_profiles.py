@@ -40,6 +40,8 @@ QUERIES = [
     query("count", name="weak", by=["day"], sensitivity="global", guarantee=WEAK),
     query("mode", name="chosen", sensitivity="global", noise="on_statistic"),
     query("binned", name="summed", by=[], sensitivity="global", noise="on_statistic"),
+    query("count", name="ring", by=["place", "day"], mechanism="modular", **WIDE),
+    query("count", name="line", by=["place", "day"], mechanism="integer", **WIDE),
     query("mode", name="held"),
     part("one", "mode"),
     part("other", "count", domain={"ordered": {"min": 0, "max": 2}}),
@@ -53,6 +55,8 @@ PATTERNS = {
     "weak": [[2, 2]],
     "chosen": [[2, 2]],
     "summed": [[40]],
+    "ring": [[1, 1, 1, 1], [2, 1, 1], [2, 2]],
+    "line": [[1, 1, 1, 1], [2, 1, 1], [2, 2]],
     "both": [[0, 0]],
 }
 
