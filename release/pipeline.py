@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from release.budget.composed import Together
+from release.budget.composed import Together, release_charge
 from release.budget.cost import Charges, charges, kept_delta, least_charges
-from release.budget.ledger import Spent, today
-from release.budget.profiles import profiles_together
+from release.budget.ledger import today
+from release.budget.profiles import published_profiles
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
@@ -369,13 +369,12 @@ def design(
         DesignError: a guarantee or the accepted gap could not be proved.
     """
     designs = design_all(
-        [run.statistic or reached(run.sensitivity) for run in runs],
+        [found.get(run.query.name) or run.statistic or reached(run.sensitivity) for run in runs],
         spec_file,
         lambda: _watched(spec_file, options.watch),
         options.cache,
         options.accept_gap,
         options.fan_out,
-        found,
     )
     return tuple(replace(run, design=design) for run, design in zip(runs, designs, strict=True))
 
@@ -392,20 +391,24 @@ def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, 
         if not run.query.is_empirical:
             design = run.made
             kept[run.query.name] = kept_delta(design.deltas, design.guarantee)
-    charged = charges(spec_file, kept, _together(spec_file, runs))
-    publication.reserve(spec_file.spec.budget.scope, Spent(charged.epsilon, charged.delta))
+    spec = spec_file.spec
+    together = None
+    if spec.composes_exactly or publication.needs_profile(spec.budget.scope):
+        together = _together(spec_file, runs)
+    charged = charges(spec_file, kept, together if spec.composes_exactly else None)
+    has_profile = not any(run.query.is_empirical for run in runs)
+    reserved = release_charge(charged.epsilon, charged.delta, together, has_profile=has_profile)
+    publication.reserve(spec.budget.scope, reserved, spec.budget.slot)
     return charged
 
 
-def _together(spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Together | None:
-    """The profiles of all public queries, where the spec composes them exactly."""
-    if not spec_file.spec.composes_exactly:
-        return None
+def _together(spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Together:
+    """The profiles of all public queries, as they will be published."""
     made = []
     for run in runs:
         if not run.query.is_empirical:
             made.append((run.query, run.made.mechanism, run.sensitivity))
-    return profiles_together(spec_file, made)
+    return published_profiles(spec_file, made)
 
 
 def draw(
