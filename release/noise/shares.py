@@ -72,7 +72,7 @@ def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) 
     epsilon, delta = spec.budget.epsilon - declared.epsilon, spec.budget.delta - declared.delta
     requests = [_request(spec_file, query) for query in waiting]
     designs: dict[str, AnyDesign | StatisticDesign] = {}
-    for query, found in zip(waiting, share_out(requests, epsilon, delta, fixed), strict=True):
+    for query, found in zip(waiting, share_out(requests, epsilon, delta, fixed, step), strict=True):
         designs[query.name] = _design(spec_file, query, found, step, delta)
     guarantees = {}
     for name, design in designs.items():
