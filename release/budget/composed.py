@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, gcd, isqrt, lcm
 
-from release.budget.entries import Spent
+from release.budget.entries import ReleaseCharge, Spent
 from release.exact.composition.distribution import LossDistribution
 from release.exact.composition.profile import Profile
 from release.exact.composition.together import together
@@ -41,6 +41,12 @@ class Together:
     step: Fraction
     profiles: tuple[Profile, ...]
 
+    @classmethod
+    def of(cls, profiles: Iterable[Profile]) -> Together:
+        """Profiles as they stand in mechanism files, on the finest of their grids."""
+        every = tuple(profiles)
+        return cls(min((profile.step for profile in every), default=Fraction(1)), every)
+
     @cached_property
     def losses(self) -> LossDistribution:
         """A distribution whose profile is at least that of all queries together."""
@@ -65,6 +71,24 @@ class Together:
             return basic
         epsilon = self.losses.epsilon_at(delta)
         return basic if epsilon is None or epsilon >= basic.epsilon else Spent(epsilon, delta)
+
+
+def release_charge(
+    epsilon: Fraction, delta: Fraction, together: Together | None, *, has_profile: bool
+) -> ReleaseCharge:
+    """What a release hands to the ledger.
+
+    Args:
+        epsilon: the charged ε.
+        delta: the charged δ.
+        together: the profiles of its mechanisms, where they are known.
+        has_profile: whether no query is instance-specific (mathematics, 2.19).
+    """
+    if not has_profile:
+        return ReleaseCharge(epsilon, delta, None)
+    if together is None:
+        return ReleaseCharge.of(epsilon, delta)
+    return ReleaseCharge(epsilon, delta, together.losses)
 
 
 def step_for(epsilons: Iterable[Fraction], cap: Fraction, cells: int) -> Fraction:

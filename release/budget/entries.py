@@ -8,17 +8,14 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, TypeAdapter
 
-from release.records.models import Date, Delta, Epsilon, Record
+from release.budget.caps import Scope, ScopeCap, ScopeName
+from release.exact.composition.distribution import LossDistribution, of_charge
+from release.records.models import Date, Delta, Epsilon, Exact, Record
 
 NOTHING = "sha256:" + "0" * 64
 """The ``prev`` of the first entry, which has no predecessor."""
 
-# Lengths are bounded, because a ledger may come from somebody else.
-
 Hash: TypeAlias = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-ScopeName: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)
-]
 Base64: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9+/]*={0,2}$", max_length=100)
 ]
@@ -28,26 +25,8 @@ RunId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 StoreUri: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[a-z][a-z0-9]*://[!-~]+$", max_length=400)
 ]
-Scope: TypeAlias = Annotated[ScopeName, Field(description="the account that pays")]
 Release: TypeAlias = Annotated[ScopeName, Field(description="the name of the release")]
 KIND = "the kind of entry"
-
-
-class PeriodCap(Record):
-    """The cap of a scope for each calendar day, month or year."""
-
-    every: Literal["day", "month", "year"] = Field(description="the length of a period")
-    epsilon: Epsilon
-    delta: Delta
-
-
-class ScopeCap(Record):
-    """The caps of a scope: for its lifetime, and perhaps for each period."""
-
-    scope: Scope
-    epsilon: Epsilon
-    delta: Delta
-    period: PeriodCap | None = Field(default=None, description="the cap of each calendar period")
 
 
 class EntryBase(Record):
@@ -78,6 +57,16 @@ class Reserve(EntryBase):
     delta: Delta
     run: RunId | None = Field(
         default=None, description="random digits of the run that reserves, which no other run has"
+    )
+    slot: ScopeName | None = Field(
+        default=None, description="of a scope with a plan: the slot that the release takes"
+    )
+    moment: Exact | None = Field(
+        default=None, description="of a scope with a filter: the release's moment at its order"
+    )
+    cut: Exact | None = Field(
+        default=None,
+        description="of a scope with a filter: the probability of what the moment leaves out",
     )
 
 
@@ -132,12 +121,6 @@ Entry: TypeAlias = Genesis | Reserve | Commit | Abort | Withdraw | Policy | Key 
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
-def amount(text: str) -> Fraction:
-    """The exact value of an ε or δ as entries hold it."""
-    # The parser of specs bounds the length of a number; a sum of charges may exceed that bound.
-    return Fraction(text)
-
-
 @dataclass(frozen=True)
 class Spent:
     """An amount of privacy, in exact rationals."""
@@ -150,3 +133,26 @@ class Spent:
 
     def __neg__(self) -> Spent:
         return Spent(-self.epsilon, -self.delta)
+
+
+@dataclass(frozen=True)
+class ReleaseCharge:
+    """What a release hands to the ledger: its stated ε and δ, and the losses that bound it.
+
+    The profile of the whole release is at most that of ``losses``, in both orders of neighboring
+    tables. None stands for a release with an instance-specific query, which has no profile.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    losses: LossDistribution | None
+
+    @property
+    def spent(self) -> Spent:
+        """The stated ε and δ."""
+        return Spent(self.epsilon, self.delta)
+
+    @classmethod
+    def of(cls, epsilon: Fraction, delta: Fraction) -> ReleaseCharge:
+        """A release of which ε and δ alone are known: the worst case of these."""
+        return cls(epsilon, delta, of_charge(epsilon, delta, epsilon or Fraction(1)))

@@ -11,10 +11,14 @@ public, so its charge stays. A *policy* sets the cap of a scope. A *key* adds or
 key and is signed by a key that is valid before it. A *store* names the store where the copies of
 the ledger meet (:mod:`release.budget.claims`).
 
-Charges add up (basic composition), in exact rationals. A scope has a cap for its lifetime, and may
-have one for each calendar day, month or year of the entries' dates.
+A scope has a cap for its lifetime, and a rule by which charges count towards it
+(:mod:`release.budget.accounts`). With ``basic`` they add up, in exact rationals, and there may be a
+cap for each calendar day, month or year of the entries' dates. With ``pld`` releases take the slots
+of a plan, and with ``renyi_filter`` one order bounds what is chosen as one goes.
 """
 
+from release.budget.accounts import Account
+from release.budget.caps import PeriodCap, PlannedSlot, ScopeCap, SlotProfile
 from release.budget.checkpoint import (
     CHECKPOINT,
     Proved,
@@ -31,15 +35,15 @@ from release.budget.entries import (
     Entry,
     Genesis,
     Key,
-    PeriodCap,
     Policy,
+    ReleaseCharge,
     Reserve,
-    ScopeCap,
     Spent,
     StoreEntry,
     Withdraw,
 )
-from release.budget.state import Replayed, Spending, State, keys_at, keys_ever, replay, spending
+from release.budget.spending import Spending, spending
+from release.budget.state import Replayed, State, keys_at, keys_ever, replay
 from release.budget.store import (
     Ledger,
     Make,
@@ -59,6 +63,7 @@ from release.budget.store import (
 __all__ = ["CHECKPOINT", "Proved", "check_checkpoint", "ledger_proof", "open_proof"]
 __all__ += ["read_checkpoint"]
 __all__ += ["ENTRY", "Abort", "Commit", "Entry", "Genesis", "Key", "PeriodCap", "Policy"]
+__all__ += ["Account", "PlannedSlot", "ReleaseCharge", "SlotProfile"]
 __all__ += ["Reserve", "ScopeCap", "Spent", "StoreEntry", "Withdraw"]
 __all__ += ["follow_store", "named_store", "new_run", "newest"]
 __all__ += ["Replayed", "Spending", "State", "keys_at", "keys_ever", "replay", "spending"]

@@ -8,14 +8,24 @@ cells' profiles, and the query has the largest of its patterns, loss by loss
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import isqrt
 
+from release.budget.composed import Together
+from release.budget.cost import release_step
 from release.budget.patterns import Pattern, patterns_of
-from release.exact.composition.profile import Profile, largest, profile_of_distribution
+from release.exact.composition.distribution import UNIT
+from release.exact.composition.profile import (
+    MOST_LOSSES,
+    Profile,
+    largest,
+    profile_of_distribution,
+    profile_of_points,
+)
 from release.exact.composition.together import together
 from release.exact.mechanism import Mechanism
+from release.exact.numbers import MAX_EPSILON
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.spec.load import SpecFile
@@ -24,18 +34,13 @@ from release.spec.query import Query
 PARTS = 64
 """Into how many steps a profile divides the ε of one cell, where no other grid is asked for."""
 
+_LONGEST = 2**16
+"""The losses of one cell times the root of the cells: beyond it the grid becomes coarser."""
+
 
 def own_step(query: Query) -> Fraction:
     """The step of a profile that is not composed with others: ε of one cell over :data:`PARTS`."""
     return (query.promised.epsilon or Fraction(1)) / PARTS
-
-
-@dataclass(frozen=True)
-class QueryProfile:
-    """A profile, and the patterns of one unit that it was made of."""
-
-    profile: Profile
-    patterns: tuple[Pattern, ...]
 
 
 def query_profile(
@@ -54,18 +59,17 @@ def query_profile(
         sensitivity: the differences of one cell; None for a mechanism on a statistic.
         step: distance of two losses, above 0 and at most 100.
     """
-    return profile_with_patterns(spec_file, query, mechanism, sensitivity, step).profile
+    return profile_over(patterns_of(spec_file, query), query, mechanism, sensitivity, step)
 
 
-def profile_with_patterns(
-    spec_file: SpecFile,
+def profile_over(
+    patterns: Sequence[Pattern],
     query: Query,
     mechanism: Mechanism | StatisticMechanism,
     sensitivity: Sensitivity | None,
     step: Fraction,
-) -> QueryProfile:
-    """As :func:`query_profile`, with the patterns."""
-    patterns = patterns_of(spec_file, query)
+) -> Profile:
+    """As :func:`query_profile`, over ``patterns``, those of the query."""
     cells = {}
     for difference in sorted({difference for pattern in patterns for difference in pattern}):
         if isinstance(mechanism, StatisticMechanism):
@@ -74,7 +78,7 @@ def profile_with_patterns(
             raise TypeError(f"{query.name} has noise on its answer and needs a sensitivity")
         else:
             cells[difference] = mechanism.profile(_within(sensitivity, difference), step)
-    return QueryProfile(profile_of_patterns(cells, patterns), patterns)
+    return profile_of_patterns(cells, patterns)
 
 
 def profile_of_patterns(cells: Mapping[int, Profile], patterns: Sequence[Pattern]) -> Profile:
@@ -84,7 +88,11 @@ def profile_of_patterns(cells: Mapping[int, Profile], patterns: Sequence[Pattern
         cells: the profile of one cell for each difference, all on one grid.
         patterns: one or more, none empty.
     """
-    distributions = {number: profile.distribution() for number, profile in cells.items()}
+    coarseness = _coarseness(cells, patterns)
+    distributions = {}
+    for difference, profile in cells.items():
+        grid = profile.step * coarseness
+        distributions[difference] = profile.distribution().regridded(grid)
     profiles = []
     for pattern in patterns:
         if len(pattern) == 1:
@@ -92,8 +100,34 @@ def profile_of_patterns(cells: Mapping[int, Profile], patterns: Sequence[Pattern
             continue
         times = sorted(Counter(pattern).items())
         whole = together((distributions[number], count) for number, count in times)
-        profiles.append(profile_of_distribution(whole, cells[pattern[0]].step))
+        composed = profile_of_distribution(whole, whole.step).shortened()
+        profiles.append(_refined(composed, coarseness))
     return largest(profiles).shortened()
+
+
+def _coarseness(cells: Mapping[int, Profile], patterns: Sequence[Pattern]) -> int:
+    """How many steps one step of the composition takes, a power of two: 1 but for very many cells.
+
+    The losses of k cells spread over about √k times those of one.
+    """
+    most = max(map(len, patterns))
+    losses = max(len(profile.values) for profile in cells.values()) * (isqrt(most) + 1)
+    coarseness = 1
+    while most > 1 and losses > _LONGEST * coarseness:
+        coarseness *= 2
+    return coarseness
+
+
+def _refined(profile: Profile, parts: int) -> Profile:
+    """The profile with every step divided into so many ``parts``, by chords."""
+    if parts == 1:
+        return profile
+    points = []
+    for place, value in enumerate(profile.values[: 1 + (MOST_LOSSES - 1) // parts]):
+        # Beyond e^100 no chord is computed; what is known before it holds from there on.
+        if place * profile.step <= MAX_EPSILON:
+            points.append((place * parts, Fraction(value, UNIT)))
+    return profile_of_points(points, profile.step / parts)
 
 
 def _within(sensitivity: Sensitivity, difference: int) -> Sensitivity:
@@ -107,3 +141,26 @@ def _within(sensitivity: Sensitivity, difference: int) -> Sensitivity:
     if len(nearer) == len(sensitivity.apart):
         return sensitivity
     return Sensitivity.on_line(sensitivity.group.moduli[0], nearer)
+
+
+def published_profiles(
+    spec_file: SpecFile,
+    made: Iterable[tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]],
+) -> Together:
+    """The profiles of queries with public mechanisms, as their files have them.
+
+    Args:
+        spec_file: the spec, with its key sets; every query has a guarantee.
+        made: each query with its mechanism, and the sensitivity that it is proved for.
+    """
+    shared = release_step(spec_file) if spec_file.spec.composes_exactly else None
+    # Queries often share a mechanism; its profile is found once for each set of patterns.
+    known: dict[object, Profile] = {}
+    profiles = []
+    for query, mechanism, sensitivity in made:
+        patterns, step = patterns_of(spec_file, query), shared or own_step(query)
+        key = (id(mechanism), patterns, step, sensitivity)
+        if key not in known:
+            known[key] = profile_over(patterns, query, mechanism, sensitivity, step)
+        profiles.append(known[key])
+    return Together.of(profiles) if shared is None else Together(shared, tuple(profiles))

@@ -9,11 +9,11 @@ import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 
+from release.budget.accounts import Account, BasicAccount, RuleFields
+from release.budget.caps import ScopeCap
 from release.budget.entries import (
     ENTRY,
     NOTHING,
@@ -22,25 +22,29 @@ from release.budget.entries import (
     Entry,
     Genesis,
     Key,
-    PeriodCap,
     Policy,
+    ReleaseCharge,
     Reserve,
-    ScopeCap,
     Spent,
     StoreEntry,
     Withdraw,
-    amount,
 )
-from release.errors import BudgetError, LedgerError
-from release.exact.numbers import format_exact
+from release.budget.filtered import FilterAccount
+from release.budget.planned import PlannedAccount
+from release.errors import LedgerError
 from release.records.hashes import decoded, sha256
 from release.records.merkle import leaf_hash
 from release.records.models import canonical, parse_plain
 from release.records.signing import PublicKey, SignatureError
 
 _NUMBER = re.compile(r"[0-9]{8}\.json", re.ASCII)
-_PERIODS = {"year": 4, "month": 7, "day": 10}
-"""The number of leading characters of a date that name its period."""
+
+
+def open_account(cap: ScopeCap) -> Account:
+    """The account of a scope of which nothing is spent."""
+    if cap.rule == "pld":
+        return PlannedAccount(cap)
+    return FilterAccount(cap) if cap.rule == "renyi_filter" else BasicAccount(cap)
 
 
 @dataclass
@@ -54,9 +58,8 @@ class State:
     size: int = 0
     head: str = NOTHING
     origin: str = ""
-    caps: dict[str, ScopeCap] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)
     keys: list[PublicKey] = field(default_factory=list)
-    charged: dict[tuple[str, str], Spent] = field(default_factory=dict)
     running: dict[str, Reserve] = field(default_factory=dict)
     committed: dict[str, Commit] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
@@ -64,15 +67,18 @@ class State:
     store: str | None = None
     store_since: int = 0
 
-    def spent(self, scope: str, period: str = "") -> Spent:
-        """The charges to a scope: over its lifetime, or in a period named by the date's prefix."""
-        return self.charged.get((scope, period), Spent())
+    @property
+    def caps(self) -> dict[str, ScopeCap]:
+        """The caps of each scope, as they are now."""
+        return {scope: account.cap for scope, account in self.accounts.items()}
 
-    def _charge(self, entry: Reserve, charge: Spent) -> None:
-        # All periods count, because a policy may cap one later. The empty one is the lifetime.
-        for length in (0, *_PERIODS.values()):
-            account = (entry.scope, entry.date[:length])
-            self.charged[account] = self.charged.get(account, Spent()) + charge
+    def spent(self, scope: str, period: str = "") -> Spent:
+        """The stated charges to a scope, added up: of its lifetime, or of a period by its prefix.
+
+        Under other rules than ``basic`` the sum is not what is enforced.
+        """
+        account = self.accounts.get(scope)
+        return Spent() if account is None else account.spent(period)
 
     def check(self, entry: Entry) -> None:
         """Check that ``entry`` may come next.
@@ -105,6 +111,8 @@ class State:
         elif isinstance(entry, Withdraw):
             if entry.release_id not in self.committed or entry.release_id in self.withdrawn:
                 raise LedgerError(f"entry {entry.seq}: {entry.release_id!r} is not public")
+        elif isinstance(entry, Policy):
+            self._check_policy(entry)
         elif isinstance(entry, Key):
             self._check_key(entry)
 
@@ -114,6 +122,22 @@ class State:
             raise LedgerError("entry 0: the key belongs to another ledger")
         if len({cap.scope for cap in entry.scopes}) != len(entry.scopes):
             raise LedgerError("entry 0: a scope is listed twice")
+        for cap in entry.scopes:
+            open_account(cap).opened()
+
+    def rule_fields(
+        self, scope: str, release_id: str, charge: ReleaseCharge, slot: str | None
+    ) -> RuleFields:
+        """What the rule of a scope adds to the reserve of a release; nothing where it is refused.
+
+        Raises:
+            BudgetError: the release does not fit what is left of the scope.
+        """
+        is_new = release_id not in self.running and release_id not in self.committed
+        # What else is wrong is for :meth:`check` to say.
+        if not is_new or scope not in self.accounts:
+            return {}
+        return self.accounts[scope].fields(charge, slot)
 
     def _check_reserve(self, entry: Reserve) -> None:
         name = entry.release_id
@@ -123,34 +147,20 @@ class State:
             )
         if name in self.committed:
             raise LedgerError(f"entry {entry.seq}: {name!r} is already published")
-        cap = self.caps.get(entry.scope)
-        if cap is None:
-            scopes = ", ".join(sorted(self.caps)) or "none"
+        if entry.scope not in self.accounts:
+            scopes = ", ".join(sorted(self.accounts)) or "none"
             raise LedgerError(
                 f"budget.scope: the ledger has no scope {entry.scope!r} (its scopes: {scopes}); "
                 "add it: dp-release ledger policy"
             )
-        # The lifetime comes first: a period's cap is free again later, the lifetime's never.
-        self._check_cap(entry, cap, "", "")
-        if cap.period is not None:
-            prefix = entry.date[: _PERIODS[cap.period.every]]
-            self._check_cap(entry, cap.period, prefix, f" of {cap.period.every} {prefix}")
+        self.accounts[entry.scope].check(entry)
 
-    def _check_cap(
-        self, entry: Reserve, cap: ScopeCap | PeriodCap, prefix: str, where: str
-    ) -> None:
-        spent, charge = self.spent(entry.scope, prefix), _charge_of(entry)
-        for name in ("epsilon", "delta"):
-            before, more = getattr(spent, name), getattr(charge, name)
-            bound = amount(getattr(cap, name))
-            if before + more > bound:
-                raise BudgetError(
-                    f"budget.{name}: scope {entry.scope!r} has spent {format_exact(before)}"
-                    f"{where}, the release costs {format_exact(more)}, "
-                    f"the cap is {format_exact(bound)}; lower guarantees, "
-                    "or have the cap raised: dp-release ledger policy",
-                    scope_ended=not prefix,
-                )
+    def _check_policy(self, entry: Policy) -> None:
+        account = self.accounts.get(entry.cap.scope)
+        if account is None:
+            open_account(entry.cap).opened()
+        else:
+            account.check_change(entry.cap)
 
     def _check_key(self, entry: Key) -> None:
         key = _key(entry, entry.key)
@@ -184,9 +194,9 @@ class State:
         self.size, self.head, self.last_date = self.size + 1, f"sha256:{sha256(data)}", entry.date
         if isinstance(entry, Genesis):
             self.origin = entry.origin
-            self.caps = {cap.scope: cap for cap in entry.scopes}
+            self.accounts = {cap.scope: open_account(cap) for cap in entry.scopes}
         elif isinstance(entry, Reserve):
-            self._charge(entry, _charge_of(entry))
+            self.accounts[entry.scope].charge(entry)
             self.running[entry.release_id] = entry
         elif isinstance(entry, Commit):
             del self.running[entry.release_id]
@@ -195,14 +205,20 @@ class State:
             reserve = self.running.pop(entry.release_id)
             # Noise that was drawn may have been seen: its charge stays.
             if not entry.drawn:
-                self._charge(reserve, -_charge_of(reserve))
+                self.accounts[reserve.scope].refund(reserve)
         elif isinstance(entry, Withdraw):
             self.withdrawn.add(entry.release_id)
         elif isinstance(entry, Policy):
-            self.caps[entry.cap.scope] = entry.cap
+            self._set_cap(entry.cap)
         elif isinstance(entry, StoreEntry):
             self.store, self.store_since = entry.uri, entry.seq
         _change_keys(self.keys, entry)
+
+    def _set_cap(self, cap: ScopeCap) -> None:
+        if cap.scope in self.accounts:
+            self.accounts[cap.scope].change(cap)
+        else:
+            self.accounts[cap.scope] = open_account(cap)
 
 
 def _change_keys(keys: list[PublicKey], entry: Entry) -> None:
@@ -212,10 +228,6 @@ def _change_keys(keys: list[PublicKey], entry: Entry) -> None:
         keys.append(_key(entry, entry.key))
     elif isinstance(entry, Key):
         keys.remove(_key(entry, entry.key))
-
-
-def _charge_of(entry: Reserve) -> Spent:
-    return Spent(amount(entry.epsilon), amount(entry.delta))
 
 
 def _expect(entry: Entry, name: str, value: object, expected: object) -> None:
@@ -328,30 +340,3 @@ def keys_at(ledger: Replayed, size: int) -> tuple[PublicKey, ...]:
     for entry in ledger.entries[:size]:
         _change_keys(keys, entry)
     return tuple(keys)
-
-
-@dataclass(frozen=True)
-class Spending:
-    """The spending of a scope over time: the day of each charge that stands, and the ε after it."""
-
-    scope: str
-    days: tuple[str, ...]
-    epsilon: tuple[Fraction, ...]
-    cap: Fraction
-
-
-def spending(ledger: Replayed, scope: str) -> Spending:
-    """The charges to a scope, in the order of the ledger."""
-    charges: dict[int, Reserve] = {}
-    # By number, not by name: an aborted release may reserve again under its name.
-    running: dict[str, int] = {}
-    for entry in ledger.entries:
-        if isinstance(entry, Reserve):
-            running[entry.release_id] = entry.seq
-            if entry.scope == scope:
-                charges[entry.seq] = entry
-        elif isinstance(entry, Abort) and not entry.drawn:
-            charges.pop(running[entry.release_id], None)
-    totals = accumulate(amount(entry.epsilon) for entry in charges.values())
-    cap = amount(ledger.state.caps[scope].epsilon)
-    return Spending(scope, tuple(entry.date for entry in charges.values()), tuple(totals), cap)

@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import ValidationError
 
+from release.budget.caps import ScopeCap
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, checkpoint_text, read_checkpoint
 from release.budget.claims import (
     Claim,
@@ -43,8 +44,8 @@ from release.budget.entries import (
     Genesis,
     Key,
     Policy,
+    ReleaseCharge,
     Reserve,
-    ScopeCap,
     Spent,
     StoreEntry,
     Withdraw,
@@ -299,19 +300,43 @@ def replace_checkpoint(folder: Path, note: str, size: int) -> None:
         _replace(folder / CHECKPOINT, note.encode())
 
 
-def reserve(scope: str, release_id: str, charge: Spent, date: str, run: str | None = None) -> Make:
-    """An entry that reserves a charge, for a run that is named by 32 random digits."""
+def reserve(
+    scope: str,
+    release_id: str,
+    charge: Spent | ReleaseCharge,
+    date: str,
+    run: str | None = None,
+    slot: str | None = None,
+) -> Make:
+    """An entry that reserves a charge, for a run that is named by 32 random digits.
+
+    Args:
+        scope: the account that pays.
+        release_id: the name of the release.
+        charge: what it amounts to; of an ε and a δ alone nothing is known of its profile.
+        date: the day.
+        run: the name of the run; by default a new one.
+        slot: of a scope with a plan the slot to take; by default the first free one that fits.
+    """
     # Equal charges of two machines must be two entries, or both would take the one for theirs.
     named = run or new_run()
-    return lambda state: Reserve(
-        **_next(state, date),
-        kind="reserve",
-        scope=scope,
-        release_id=release_id,
-        epsilon=format_exact(charge.epsilon),
-        delta=format_exact(charge.delta),
-        run=named,
-    )
+    if isinstance(charge, Spent):
+        charge = ReleaseCharge(charge.epsilon, charge.delta, None)
+
+    def make(state: State) -> Entry:
+        return Reserve(
+            **_next(state, date),
+            # Asked of the state that the entry follows: another machine may take a slot meanwhile.
+            **state.rule_fields(scope, release_id, charge, slot),
+            kind="reserve",
+            scope=scope,
+            release_id=release_id,
+            epsilon=format_exact(charge.epsilon),
+            delta=format_exact(charge.delta),
+            run=named,
+        )
+
+    return make
 
 
 def new_run() -> str:

@@ -31,6 +31,7 @@ from typing import Literal, Self, TypeVar
 
 from release.budget.ledger import (
     Ledger,
+    ReleaseCharge,
     Reserve,
     Spending,
     Spent,
@@ -195,11 +196,22 @@ class Publication:
             make_folder(folder, 0o700)
         return folder
 
-    def reserve(self, scope: str, charge: Spent) -> int | None:
+    def needs_profile(self, scope: str) -> bool:
+        """Whether the rule of a scope of the ledger reads more of a release than its ε and δ."""
+        if self.ledger is None:
+            return False
+        cap = replay(self.ledger.folder).state.caps.get(scope)
+        return cap is not None and cap.rule != "basic"
+
+    def reserve(
+        self, scope: str, charge: Spent | ReleaseCharge, slot: str | None = None
+    ) -> int | None:
         """Reserve the charge, durably; the number of the entry, or None without a ledger.
 
+        ``slot`` is the slot to take where the scope has a plan; by default the first that fits.
+
         Raises:
-            BudgetError: a cap of the scope would be exceeded.
+            BudgetError: the scope does not allow it.
             LedgerError, StorageError: the ledger cannot be written.
         """
         if self.ledger is not None and self.sequence is None:
@@ -208,7 +220,7 @@ class Publication:
                 _put(self._work / _RUN, self._run.encode())
                 sync(self._work)
             entry, _ = self.ledger.append(
-                reserve(scope, self.release_id, charge, today().isoformat(), self._run)
+                reserve(scope, self.release_id, charge, today().isoformat(), self._run, slot)
             )
             self.sequence = entry.seq
         return self.sequence

@@ -334,8 +334,8 @@ def _composed(
     releases: list[dict[str, str]], scopes: list[str], at_delta: str
 ) -> dict[str, dict[str, str | None]]:
     """The exact composition of the charges of each scope, rounded up to six decimal places."""
-    from release.budget.composition import composed_epsilon
     from release.budget.ledger import Spent
+    from release.budget.spending import composed_epsilon
 
     delta = exact("--at-delta", at_delta)
     if not delta < 1:

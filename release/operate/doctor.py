@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
-from release.budget.entries import amount
+from release.budget.caps import amount
 from release.budget.ledger import Genesis, Key, Replayed, Reserve, read_ledger, today
 from release.bundle.publish import LEDGER
 from release.errors import ReleaseError

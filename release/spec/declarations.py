@@ -161,6 +161,11 @@ class Budget(Model):
         "exactly by privacy-loss distributions; by default basic, and pld where a query has a "
         "share or a target",
     )
+    slot: ReleaseName | None = Field(
+        default=None,
+        description="of a scope with a plan: the slot that the release takes; by default the "
+        "first free one that it fits",
+    )
 
 
 class KeyRange(Model):

@@ -8,6 +8,7 @@ from fractions import Fraction
 from release.budget.composed import Together, found_epsilon
 from release.budget.cost import Kept, charges, release_step
 from release.errors import ReleaseError, VerificationError
+from release.exact.composition.profile import Profile
 from release.exact.integer import IntegerMechanism
 from release.exact.losses import COST_POWERS
 from release.exact.numbers import format_exact, format_up
@@ -71,7 +72,7 @@ def check_charges(
         profiles = []
         for query in spec.released:
             if query.name in mechanisms:
-                profiles.append(mechanisms[query.name].profiled())
+                profiles.append(_profile_of(mechanisms[query.name]))
                 _check_found(query, mechanisms[query.name], step)
         together = Together(step, tuple(profiles))
     try:
@@ -90,6 +91,12 @@ def check_charges(
     expect(FILE, "guarantee.definition", release.guarantee.definition, charged.definition.value)
 
 
+def _profile_of(record: AnyMechanismRecord) -> Profile:
+    if record.profile is None:
+        raise VerificationError(FILE, "composition", "no profile", "one in every mechanism file")
+    return record.profile.to_profile()
+
+
 def _check_found(query: Query, record: AnyMechanismRecord, step: Fraction) -> None:
     """Check that a found guarantee is no larger than its mechanism needs, and meets its target."""
     if not query.is_shared:
@@ -99,7 +106,7 @@ def _check_found(query: Query, record: AnyMechanismRecord, step: Fraction) -> No
     if isinstance(record, StatisticRecord):
         expect(FILE, f"{at} (needed)", not record.to_mechanism().satisfies(smaller), True)
         return
-    mechanism = record.to_mechanism()
+    mechanism = record.to_mechanism() if isinstance(record, MechanismRecord) else None
     if not isinstance(record, MechanismRecord) or not isinstance(mechanism, IntegerMechanism):
         raise VerificationError(FILE, at, record.mechanism, "noise on the integers")
     sensitivity = record.to_sensitivity()

@@ -337,7 +337,7 @@ def test_spending_over_time_leaves_out_what_was_refunded(ledger: Ledger) -> None
         ledger.append(abort(name, day, drawn=drawn))
     found = spending(replay(ledger.folder), "s")
     assert found.days == ("2024-03-02", "2024-03-05")
-    assert found.epsilon == (Fraction(1), Fraction(5, 4))
+    assert found.levels == (Fraction(1), Fraction(5, 4))
     assert found.cap == 3
 
 

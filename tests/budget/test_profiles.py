@@ -164,3 +164,17 @@ def test_the_step_of_a_query_by_itself() -> None:
     nothing: dict[str, Any] = {"definition": "approximate", "epsilon": "0", "delta": "0.1"}
     read = spec_file(COUNT | {"guarantee": nothing}, 2)
     assert own_step(read.spec.released[0]) == Fraction(1, 64)
+
+
+def test_long_profiles_are_composed_on_a_coarser_grid() -> None:
+    """Sixteen cells of 16,001 losses: hardly above the composition of their two atoms."""
+    loss = Fraction(4, 5)
+    exact = profile_of_patterns({1: pure_profile(loss, loss)}, [(1,) * 16])
+    long = profile_of_patterns({1: pure_profile(loss, loss / 16_000)}, [(1,) * 16])
+    assert long.step == loss / 16_000
+    for place in (0, 1):
+        value, fine = exact.values[place], long.values[16_000 * place]
+        assert value <= fine <= value + UNIT // 10**15
+    # Between two losses of the coarser grid there is a chord.
+    between = [long.values[place] for place in (15_999, 16_000, 16_001)]
+    assert between[0] > between[1] > between[2]

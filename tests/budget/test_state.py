@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from release.budget.caps import PeriodCap, ScopeCap
 from release.budget.entries import (
     NOTHING,
     Entry,
     Genesis,
-    PeriodCap,
-    ScopeCap,
     Spent,
     Withdraw,
 )
@@ -260,9 +259,9 @@ def test_spending_counts_what_stands_in_the_scope() -> None:
     read = Replayed(state, tuple(entries), tuple(map(canonical, entries)))
     found = spending(read, "s")
     assert found.days == ("2024-03-03", "2024-03-06")
-    assert found.epsilon == (Fraction(1, 2), Fraction(3, 4))
+    assert found.levels == (Fraction(1, 2), Fraction(3, 4))
     assert (found.scope, found.cap) == ("s", Fraction(9))
-    assert spending(read, "t").epsilon == (Fraction(2),)
+    assert spending(read, "t").levels == (Fraction(2),)
 
 
 def test_only_eight_digits_and_json_name_an_entry() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from release.budget.composition import composed_epsilon
 from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create_ledger, reserve
+from release.budget.spending import composed_epsilon
 from release.records.signing import create_key, read_key
 from tests.conftest import PROJECT
 

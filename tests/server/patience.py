@@ -25,12 +25,19 @@ def patiently(ask: Callable[[], Answer], pauses: tuple[float, ...] = _PAUSES) ->
         try:
             return ask()
         except (urllib.error.HTTPError, SpecError) as error:
-            answer = answer_of(error)
-            if answer is None or answer.code != _BUSY:
+            if not _was_busy(error):
                 raise
-            answer.close()
         time.sleep(pause)
     return ask()
+
+
+def _was_busy(error: BaseException) -> bool:
+    # Apart, because a frame that an error passes through must not hold its open answer.
+    answer = answer_of(error)
+    if answer is None or answer.code != _BUSY:
+        return False
+    answer.close()
+    return True
 
 
 def answer_of(error: BaseException) -> urllib.error.HTTPError | None:

@@ -102,10 +102,12 @@ def report_html(
     """The report as HTML; with the charges of the scope, ``spent``, where there is a ledger."""
     budget = None
     if spent is not None:
+        last = spent.levels[-1]
         budget = {
-            "spent": format_exact(spent.epsilon[-1]),
+            "of": "slots" if spent.rule == "pld" else "ε",
+            "spent": format_exact(last),
             "cap": format_exact(spent.cap),
-            "left": format_exact(spent.cap - spent.epsilon[-1]),
+            "left": format_exact(spent.cap - last),
             "charges": len(spent.days),
             "picture": budget_svg(spent),
         }

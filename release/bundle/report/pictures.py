@@ -63,11 +63,11 @@ def budget_svg(spent: Spending) -> str:
     days = [date.fromisoformat(str(spent.days[step])).toordinal() for step in steps]
     # From the day before the first charge, so that the first step is visible.
     days = [days[0] - 1, *days, days[-1] + 1]
-    total = [0.0, *(float(spent.epsilon[step]) for step in steps), float(spent.epsilon[-1])]
-    cap = float(spent.cap)
+    total = [0.0, *(float(spent.levels[step]) for step in steps), float(spent.levels[-1])]
+    cap, label = float(spent.cap), "slots taken" if spent.rule == "pld" else "ε spent"
     ends = {days[1]: str(spent.days[0]), days[-2]: str(spent.days[-1])}
     across = Axis(days[0], days[-1], tuple(ends.items()))
-    upwards = number_axis(0, 1.08 * max(cap, total[-1]) or 1.0, "ε spent", has_grid=True)
+    upwards = number_axis(0, 1.08 * max(cap, total[-1]) or 1.0, label, has_grid=True)
     chart = Chart("budget", 125, (across, upwards))
     levels = list(zip(pairwise(days), total, strict=False))
     chart.boxes(((first, last, 0, level) for (first, last), level in levels), "#dde6ec")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from release.budget.composition import composed_epsilon
 from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create_ledger, reserve
+from release.budget.spending import composed_epsilon
 from release.cli.main import app
 from release.exact.numbers import format_up
 from release.records.signing import create_key, read_key

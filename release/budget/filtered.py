@@ -1,0 +1,147 @@
+"""A scope under the rule ``renyi_filter``: an exact Rényi filter at one integer order.
+
+The order, and which part of δ is for cuts, are fixed when the scope is created. Releases may be
+chosen as one goes: the product of their moments is bounded in advance (docs/design/mathematics.md,
+sections T7 and 2.31).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from release.budget.accounts import NEW_SCOPE, Account, RuleFields, amounts
+from release.budget.caps import ScopeCap, amount
+from release.budget.entries import ReleaseCharge, Reserve
+from release.errors import BudgetError, LedgerError
+from release.exact.composition import renyi
+from release.exact.numbers import format_exact, format_up
+
+
+class FilterAccount(Account):
+    """Releases are chosen as one goes; the product of their moments is bounded in advance."""
+
+    def __init__(self, cap: ScopeCap) -> None:
+        super().__init__(cap)
+        self.order = cap.order or 2
+        self.cuts = amount(cap.cuts or "0")
+        self.main = amount(cap.delta) - self.cuts
+        self._bound = renyi.most_moments(self.order, amount(cap.epsilon), self.main)
+        # In the order of entries: the product is rounded up after each factor.
+        self._standing: dict[int, renyi.Moment] = {}
+        self._product = Fraction(1)
+
+    def opened(self) -> None:
+        """Check that some release would fit. Raises ``BudgetError``."""
+        if self._bound < 1:
+            least = renyi.certified_epsilon(Fraction(1), self.order, self.main)
+            raise BudgetError(
+                f"--scope: no release fits ε {self.cap.epsilon} at order {self.order} and δ "
+                f"{self.cap.delta}; raise ε above {_six(least)}, or the order"
+            )
+
+    def fields(self, charge: ReleaseCharge, slot: str | None) -> RuleFields:
+        """The moment and the cut of the release. Raises ``BudgetError``."""
+        super().fields(charge, slot)
+        moment = self._moment(charge)
+        # Before the entry: the text of a hopeless moment may be too long for one.
+        self._check_left(moment)
+        return {"moment": format_exact(moment.value), "cut": format_exact(moment.cut)}
+
+    def check(self, entry: Reserve) -> None:
+        """Check the product of moments, and the cuts. Raises ``BudgetError`` or ``LedgerError``."""
+        self._check_fields(entry, "moment", "cut")
+        moment = _moment_of(entry)
+        if moment.value < 1:
+            raise LedgerError(f"entry {entry.seq}: a moment is at least 1")
+        self._check_left(moment)
+
+    def _check_left(self, moment: renyi.Moment) -> None:
+        after = renyi.product_above(self._product, moment.value)
+        if after > self._bound:
+            raise BudgetError(
+                f"budget.epsilon: scope {self.cap.scope!r} amounts to ε {self._shown()}, with the "
+                f"release to {self._shown(after)}, at order {self.order}; the cap is "
+                f"{self.cap.epsilon}; lower guarantees, or {NEW_SCOPE}",
+                scope_ended=True,
+            )
+        cut = sum((standing.cut for standing in self._standing.values()), Fraction(0))
+        if cut + moment.cut > self.cuts:
+            raise BudgetError(
+                f"budget.delta: scope {self.cap.scope!r} may cut {format_exact(self.cuts)} of its "
+                f"δ, {format_up(cut, 30)} is cut, the release cuts {format_up(moment.cut, 30)}; "
+                f"lower the δ of guarantees, or {NEW_SCOPE}",
+                scope_ended=True,
+            )
+
+    def check_release(self, entry: Reserve, charge: ReleaseCharge) -> None:
+        """Check that the reserve holds the moment of its release. Raises ``BudgetError``."""
+        reserved, needed = _moment_of(entry), self._moment(charge)
+        if needed.value > reserved.value or needed.cut > reserved.cut:
+            raise BudgetError(
+                f"budget.scope: {amounts(charge)} has a larger moment than the reserve of scope "
+                f"{self.cap.scope!r} holds"
+            )
+
+    def charge(self, entry: Reserve) -> None:
+        """Multiply the moment in."""
+        super().charge(entry)
+        moment = _moment_of(entry)
+        self._standing[entry.seq] = moment
+        self._product = renyi.product_above(self._product, moment.value)
+
+    def refund(self, entry: Reserve) -> None:
+        """Leave a moment out again."""
+        super().refund(entry)
+        del self._standing[entry.seq]
+        self._product = Fraction(1)
+        for moment in self._standing.values():
+            self._product = renyi.product_above(self._product, moment.value)
+
+    def certified(self) -> tuple[Fraction, Fraction]:
+        """The ε that is certified so far, at the δ of the scope."""
+        return self._read(self._product), amount(self.cap.delta)
+
+    def level(self) -> Fraction:
+        """The ε that is certified so far."""
+        return self._read(self._product)
+
+    def summary(self) -> str:
+        """What is certified so far, in words."""
+        return (
+            f"amounts to ε = {self._shown()} of {self.cap.epsilon} at δ = {self.cap.delta}, by the "
+            f"filter of order {self.order}"
+        )
+
+    def left(self) -> str:
+        """By which factor the product of moments may still grow, in words."""
+        most = renyi.certified_epsilon(self._bound, self.order, self.main)
+        return f"moments of up to {format_up(self._bound / self._product, 6)} (ε {_six(most)})"
+
+    def _read(self, product: Fraction) -> Fraction:
+        if not self._standing and product == 1:
+            return Fraction(0)
+        epsilon = renyi.certified_epsilon(product, self.order, self.main)
+        spent = self.spent()
+        # For few releases the sum is the smaller figure.
+        is_sum = product == self._product and spent.delta <= amount(self.cap.delta)
+        return min(epsilon, spent.epsilon) if is_sum else epsilon
+
+    def _shown(self, product: Fraction | None = None) -> str:
+        return _six(self._read(self._product if product is None else product))
+
+    def _moment(self, charge: ReleaseCharge) -> renyi.Moment:
+        if charge.losses is None:
+            raise BudgetError(
+                f"budget.scope: {amounts(charge)} has no privacy profile, because a query of it "
+                f"is instance-specific; scope {self.cap.scope!r} has the rule renyi_filter: use "
+                "global sensitivity, or a scope of the rule basic"
+            )
+        return renyi.moment(charge.losses, self.order)
+
+
+def _moment_of(entry: Reserve) -> renyi.Moment:
+    return renyi.Moment(amount(entry.moment or "1"), amount(entry.cut or "0"))
+
+
+def _six(epsilon: Fraction) -> str:
+    return format_up(epsilon, 6)
