@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from release.budget.cost import Charge, charge_of, kept_delta, release_step, total_of
+from release.budget.cost import Charge, charge_of, kept_delta, total_of
+from release.budget.profiles import Made, published_profiles
 from release.bundle.answer_units import AnswerUnit
 from release.bundle.statements import accuracy_of
 from release.errors import SpecError
@@ -37,7 +38,6 @@ from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.shares import share_budget
 from release.noise.stage import asked_of, refusal
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
-from release.planning.public import Public, together_of
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.queries.statistics import OnStatisticQuery
@@ -158,8 +158,8 @@ class Plan:
         return self.spec_file.spec.budget.delta
 
     @property
-    def public(self) -> tuple[Public, ...]:
-        """The queries whose mechanism follows from the spec."""
+    def public(self) -> tuple[Made, ...]:
+        """The queries whose mechanism follows from the spec, with that and their sensitivity."""
         return _public(self.queries, self.on_statistic)
 
     @property
@@ -258,25 +258,21 @@ def make_plan(
     spec, together = spec_file.spec, None
     if spec.composes_exactly:
         public = _public(plans, on_statistic)
-        together = together_of(spec_file, public, release_step(spec_file))
+        together = published_profiles(spec_file, public) if public else None
     total = total_of(spec, charges, together)
     return Plan(
         spec_file, tuple(plans), tuple(on_statistic), total.epsilon, total.delta, unfinished(spec)
     )
 
 
-def _public(
-    plans: Sequence[QueryPlan], on_statistic: Sequence[StatisticPlan]
-) -> tuple[Public, ...]:
-    public = []
+def _public(plans: Sequence[QueryPlan], on_statistic: Sequence[StatisticPlan]) -> tuple[Made, ...]:
+    public: list[Made] = []
     for planned in plans:
         if not planned.query.is_empirical:
-            design = planned.chosen.design
-            sensitivity = planned.asked.sensitivity
-            public.append(Public(planned.query, design.mechanism, sensitivity, planned.charge))
+            mechanism = planned.chosen.design.mechanism
+            public.append((planned.query, mechanism, planned.asked.sensitivity))
     for statistic in on_statistic:
-        mechanism = statistic.design.mechanism
-        public.append(Public(statistic.query, mechanism, None, statistic.charge))
+        public.append((statistic.query, statistic.design.mechanism, None))
     return tuple(public)
 
 
