@@ -70,8 +70,13 @@ def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) 
     step, asked = release_step(spec_file), asked_of_budget(spec_file, cache, gap)
     delta, designs = asked.delta, dict[str, AnyDesign | StatisticDesign]()
     every = share_out(asked.requests, asked.epsilon, delta, asked.fixed)
+    # Queries that ask for the same get the same noise, whose guarantee is found once.
+    known: dict[object, AnyDesign | StatisticDesign] = {}
     for query, found in zip(waiting, every, strict=True):
-        designs[query.name] = _design(spec_file, query, found, step, delta)
+        alike = _alike(spec_file, query, found)
+        if alike not in known:
+            known[alike] = _design(spec_file, query, found, step, delta)
+        designs[query.name] = known[alike]
     guarantees = {}
     for name, design in designs.items():
         guarantee = design.guarantee
@@ -170,6 +175,14 @@ def _request(spec_file: SpecFile, query: Query) -> ShareRequest:
     power = 2 if isinstance(statistic, Sums) else 1
     loss = Fraction(power * statistic.spread**power)
     return ShareRequest(kind=Kind.PURE, loss_power=power, loss_at_one=loss, **about)
+
+
+def _alike(spec_file: SpecFile, query: Query, found: Found) -> object:
+    """Equal for queries with the same design."""
+    if query.is_on_statistic:
+        return found.mechanism, statistic_of(spec_file.spec, query)
+    sensitivity = sensitivity_without_data(spec_file.spec, query)
+    return found.mechanism, query.answers, query.loss, sensitivity
 
 
 def _design(
