@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import isqrt
+from typing import TypeAlias
 
 from release.budget.composed import Together
 from release.budget.cost import release_step
@@ -146,9 +147,13 @@ def _within(mechanism: Mechanism, sensitivity: Sensitivity, difference: int) -> 
     return Sensitivity.on_line(sensitivity.group.moduli[0], nearer)
 
 
+Made: TypeAlias = tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]
+"""A query, its mechanism, and the sensitivity; None where the noise is on the statistic."""
+
+
 def published_profiles(
     spec_file: SpecFile,
-    made: Iterable[tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]],
+    made: Iterable[Made],
 ) -> Together:
     """The profiles of queries with public mechanisms, as their files have them.
 
@@ -156,13 +161,18 @@ def published_profiles(
         spec_file: the spec, with its key sets; every query has a guarantee.
         made: each query with its mechanism, and the sensitivity that it is proved for.
     """
-    shared = release_step(spec_file) if spec_file.spec.composes_exactly else None
+    step = release_step(spec_file) if spec_file.spec.composes_exactly else None
+    return profiles_on(spec_file, made, step)
+
+
+def profiles_on(spec_file: SpecFile, made: Iterable[Made], shared: Fraction | None) -> Together:
+    """As :func:`published_profiles`, on the grid of ``shared``, or each query on its own grid."""
     # Queries often share a mechanism; its profile is found once for each set of patterns.
     known: dict[object, Profile] = {}
     profiles = []
     for query, mechanism, sensitivity in made:
         patterns, step = patterns_of(spec_file, query), shared or own_step(query)
-        key = (id(mechanism), patterns, step, sensitivity)
+        key = (mechanism, query.promised.epsilon, patterns, step, sensitivity)
         if key not in known:
             known[key] = profile_over(patterns, query, mechanism, sensitivity, step)
         profiles.append(known[key])
