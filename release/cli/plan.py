@@ -121,7 +121,7 @@ def _targets(
     spec_file: SpecFile, epsilon_text: str | None, delta_text: str | None, as_json: bool
 ) -> None:
     from release.planning import targets
-    from release.spec.targets import parse_target
+    from release.spec.losses import parse_target
 
     plain: list[dict[str, Any]] = []
     for name, text, search in (
