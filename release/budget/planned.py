@@ -250,6 +250,14 @@ class PlannedAccount(Account):
         delta = amount(self.cap.delta)
         return certified_epsilon(self.plan, self.uses, delta), delta
 
+    def affordable(self, entry: Reserve) -> int:
+        """How often the slot of ``entry``, or one of the same form, is free."""
+        like, free = self._slot(entry.slot or ""), 0
+        for slot in self.plan.slots:
+            if (slot.profile, slot.declared) == (like.profile, like.declared):
+                free += slot.times - self._used[slot.name]
+        return free
+
     def summary(self) -> str:
         """The slots that are taken, and what they and the whole plan amount to, in words."""
         so_far, delta = self.certified()
