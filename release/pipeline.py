@@ -14,12 +14,15 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from release.budget.composed import Together, release_charge
 from release.budget.cost import Charges, charges, kept_delta, least_charges
-from release.budget.ledger import ReleaseCharge, today
+from release.budget.ledger import today
+from release.budget.profiles import published_profiles
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
@@ -31,6 +34,7 @@ from release.noise.design import GAP
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
+from release.noise.shares import Shared, share_budget
 from release.noise.stage import design_all
 from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
@@ -213,6 +217,10 @@ def run_release(
         public = publication.recovered
         if public is None:
             # Refused before any confidential value is read, and charged before any is drawn upon.
+            shared = Shared(spec_file, {})
+            if spec_file.spec.is_shared:
+                shared = step("share", share_budget, spec_file, chosen.cache, chosen.accept_gap)
+            spec_file = shared.spec_file
             least_charges(spec_file)
             frames_folder = partial(publication.scratch, "frames")
             with (
@@ -221,7 +229,7 @@ def run_release(
             ):
                 runs = step("answer", answer, tables, spec_file, chosen.watch)
             runs = step("sensitivity", find_sensitivity, runs, spec_file, chosen.watch)
-            runs = step("design", design, runs, spec_file, chosen)
+            runs = step("design", design, runs, spec_file, chosen, shared.designs)
             charged = step("charge", charge, publication, spec_file, runs)
             runs = step("draw", draw, publication, runs, test_source or os.urandom)
             public = step("publish", publish, publication, spec_file, runs, charged, about)
@@ -350,15 +358,18 @@ def _sensitivity_of(run: QueryRun, spec_file: SpecFile) -> Sensitivity:
 
 
 def design(
-    runs: tuple[QueryRun, ...], spec_file: SpecFile, options: Options
+    runs: tuple[QueryRun, ...],
+    spec_file: SpecFile,
+    options: Options,
+    found: Mapping[str, AnyDesign | StatisticDesign] = MappingProxyType({}),
 ) -> tuple[QueryRun, ...]:
-    """Add to each run a mechanism whose guarantee is proved.
+    """Add to each run a mechanism whose guarantee is proved; those of a shared budget are found.
 
     Raises:
         DesignError: a guarantee or the accepted gap could not be proved.
     """
     designs = design_all(
-        [run.statistic or reached(run.sensitivity) for run in runs],
+        [found.get(run.query.name) or run.statistic or reached(run.sensitivity) for run in runs],
         spec_file,
         lambda: _watched(spec_file, options.watch),
         options.cache,
@@ -380,18 +391,24 @@ def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, 
         if not run.query.is_empirical:
             design = run.made
             kept[run.query.name] = kept_delta(design.deltas, design.guarantee)
-    charged = charges(spec_file, kept)
-    budget = spec_file.spec.budget
-    publication.reserve(budget.scope, release_charge(charged, runs), budget.slot)
+    spec = spec_file.spec
+    together = None
+    if spec.composes_exactly or publication.needs_profile(spec.budget.scope):
+        together = _together(spec_file, runs)
+    charged = charges(spec_file, kept, together if spec.composes_exactly else None)
+    has_profile = not any(run.query.is_empirical for run in runs)
+    reserved = release_charge(charged.epsilon, charged.delta, together, has_profile=has_profile)
+    publication.reserve(spec.budget.scope, reserved, spec.budget.slot)
     return charged
 
 
-def release_charge(charged: Charges, runs: tuple[QueryRun, ...]) -> ReleaseCharge:
-    """What a release amounts to: the worst case of its ε and δ, or no more than these."""
-    # Instance-specific queries have no profile (docs/design/mathematics.md, section 2.19).
-    if any(run.query.is_empirical for run in runs):
-        return ReleaseCharge(charged.epsilon, charged.delta, None)
-    return ReleaseCharge.of(charged.epsilon, charged.delta)
+def _together(spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Together:
+    """The profiles of all public queries, as they will be published."""
+    made = []
+    for run in runs:
+        if not run.query.is_empirical:
+            made.append((run.query, run.made.mechanism, run.sensitivity))
+    return published_profiles(spec_file, made)
 
 
 def draw(

@@ -104,22 +104,10 @@ def newest(ledger: Replayed) -> Newest:
     return Newest(ledger, note)
 
 
-def store_agrees(ledger: Replayed, store: Store) -> None:
-    """Check that the store a ledger names holds its entries, or more that extend them.
-
-    Each entry holds the hash of the one before, so the last one vouches for all.
-
-    Raises:
-        LedgerError: it lacks the last entry, has another one, or has one beyond that does not
-            follow or that no valid key has signed.
-        StorageError: the store does not answer.
-    """
-    check_last(ledger, store)
-    beyond(ledger, store)
-
-
 def check_last(ledger: Replayed, store: Store) -> None:
     """Check that the store has the last entry of a ledger.
+
+    Each entry holds the hash of the one before, so the last one vouches for all.
 
     Raises:
         LedgerError: it has none, or another one.

@@ -1,5 +1,9 @@
 """The charges of a release: how many cells one unit can touch, and the sum of all charges.
 
+Where the spec composes exactly, the total of the public queries is that of their privacy profiles
+(:mod:`release.budget.composed`). Otherwise, and for queries whose mechanism depends on the table,
+charges add up.
+
 Basic composition (rule "basic-v1"), in exact rationals: ε and δ of everything that can depend on
 one unit add up. It holds for pure and approximate guarantees, and for probabilistic ones too: the
 sum of two privacy losses exceeds ε₁+ε₂ only if one of them exceeds its own ε.
@@ -23,6 +27,8 @@ from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
+from release.budget.composed import Together, step_for
+from release.budget.entries import Spent
 from release.errors import BudgetError
 from release.exact.numbers import format_exact, format_up
 from release.exact.privacy import Definition, Deltas, Guarantee
@@ -30,6 +36,7 @@ from release.queries.registry import rows_read
 from release.spec.declarations import Relation
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
+from release.spec.model import Spec
 from release.spec.query import Query
 
 
@@ -55,21 +62,33 @@ class Charges:
     epsilon: Fraction
     delta: Fraction
     definition: Definition
+    step: Fraction | None = None
+    """The grid of the profiles, where they compose exactly."""
 
 
 def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """An upper bound on the cells of ``query`` that can differ between neighboring tables."""
-    privacy = spec_file.spec.privacy
     if query.for_units:
         return 1
     if query.runs_again:
         return _combinations(spec_file, query.by)
-    free = _combinations(spec_file, [column for column in query.by if column not in privacy.fixed])
-    at_once = min(free, rows_read(spec_file.spec, query), privacy.max_cells_per_unit or free)
-    if privacy.neighbors is Relation.ADD_REMOVE:
+    free, at_once = free_cells(spec_file, query), cells_at_once(spec_file, query)
+    if spec_file.spec.privacy.neighbors is Relation.ADD_REMOVE:
         return at_once
     # Both the cells that the unit leaves and those that it enters can differ.
     return min(free, 2 * at_once)
+
+
+def free_cells(spec_file: SpecFile, query: Query) -> int:
+    """In how many cells any rows of one unit can lie: the combinations of its free keys."""
+    fixed = spec_file.spec.privacy.fixed
+    return _combinations(spec_file, [column for column in query.by if column not in fixed])
+
+
+def cells_at_once(spec_file: SpecFile, query: Query) -> int:
+    """In how many of them one unit can lie at the same time."""
+    free, most = free_cells(spec_file, query), spec_file.spec.privacy.max_cells_per_unit
+    return min(free, rows_read(spec_file.spec, query), most or free)
 
 
 def _combinations(spec_file: SpecFile, columns: list[str]) -> int:
@@ -113,10 +132,14 @@ def least_charges(spec_file: SpecFile) -> Charges:
     return charges(spec_file, dict.fromkeys(public, Fraction(0)))
 
 
-def charges(spec_file: SpecFile, kept: Kept | None = None) -> Charges:
+def charges(
+    spec_file: SpecFile, kept: Kept | None = None, together: Together | None = None
+) -> Charges:
     """The charges of the release, refused where their sum exceeds the budget of the spec.
 
-    A query that is not in ``kept`` is charged the δ that it claims.
+    A query that is not in ``kept`` is charged the δ that it claims. Where the spec composes
+    exactly, ``together`` holds the profiles of all public queries; without it these count for
+    nothing.
 
     Raises:
         BudgetError: the sum exceeds the budget of the spec.
@@ -126,14 +149,56 @@ def charges(spec_file: SpecFile, kept: Kept | None = None) -> Charges:
         charge_of(spec_file, query, query.promised, (kept or {}).get(query.name))
         for query in spec.released
     )
+    exactly, total = spec.composes_exactly, total_of(spec, queries, together)
+    _check_cap("epsilon", total.epsilon, spec.budget.epsilon)
+    _check_cap("delta", total.delta, spec.budget.delta)
+    # An (ε, δ) guarantee with δ ≥ 1 holds for every mechanism, whatever cap the spec sets.
+    if total.delta >= 1:
+        raise BudgetError("budget.delta: the queries charge 1 or more, which guarantees nothing")
+    definition = _definition(spec_file, queries)
+    if total.delta and exactly:
+        definition = Definition.APPROXIMATE
+    step = release_step(spec_file) if exactly else None
+    return Charges(queries, total.epsilon, total.delta, definition, step)
+
+
+def total_of(spec: Spec, queries: Sequence[Charge], together: Together | None = None) -> Spent:
+    """The total of the charges of all released queries by the rule of the spec, whatever the cap.
+
+    ``together`` is as in :func:`charges`.
+    """
+    return _composed(spec, queries, together) if spec.composes_exactly else _sum(queries)
+
+
+def release_step(spec_file: SpecFile) -> Fraction:
+    """The grid on which a release composes exactly; it follows from the spec."""
+    spec = spec_file.spec
+    public = [query for query in spec.released if not query.is_empirical]
+    cells = sum(touched_cells(spec_file, query) for query in public)
+    if any(query.is_shared for query in public):
+        return step_for((), spec.budget.epsilon, cells)
+    charged = _sum([charge_of(spec_file, query, query.promised) for query in public])
+    cap = min(spec.budget.epsilon, charged.epsilon or spec.budget.epsilon)
+    return step_for((query.promised.epsilon for query in public), cap, cells)
+
+
+def _composed(spec: Spec, queries: Sequence[Charge], together: Together | None) -> Spent:
+    """The public queries composed exactly, and the charges of the others added to that."""
+    declared: list[Charge] = []
+    public: list[Charge] = []
+    for query, charge in zip(spec.released, queries, strict=True):
+        (declared if query.is_empirical else public).append(charge)
+    added = _sum(declared)
+    if together is None:
+        return added
+    left = max(Fraction(0), spec.budget.delta - added.delta)
+    return together.total(left, _sum(public)) + added
+
+
+def _sum(queries: Sequence[Charge]) -> Spent:
     epsilon = sum((charge.epsilon for charge in queries), Fraction(0))
     delta = sum((charge.delta for charge in queries), Fraction(0))
-    _check_cap("epsilon", epsilon, spec.budget.epsilon)
-    _check_cap("delta", delta, spec.budget.delta)
-    # An (ε, δ) guarantee with δ ≥ 1 holds for every mechanism, whatever cap the spec sets.
-    if delta >= 1:
-        raise BudgetError("budget.delta: the queries charge 1 or more, which guarantees nothing")
-    return Charges(queries, epsilon, delta, _definition(spec_file, queries))
+    return Spent(epsilon, delta)
 
 
 def _check_cap(name: str, total: Fraction, cap: Fraction) -> None:

@@ -2,7 +2,7 @@
 
 The order, and which part of δ is for cuts, are fixed when the scope is created. Releases may be
 chosen as one goes: the product of their moments is bounded in advance (docs/design/mathematics.md,
-sections T7 and 2.31).
+sections T7 and 2.32).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from release.budget.checkpoint import (
     open_proof,
     read_checkpoint,
 )
-from release.budget.claims import named_store, newest, store_agrees
+from release.budget.claims import named_store, newest
 from release.budget.entries import (
     ENTRY,
     Abort,
@@ -65,7 +65,7 @@ __all__ += ["read_checkpoint"]
 __all__ += ["ENTRY", "Abort", "Commit", "Entry", "Genesis", "Key", "PeriodCap", "Policy"]
 __all__ += ["Account", "PlannedSlot", "ReleaseCharge", "SlotProfile"]
 __all__ += ["Reserve", "ScopeCap", "Spent", "StoreEntry", "Withdraw"]
-__all__ += ["follow_store", "named_store", "new_run", "newest", "store_agrees"]
+__all__ += ["follow_store", "named_store", "new_run", "newest"]
 __all__ += ["Replayed", "Spending", "State", "keys_at", "keys_ever", "replay", "spending"]
 __all__ += ["Ledger", "Make", "abort", "change_key", "commit", "create_ledger", "policy"]
 __all__ += ["read_ledger", "reserve", "today", "withdraw"]

@@ -2,7 +2,7 @@
 
 Each slot stands for a profile, and a release may take it whose profile lies below. A fixed multiset
 of such profiles may be spent in any order, by releases chosen from earlier outputs: the whole lies
-below the composition of the profiles (docs/design/mathematics.md, sections T6 and 2.31). A
+below the composition of the profiles (docs/design/mathematics.md, sections T6 and 2.32). A
 *declared* slot is for releases that have no profile: its ε and δ are added to the certified ones.
 """
 

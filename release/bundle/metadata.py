@@ -142,6 +142,11 @@ def _worst_case(spec: Spec) -> str:
 
 
 # The registry has no word for probabilistic DP; the details that follow define it.
+_RULES = {
+    "basic-v1": "charges add up in exact rationals",
+    "pld-v1": "privacy profiles compose exactly, every rounding upward",
+}
+
 _VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic": "Custom"}
 
 
@@ -178,7 +183,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
         },
         "accounting": {
             "post_processing": record.post_processing or "none",
-            "composition": f"{record.composition.rule}: charges add up in exact rationals",
+            "composition": f"{record.composition.rule}: {_RULES[record.composition.rule]}",
         },
         "implementation": {
             "preprocessing_and_hyperparameter_tuning": record.privacy.enforced_by,

@@ -196,6 +196,13 @@ class Publication:
             make_folder(folder, 0o700)
         return folder
 
+    def needs_profile(self, scope: str) -> bool:
+        """Whether the rule of a scope of the ledger reads more of a release than its ε and δ."""
+        if self.ledger is None:
+            return False
+        cap = replay(self.ledger.folder).state.caps.get(scope)
+        return cap is not None and cap.rule != "basic"
+
     def reserve(
         self, scope: str, charge: Spent | ReleaseCharge, slot: str | None = None
     ) -> int | None:

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from release.budget.cost import Charge, Charges
 from release.budget.ledger import Spending
+from release.budget.patterns import Pattern, patterns_of
+from release.budget.profiles import own_step, profile_over
 from release.bundle.answers import released_bytes
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.report.page import PublicQuery, report_html
@@ -64,6 +66,7 @@ from release.records.models import (
     definition_name,
 )
 from release.records.notes import NEVER_OCCURS
+from release.records.profiles import ProfileRecord
 from release.records.statistics import StatisticRecord
 from release.spec.declarations import Privacy
 from release.spec.expressions.places import expressions
@@ -99,7 +102,9 @@ class About:
     spending: Spending | None = None
 
 
-def statistic_record(query: Query, design: StatisticDesign) -> StatisticRecord:
+def statistic_record(
+    query: Query, design: StatisticDesign, profile: ProfileRecord | None = None
+) -> StatisticRecord:
     """The file of a mechanism on a statistic."""
     model = statistic_record_model(design.mechanism.family)
     return model.model_validate(
@@ -108,13 +113,19 @@ def statistic_record(query: Query, design: StatisticDesign) -> StatisticRecord:
             "query": query.name,
             "mechanism": design.mechanism.family,
             "guarantee": _guarantee_record(design.guarantee),
+            **({} if profile is None else {"profile": profile}),
             **model.own_fields(design.mechanism),
         }
     )
 
 
-def mechanism_record(query: Query, design: AnyDesign) -> MechanismRecord:
-    """The file of a query's mechanism; every figure in it is recomputed from the integers."""
+def mechanism_record(
+    query: Query, design: AnyDesign, profile: ProfileRecord | None = None
+) -> MechanismRecord:
+    """The file of a query's mechanism; every figure in it is recomputed from the integers.
+
+    A public file has a ``profile``, a committed one has none.
+    """
     # Never the solver's own figures: a verifier compares each with one that it computes itself.
     mechanism, sensitivity = design.mechanism, design.sensitivity
     domain = query.answers
@@ -132,6 +143,7 @@ def mechanism_record(query: Query, design: AnyDesign) -> MechanismRecord:
             "recomputed": _recomputed(design.deltas, everywhere),
             "design": _design_record(design, everywhere),
             "accuracy": accuracy_of(mechanism, domain),
+            **({} if profile is None else {"profile": profile}),
             **model.own_fields(mechanism, sensitivity),
         }
     )
@@ -189,22 +201,29 @@ def write_release(
     Raises:
         OSError: the disk is full or read-only.
     """
-    writer = _Writer(spec_file, folder / "public", folder / "auditor")
+    writer = _Writer(spec_file, folder / "public", folder / "auditor", charged.step)
     for result in results:
         writer.add(result)
     writer.finish(release_record(spec_file, results, charged, writer.records, of), of.spending)
 
 
+_Shared: TypeAlias = tuple[int, tuple[Pattern, ...], Fraction]
+"""What queries with one mechanism file have in common: design, patterns of a unit, and grid."""
+
+
 class _Writer:
     """Writes the files of both bundles into the staging folder and remembers their records."""
 
-    def __init__(self, spec_file: SpecFile, public: Path, auditor: Path) -> None:
+    def __init__(
+        self, spec_file: SpecFile, public: Path, auditor: Path, step: Fraction | None
+    ) -> None:
         self._spec_file = spec_file
+        self._step = step
         self._public = public
         self._auditor = auditor
         self._openings: dict[str, Opening] = {}
         self._queries: list[PublicQuery] = []
-        self._published: dict[int, tuple[AnyMechanismRecord, MechanismFile]] = {}
+        self._published: dict[_Shared, tuple[AnyMechanismRecord, MechanismFile]] = {}
 
     def add(self, result: Result) -> None:
         query, design, spec = result.query, result.design, self._spec_file.spec
@@ -238,18 +257,24 @@ class _Writer:
     def _publish(
         self, query: Query, design: AnyDesign | StatisticDesign
     ) -> tuple[AnyMechanismRecord, MechanismFile]:
-        """Write a public mechanism, once for all queries that have the same."""
+        """Write a public mechanism, once for all queries that have the same, profile included."""
+        patterns, step = patterns_of(self._spec_file, query), self._step or own_step(query)
         # Queries that ask the same question share one design.
-        if id(design) not in self._published:
+        shared = (id(design), patterns, step)
+        if shared not in self._published:
             mechanism: AnyMechanismRecord
             if isinstance(design, StatisticDesign):
-                mechanism = statistic_record(query, design)
+                profile = profile_over(patterns, query, design.mechanism, None, step)
+                record = ProfileRecord.of(profile, patterns)
+                mechanism = statistic_record(query, design, record)
             else:
-                mechanism = mechanism_record(query, design)
+                profile = profile_over(patterns, query, design.mechanism, design.sensitivity, step)
+                record = ProfileRecord.of(profile, patterns)
+                mechanism = mechanism_record(query, design, record)
             path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
             write(self._public / path, data)
-            self._published[id(design)] = mechanism, MechanismFile(path=path, sha256=sha256(data))
-        return self._published[id(design)]
+            self._published[shared] = mechanism, MechanismFile(path=path, sha256=sha256(data))
+        return self._published[shared]
 
     def _commit(self, query: Query, mechanism: MechanismRecord) -> MechanismCommitment:
         """Write a mechanism that depends on the table into the auditor bundle alone."""
@@ -352,7 +377,12 @@ def release_record(
         ),
         expressions=expressions(spec) or None,
         queries=queries,
-        composition=Composition(rule="basic-v1", epsilon=epsilon, delta=delta),
+        composition=Composition(
+            rule="basic-v1" if charged.step is None else "pld-v1",
+            epsilon=epsilon,
+            delta=delta,
+            step=None if charged.step is None else format_exact(charged.step),
+        ),
         sampling=Sampling(source="os", method="inverse-cdf-integer", seeded=of.kind == "TEST"),
         invariants=[],
         post_processing=[],

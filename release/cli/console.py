@@ -27,6 +27,7 @@ T = TypeVar("T")
 STAGES = {
     "spec": "reading the spec",
     "check": "checking the output folder",
+    "share": "sharing the budget out",
     "load": "loading the confidential tables",
     "answer": "answering the queries",
     "sensitivity": "computing the sensitivity of the queries",

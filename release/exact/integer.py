@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
-from release.exact.integer_noise import MOST_PERIODS, IntegerNoise, Run, Tail
+from release.exact.integer_noise import IntegerNoise, Run, Tail
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
+from release.exact.noise_profile import comparisons, exact_profile, grouped_profile, is_cheap
 from release.exact.outcomes import Outcomes, listed_answers
 from release.exact.privacy import Deltas
 from release.exact.sampling import SYSTEM, RandomBytes
@@ -123,15 +125,26 @@ class IntegerMechanism(Mechanism):
         steps = {abs(true - neighbor) for true, neighbor in pairs}
         return _after_clamping(self.noise.deltas(steps, ratio))
 
+    def profile(self, sensitivity: Sensitivity, step: Fraction) -> Profile:
+        """As :meth:`Mechanism.profile`, of the noise; clamping and remapping can only lower it.
+
+        Of unimodal noise the largest distance has the largest profile. Where that distance is many
+        periods of a geometric tail, the loss of one period as often as it takes is a pure bound.
+
+        Raises:
+            ValueError: the sensitivity does not say how far apart answers are on the line.
+        """
+        if sensitivity.apart is None:
+            raise ValueError("noise on the integers needs the distances of neighboring answers")
+        farthest = max(sensitivity.apart, default=0)
+        if not is_cheap(self.noise, sensitivity.apart):
+            grouped = grouped_profile(self.noise, farthest, step)
+            return grouped or self.rough_profile(sensitivity, step)
+        return exact_profile(self.noise, sensitivity.apart, step)
+
     def comparisons(self, sensitivity: Sensitivity) -> int:
         """As :meth:`Mechanism.comparisons`: stretches of equal masses, for each distance."""
-        steps = sensitivity.apart or ()
-        tried = 1 if self.noise.is_unimodal() else len(steps)
-        blocks = 0
-        for tail in (self.noise.left, self.noise.right):
-            blocks += min(max(steps, default=0) // tail.period, MOST_PERIODS) if tail else 0
-        # Masses far out in a tail have many digits, and take as much longer.
-        return tried * 2 * len(self.noise.runs) * (blocks + 3) * (1 + blocks // 8)
+        return comparisons(self.noise, sensitivity.apart or ())
 
     def epsilon_everywhere(self) -> Decimal | None:
         """As :meth:`Mechanism.epsilon_everywhere`, of the noise: at most so much after clamping."""

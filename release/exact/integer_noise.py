@@ -15,6 +15,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -275,11 +276,7 @@ class IntegerNoise:
         tail = self.right
         if tail is None or tail != self.left or largest <= tail.period or not self.is_unimodal():
             return False
-        least = Fraction(1)
-        for noise in (self,) if self.is_symmetric else (self, self.mirrored):
-            for _, here, there, _ in noise._beside(tail.period):
-                if here:
-                    least = min(least, there / here)
+        least = self._least_share(tail.period)
         # Rounded down after every factor, so that the product is never overstated.
         one = 1 << _PLACES
         share = int(least * one)
@@ -288,6 +285,42 @@ class IntegerNoise:
             product = product * product >> _PLACES
             product = product * share >> _PLACES if digit == "1" else product
         return product * ratio.numerator >= one * ratio.denominator
+
+    def _least_share(self, step: int) -> Fraction:
+        """The least f(η ± ``step``)/f(η) of all integers η with a mass."""
+        least = Fraction(1)
+        for noise in (self,) if self.is_symmetric else (self, self.mirrored):
+            for _, here, there, _ in noise._beside(step):
+                if here:
+                    least = min(least, there / here)
+        return least
+
+    def loss_by_groups(self, largest: int) -> Fraction | None:
+        """An upper bound of the privacy loss at distances up to ``largest``; None without one.
+
+        One period of the tails after the other: exact where the noise is geometric. Between two
+        integers a period apart unimodal noise is never below both.
+        """
+        tail = self.right
+        if tail is None or tail != self.left or not self.is_unimodal():
+            return None
+        least = self._least_share(tail.period)
+        if not least:
+            return None
+        quotient = Context(prec=100, rounding=ROUND_CEILING).divide(
+            Decimal(least.denominator), Decimal(least.numerator)
+        )
+        context = Context(prec=50)
+        # ``ln`` rounds correctly, so that the next number of 50 digits is no less.
+        loss = Fraction(context.next_plus(context.ln(quotient)))
+        return -(-largest // tail.period) * max(Fraction(0), loss)
+
+    def pairs(self, step: int) -> list[tuple[Fraction, Fraction]]:
+        """Σ f(η) and Σ f(η + ``step``) over the η of each stretch; together all integers."""
+        joined = []
+        for length, here, there, times in self._beside(step):
+            joined.append((length * times * here, length * times * there))
+        return joined
 
     def _violated(self, step: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
         """Σ f(η) and Σ f(η + ``step``) over the η with f(η) > ``ratio``·f(η + ``step``)."""

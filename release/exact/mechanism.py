@@ -11,7 +11,8 @@ Answers are numbered from 0 in the order of their domain; these numbers are call
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
@@ -20,9 +21,18 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.composition.profile import (
+    MOST_COMPARED,
+    MOST_LOSSES,
+    Profile,
+    largest,
+    profile_of_points,
+    profile_of_weights,
+    ratio_below,
+)
 from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import Loss, costs_at, distance
-from release.exact.numbers import exp_bounds
+from release.exact.numbers import MAX_EPSILON, exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.privacy import Deltas, Guarantee, largest_allowed
 from release.exact.sampling import SYSTEM, RandomBytes, draw_codes
@@ -30,6 +40,9 @@ from release.exact.sensitivity import Pair, Sensitivity
 
 Domain: TypeAlias = AnswerDomain | JointDomain
 Floats: TypeAlias = NDArray[np.float64]
+
+MOST_JOINED = 10**7
+"""Over so many masses they are not looked at one by one for a profile."""
 
 
 class BoundOf(Enum):
@@ -88,6 +101,52 @@ class Mechanism(ABC):
     def comparisons(self, sensitivity: Sensitivity) -> int:
         """How many pairs of masses δ at one ε compares."""
         return len(sensitivity.pairs(self.answers)) * self.answers
+
+    def compared(self, sensitivity: Sensitivity) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Pairs of rows, in both orders, that have all the profiles which pairs of answers have."""
+        rows = [self.row(code) for code in range(self.answers)]
+        for true, neighbor in sensitivity.pairs(self.answers):
+            yield rows[true], rows[neighbor]
+
+    def profile(self, sensitivity: Sensitivity, step: Fraction) -> Profile:
+        """The privacy profile over all neighboring answers, on the grid of ``step``.
+
+        Exact at the losses of the grid, but for upward rounding. Where that would compare too many
+        masses it is exact at a few of these losses, with chords between them.
+
+        Args:
+            sensitivity: the differences to bound: those of the query, or fewer.
+            step: distance of two losses, above 0 and at most 100.
+        """
+        if self.comparisons(sensitivity) > MOST_JOINED:
+            return self.rough_profile(sensitivity, step)
+        profiles, work = [Profile(step, (0,))], 0
+        seen: set[frozenset[tuple[tuple[int, int], int]]] = set()
+        for here, there in self.compared(sensitivity):
+            joined = Counter(zip(here.tolist(), there.tolist(), strict=True))
+            # Pairs that are as far apart often have the same weights in another order.
+            weights = frozenset(joined.items())
+            if weights in seen:
+                continue
+            seen.add(weights)
+            pairs = [(times * heavy, times * light) for (heavy, light), times in joined.items()]
+            profiles.append(profile_of_weights(pairs, self.total, step, MOST_LOSSES - 1))
+            work += len(pairs) + len(profiles[-1].values)
+            if work > MOST_COMPARED:
+                return self.rough_profile(sensitivity, step)
+        return largest(profiles)
+
+    def rough_profile(self, sensitivity: Sensitivity, step: Fraction) -> Profile:
+        """An upper bound of :meth:`profile` from δ at the places 0, 1, 4, 16 and so on."""
+        points: list[tuple[int, Fraction]] = []
+        place = 0
+        while place < MOST_LOSSES and place * step <= MAX_EPSILON:
+            delta = self.deltas_at_ratio(sensitivity, ratio_below(step, place)).approximate
+            points.append((place, delta))
+            if delta == 0:
+                break
+            place = 4 * place or 1
+        return profile_of_points(points, step)
 
     def satisfies(self, sensitivity: Sensitivity, guarantee: Guarantee, ratio: Fraction) -> bool:
         """Whether the guarantee is satisfied when e^ε is replaced by ``ratio``."""

@@ -6,6 +6,7 @@ from one end to the other. Source: Kadam et al. 2024, (4).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -57,6 +58,15 @@ class Modular(Mechanism):
     def comparisons(self, sensitivity: Sensitivity) -> int:
         """As :meth:`Mechanism.comparisons`: one pair stands for all with its difference."""
         return len(sensitivity.shifts) * self.answers
+
+    def compared(self, sensitivity: Sensitivity) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """As :meth:`Mechanism.compared`: one pair for each difference and its negative."""
+        weights = self.pmf.weights
+        for shift in sensitivity.shifts:
+            moved = weights[self.pmf.group.moved(shift)]
+            yield weights, moved
+            if sensitivity.directed:
+                yield moved, weights
 
     def ratio_everywhere(self) -> Fraction | None:
         """As :meth:`Mechanism.ratio_everywhere`: the largest weight over the least."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import TypeAlias
 
 from release.errors import DesignError
 from release.exact.losses import LossName
@@ -18,7 +19,7 @@ from release.exact.numbers import format_up
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
-from release.noise.design import GAP, Asked
+from release.noise.design import GAP, Asked, Design
 from release.noise.families import AnyDesign, Solvers
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.processes import FanOut, InTurn, Refused
@@ -93,25 +94,34 @@ def problem_of(query: Query, moved: Sensitivity | Statistic) -> Problem | Statis
     return Problem(asked_of(query, moved), query.mechanism, query.is_empirical)
 
 
+Made: TypeAlias = AnyDesign | StatisticDesign
+"""A mechanism with its proved guarantee."""
+
+
 def design_all(
-    moved: Sequence[Sensitivity | Statistic],
+    moved: Sequence[Sensitivity | Statistic | Made],
     spec_file: SpecFile,
     watched: Callable[[], Iterator[Query]],
     cache: DesignCache | None,
     gap: Fraction,
     fan_out: FanOut | None = None,
-) -> tuple[AnyDesign | StatisticDesign, ...]:
+) -> tuple[Made, ...]:
     """A proved mechanism for each query; equal problems are solved once.
 
-    ``moved`` says of each how far neighbors move its answer, or its statistic. ``watched`` iterates
-    over the released queries and reports each to whoever watches.
+    ``moved`` says of each how far neighbors move its answer, or its statistic; or it is the
+    mechanism that a shared budget has given it. ``watched`` iterates over the released queries and
+    reports each to whoever watches.
 
     Raises:
         DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
     """
-    queries = spec_file.spec.released
-    problems = [problem_of(*pair) for pair in zip(queries, moved, strict=True)]
-    solutions: dict[object, AnyDesign | StatisticDesign] = {}
+    problems: list[Problem | StatisticProblem | Made] = []
+    for query, how in zip(spec_file.spec.released, moved, strict=True):
+        if isinstance(how, Design | StatisticDesign):
+            problems.append(how)
+        else:
+            problems.append(problem_of(query, how))
+    solutions: dict[object, Made] = {}
     for problem in problems:
         if isinstance(problem, StatisticProblem) and problem.key not in solutions:
             asked = problem.guarantee
@@ -121,8 +131,11 @@ def design_all(
     on_answers = {p.key: p for p in problems if isinstance(p, Problem)}
     distinct = list(on_answers.values())
     results = (fan_out or InTurn()).map(partial(solution_of, cache=cache, gap=gap), distinct)
-    designs: list[AnyDesign | StatisticDesign] = []
+    designs: list[Made] = []
     for query, problem in zip(watched(), problems, strict=True):
+        if isinstance(problem, Design | StatisticDesign):
+            designs.append(problem)
+            continue
         if problem.key not in solutions:
             result = next(results)
             if isinstance(result, Refused):

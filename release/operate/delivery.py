@@ -47,21 +47,31 @@ def deliver(public: Path, store: Store) -> bool:
     """
     name = f"{_PUBLIC}/{public.name}"
     sums = _local(public / SUMS)
-    stored = store.read(f"{name}/{SUMS}")
-    if stored == sums:
+    if _has(store, name, sums):
         return False
-    if stored is not None:
-        raise StorageError(f"{store.label}: another {public.name!r} is there already")
     # The sums come last: a release counts as delivered once they are there.
     files = [*digests_of(sums), SUMS]
     if store.renames:
-        if Path(store.path(name)).exists():
-            raise StorageError(f"{store.label}: {name} is there without {SUMS}; remove it")
-        _deliver_by_rename(public, store, files)
-        return True
+        return _deliver_by_rename(public, store, files)
     for file in files:
         store.put(f"{name}/{file}", _local(public / file))
     return True
+
+
+def _has(store: Store, name: str, sums: bytes) -> bool:
+    """Whether a store has a release with these sums, complete.
+
+    Raises:
+        StorageError: it has another one of this name, or a folder that is no release.
+    """
+    # Before the sums are read: a folder that another machine renames into place has them at once.
+    is_there = store.renames and Path(store.path(name)).exists()
+    stored = store.read(f"{name}/{SUMS}")
+    if stored is None and is_there:
+        raise StorageError(f"{store.label}: {name} is there without {SUMS}; remove it")
+    if stored is not None and stored != sums:
+        raise StorageError(f"{store.label}: another {Path(name).name!r} is there already")
+    return stored is not None
 
 
 def digests_of(sums: bytes) -> dict[str, str]:
@@ -73,8 +83,10 @@ def digests_of(sums: bytes) -> dict[str, str]:
     return digests
 
 
-def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> None:
-    target = Path(store.path(f"{_PUBLIC}/{public.name}"))
+def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> bool:
+    """Copy a release aside and rename it into place; False where another machine was first."""
+    name = f"{_PUBLIC}/{public.name}"
+    target = Path(store.path(name))
     with storage_errors(target, "the release"):
         make_folder(target.parent, 0o755)
         # A fresh name, because two deliveries at once must not write into one folder.
@@ -84,10 +96,17 @@ def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> None:
                 write(part / file, _local(public / file))
             sync_tree(part)
             part.chmod(0o755)
-            part.rename(target)
+            try:
+                part.rename(target)
+            except OSError:
+                # A release that is there by now is whole, and the same: nothing is lost.
+                if not _has(store, name, (part / SUMS).read_bytes()):
+                    raise
+                return False
             sync(target.parent)
         finally:
             shutil.rmtree(part, ignore_errors=True)
+    return True
 
 
 def deliver_ledger(folder: Path, store: Store) -> None:

@@ -28,7 +28,7 @@ from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unsee
 from release.spec.model import Spec
 from release.spec.periods import Period, filled
 from release.spec.query import Query
-from release.spec.shares import check_shared
+from release.spec.shares import check_shared, with_target_losses
 from release.spec.tuples import with_parts
 
 ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
@@ -60,7 +60,7 @@ def parse_spec(text: bytes) -> Spec:
     for index, query in enumerate(spec.queries):
         _check_query(spec, index, query)
     expressions(spec)
-    return spec
+    return with_target_losses(spec)
 
 
 def _check_names(spec: Spec) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,15 +55,21 @@ def write_file(path: Path, data: bytes, mode: int) -> None:
 
 def write_anew(path: Path, data: bytes) -> None:
     """Write a public file, replacing an older one at once; a reader never sees a part of it."""
-    # A crash may have left one behind.
-    aside = path.with_name(f".{path.name}.new")
-    aside.unlink(missing_ok=True)
-    write(aside, data)
-    try:
+    with written_aside(path, data) as aside:
         aside.replace(path)
-    except OSError:
-        aside.unlink()
-        raise
+
+
+@contextmanager
+def written_aside(path: Path, data: bytes) -> Iterator[Path]:
+    """Write a public file beside ``path``, to be moved or linked there; else removed on exit."""
+    # A fresh name, because writers on several machines may meet here. It is not the name of a
+    # ledger's own temporary files, which its next writer removes.
+    aside = path.with_name(f".put-{secrets.token_hex(8)}")
+    try:
+        write(aside, data)
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def sync_tree(root: Path) -> None:

@@ -36,11 +36,18 @@ from release.records.models import (
     Recomputed,
     Record,
 )
+from release.records.profiles import ProfileRecord
 
 
 def _boolean(value: object) -> object:
     if not isinstance(value, bool):
         raise ValueError("not true or false")
+    return value
+
+
+def _not_null(value: object) -> object:
+    if value is None:
+        raise ValueError("null; leave the field out")
     return value
 
 
@@ -51,6 +58,11 @@ class AnyMechanismRecord(Record, ABC):
     query: str = Field(description="the name of the query")
     mechanism: str = Field(description="the family of the mechanism")
     guarantee: GuaranteeRecord = Field(description="the claimed guarantee of one cell")
+    # Absent or an object: with null beside it one mechanism would have two files.
+    profile: Annotated[ProfileRecord | None, BeforeValidator(_not_null)] = Field(
+        default=None,
+        description="δ at every ε, of all that one unit can change; in the public bundle only",
+    )
 
     @property
     @abstractmethod

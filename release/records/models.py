@@ -235,9 +235,14 @@ class QueryRecord(Record):
 class Composition(Record):
     """The charge of the whole release."""
 
-    rule: Literal["basic-v1"] = Field(description="the rule: charges add up")
+    rule: Literal["basic-v1", "pld-v1"] = Field(
+        description="the rule: charges add up, or the profiles of public mechanisms compose exactly"
+    )
     epsilon: Epsilon
     delta: Delta
+    step: Exact | None = Field(
+        description="of pld-v1: the distance of two privacy losses of every profile; else null"
+    )
 
 
 class Sampling(Record):

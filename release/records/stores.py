@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from release.errors import ReleaseError, SpecError, StorageError
-from release.records.files import make_folder, storage_errors, sync, write, write_anew
+from release.records.files import make_folder, storage_errors, sync, write_anew, written_aside
 
 if TYPE_CHECKING:
     import obstore.store
@@ -185,15 +185,9 @@ class Folder(Store):
         """As :meth:`Store.create`."""
         path = Path(self.path(name))
         with storage_errors(Path(self.label), "a delivery"):
-            # Not the name of a ledger's own temporary files, which its next writer removes.
-            aside = path.with_name(f".put-{secrets.token_hex(8)}")
-            write(aside, data)
-            try:
-                # A link fails where the name exists; a rename would replace the file silently.
-                with suppress(FileExistsError):
-                    os.link(aside, path)
-            finally:
-                aside.unlink()
+            # A link fails where the name exists; a rename would replace the file silently.
+            with written_aside(path, data) as aside, suppress(FileExistsError):
+                os.link(aside, path)
             sync(path.parent)
         return self.read(name) == data
 
@@ -207,10 +201,15 @@ class Folder(Store):
 
     def sizes(self, folder: str) -> dict[str, int]:
         """As :meth:`Store.sizes`."""
+        sizes: dict[str, int] = {}
         with _store_errors(self.label, "read"), suppress(*_NO_FILE):
-            files = filter(Path.is_file, Path(self.path(folder)).iterdir())
-            return {file.name: file.stat().st_size for file in files}
-        return {}
+            for path in Path(self.path(folder)).iterdir():
+                # Temporary files of other machines come and go; the listing goes on without them.
+                with suppress(*_NO_FILE):
+                    status = path.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        sizes[path.name] = status.st_size
+        return sizes
 
     def names(self, folder: str) -> list[str]:
         """As :meth:`Store.names`."""

@@ -55,7 +55,12 @@ class Spec(Model):
     @property
     def composes_exactly(self) -> bool:
         """Whether the charges compose by privacy-loss distributions, and do not just add up."""
-        return self.budget.composition == "pld" or any(query.is_shared for query in self.queries)
+        return self.budget.composition == "pld" or self.is_shared
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether some guarantees are found for the whole budget, from shares and targets."""
+        return any(query.is_shared for query in self.queries)
 
     def place_of(self, query: Query) -> str:
         """The path of a query's field, for messages."""

@@ -84,3 +84,12 @@ def with_found(spec: Spec, found: Mapping[str, GuaranteeSpec]) -> Spec:
             query = query.model_copy(update={"guarantee": found[query.name]})  # noqa: PLW2901
         queries.append(query)
     return spec.model_copy(update={"queries": queries})
+
+
+def with_target_losses(spec: Spec) -> Spec:
+    """The spec in which the loss of a query with a target is that of the target."""
+    queries = []
+    for query in spec.queries:
+        loss = None if query.target is None else target_of(spec.place_of(query), query).loss
+        queries.append(query if loss is None else query.model_copy(update={"loss": loss}))
+    return spec.model_copy(update={"queries": queries})

@@ -83,6 +83,12 @@ CHECKS = {
         "a mechanism on a statistic satisfies its guarantee for every table, by a theorem",
         "no query has noise on its statistic",
     ),
+    "mechanism.profile": Check(
+        Level.PROVED,
+        "the profile of a public mechanism follows from its integers, for all that one unit can "
+        "change",
+        "no query has a public mechanism",
+    ),
     "mechanism.bound": Check(
         Level.PROVED,
         "no noise on the integers with this guarantee loses less than the stated bound",

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from release.budget.claims import read_claim
+from release.budget.composed import Together, release_charge
 from release.budget.ledger import (
     CHECKPOINT,
     Proved,
@@ -25,11 +26,12 @@ from release.budget.ledger import (
     read_checkpoint,
     read_ledger,
 )
+from release.bundle.read import read_any_mechanism
 from release.bundle.statements import ATTESTATION, PROOF
 from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
 from release.records.cosignatures import WitnessKey, cosignatures
 from release.records.hashes import sha256
-from release.records.models import ReleaseRecord
+from release.records.models import MechanismFile, ReleaseRecord
 from release.records.signing import (
     Predicate,
     PublicKey,
@@ -138,7 +140,7 @@ def check_provenance(
     findings.append(made("provenance.signature", signed, str(key)))
     evidence, notes = Evidence.SIGNED, [proof.checkpoint]
     if ledger is not None and trust.replayed is not None:
-        findings += _found_in_ledger(ledger, release, trust)
+        findings += _found_in_ledger(ledger, release, public, trust)
         notes.append(read_checkpoint(trust.replayed / CHECKPOINT))
         evidence = Evidence.PAID
         if (agreed := _found_in_store(ledger, release, trust)) is not None:
@@ -166,10 +168,12 @@ def _judged(
     return Provenance(evidence, tuple(findings))
 
 
-def _found_in_ledger(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> Iterator[Finding]:
+def _found_in_ledger(
+    ledger: Replayed, release: ReleaseRecord, public: Path, trust: Trust
+) -> Iterator[Finding]:
     """What a ledger shows of the release, and of itself."""
     with checking("provenance.paid"):
-        told = _check_ledger(ledger, release)
+        told = _check_ledger(ledger, release, public)
     charge = f"ε = {release.composition.epsilon}, δ = {release.composition.delta}"
     yield made("provenance.paid", told, charge, charge)
     text = "the ledger's checkpoint, and the older one of the release, are its own"
@@ -314,7 +318,7 @@ def _check_statement(statement: Statement, release: ReleaseRecord, sums: dict[st
         expect(ATTESTATION, name, getattr(statement.predicate, name), value)
 
 
-def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
+def _check_ledger(ledger: Replayed, release: ReleaseRecord, public: Path) -> str:
     """Check that the ledger reserved the charge of this release; the finding as a sentence."""
     number = release.ledger.sequence or 0
     entry = ledger.entries[number] if number < ledger.state.size else None
@@ -334,7 +338,7 @@ def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
         expect(f"{number:08}.json", name, reserved, expected)
     account = ledger.state.accounts[entry.scope]
     try:
-        account.check_release(entry, published_charge(release))
+        account.check_release(entry, published_charge(release, public, account.cap.rule))
     except BudgetError as error:
         name = f"{number:08}.json"
         raise VerificationError(
@@ -346,9 +350,27 @@ def _check_ledger(ledger: Replayed, release: ReleaseRecord) -> str:
     )
 
 
-def published_charge(release: ReleaseRecord) -> ReleaseCharge:
-    """What a release amounts to by its own statement: the worst case of its ε and δ."""
+def published_charge(release: ReleaseRecord, public: Path, rule: str) -> ReleaseCharge:
+    """What a release amounts to by its mechanism files, whose profiles are checked elsewhere.
+
+    Under a rule that reads ε and δ alone no file is opened.
+
+    Raises:
+        VerificationError: a mechanism file has no profile.
+    """
     epsilon, delta = Fraction(release.composition.epsilon), Fraction(release.composition.delta)
-    if any(query.guarantee_kind == "instance-specific" for query in release.queries):
-        return ReleaseCharge(epsilon, delta, None)
-    return ReleaseCharge.of(epsilon, delta)
+    if rule == "basic":
+        return release_charge(epsilon, delta, None, has_profile=True)
+    profiles = []
+    for query in release.queries:
+        if not isinstance(query.mechanism_file, MechanismFile):
+            return release_charge(epsilon, delta, None, has_profile=False)
+        path = query.mechanism_file.path
+        record = read_any_mechanism(path, public / path)
+        if record.profile is None:
+            raise VerificationError(path, "profile", "none", "the profile of a public mechanism")
+        try:
+            profiles.append(record.profile.to_profile())
+        except ValueError as error:
+            raise VerificationError(path, "profile", str(error), "a profile") from error
+    return release_charge(epsilon, delta, Together.of(profiles), has_profile=True)

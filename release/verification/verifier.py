@@ -12,11 +12,12 @@ import hmac
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
 from typing import TypeAlias
 
-from release.budget.cost import Kept, charges, kept_delta
+from release.budget.cost import Kept, kept_delta, release_step
 from release.bundle.answers import check_released
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.read import (
@@ -65,6 +66,7 @@ from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
+from release.verification.composition import check_charges, with_stated
 from release.verification.conditions import check_expressions
 from release.verification.findings import (
     CHECKS,
@@ -75,6 +77,7 @@ from release.verification.findings import (
     made,
 )
 from release.verification.mechanisms import check_mechanism, excerpt, expect
+from release.verification.profiles import ProfileChecks
 from release.verification.provenance import Trust, check_provenance
 from release.verification.required import Evidence
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
@@ -146,12 +149,14 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
         expect("release.json", "kind", release.kind, "RELEASE")
         expect("release.json", "sampling.seeded", release.sampling.seeded, False)
         expect("release.json", "release_id", release.release_id, public.resolve().name)
-        spec = _spec_of(public)
+        spec = with_stated(_spec_of(public), release)
         _check_against_spec(release, spec)
     provenance = check_provenance(public, release, sums, trust or Trust())
     with checking("tables.form"):
         keys, tables, by_contents = _check_tables(public, release, spec)
-    proofs = _Proofs(public, _AuditorBundle.of(release, auditor))
+    spec_file = SpecFile(spec, b"", public, keys)
+    step = release_step(spec_file) if spec.composes_exactly else None
+    proofs = _Proofs(public, _AuditorBundle.of(release, auditor), step)
     findings = [
         made("files.sums", _SUMS.format(len(sums)), str(len(sums)), str(len(sums))),
         made("release.record", CHECKS["release.record"].meaning),
@@ -164,9 +169,9 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
         *(made("tables.bytes", _BY_CONTENTS.format(file)) for file in by_contents),
     ]
     for query, record in zip(spec.released, release.queries, strict=True):
-        findings += _check_query_mechanism(proofs, spec, query, record)
+        findings += _check_query_mechanism(proofs, spec_file, query, record)
     with checking("charges.total"):
-        _check_charges(release, SpecFile(spec, b"", public, keys), proofs.kept(spec))
+        check_charges(release, spec_file, proofs.kept(spec), proofs.public_ones)
     findings.append(_charged(release, spec))
     findings += check_expressions(release, spec)
     with checking("descriptions"):
@@ -189,10 +194,14 @@ _BY_CONTENTS = (
 
 def _charged(release: ReleaseRecord, spec: Spec) -> Finding:
     total, cap = release.composition, spec.budget
+    if total.rule == "basic-v1":
+        how = "add up to", "basic composition"
+    else:
+        how = "compose to", "exactly, from the profiles of their mechanisms"
     return made(
         "charges.total",
-        f"the charges of {len(release.queries)} queries add up to ε = {total.epsilon}, "
-        f"δ = {total.delta}, within the cap of the spec (basic composition)",
+        f"the charges of {len(release.queries)} queries {how[0]} ε = {total.epsilon}, "
+        f"δ = {total.delta}, within the cap of the spec ({how[1]})",
         f"ε = {total.epsilon}, δ = {total.delta}",
         f"at most ε = {format_exact(cap.epsilon)}, δ = {format_exact(cap.delta)}",
     )
@@ -457,24 +466,6 @@ def _plausible_keys(
         raise VerificationError(file, f"keys of {column}", str(error), "keys") from error
 
 
-def _check_charges(release: ReleaseRecord, spec_file: SpecFile, kept: Kept) -> None:
-    file = "release.json"
-    try:
-        charged = charges(spec_file, kept)
-    except ReleaseError as error:
-        raise VerificationError(file, "charges", str(error), "charges within the cap") from error
-    for record, charge in zip(release.queries, charged.queries, strict=True):
-        at = f"queries.{record.name}"
-        expect(file, f"{at}.parallel", record.parallel, charge.parallel)
-        expect(file, f"{at}.charge.epsilon", record.charge.epsilon, format_exact(charge.epsilon))
-        expect(file, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
-    for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):
-        for place in ("composition", "guarantee"):
-            stated = getattr(getattr(release, place), name)
-            expect(file, f"{place}.{name}", stated, format_exact(value))
-    expect(file, "guarantee.definition", release.guarantee.definition, charged.definition.value)
-
-
 @dataclass(frozen=True)
 class _AuditorBundle:
     """The half of a release that an auditor opens: its folder, and the keys of its commitments."""
@@ -521,13 +512,15 @@ def _committed(release: ReleaseRecord) -> list[str]:
 class _Proofs:
     """The mechanism files; each is read once, and proved once for equal questions.
 
-    ``public_ones`` are those of the public bundle that were proved, by query.
+    ``public_ones`` are those of the public bundle that were proved, by query. ``step`` is the grid
+    of their profiles where the release composes them.
     """
 
-    def __init__(self, public: Path, bundle: _AuditorBundle | None) -> None:
+    def __init__(self, public: Path, bundle: _AuditorBundle | None, step: Fraction | None) -> None:
         self._public = public
         self._mechanisms: dict[str, AnyMechanismRecord] = {}
         self._proved: dict[object, Sensitivity] = {}
+        self.profiles = ProfileChecks(step)
         self.bundle = bundle
         self.public_ones: dict[str, AnyMechanismRecord] = {}
 
@@ -556,11 +549,12 @@ class _Proofs:
 
 
 def _check_query_mechanism(
-    proofs: _Proofs, spec: Spec, query: Query, record: QueryRecord
+    proofs: _Proofs, spec_file: SpecFile, query: Query, record: QueryRecord
 ) -> list[Finding]:
     """Prove the mechanism of a query, which is public, or committed and opened."""
+    spec = spec_file.spec
     if isinstance(record.mechanism_file, MechanismFile):
-        return _prove_public(record.mechanism_file.path, proofs, spec, query, record)
+        return _prove_public(record.mechanism_file.path, proofs, spec_file, query, record)
     if proofs.bundle is None:
         text = f"{query.name}: its mechanism is committed; give the auditor bundle with --auditor"
         return [Finding("mechanism.committed", Level.UNSEEN, text)]
@@ -571,9 +565,10 @@ def _check_query_mechanism(
 
 
 def _prove_public(
-    file: str, proofs: _Proofs, spec: Spec, query: Query, record: QueryRecord
+    file: str, proofs: _Proofs, spec_file: SpecFile, query: Query, record: QueryRecord
 ) -> list[Finding]:
-    """Prove a public mechanism."""
+    """Prove a public mechanism, and its profile."""
+    spec, sensitivity = spec_file.spec, None
     identifier = "mechanism.statistic" if query.is_on_statistic else "mechanism.guarantee"
     with checking(identifier):
         stated = proofs.mechanism(file)
@@ -582,6 +577,10 @@ def _prove_public(
             findings = [made(identifier, check_statistic(file, stated, spec, query))]
         else:
             findings = _prove_on_answers(file, proofs, spec, query)
+            sensitivity = proofs.sensitivity(file, query)
+    with checking("mechanism.profile"):
+        text = proofs.profiles.check(file, stated, spec_file, query, sensitivity)
+    findings.append(made("mechanism.profile", text))
     proofs.public_ones[query.name] = stated
     return [*findings, *_unread(spec, query)]
 
@@ -632,6 +631,8 @@ def _prove_committed(
     file = f"mechanisms/{query.name}.json"
     mechanism = bundle.opened(file, commitment)
     _check_family(mechanism, query, record)
+    # An instance-specific mechanism has none: that of another table is another one.
+    expect(file, "profile", mechanism.profile, None)
     sensitivity = check_mechanism(file, mechanism, query)
     path = f"sensitivity/{query.name}.json"
     stated = read_record(SensitivityRecord, path, bundle.folder / path)

@@ -15,13 +15,13 @@ import obstore
 import pytest
 import yaml
 
-from release.budget.ledger import ScopeCap, create_ledger, read_ledger
+from release.budget.ledger import Ledger, ScopeCap, create_ledger, read_ledger
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
-from release.operate.delivery import check_witness, deliver, fetch, restore
+from release.operate.delivery import check_witness, deliver, deliver_ledger, fetch, restore
 from release.operate.operations import Place, Run, deliver_all, left_behind, recover, release_period
 from release.pipeline import Options, auditor_bundle, run_release
 from release.records.signing import create_key, read_key
-from release.records.stores import Objects, Store, open_store
+from release.records.stores import Folder, Objects, Store, open_store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
 from tests.small import Row, Small, query
@@ -255,7 +255,7 @@ def test_a_failed_delivery_is_made_up_for_by_the_next_run(
 
 def test_what_a_run_left_behind_is_recovered(place: Place) -> None:
     from release.budget.entries import Spent
-    from release.budget.ledger import Ledger, reserve
+    from release.budget.ledger import reserve
 
     assert place.key is not None
     ledger = Ledger(place.out / "ledger", read_key(place.key))
@@ -425,7 +425,7 @@ def test_a_forged_release_is_not_restored(uri: str, place: Place, tmp_path: Path
 
 
 def test_a_withdrawn_release_is_not_restored(uri: str, place: Place) -> None:
-    from release.budget.ledger import Ledger, withdraw
+    from release.budget.ledger import withdraw
 
     store = open_store(uri, "--to")
     own = replace(place, store=store)
@@ -440,7 +440,7 @@ def test_a_withdrawn_release_is_not_restored(uri: str, place: Place) -> None:
 def test_two_deliveries_at_once_publish_one_whole_release(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second begins, and ends, when the first is about to rename."""
+    """The second begins, and ends, when the first is about to rename; the first finds it there."""
     public, store = release(place), open_store(str(tmp_path / "store"), "--to")
     rename = Path.rename
     seen: list[Path] = []
@@ -452,11 +452,73 @@ def test_two_deliveries_at_once_publish_one_whole_release(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", second_first)
-    with pytest.raises(StorageError):
-        deliver(public, store)
     assert not deliver(public, store)
+    assert len(seen) == 1
     fetch(store, "small", tmp_path / "back")
     assert sorted(p.name for p in (tmp_path / "store").iterdir()) == ["public"]
+
+
+@pytest.mark.parametrize("told", ["another 'small' is there already", "without SHA256SUMS"])
+def test_a_delivery_that_finds_its_place_taken_says_by_what(
+    told: str, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another release of this name, or by a folder that is none, before the first can rename."""
+    public, store = release(place), open_store(str(tmp_path / "store"), "--to")
+    taken = tmp_path / "store" / "public" / "small"
+    rename = Path.rename
+
+    def other_first(self: Path, target: Path) -> Path:
+        taken.mkdir()
+        (taken / ("SHA256SUMS" if "another" in told else "notes")).write_bytes(b"another's")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", other_first)
+    with pytest.raises(StorageError, match=told):
+        deliver(public, store)
+    assert len(list(taken.iterdir())) == 1
+    assert [path.name for path in (tmp_path / "store").iterdir()] == ["public"]
+
+
+def test_a_release_that_comes_between_two_looks_is_there_already(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine renames it into place right after this one has found no sums."""
+    public, store = release(place), open_store(str(tmp_path / "store"), "--to")
+    read = Folder.read
+
+    def then_delivered(self: Folder, name: str) -> bytes | None:
+        result = read(self, name)
+        monkeypatch.setattr(Folder, "read", read)
+        assert deliver(public, store)
+        return result
+
+    monkeypatch.setattr(Folder, "read", then_delivered)
+    assert not deliver(public, store)
+    fetch(store, "small", tmp_path / "back")
+
+
+def test_of_two_that_deliver_a_ledger_at_once_the_longer_one_stays(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine delivers a longer one when the first is about to put its checkpoint."""
+    uri = (tmp_path / "store").as_uri()
+    store = open_store(uri, "--to")
+    other, own = place.out / "ledger", tmp_path / "own" / "ledger"
+    Ledger(other, read_key(tmp_path / "key")).name_store(uri, "2024-01-01")
+    shutil.copytree(other, own)
+    replace_file = Path.replace
+
+    def longer_first(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace_file)
+        release(place)
+        deliver_ledger(other, store)
+        return replace_file(self, target)
+
+    monkeypatch.setattr(Path, "replace", longer_first)
+    deliver_ledger(own, store)
+    assert len(read_ledger(own).files) == 2
+    assert len(read_ledger(other).files) == 4
+    assert read_ledger(tmp_path / "store" / "ledger").files == read_ledger(other).files
 
 
 def test_a_folder_that_is_not_a_release_is_not_taken_for_one(place: Place, tmp_path: Path) -> None:

@@ -53,6 +53,67 @@ def test_of_writers_at_once_one_wins(store: Store) -> None:
     assert store.names("race") == [str(turn) for turn in range(5)]
 
 
+def test_of_two_that_replace_a_file_at_once_both_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second begins, and ends, when the first is about to put its file in place."""
+    store = open_store(str(tmp_path), "--to")
+    replace = Path.replace
+
+    def second_first(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        store.replace("ledger/checkpoint", b"the second")
+        assert store.read("ledger/checkpoint") == b"the second"
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", second_first)
+    store.replace("ledger/checkpoint", b"the first")
+    assert store.read("ledger/checkpoint") == b"the first"
+    assert store.names("") == ["ledger/checkpoint"]
+
+
+def test_a_file_is_replaced_as_a_whole_however_many_write_it(store: Store) -> None:
+    texts = [bytes([letter]) * 5000 for letter in b"abcdefgh"]
+    store.replace("checkpoint", texts[0])
+
+    def write_and_read(text: bytes) -> set[bytes | None]:
+        seen = set()
+        for _ in range(10):
+            store.replace("checkpoint", text)
+            seen.add(store.read("checkpoint"))
+        return seen
+
+    with ThreadPoolExecutor(len(texts)) as pool:
+        seen = set().union(*pool.map(write_and_read, texts))
+    assert seen <= set(texts)
+    assert store.names("") == ["checkpoint"]
+
+
+def test_a_listing_is_whole_though_temporary_files_come_and_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file goes after it was listed, another after it was first looked at."""
+    for name in ("00000000.json", ".put-1", ".put-2", "checkpoint"):
+        (tmp_path / name).write_bytes(b"12345")
+    stat_of = Path.stat
+
+    def goes(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if self.name == ".put-1":
+            self.unlink(missing_ok=True)
+        result = stat_of(self, follow_symlinks=follow_symlinks)
+        if self.name == ".put-2":
+            self.unlink()
+        return result
+
+    monkeypatch.setattr(Path, "stat", goes)
+    sizes = open_store(str(tmp_path), "--to").sizes("")
+    assert {name for name in sizes if not name.startswith(".put-")} == {
+        "00000000.json",
+        "checkpoint",
+    }
+    assert ".put-1" not in sizes
+
+
 def test_names_mean_the_same_in_every_store(store: Store) -> None:
     names = ["a.json", "day=2024-01-05/p q%20.parquet", "é/z", "é/zz/deep"]
     for name in names:

@@ -30,11 +30,12 @@ import pytest
 import yaml
 
 from release.budget.ledger import Abort, ScopeCap, create_ledger, read_ledger
-from release.operate.findings import Level
+from release.operate.findings import Finding, Level
 from release.operate.operations import Place, left_behind, recover
 from release.operate.prefect_drift import disagreements
 from release.records.signing import create_key
 from tests.conftest import PROJECT
+from tests.server.patience import patiently
 from tests.small import MARKED as ROWS
 from tests.small import Small, check_unmarked, query
 
@@ -54,9 +55,23 @@ class Server:
         request = urllib.request.Request(
             f"{self.api}/{path}", json.dumps(asked).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            text = answer.read()
+        return self._answer(request)
+
+    def delete(self, path: str) -> None:
+        """Make it forget something."""
+        self._answer(urllib.request.Request(f"{self.api}/{path}", method="DELETE"))
+
+    def _answer(self, request: urllib.request.Request) -> Any:
+        def ask() -> bytes:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return bytes(answer.read())
+
+        text = patiently(ask)
         return json.loads(text) if text else None
+
+    def disagreements(self, place: Place) -> list[Finding]:
+        """What it believes that is not so."""
+        return patiently(lambda: list(disagreements(place, self.api)))
 
     def runs(self, flow: str = "dp-release-scheduled") -> list[dict[str, Any]]:
         """Its runs of a flow, oldest first."""
@@ -295,7 +310,7 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
     assert by_query["the_count"] == "in the auditor bundle"
     assert by_query["the_mode"].endswith("steps on average")
     check_unmarked(server.home)
-    assert not [one for one in disagreements(place, server.api) if one.level is Level.FAULT]
+    assert not [one for one in server.disagreements(place) if one.level is Level.FAULT]
 
 
 def kill_run(identifier: str) -> None:
@@ -392,7 +407,7 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("release.operate.prefect_drift._RECENT", timedelta(0))
             faults = [
-                one.message for one in disagreements(place, server.api) if one.level is Level.FAULT
+                one.message for one in server.disagreements(place) if one.level is Level.FAULT
             ]
         # It catches up; the lost charge stays.
         server.post("v2/concurrency_limits/decrement", slot)
@@ -417,12 +432,12 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         mark.write_text("wait")
         third = server.post(path, given)["id"]
         wait_for(lambda: not mark.exists(), 120, "drawing")
-        assert not [one for one in disagreements(place, server.api) if one.level is Level.FAULT]
+        assert not [one for one in server.disagreements(place) if one.level is Level.FAULT]
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
         kill_run(third)
     assert state_of(third) == "Running"
-    reported = [one.message for one in disagreements(place, server.api)]
+    reported = [one.message for one in server.disagreements(place)]
     assert len([told for told in reported if "no process is at work: it was killed" in told]) == 2
     # The ledger and the folders alone tell the truth, and are put right by them alone.
     (left,) = left_behind(place.out)
@@ -433,9 +448,8 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
     # Records that are lost, of a release that is there.
     for one in server.runs("dp-release-period"):
         if one["name"] == days_ago(2):
-            request = urllib.request.Request(f"{server.api}/flow_runs/{one['id']}", method="DELETE")
-            urllib.request.urlopen(request, timeout=30).close()
-    reported = [one.message for one in disagreements(place, server.api)]
+            server.delete(f"flow_runs/{one['id']}")
+    reported = [one.message for one in server.disagreements(place)]
     assert any(f"day-{days_ago(2)} is public; there is no record" in told for told in reported)
 
 

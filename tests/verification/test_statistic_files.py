@@ -97,8 +97,9 @@ def test_everything_is_proved(public: Path) -> None:
     verdict = verify(public, None, UNSIGNED)
     assert verdict.complete
     for name in (plain["name"] for plain in QUERIES):
-        (told,) = (line for line in verdict.proved if line.startswith(f"{name}: "))
+        told, profile = (line for line in verdict.proved if line.startswith(f"{name}: "))
         assert "for every table that fits the declaration, by " in told
+        assert "the profile covers all that one unit can change, in up to 2 cells" in profile
     assert any("permute-and-flip (McKenna and Sheldon 2020)" in line for line in verdict.proved)
 
 

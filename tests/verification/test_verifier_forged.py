@@ -141,7 +141,11 @@ def test_a_verdict_lists_every_finding_of_a_release(bundles: Bundles) -> None:
     satisfies = "the mechanism satisfies pure ε = 1, δ = 0 for"
     ends = dict.fromkeys(["total", "parts", "days", "baseline", "best", "rows"], worst)
     ends |= dict.fromkeys(["held", "pinned", "common"], own)
-    charges, *mechanisms = [told for told in verdict.proved if ": no noise on" not in told]
+    covers = ": the profile covers all that one unit can change, in "
+    profiles = [told.split(covers)[0] for told in verdict.proved if covers in told]
+    assert profiles == ["total", "parts", "days", "baseline", "best", "rows"]
+    guarantees = [told for told in verdict.proved if covers not in told]
+    charges, *mechanisms = [told for told in guarantees if ": no noise on" not in told]
     bounds = [told for told in verdict.proved if ": no noise on" in told]
     assert bounds
     assert all("has an expected" in told for told in bounds)

@@ -15,11 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
-from math import ceil
+from math import ceil, lcm
 
 from release.exact.composition.distribution import UNIT, LossDistribution
 from release.exact.numbers import MAX_EPSILON, exp_bounds
+
+MOST_LOSSES = 2**14
+"""The most losses of a profile; δ at the last one stands for all larger ones."""
+
+MOST_COMPARED = 3 * 10**5
+"""So many distinct pairs of masses are compared at every loss of a profile."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,16 @@ class Profile:
         if any(after > before for before, after in pairwise(self.values)):
             raise ValueError("the values of a profile never rise")
 
+    def shortened(self) -> Profile:
+        """The profile without values that repeat the last one, and none beyond ε = 100.
+
+        At most :data:`MOST_LOSSES` values are left. Each profile has one such form.
+        """
+        most = min(MOST_LOSSES, int(MAX_EPSILON / self.step) + 2, len(self.values))
+        while most > 1 and self.values[most - 2] == self.values[most - 1]:
+            most -= 1
+        return Profile(self.step, self.values[:most])
+
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """Return an upper bound of δ at ``epsilon``, at least 0: that of the grid's loss below."""
         place = min(int(epsilon / self.step), len(self.values) - 1)
@@ -68,9 +85,9 @@ class Profile:
         for place in range(last, 0, -1):
             bend = falls[place - 1] - below[0] * falls[place]
             upper.append(max(0, ceil(bend / (1 - below[1]))))
-        middle = UNIT - ((1 + below[0]) * self.values[0] - 2 * below[1] * self.values[1]) / (
-            1 - below[1]
-        )
+        # What is taken away is rounded down: its numerator, and the share by a larger denominator.
+        beside = (1 + below[0]) * self.values[0] - 2 * below[1] * self.values[1]
+        middle = UNIT - beside / (1 - below[0])
         lower = []
         factor = Fraction(1)
         for mass in reversed(upper):
@@ -112,8 +129,68 @@ def _value(profile: Profile, place: int) -> int:
     return profile.values[min(place, len(profile.values) - 1)]
 
 
+def pure_profile(epsilon: Fraction, step: Fraction) -> Profile:
+    """Return the profile of all that is ``epsilon``-private: randomised response, on a grid.
+
+    The curve is (E - t)/(E + 1) up to t = E = e^ε, and 0 beyond. Where ε is not on the grid, the
+    chord to the next loss of the grid lies above it.
+
+    Args:
+        epsilon: at least 0; above 100 nothing is private.
+        step: the grid's.
+
+    Source: Kairouz, Oh and Viswanath 2015, Theorem 3.3 (docs/design/mathematics.md, T4).
+    """
+    if epsilon > MAX_EPSILON:
+        return Profile(step, (UNIT,))
+    highest = exp_bounds(epsilon)[1]
+    values = []
+    for place in range(MOST_LOSSES):
+        if place * step >= epsilon:
+            values.append(0)
+            break
+        # The value grows with E, so a bound of E above makes one of the value.
+        share = (highest - ratio_below(step, place)) / (highest + 1)
+        values.append(min(UNIT, ceil(share * UNIT)))
+    return Profile(step, tuple(values))
+
+
+def profile_of_points(points: Sequence[tuple[int, Fraction]], step: Fraction) -> Profile:
+    """Return the profile that is known at some losses of the grid: chords, then a constant.
+
+    A profile is convex in t = e^ε, so that a chord of it lies above it.
+
+    Args:
+        points: places of the grid, ascending from 0, and upper bounds of δ there, never rising.
+        step: the grid's.
+    """
+    values = [min(UNIT, ceil(points[0][1] * UNIT))]
+    for (start, above), (stop, under) in pairwise(points):
+        near, far = exp_bounds(start * step), exp_bounds(stop * step)
+        for place in range(start + 1, stop):
+            # The share of the nearer end, rounded up; at most 1 where roundings meet.
+            run = max(far[0] - near[1], Fraction(1, 10**60))
+            share = min(Fraction(1), (far[1] - ratio_below(step, place)) / run)
+            bound = ceil((under + share * (above - under)) * UNIT)
+            values.append(min(values[-1], bound))
+        values.append(min(values[-1], ceil(under * UNIT)))
+    return Profile(step, tuple(values))
+
+
 def profile_of_pairs(
     pairs: Iterable[tuple[Fraction, Fraction]], step: Fraction, most: int
+) -> Profile:
+    """As :func:`profile_of_weights`, from probabilities in place of weights."""
+    masses = list(pairs)
+    total = lcm(*(mass.denominator for pair in masses for mass in pair))
+    weights = []
+    for heavy, light in masses:
+        weights.append((int(heavy * total), int(light * total)))
+    return profile_of_weights(weights, total, step, most)
+
+
+def profile_of_weights(
+    pairs: Iterable[tuple[int, int]], total: int, step: Fraction, most: int
 ) -> Profile:
     """Return the profile of one pair of distributions, which have P's and Q's mass of each outcome.
 
@@ -122,34 +199,53 @@ def profile_of_pairs(
     one order only where the other has the same curve.
 
     Args:
-        pairs: (P, Q) of each outcome, at least 0; they need not add up to 1.
+        pairs: (P, Q) of each outcome in units of 1/``total``; they need not add up to it.
+        total: the unit, at least 1.
         step: the grid's.
         most: the largest place of the grid.
     """
-    ranked = sorted((pair for pair in pairs if pair[0] > 0), key=_ratio_key, reverse=True)
-    totals: list[tuple[Fraction, Fraction]] = [(Fraction(0), Fraction(0))]
+    ranked = _ranked(pairs)
+    totals = [(0, 0)]
     for heavy, light in ranked:
         totals.append((totals[-1][0] + heavy, totals[-1][1] + light))
-    values = []
+    values: list[int] = []
     reached = len(ranked)
     for place in range(most + 1):
-        loss = place * step
-        if loss > MAX_EPSILON:
+        if place * step > MAX_EPSILON:
             break
-        ratio = exp_bounds(loss)[0]
+        ratio = ratio_below(step, place)
+        numerator, denominator = ratio.numerator, ratio.denominator
         # The outcomes with P > ratio·Q lie first; their number falls as the ratio grows.
-        while reached and ranked[reached - 1][0] <= ratio * ranked[reached - 1][1]:
+        while reached and (
+            ranked[reached - 1][0] * denominator <= numerator * ranked[reached - 1][1]
+        ):
             reached -= 1
         heavy, light = totals[reached]
-        values.append(min(UNIT, ceil((heavy - ratio * light) * UNIT)))
+        excess = (heavy * denominator - numerator * light) * UNIT
+        values.append(min(UNIT, -(-excess // (denominator * total))))
         if not reached or ranked[reached - 1][1] == 0:
             break
     return Profile(step, tuple(values))
 
 
-def _ratio_key(pair: tuple[Fraction, Fraction]) -> tuple[bool, Fraction]:
-    heavy, light = pair
-    return (light == 0, heavy if light == 0 else heavy / light)
+def _ranked(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The pairs with P > 0 by falling P/Q, exactly."""
+    positive = [pair for pair in pairs if pair[0] > 0]
+    # Two ratios differ by at least one over the product of their denominators, so that they differ
+    # by 1 or more after this shift: whole numbers compare them.
+    shift = 2 * max((light.bit_length() for _, light in positive), default=0)
+
+    def falling(pair: tuple[int, int]) -> tuple[bool, int]:
+        heavy, light = pair
+        return (light == 0, heavy if light == 0 else (heavy << shift) // light)
+
+    return sorted(positive, key=falling, reverse=True)
+
+
+@lru_cache(maxsize=2**15)
+def ratio_below(step: Fraction, place: int) -> Fraction:
+    """The rational below e^(``step``·``place``) that stands for it in profiles."""
+    return exp_bounds(step * place)[0]
 
 
 def profile_of_distribution(losses: LossDistribution, step: Fraction) -> Profile:

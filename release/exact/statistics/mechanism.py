@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import ClassVar
 
+from release.exact.composition.profile import Profile, pure_profile
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
 
@@ -40,6 +41,14 @@ class StatisticMechanism(ABC):
     @abstractmethod
     def satisfies(self, epsilon: Fraction) -> bool:
         """Whether it is proved to be pure ``epsilon``-private, in exact arithmetic."""
+
+    def profile(self, epsilon: Fraction, step: Fraction) -> Profile:
+        """Its privacy profile where it :meth:`satisfies` ``epsilon``, on the grid of ``step``.
+
+        That of randomised response, which bounds whatever is ``epsilon``-private. A family that
+        knows more of its masses has a smaller one.
+        """
+        return pure_profile(epsilon, step)
 
     @abstractmethod
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:

@@ -13,8 +13,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from release.exact.composition.profile import Profile, pure_profile
 from release.exact.domain import Codes
 from release.exact.integer_noise import MOST_BITS, RATIO_ONE, REACH, IntegerNoise, Tail
+from release.exact.noise_profile import exact_profile, is_cheap
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio, loss_above
@@ -88,6 +90,15 @@ class NoisySums(StatisticMechanism):
         step = Fraction(RATIO_ONE, tail.ratio)
         one_step = self.noise.deltas((1,), step).approximate == 0
         return one_step and self.spread * loss_above(tail.ratio) <= epsilon
+
+    def profile(self, epsilon: Fraction, step: Fraction) -> Profile:
+        """As :meth:`StatisticMechanism.profile`; of one sum that of its noise at the spread."""
+        pure = pure_profile(epsilon, step)
+        # Every distance up to the spread is possible, and one comparison has to stand for all.
+        is_exact = self.sums == 1 and self.noise.is_unimodal()
+        if not is_exact or not is_cheap(self.noise, (self.spread,)):
+            return pure
+        return exact_profile(self.noise, (self.spread,), step)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`; sums beyond ±2^62 are published as that."""

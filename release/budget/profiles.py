@@ -1,0 +1,179 @@
+"""The privacy profile of one unit's whole effect on a query: on all cells that it touches.
+
+The cells of a query are answered independently. So a pattern of changes has the composition of its
+cells' profiles, and the query has the largest of its patterns, loss by loss
+(docs/design/mathematics.md, 2.30).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import isqrt
+from typing import TypeAlias
+
+from release.budget.composed import Together
+from release.budget.cost import release_step
+from release.budget.patterns import Pattern, patterns_of
+from release.exact.composition.distribution import UNIT
+from release.exact.composition.profile import (
+    MOST_LOSSES,
+    Profile,
+    largest,
+    profile_of_distribution,
+    profile_of_points,
+)
+from release.exact.composition.together import together
+from release.exact.mechanism import Mechanism
+from release.exact.numbers import MAX_EPSILON
+from release.exact.sensitivity import Sensitivity
+from release.exact.statistics.mechanism import StatisticMechanism
+from release.spec.load import SpecFile
+from release.spec.query import Query
+
+PARTS = 64
+"""Into how many steps a profile divides the ε of one cell, where no other grid is asked for."""
+
+_LONGEST = 2**16
+"""The losses of one cell times the root of the cells: beyond it the grid becomes coarser."""
+
+
+def own_step(query: Query) -> Fraction:
+    """The step of a profile that is not composed with others: ε of one cell over :data:`PARTS`."""
+    return (query.promised.epsilon or Fraction(1)) / PARTS
+
+
+def query_profile(
+    spec_file: SpecFile,
+    query: Query,
+    mechanism: Mechanism | StatisticMechanism,
+    sensitivity: Sensitivity | None,
+    step: Fraction,
+) -> Profile:
+    """Return the profile of one unit's whole effect on ``query``, which has a public mechanism.
+
+    Args:
+        spec_file: the spec, with its key sets.
+        query: a query whose sensitivity follows from the spec.
+        mechanism: the mechanism of each cell.
+        sensitivity: the differences of one cell; None for a mechanism on a statistic.
+        step: distance of two losses, above 0 and at most 100.
+    """
+    return profile_over(patterns_of(spec_file, query), query, mechanism, sensitivity, step)
+
+
+def profile_over(
+    patterns: Sequence[Pattern],
+    query: Query,
+    mechanism: Mechanism | StatisticMechanism,
+    sensitivity: Sensitivity | None,
+    step: Fraction,
+) -> Profile:
+    """As :func:`query_profile`, over ``patterns``, those of the query."""
+    cells = {}
+    for difference in sorted({difference for pattern in patterns for difference in pattern}):
+        if isinstance(mechanism, StatisticMechanism):
+            cell = mechanism.profile(query.promised.epsilon, step)
+        elif sensitivity is None:
+            raise TypeError(f"{query.name} has noise on its answer and needs a sensitivity")
+        else:
+            cell = mechanism.profile(_within(mechanism, sensitivity, difference), step)
+        cells[difference] = cell.shortened()
+    return profile_of_patterns(cells, patterns)
+
+
+def profile_of_patterns(cells: Mapping[int, Profile], patterns: Sequence[Pattern]) -> Profile:
+    """Return the largest profile of the patterns, each the composition of its cells.
+
+    Args:
+        cells: the profile of one cell for each difference, all on one grid.
+        patterns: one or more, none empty.
+    """
+    coarseness = _coarseness(cells, patterns)
+    distributions = {}
+    for difference, profile in cells.items():
+        grid = profile.step * coarseness
+        distributions[difference] = profile.distribution().regridded(grid)
+    profiles = []
+    for pattern in patterns:
+        if len(pattern) == 1:
+            profiles.append(cells[pattern[0]])
+            continue
+        times = sorted(Counter(pattern).items())
+        whole = together((distributions[number], count) for number, count in times)
+        composed = profile_of_distribution(whole, whole.step).shortened()
+        profiles.append(_refined(composed, coarseness))
+    return largest(profiles).shortened()
+
+
+def _coarseness(cells: Mapping[int, Profile], patterns: Sequence[Pattern]) -> int:
+    """How many steps one step of the composition takes, a power of two: 1 but for very many cells.
+
+    The losses of k cells spread over about √k times those of one.
+    """
+    most = max(map(len, patterns))
+    losses = max(len(profile.values) for profile in cells.values()) * (isqrt(most) + 1)
+    coarseness = 1
+    while most > 1 and losses > _LONGEST * coarseness:
+        coarseness *= 2
+    return coarseness
+
+
+def _refined(profile: Profile, parts: int) -> Profile:
+    """The profile with every step divided into so many ``parts``, by chords."""
+    if parts == 1:
+        return profile
+    points = []
+    for place, value in enumerate(profile.values[: 1 + (MOST_LOSSES - 1) // parts]):
+        # Beyond e^100 no chord is computed; what is known before it holds from there on.
+        if place * profile.step <= MAX_EPSILON:
+            points.append((place * parts, Fraction(value, UNIT)))
+    return profile_of_points(points, profile.step / parts)
+
+
+def _within(mechanism: Mechanism, sensitivity: Sensitivity, difference: int) -> Sensitivity:
+    """The differences up to ``difference`` codes; all for 0, where answers have no order.
+
+    Where noise has several peaks, a smaller difference can reveal more than a larger one.
+    """
+    if difference == 0:
+        return sensitivity
+    distances = sensitivity.apart or ()
+    if mechanism.modular_noise is not None:
+        # The file of modular noise has its differences modulo the answers, and no distances.
+        distances = tuple(shift[0] for shift in sensitivity.shifts)
+    nearer = [distance for distance in distances if distance <= difference]
+    return Sensitivity.on_line(sensitivity.group.moduli[0], nearer)
+
+
+Made: TypeAlias = tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]
+"""A query, its mechanism, and the sensitivity; None where the noise is on the statistic."""
+
+
+def published_profiles(
+    spec_file: SpecFile,
+    made: Iterable[Made],
+) -> Together:
+    """The profiles of queries with public mechanisms, as their files have them.
+
+    Args:
+        spec_file: the spec, with its key sets; every query has a guarantee.
+        made: each query with its mechanism, and the sensitivity that it is proved for.
+    """
+    step = release_step(spec_file) if spec_file.spec.composes_exactly else None
+    return profiles_on(spec_file, made, step)
+
+
+def profiles_on(spec_file: SpecFile, made: Iterable[Made], shared: Fraction | None) -> Together:
+    """As :func:`published_profiles`, on the grid of ``shared``, or each query on its own grid."""
+    # Queries often share a mechanism; its profile is found once for each set of patterns.
+    known: dict[object, Profile] = {}
+    profiles = []
+    for query, mechanism, sensitivity in made:
+        patterns, step = patterns_of(spec_file, query), shared or own_step(query)
+        key = (mechanism, query.promised.epsilon, patterns, step, sensitivity)
+        if key not in known:
+            known[key] = profile_over(patterns, query, mechanism, sensitivity, step)
+        profiles.append(known[key])
+    return Together.of(profiles) if shared is None else Together(shared, tuple(profiles))

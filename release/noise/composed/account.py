@@ -1,0 +1,145 @@
+"""What noise for several queries amounts to: exact accounting, every rounding upward.
+
+A group is one noise distribution for several queries, and the patterns of differences by which one
+unit can change the cells of each. Whatever a search in floats proposes is accepted by this account
+alone (docs/design/mathematics.md, section 2.30).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+from typing import TypeAlias
+
+from release.exact.composition.distribution import LossDistribution
+from release.exact.composition.profile import (
+    Profile,
+    largest,
+    profile_of_distribution,
+)
+from release.exact.composition.together import together
+from release.exact.integer_noise import IntegerNoise
+from release.exact.noise_profile import exact_profile, grouped_profile, is_cheap
+
+Pattern: TypeAlias = tuple[int, ...]
+"""By how much one unit changes each cell that it touches, in answer codes; the signs do not matter.
+
+A unit that touches no cell has the empty pattern."""
+
+Group: TypeAlias = tuple[IntegerNoise, tuple[Pattern, ...], int]
+"""Noise, the patterns of one unit, and how many queries have both."""
+
+LEAST_LOSSES, MOST_LOSSES = 1000, 2**14
+"""How many losses of the grid lie between 0 and the ε of a budget."""
+
+
+def step_for(epsilon: Fraction, count: int) -> Fraction:
+    """Return the distance of two losses on the grid of a budget.
+
+    With n steps per ε the chords between them cost about 3·count/n² of the variance of the noise.
+    Where n is a multiple of ``count``, equal pure charges lie on the grid and cost nothing.
+
+    Args:
+        epsilon: the budget's, above 0.
+        count: how many mechanisms share it, each cell that a unit touches counted.
+    """
+    least = min(MOST_LOSSES, max(LEAST_LOSSES, 50 * (isqrt(max(1, count) - 1) + 1)))
+    multiple = -(-least // count) * count if 1 < count <= LEAST_LOSSES else least
+    return epsilon / multiple
+
+
+def undominated(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """Return the patterns that no other exceeds in every cell; unimodal noise needs no others.
+
+    Each is without signs and zeros, and falls. Where there are many, those with the largest
+    differences come first.
+    """
+    ordered = {tuple(sorted((abs(d) for d in p if d), reverse=True)) for p in patterns}
+    kept: list[Pattern] = []
+    for pattern in sorted(ordered, key=lambda p: (sum(p), p), reverse=True):
+        if not any(_exceeds(other, pattern) for other in kept):
+            kept.append(pattern)
+    return tuple(kept)
+
+
+def _exceeds(other: Pattern, pattern: Pattern) -> bool:
+    pairs = zip(other, pattern, strict=False)
+    return len(other) >= len(pattern) and all(a >= b for a, b in pairs)
+
+
+@lru_cache(maxsize=64)
+def difference_profile(noise: IntegerNoise, difference: int, step: Fraction) -> Profile:
+    """Return the profile of noise on one answer that neighbors change by ``difference`` at most.
+
+    That of :class:`release.exact.integer.IntegerMechanism`, which a release publishes.
+
+    Raises:
+        ValueError: nothing is known of differences so large.
+    """
+    if is_cheap(noise, (difference,)):
+        return exact_profile(noise, (difference,), step)
+    profile = grouped_profile(noise, difference, step)
+    if profile is None:
+        raise ValueError("the noise has no bound of its losses at so large a difference")
+    return profile
+
+
+def group_profile(noise: IntegerNoise, patterns: Sequence[Pattern], step: Fraction) -> Profile:
+    """Return the profile of one query: the largest over the patterns of what a unit does.
+
+    Raises:
+        ValueError: the noise is not unimodal, so that smaller differences may be worse.
+    """
+    if not noise.is_unimodal():
+        raise ValueError("patterns are compared for unimodal noise only")
+    profiles = []
+    for pattern in undominated(patterns):
+        counted = sorted(Counter(pattern).items())
+        cells = [(difference_profile(noise, number, step), times) for number, times in counted]
+        if len(pattern) == 1:
+            profiles.append(cells[0][0])
+            continue
+        parts = [(profile.distribution(), times) for profile, times in cells]
+        losses = together(parts) if parts else Profile(step, (0,)).distribution()
+        profiles.append(profile_of_distribution(losses, step))
+    return largest(profiles).shortened()
+
+
+def group_losses(
+    noise: IntegerNoise, patterns: Sequence[Pattern], step: Fraction
+) -> LossDistribution:
+    """Return losses that dominate one query; as :func:`group_profile`."""
+    return group_profile(noise, patterns, step).distribution()
+
+
+def losses_of_groups(
+    groups: Sequence[Group], step: Fraction, fixed: Sequence[tuple[LossDistribution, int]] = ()
+) -> LossDistribution:
+    """Return losses that dominate all groups and the ``fixed`` mechanisms together.
+
+    Args:
+        groups: noise, patterns, and how many queries have them.
+        step: the grid's.
+        fixed: losses of other mechanisms, on any grid, and how often each occurs.
+    """
+    parts = [(losses.regridded(step), times) for losses, times in fixed]
+    for noise, patterns, times in groups:
+        parts.append((group_losses(noise, patterns, step), times))
+    return together(parts)
+
+
+def certified_epsilon(
+    groups: Sequence[Group],
+    delta: Fraction,
+    step: Fraction,
+    fixed: Sequence[tuple[LossDistribution, int]] = (),
+) -> Fraction | None:
+    """Return an ε that all groups satisfy together at ``delta``; None where there is none.
+
+    An upper bound of the least, by at most what the chords of the grid and the rounding of masses
+    cost. Arguments as those of :func:`losses_of_groups`.
+    """
+    return losses_of_groups(groups, step, fixed).epsilon_at(delta)

@@ -1,0 +1,223 @@
+"""The account in floats, for searches: fast, close, and never what a guarantee rests on.
+
+Losses are placed on the same grid as the exact account's and split as there. Their composition is a
+product of Fourier transforms. The masses are tilted towards ε first, so that a δ far below the
+precision of floats keeps its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from release.noise.composed.account import Pattern
+from release.noise.composed.laws import Shape
+
+Floats = NDArray[np.float64]
+
+_MOST_POINTS = 2048
+"""Larger differences of geometric noise are scaled down, and the noise with them."""
+
+_DEVIATIONS = 12
+"""Half the window of a composition, in standard deviations of the tilted losses."""
+
+_MOST_WIDTH = 2**18
+"""Losses over so many places are far beyond any budget."""
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Masses at the losses ``first``·step, (``first`` + 1)·step and so on."""
+
+    first: int
+    masses: Floats
+
+    @property
+    def places(self) -> Floats:
+        """The places of the masses on the grid."""
+        return np.arange(self.first, self.first + self.masses.size, dtype=np.float64)
+
+
+Parts = Sequence[tuple[Losses, int]]
+"""Independent losses, and how often each occurs."""
+
+
+def parts_of(shape: Shape, pattern: Pattern, step: float) -> list[tuple[Losses, int]]:
+    """The losses of one unit with a pattern under noise of a shape."""
+    counted = sorted(Counter(pattern).items())
+    return [(_losses(shape, difference, step), times) for difference, times in counted]
+
+
+@lru_cache(maxsize=256)
+def _losses(shape: Shape, difference: int, step: float) -> Losses:
+    if shape.power == 1:
+        losses, masses = _of_geometric(float(shape.scale), difference)
+    else:
+        losses, masses = _of_power(shape, difference / shape.block)
+    return placed(losses, masses, step)
+
+
+def _of_geometric(scale: float, difference: int) -> tuple[Floats, Floats]:
+    """Losses of two-sided geometric noise with ratio e^(-1/scale), and their masses."""
+    if difference > _MOST_POINTS:
+        scale, difference = scale * _MOST_POINTS / difference, _MOST_POINTS
+    ratio = math.exp(-1 / scale)
+    between = np.arange(1, difference, dtype=np.float64)
+    losses = np.concatenate([[difference], difference - 2 * between, [-difference]]) / scale
+    inner = -math.expm1(-1 / scale) * np.exp(-between / scale)
+    masses = np.concatenate([[1.0], inner, [ratio**difference]]) / (1 + ratio)
+    return losses, masses
+
+
+def _of_power(shape: Shape, difference: float) -> tuple[Floats, Floats]:
+    """Losses of noise with a window where neighbors are ``difference`` blocks apart, and masses.
+
+    A difference that is no integer is one of its two neighbors, in proportion.
+    """
+    power, scale, reach = float(shape.power), float(shape.scale / shape.block), shape.steps
+    whole = math.floor(difference)
+    far = reach + whole + 1
+    logs = -((np.abs(np.arange(-far, far + 1)) / scale) ** power)
+    # Beyond the window a geometric tail goes on with the last ratio.
+    slope = (reach / scale) ** power - ((reach - 1) / scale) ** power
+    beyond = np.arange(1, far - reach + 1)
+    logs[far + reach + 1 :] = -((reach / scale) ** power) - slope * beyond
+    logs[: far - reach] = logs[: far + reach : -1]
+    masses = np.exp(logs)
+    masses /= masses.sum()
+    losses, shares = [], []
+    for shift, share in ((whole, 1 - difference + whole), (whole + 1, difference - whole)):
+        if share:
+            losses.append(logs[: logs.size - shift] - logs[shift:])
+            shares.append(share * masses[: masses.size - shift])
+    return np.concatenate(losses), np.concatenate(shares)
+
+
+def placed(losses: Floats, masses: Floats, step: float) -> Losses:
+    """Masses split between the two losses of the grid around each, such that P and Q keep sums."""
+    upper = np.ceil(losses / step - 1e-9)
+    distance = upper * step - losses
+    lower_share = np.clip(np.expm1(distance) / math.expm1(step), 0, 1)
+    first = int(upper.min()) - 1
+    places = (upper - first).astype(np.int64)
+    size = int(places.max()) + 1
+    found = np.zeros(size)
+    np.add.at(found, places, masses * (1 - lower_share))
+    np.add.at(found, places - 1, masses * lower_share)
+    return Losses(first, found)
+
+
+def log_delta(
+    alternatives: Sequence[tuple[Sequence[Parts], int]], cap: float, step: float
+) -> float:
+    """Return ln δ at ε = ``cap`` of all queries together; -inf where δ is 0.
+
+    Args:
+        alternatives: for each group what a unit may do to one query, and how many queries it has.
+        cap: ε.
+        step: the grid's.
+    """
+    tilt = _tilt(alternatives, cap / step)
+    worst: list[tuple[Losses, int]] = []
+    for patterns, count in alternatives:
+        parts = max(patterns, key=lambda parts: _cumulants(parts, tilt)[0])
+        worst += [(losses, times * count) for losses, times in parts]
+    height, mean, variance = _cumulants(worst, tilt)
+    width = 2 * _DEVIATIONS * math.sqrt(max(variance, 1.0)) + max(p.masses.size for p, _ in worst)
+    if width > _MOST_WIDTH:
+        return 0.0
+    size = 1 << math.ceil(math.log2(width + 2))
+    whole, offset = np.ones(size // 2 + 1, dtype=np.complex128), 0
+    for losses, times in worst:
+        tilted = losses.masses * np.exp(tilt * (losses.places - losses.places[-1]))
+        tilted /= tilted.sum()
+        whole *= np.fft.rfft(_wrapped(tilted, size)) ** times
+        offset += losses.first * times
+    masses = np.maximum(np.fft.irfft(whole, size), 0)
+    # Of all places that are equal to an index, the one in the window around the mean is meant.
+    start = round(mean) - size // 2
+    places = start + (np.arange(size) + offset - start) % size
+    above = places * step > cap
+    excess = (places[above] - cap / step) * step
+    weights = masses[above] * np.exp(height - tilt * places[above]) * -np.expm1(-excess)
+    total = float(weights.sum())
+    return math.log(total) if total > 0 else -math.inf
+
+
+def _wrapped(masses: Floats, size: int) -> Floats:
+    padded = np.zeros(-(-masses.size // size) * size)
+    padded[: masses.size] = masses
+    return np.asarray(padded.reshape(-1, size).sum(axis=0), dtype=np.float64)
+
+
+def _tilt(alternatives: Sequence[tuple[Sequence[Parts], int]], mean: float) -> float:
+    """The tilt per step for which the mean loss is about ``mean`` steps."""
+    low, high = 0.0, 1.0
+    while _tilted_mean(alternatives, high) < mean and high < 64:
+        low, high = high, 2 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        if _tilted_mean(alternatives, middle) < mean:
+            low = middle
+        else:
+            high = middle
+        if high - low < 1e-3 * high:
+            break
+    return high
+
+
+def _tilted_mean(alternatives: Sequence[tuple[Sequence[Parts], int]], tilt: float) -> float:
+    mean = 0.0
+    for patterns, count in alternatives:
+        mean += count * max(_cumulants(parts, tilt) for parts in patterns)[1]
+    return mean
+
+
+def _cumulants(parts: Parts, tilt: float) -> tuple[float, float, float]:
+    """Return ln E e^(tilt·place), and the mean and the variance of the tilted places."""
+    height = mean = variance = 0.0
+    for losses, times in parts:
+        places = losses.places
+        last = tilt * places[-1]
+        weights = losses.masses * np.exp(tilt * places - last)
+        total = float(weights.sum())
+        first = float(weights @ places) / total
+        height += times * (math.log(total) + last)
+        mean += times * first
+        variance += times * max(0.0, float(weights @ places**2) / total - first**2)
+    return height, mean, variance
+
+
+def moment(shape: Shape, power: int) -> float:
+    """E|η|^``power`` of noise of a shape; for 0 the chance of an error."""
+    scale, block = float(shape.scale), shape.block
+    if shape.power == 1:
+        ratio = math.exp(-1 / scale)
+        rest = -math.expm1(-1 / scale)
+        return (2 * ratio / (1 + ratio), 2 * ratio / (rest * (1 + ratio)), 2 * ratio / rest**2)[
+            power
+        ]
+    exponent, last = float(shape.power), shape.steps
+    places = np.arange(last + 1) * block
+    masses = np.exp(-((places / scale) ** exponent))
+    # A geometric tail repeats the last block: G more blocks, P(G ≥ g) = ratio^g.
+    ratio = float(masses[-1] / masses[-2])
+    mean = block * ratio / (1 - ratio)
+    square = block**2 * ratio * (1 + ratio) / (1 - ratio) ** 2
+    masses[1:] *= 2
+    masses[-1] /= 1 - ratio
+    masses /= masses.sum()
+    if power == 0:
+        return float(1 - masses[0] / block)
+    if power == 1:
+        inside = masses[0] * (block * block - 1) / (4 * block)
+        return float(masses @ places + masses[-1] * mean + inside)
+    squares = float(masses @ places.astype(np.float64) ** 2)
+    beyond = masses[-1] * (2 * mean * places[-1] + square)
+    return float(squares + beyond + (block * block - 1) / 12)

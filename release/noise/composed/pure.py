@@ -1,0 +1,190 @@
+"""Shares of a budget without δ: every mechanism is pure, and their ε add up.
+
+For squared loss the best ε goes as the cube root of weight over cells. It is found for the exact
+loss of each: at the best, one more unit of ε would lower every weighted loss by the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from release.errors import BudgetError
+from release.exact.composition.distribution import LossDistribution
+from release.exact.integer_noise import IntegerNoise
+from release.noise.composed.families import OfEpsilon, family_of
+from release.noise.composed.groups import Found, Kind, RequestGroup, Selected, ShareRequest
+from release.noise.solvers.staircase import staircase
+
+_PLACES = 12
+"""Decimals of the ε of a query."""
+
+_LEAST, _MOST = 1e-9, 100.0
+
+_FLOOR = 0.05
+"""No query with a share gets less than this part of an equal share."""
+
+_TRIES = 60
+
+
+def share_pure(
+    groups: Sequence[RequestGroup], epsilon: Fraction, fixed: LossDistribution | None
+) -> list[Found]:
+    """Return the mechanism of each group; all and ``fixed`` together are ``epsilon``-private.
+
+    Raises:
+        BudgetError: the targets need more, or nothing is left for the shares.
+    """
+    left = epsilon - _charged(fixed)
+    found: dict[int, Found] = {}
+    for place, group in enumerate(groups):
+        if group.request.target is not None:
+            found[place] = _for_target(group, group.request.target)
+            left -= group.count * (found[place].pure_epsilon or 0)
+            if left < 0:
+                raise BudgetError(
+                    f"query {group.names[0]}: its target needs epsilon "
+                    f"{float(found[place].pure_epsilon or 0):.4g}, and with the others all of them "
+                    f"need {float(epsilon - left):.4g} of {float(epsilon):.4g}"
+                )
+    shared = [place for place in range(len(groups)) if place not in found]
+    if shared and float(left) < 2 * _LEAST * sum(groups[place].count for place in shared):
+        raise BudgetError(f"query {groups[shared[0]].names[0]}: the others leave no epsilon for it")
+    for place, one in zip(shared, _allotted([groups[p] for p in shared], left), strict=True):
+        found[place] = _made(groups[place], one)
+    return [found[place] for place in range(len(groups))]
+
+
+def _charged(fixed: LossDistribution | None) -> Fraction:
+    if fixed is None:
+        return Fraction(0)
+    epsilon = fixed.epsilon_at(Fraction(0))
+    if epsilon is None:
+        raise BudgetError("another query needs a delta, and the budget has none")
+    return epsilon
+
+
+def _allotted(groups: Sequence[RequestGroup], left: Fraction) -> list[Fraction]:
+    """ε of one query of each group, such that Σ weight·loss is about the least."""
+    losses = [_loss_of(group.request) for group in groups]
+    # The error rate falls by a bounded slope: a small weight would get nothing at all.
+    floor = float(left) / sum(group.count for group in groups) * _FLOOR
+
+    def at(price: float) -> list[float]:
+        return [
+            _least_at(loss, float(group.request.weight or 1), price, floor)
+            for group, loss in zip(groups, losses, strict=True)
+        ]
+
+    def total(shares: Sequence[float]) -> float:
+        return sum(group.count * share for group, share in zip(groups, shares, strict=True))
+
+    low, high = 1e-30, 1e30
+    for _ in range(200):
+        price = math.sqrt(low * high)
+        low, high = (price, high) if total(at(price)) > left else (low, price)
+    shares = at(high)
+    # The last of ε by one factor, rounded down.
+    factor = float(left) / total(shares)
+    found = []
+    for share in shares:
+        found.append(Fraction(math.floor(share * factor * (1 - 1e-9) * 10**_PLACES), 10**_PLACES))
+    return found
+
+
+def _least_at(loss: Callable[[float], float], weight: float, price: float, floor: float) -> float:
+    """The ε with the least weight·loss + price·ε, by halving its logarithm at the slope.
+
+    It is at least ``floor``.
+    """
+    low, high = math.log(floor), math.log(_MOST)
+    for _ in range(50):
+        middle = (low + high) / 2
+        here, there = math.exp(middle), math.exp(middle + 1e-4)
+        slope = weight * (loss(there) - loss(here)) + price * (there - here)
+        low, high = (middle, high) if slope < 0 else (low, middle)
+    return math.exp(low)
+
+
+def _loss_of(request: ShareRequest) -> Callable[[float], float]:
+    """The expected loss by the ε of one unit's whole effect, about."""
+    if request.kind is not Kind.INTEGERS:
+        family = _family(request)
+        return lambda epsilon: family.loss(1.0, request.cells / epsilon)
+    # Staircases lose about as much as geometric noise of the same effect.
+    reach = float(min(max(map(sum, request.patterns)), _all_cells(request)))
+    power = request.loss_power
+
+    def loss(epsilon: float) -> float:
+        ratio, rest = math.exp(-epsilon / reach), -math.expm1(-epsilon / reach)
+        return 2 * ratio / ((1 + ratio), rest * (1 + ratio), rest**2)[power]
+
+    return loss
+
+
+def _all_cells(request: ShareRequest) -> int:
+    """What all cells change by together if each changes as much as any can."""
+    return request.touched * max(map(max, request.patterns))
+
+
+def _family(request: ShareRequest) -> OfEpsilon:
+    """Its first family: with one pure charge permute-and-flip is never worse than the other."""
+    family = family_of(request)
+    assert isinstance(family, OfEpsilon)  # noqa: S101 - a request that is not on integers
+    return family
+
+
+def _made(group: RequestGroup, epsilon: Fraction) -> Found:
+    """The mechanism of least loss for so much ε of one unit's whole effect.
+
+    Raises:
+        BudgetError: there is none in 62 bits.
+    """
+    request, name = group.request, group.names[0]
+    if request.kind is not Kind.INTEGERS:
+        family = _family(request)
+        share = epsilon / request.cells
+        loss = family.loss(1.0, 1 / float(share))
+        return Found(name, Selected(family.family, share), epsilon, loss)
+    try:
+        noise = _noise(request, epsilon)
+    except ValueError as error:
+        raise BudgetError(f"query {name}: epsilon {float(epsilon):.3g}: {error}") from error
+    return Found(name, noise, epsilon, float(noise.moment(request.loss_power)))
+
+
+def _noise(request: ShareRequest, epsilon: Fraction) -> IntegerNoise:
+    """Geometric noise, which pays for every unit of a change, or a staircase for every cell."""
+    power, most = request.loss_power, max(map(max, request.patterns))
+    geometric = staircase((1,), epsilon / max(map(sum, request.patterns)), power).noise
+    if most == 1:
+        return geometric
+    stairs = staircase(range(1, most + 1), epsilon / request.touched, power).noise
+    return min(geometric, stairs, key=lambda noise: noise.moment(power))
+
+
+def _for_target(group: RequestGroup, target: Fraction) -> Found:
+    """The mechanism of the least ε that meets a target."""
+    low, high = math.log(_LEAST), math.log(_MOST * group.request.touched)
+    best = None
+    for _ in range(_TRIES):
+        middle = (low + high) / 2
+        epsilon = Fraction(math.ceil(math.exp(middle) * 10**_PLACES), 10**_PLACES)
+        one = _made(group, epsilon)
+        if _exact_loss(group, one) <= target:
+            high, best = middle, one
+        else:
+            low = middle
+        if high - low < 1e-9:
+            break
+    if best is None:
+        raise BudgetError(f"query {group.names[0]}: no epsilon up to {_MOST:.0f} meets its target")
+    return best
+
+
+def _exact_loss(group: RequestGroup, found: Found) -> Fraction:
+    """The expected loss, never understated."""
+    if isinstance(found.mechanism, IntegerNoise):
+        return found.mechanism.moment(group.request.loss_power)
+    return Fraction(found.expected_loss * (1 + 1e-9))

@@ -1,0 +1,243 @@
+"""Finds the mechanisms of queries that share a budget, before any table is opened.
+
+Everything here follows from the spec: the sensitivity is that of the declaration, and the budget is
+what the spec allows. So the guarantees that are found are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from release.budget.composed import Together, found_epsilon
+from release.budget.cost import charge_of, release_step
+from release.budget.entries import Spent
+from release.budget.patterns import patterns_of
+from release.budget.profiles import query_profile
+from release.errors import BudgetError, DesignError
+from release.exact.composition.distribution import LossDistribution
+from release.exact.integer import IntegerMechanism
+from release.exact.integer_noise import IntegerNoise
+from release.exact.losses import power_of
+from release.exact.mechanism import BoundOf
+from release.exact.numbers import MAX_EPSILON, format_exact, format_up
+from release.exact.privacy import Definition, Guarantee
+from release.exact.sensitivity import Sensitivity
+from release.exact.statistics.mechanism import loss_above
+from release.noise.cache import DesignCache
+from release.noise.composed.groups import Found, Kind, ShareRequest
+from release.noise.composed.share import share_out
+from release.noise.design import Design
+from release.noise.families import AnyDesign
+from release.noise.on_statistic import StatisticDesign, design_on_statistic
+from release.noise.solvers.on_integers import with_ends
+from release.noise.stage import Problem, problem_of, solution_of
+from release.queries.registry import sensitivity_without_data, statistic_of
+from release.queries.statistics import Scores, Sums
+from release.spec.guarantees import GuaranteeSpec
+from release.spec.load import SpecFile
+from release.spec.losses import loss_of
+from release.spec.mechanisms import BEST
+from release.spec.query import Query
+from release.spec.shares import shared, target_of, with_found
+
+METHOD = "shared budget"
+"""The method of noise that is found for a whole budget."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A spec in which every query has a guarantee, and the mechanisms that were found for them."""
+
+    spec_file: SpecFile
+    designs: Mapping[str, AnyDesign | StatisticDesign]
+
+
+def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) -> Shared:
+    """Find a mechanism and a guarantee for each query with a share or a target.
+
+    Raises:
+        BudgetError: a target, or the declared guarantees alone, need more than the budget.
+        DesignError: a mechanism of the other queries cannot be proved.
+    """
+    spec = spec_file.spec
+    waiting = shared(spec)
+    if not waiting:
+        return Shared(spec_file, {})
+    step, asked = release_step(spec_file), asked_of_budget(spec_file, cache, gap)
+    delta, designs = asked.delta, dict[str, AnyDesign | StatisticDesign]()
+    every = share_out(asked.requests, asked.epsilon, delta, asked.fixed, step)
+    # Queries that ask for the same get the same noise, whose guarantee is found once.
+    known: dict[object, AnyDesign | StatisticDesign] = {}
+    for query, found in zip(waiting, every, strict=True):
+        alike = _alike(spec_file, query, found)
+        if alike not in known:
+            known[alike] = _design(spec_file, query, found, step, delta)
+        designs[query.name] = known[alike]
+    guarantees = {}
+    for name, design in designs.items():
+        guarantee = design.guarantee
+        guarantees[name] = GuaranteeSpec(
+            definition=guarantee.definition, epsilon=guarantee.epsilon, delta=guarantee.delta
+        )
+    return Shared(replace(spec_file, spec=with_found(spec, guarantees)), designs)
+
+
+@dataclass(frozen=True)
+class AskedOfBudget:
+    """What the queries with shares and targets ask, and the budget that is theirs.
+
+    Attributes:
+        requests: in the order of the spec.
+        epsilon: the budget's, less the charges of instance-specific queries.
+        delta: as ``epsilon``.
+        fixed: the losses of the queries with declared guarantees, paid from both as well.
+    """
+
+    requests: tuple[ShareRequest, ...]
+    epsilon: Fraction
+    delta: Fraction
+    fixed: LossDistribution | None
+
+
+def asked_of_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) -> AskedOfBudget:
+    """What a spec asks of its budget beside its declared guarantees.
+
+    Raises:
+        BudgetError: the declared guarantees alone need more than the budget.
+        DesignError: one of their mechanisms cannot be proved.
+    """
+    declared, fixed = _spent_already(spec_file, release_step(spec_file), cache, gap)
+    budget = spec_file.spec.budget
+    requests = tuple(_request(spec_file, query) for query in shared(spec_file.spec))
+    epsilon, delta = budget.epsilon - declared.epsilon, budget.delta - declared.delta
+    return AskedOfBudget(requests, epsilon, delta, fixed)
+
+
+def _spent_already(
+    spec_file: SpecFile, step: Fraction, cache: DesignCache | None, gap: Fraction
+) -> tuple[Spent, LossDistribution | None]:
+    """The declared guarantees: the sum of instance-specific ones, and the losses of all others."""
+    spec = spec_file.spec
+    declared, profiles = Spent(), []
+    for query in spec.released:
+        if query.guarantee is None:
+            continue
+        if query.is_empirical:
+            charge = charge_of(spec_file, query, query.promised)
+            declared += Spent(charge.epsilon, charge.delta)
+            continue
+        design, sensitivity = _declared_design(spec_file, query, cache, gap)
+        profiles.append(query_profile(spec_file, query, design.mechanism, sensitivity, step))
+    for name in ("epsilon", "delta"):
+        spent, cap = getattr(declared, name), getattr(spec.budget, name)
+        if spent > cap or (name == "epsilon" and spent == cap):
+            raise BudgetError(
+                f"budget.{name}: the declared guarantees charge {format_exact(spent)}, the cap is "
+                f"{format_exact(cap)}; nothing is left to share out, raise the cap"
+            )
+    return declared, Together(step, tuple(profiles)).losses if profiles else None
+
+
+def _declared_design(
+    spec_file: SpecFile, query: Query, cache: DesignCache | None, gap: Fraction
+) -> tuple[AnyDesign | StatisticDesign, Sensitivity | None]:
+    """The mechanism of a query with a guarantee, as the design stage will find it."""
+    if query.is_on_statistic:
+        statistic = statistic_of(spec_file.spec, query)
+        guarantee = query.promised.to_guarantee()
+        return design_on_statistic(statistic, query.mechanism, guarantee), None
+    problem = problem_of(query, sensitivity_without_data(spec_file.spec, query))
+    if not isinstance(problem, Problem):
+        raise TypeError(f"{query.name} has noise on its answer and no statistic")
+    return solution_of(problem, cache, gap), problem.asked.sensitivity
+
+
+def _request(spec_file: SpecFile, query: Query) -> ShareRequest:
+    """What a query asks of the budget, from its public declaration."""
+    patterns, target = patterns_of(spec_file, query), None
+    if query.target is not None:
+        place = spec_file.spec.place_of(query)
+        target = target_of(f"{place}.target", query).cap
+    if not query.is_on_statistic:
+        power = power_of(loss_of(query))
+        return ShareRequest(query.name, patterns, power, query.share, target)
+    statistic = statistic_of(spec_file.spec, query)
+    about: dict[str, Any] = {"name": query.name, "weight": query.share, "cells": len(patterns[0])}
+    if isinstance(statistic, Scores):
+        about |= {"candidates": statistic.inputs, "spread": statistic.spread, "loss_power": 1}
+        return ShareRequest(kind=Kind.SELECTION, **about)
+    # Of two-sided geometric noise on a sum the variance is about 2·(spread/ε)²; ranks and counts
+    # are off by about spread/ε.
+    power = 2 if isinstance(statistic, Sums) else 1
+    loss = Fraction(power * statistic.spread**power)
+    return ShareRequest(kind=Kind.PURE, loss_power=power, loss_at_one=loss, **about)
+
+
+def _alike(spec_file: SpecFile, query: Query, found: Found) -> object:
+    """Equal for queries with the same design."""
+    if query.is_on_statistic:
+        return found.mechanism, statistic_of(spec_file.spec, query)
+    sensitivity = sensitivity_without_data(spec_file.spec, query)
+    return found.mechanism, query.answers, query.loss, sensitivity
+
+
+def _design(
+    spec_file: SpecFile, query: Query, found: Found, step: Fraction, delta: Fraction
+) -> AnyDesign | StatisticDesign:
+    if isinstance(found.mechanism, IntegerNoise):
+        return _on_integers(spec_file, query, found.mechanism, step, delta)
+    statistic, epsilon = statistic_of(spec_file.spec, query), found.mechanism.epsilon
+    guarantee = Guarantee(Definition.PURE, epsilon, Fraction(0))
+    named = found.mechanism.family if found.mechanism.family in statistic.families else BEST
+    return design_on_statistic(statistic, named, guarantee)
+
+
+def _on_integers(
+    spec_file: SpecFile, query: Query, noise: IntegerNoise, step: Fraction, delta: Fraction
+) -> AnyDesign:
+    """The noise clamped to the answers, with the guarantee of one cell."""
+    sensitivity, loss = sensitivity_without_data(spec_file.spec, query), loss_of(query)
+    mechanism = with_ends(noise, query.answers.size, power_of(loss))
+    return Design(
+        mechanism=mechanism,
+        sensitivity=sensitivity,
+        guarantee=_guarantee_of(mechanism, sensitivity, step, delta),
+        loss=loss,
+        method=METHOD,
+        objective=mechanism.expected_loss(loss, query.answers),
+        bound_of=BoundOf.INTEGERS,
+        noise_loss=noise.moment(power_of(loss)),
+        is_named=True,
+        name=IntegerMechanism.family,
+    )
+
+
+def _guarantee_of(
+    mechanism: IntegerMechanism, sensitivity: Sensitivity, step: Fraction, delta: Fraction
+) -> Guarantee:
+    """The guarantee of one cell: at the δ of the budget, or pure where that says as much."""
+    found = found_epsilon(mechanism, sensitivity, step, delta) if delta else None
+    pure = _pure_epsilon(mechanism, sensitivity)
+    if pure is not None and (found is None or pure <= 2 * found):
+        return Guarantee(Definition.PURE, pure, Fraction(0))
+    if found is None:
+        raise DesignError("noise for a shared budget has a larger delta than the budget")
+    return Guarantee(Definition.APPROXIMATE, found, delta)
+
+
+def _pure_epsilon(mechanism: IntegerMechanism, sensitivity: Sensitivity) -> Fraction | None:
+    """The pure ε of one cell, rounded up to 12 decimals; None where losses have no bound."""
+    everywhere = mechanism.noise.right
+    if everywhere is None:
+        return None
+    farthest = max(sensitivity.apart or (1,))
+    periods = Fraction(farthest, everywhere.period)
+    for steps in (periods, Fraction(ceil(periods))):
+        epsilon = Fraction(format_up(steps * loss_above(everywhere.ratio), 12))
+        if epsilon <= MAX_EPSILON and not mechanism.deltas(sensitivity, epsilon).approximate:
+            return epsilon
+    return None

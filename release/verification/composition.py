@@ -1,0 +1,129 @@
+"""Proves the total of a release, and the guarantees that were found and not declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from release.budget.composed import Together, found_epsilon
+from release.budget.cost import Kept, charges, release_step
+from release.errors import ReleaseError, VerificationError
+from release.exact.composition.profile import Profile
+from release.exact.integer import IntegerMechanism
+from release.exact.losses import COST_POWERS
+from release.exact.numbers import format_exact, format_up
+from release.exact.privacy import Definition
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
+from release.records.models import ReleaseRecord
+from release.records.statistics import StatisticRecord
+from release.spec.guarantees import GuaranteeSpec
+from release.spec.load import SpecFile
+from release.spec.model import Spec
+from release.spec.query import Query
+from release.spec.shares import shared, target_of, with_found
+from release.verification.mechanisms import expect
+
+FILE = "release.json"
+
+
+def with_stated(spec: Spec, release: ReleaseRecord) -> Spec:
+    """The spec with the guarantees that release.json states for shares and targets.
+
+    Raises:
+        VerificationError: a query has no entry, or its entry states no guarantee.
+    """
+    records = {record.name: record for record in release.queries}
+    found = {}
+    for query in shared(spec):
+        record = records.get(query.name)
+        if record is None:
+            raise VerificationError(FILE, "queries", "no entry", query.name)
+        try:
+            found[query.name] = GuaranteeSpec(
+                definition=Definition(record.definition),
+                epsilon=Fraction(record.epsilon),
+                delta=Fraction(record.delta),
+            )
+        except ValueError as error:
+            at = f"queries.{query.name}.epsilon"
+            raise VerificationError(FILE, at, record.epsilon, "a guarantee") from error
+    return with_found(spec, found)
+
+
+def check_charges(
+    release: ReleaseRecord,
+    spec_file: SpecFile,
+    kept: Kept,
+    mechanisms: Mapping[str, AnyMechanismRecord],
+) -> None:
+    """Check every charge, the total and its rule against the spec and the mechanism files.
+
+    Raises:
+        VerificationError: one of them is another, or the cap of the spec is exceeded.
+    """
+    spec = spec_file.spec
+    exactly = spec.composes_exactly
+    step = release_step(spec_file) if exactly else None
+    expect(FILE, "composition.rule", release.composition.rule, "pld-v1" if exactly else "basic-v1")
+    stated = None if step is None else format_exact(step)
+    expect(FILE, "composition.step", release.composition.step, stated)
+    together = None
+    if step is not None:
+        profiles = []
+        for query in spec.released:
+            if query.name in mechanisms:
+                profiles.append(_profile_of(mechanisms[query.name]))
+                _check_found(query, mechanisms[query.name], step)
+        together = Together(step, tuple(profiles))
+    try:
+        charged = charges(spec_file, kept, together)
+    except ReleaseError as error:
+        raise VerificationError(FILE, "charges", str(error), "charges within the cap") from error
+    for record, charge in zip(release.queries, charged.queries, strict=True):
+        at = f"queries.{record.name}"
+        expect(FILE, f"{at}.parallel", record.parallel, charge.parallel)
+        expect(FILE, f"{at}.charge.epsilon", record.charge.epsilon, format_exact(charge.epsilon))
+        expect(FILE, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
+    for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):
+        for place in ("composition", "guarantee"):
+            given = getattr(getattr(release, place), name)
+            expect(FILE, f"{place}.{name}", given, format_exact(value))
+    expect(FILE, "guarantee.definition", release.guarantee.definition, charged.definition.value)
+
+
+def _profile_of(record: AnyMechanismRecord) -> Profile:
+    if record.profile is None:
+        raise VerificationError(FILE, "composition", "no profile", "one in every mechanism file")
+    return record.profile.to_profile()
+
+
+def _check_found(query: Query, record: AnyMechanismRecord, step: Fraction) -> None:
+    """Check that a found guarantee is no larger than its mechanism needs, and meets its target."""
+    if not query.is_shared:
+        return
+    claimed, at = query.promised, f"queries.{query.name}.epsilon"
+    smaller = claimed.epsilon * _NEARLY
+    if isinstance(record, StatisticRecord):
+        expect(FILE, f"{at} (needed)", not record.to_mechanism().satisfies(smaller), True)
+        return
+    mechanism = record.to_mechanism() if isinstance(record, MechanismRecord) else None
+    if not isinstance(record, MechanismRecord) or not isinstance(mechanism, IntegerMechanism):
+        raise VerificationError(FILE, at, record.mechanism, "noise on the integers")
+    sensitivity = record.to_sensitivity()
+    if claimed.delta:
+        found = found_epsilon(mechanism, sensitivity, step, claimed.delta)
+        expect(FILE, at, format_exact(claimed.epsilon), format_exact(found or Fraction(0)))
+    else:
+        is_needed = mechanism.deltas(sensitivity, smaller).approximate > 0
+        expect(FILE, f"{at} (needed)", is_needed, True)
+    if query.target is not None:
+        target = target_of(f"queries.{query.name}.target", query)
+        loss = mechanism.noise.moment(COST_POWERS[target.loss])
+        if loss > target.cap:
+            raise VerificationError(
+                FILE, f"queries.{query.name}.target", format_up(loss, 12), f"at most {target.cap}"
+            )
+
+
+_NEARLY = Fraction(999, 1000)
+"""A pure ε is found by floats; it may be larger than needed by less than this leaves."""

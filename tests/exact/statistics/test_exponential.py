@@ -1,0 +1,112 @@
+"""The exponential mechanism: draws that follow its chances, its guarantee and its profile."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from release.exact.composition.distribution import UNIT
+from release.exact.composition.profile import Profile
+from release.exact.numbers import exp_bounds
+from release.exact.sampling import RandomBytes
+from release.exact.statistics.exponential import ExponentialMechanism, bounded_range_profile
+from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.permute_and_flip import PermuteAndFlip
+
+
+def stream(seed: str) -> RandomBytes:
+    """Bytes that look random and are the same each time."""
+    places = itertools.count()
+
+    def draw(count: int) -> bytes:
+        return hashlib.shake_256(f"{seed} {next(places)}".encode()).digest(count)
+
+    return draw
+
+
+@pytest.mark.parametrize("scores", [[4, 4, 3, 0], [9, 0, 1, 0], [2, 2, 2, 2]])
+def test_draws_follow_the_chances(scores: list[int]) -> None:
+    mechanism = ExponentialMechanism.fitted(Fraction(1), 4, 2)
+    table = np.tile(np.array(scores), (200_000, 1))
+    drawn = mechanism.draw(table, stream("draws"))
+    assert drawn.shape == (200_000, 1)
+    expected = np.array(list(map(float, mechanism.chances(np.array(scores))))) * len(drawn)
+    found = np.bincount(drawn[:, 0], minlength=4)
+    # The 0.9999 quantile of chi-square with 3 degrees of freedom is 21.1.
+    assert ((found - expected) ** 2 / expected).sum() < 21.1
+
+
+def test_each_cell_is_drawn_from_its_own_scores() -> None:
+    mechanism = ExponentialMechanism.fitted(Fraction(1), 2, 10**9)
+    scores = np.array([[2**61, -(2**61)], [-(2**61), 2**61]] * 50)
+    assert mechanism.draw(scores, stream("large")).ravel().tolist() == [0, 1] * 50
+
+
+CHANGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=2, max_size=6)
+
+
+@given(CHANGES, st.sampled_from(["0.3", "1", "2"]), st.fractions(0, 2, max_denominator=50))
+def test_no_tables_exceed_the_profile(
+    scores: list[tuple[int, int]], epsilon: str, loss: Fraction
+) -> None:
+    mechanism = ExponentialMechanism.fitted(Fraction(epsilon), len(scores), 2)
+    here = mechanism.chances(np.array([score for score, _ in scores]))
+    there = mechanism.chances(np.array([score + change for score, change in scores]))
+    above, ratio = exp_bounds(Fraction(epsilon))[1], exp_bounds(loss)[1]
+    losses = mechanism.profile(Fraction(epsilon), Fraction(1, 40)).distribution()
+    for p, q in ((here, there), (there, here)):
+        assert all(a <= above * b for a, b in zip(p, q, strict=True))
+        delta = sum(max(Fraction(0), a - ratio * b) for a, b in zip(p, q, strict=True))
+        assert delta <= losses.delta_at(loss)
+
+
+@pytest.mark.parametrize("place", [0, 20, 50, 90])
+def test_the_profile_is_attained(place: int) -> None:
+    """Of many candidates a share gains, another loses: the curve is reached at every loss."""
+    epsilon, step = Fraction(1), Fraction(1, 100)
+    bound = Fraction(bounded_range_profile(epsilon, step).values[place], UNIT)
+    ratio = exp_bounds(place * step)[1]
+    mechanism = ExponentialMechanism.fitted(epsilon, 400, 1)
+    best = Fraction(0)
+    share = Fraction(mechanism.ratio, RATIO_ONE)
+    for raised in range(1, 400):
+        # All tie; the neighbor lowers the candidates that are not raised by one.
+        whole = raised + (400 - raised) * share
+        best = max(best, raised * max(Fraction(0), 1 / whole - ratio * Fraction(1, 400)))
+    assert bound * Fraction(999, 1000) < best <= bound
+
+
+@given(st.fractions(Fraction(1, 10**6), 20), st.fractions(Fraction(1, 100), 1, max_denominator=100))
+def test_it_composes_better_than_randomised_response(epsilon: Fraction, step: Fraction) -> None:
+    profile = bounded_range_profile(epsilon, step)
+    pure = Profile.of_charge(epsilon, Fraction(0)).distribution()
+    assert profile.values[-1] == 0
+    for place, value in enumerate(profile.values):
+        assert Fraction(value - 2, UNIT) <= pure.delta_at(place * step)
+
+
+def test_its_leader_is_less_likely_than_that_of_permute_and_flip() -> None:
+    epsilon = Fraction(1)
+    ours = ExponentialMechanism.fitted(epsilon, 6, 1)
+    theirs = PermuteAndFlip.fitted(epsilon, 6, 1)
+    for lead in (1, 4, 20):
+        exact = ours.chances(np.array([lead, 0, 0, 0, 0, 0]))[0]
+        assert ours.chance_of_leader(lead) == pytest.approx(float(exact), rel=1e-9)
+        assert ours.chance_of_leader(lead) < theirs.chance_of_leader(lead)
+
+
+def test_what_is_no_selection_is_refused() -> None:
+    for candidates, spread, ratio in ((1, 1, 5), (2, 0, 5), (2, 1, 0), (2, 1, RATIO_ONE)):
+        with pytest.raises(ValueError, match="a selection needs"):
+            ExponentialMechanism(candidates, spread, ratio)
+    with pytest.raises(ValueError, match="above 0"):
+        bounded_range_profile(Fraction(0), Fraction(1, 10))
+    mechanism = ExponentialMechanism.fitted(Fraction(1), 3, 1)
+    with pytest.raises(ValueError, match="larger epsilon"):
+        mechanism.profile(Fraction(9, 10), Fraction(1, 10))

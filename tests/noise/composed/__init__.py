@@ -1,0 +1,1 @@
+"""Tests of the noise for queries that share one budget."""
