@@ -14,6 +14,7 @@ import typer
 
 from release.bundle.answer_units import answer_unit
 from release.cli.console import print_table
+from release.cli.together_output import plain_together, print_together
 from release.errors import StorageError
 from release.exact.numbers import format_exact, format_up
 
@@ -72,9 +73,12 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
     for planned in plan.queries:
         for line in _warnings(planned):
             typer.echo(f"{planned.query.name}: {line}")
+    if plan.together is not None:
+        print_together(plan.together)
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
-    typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}")
+    rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
+    typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}{rule}")
     if plan.is_over:
         typer.echo("a run would be refused: over the budget of the spec")
     for reason in plan.refusals:
@@ -191,6 +195,8 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "queries": list(map(_plain_query, plan.queries)),
         "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),
         "recommendations": list(plan.recommendations),
+        "composition": "pld" if plan.spec_file.spec.composes_exactly else "basic",
+        "together": None if plan.together is None else plain_together(plan.together),
     }
 
 
