@@ -14,9 +14,14 @@ import typer
 
 from release.bundle.answer_units import answer_unit
 from release.cli.console import print_table
-from release.cli.together_output import plain_together, print_together
 from release.errors import StorageError
 from release.exact.numbers import format_exact, format_up
+from release.planning.together_text import (
+    epsilon_table,
+    growth_sentence,
+    noise_table,
+    plain_together,
+)
 
 if TYPE_CHECKING:
     from release.noise.families import Solvers
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from release.planning.plan import Candidate, Plan, QueryPlan
     from release.planning.split import Share
     from release.planning.targets import Least
+    from release.planning.totals import TogetherPlan
     from release.spec.load import SpecFile
 
 Remaining: TypeAlias = tuple[Fraction, Fraction]
@@ -74,7 +80,7 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         for line in _warnings(planned):
             typer.echo(f"{planned.query.name}: {line}")
     if plan.together is not None:
-        print_together(plan.together)
+        _print_together(plan.together)
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
     rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
@@ -95,6 +101,14 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
             "empirical sensitivity is not known before the table is read: one step and the most "
             "that is allowed are shown"
         )
+
+
+def _print_together(together: TogetherPlan) -> None:
+    for columns, rows in (epsilon_table(together), noise_table(together)):
+        if rows:
+            print_table(columns, rows)
+    if (sentence := growth_sentence(together)) is not None:
+        typer.echo(sentence)
 
 
 def _print_on_statistic(plans: tuple[StatisticPlan, ...]) -> None:

@@ -1,42 +1,51 @@
-"""What ``dp-release plan`` prints of all queries together, and of a season of releases."""
+"""The figures of all queries together as texts and as plain data.
+
+Proved figures are rounded up, or exact; those by zCDP and of noise are rounded.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import Any, TypeAlias
 
-import typer
-
-from release.cli.console import print_table
+from release.budget.entries import Spent
 from release.exact.numbers import format_exact, format_up
+from release.planning.totals import SharedNoise, TogetherPlan, Totals
 
-if TYPE_CHECKING:
-    from fractions import Fraction
+Table: TypeAlias = tuple[list[str], list[list[str]]]
+"""The heads of the columns, and the rows."""
 
-    from release.budget.entries import Spent
-    from release.planning.totals import SharedNoise, TogetherPlan, Totals
-
-_RULES = ["added up", "zCDP (rounded)", "composed exactly"]
+_RULES = ("added up", "zCDP (rounded)", "composed exactly")
 
 
-def print_together(together: TogetherPlan) -> None:
-    """Print ε under three rules, the noise of a shared budget, and what one more table costs."""
+def epsilon_table(together: TogetherPlan) -> Table:
+    """ε under three rules: of the release, of a season, and of one more query."""
     rows = []
     for totals in filter(None, (together.release, together.season)):
         rows.append([_releases(totals), *_epsilons(totals, together.delta)])
     more = together.one_more
     if more is not None:
-        figures = "-" if more.zcdp is None else f"+{_figure(more.zcdp)}", _up(more.exact, "+")
-        rows.append([f"one more like {more.query}", f"+{_up(more.added)}", *figures])
-    print_table([f"ε at δ = {format_exact(together.delta)}", *_RULES], rows)
-    if together.noise:
-        noise = [[_names(row), row.measure, *_noise(row)] for row in together.noise]
-        print_table(["noise of one answer", "measured by", *_RULES[:2], "this spec"], noise)
-    if together.growth is not None:
-        like, percent = together.growth.query, 100 * together.growth.share
-        typer.echo(
-            f"one more share of weight 1 like {like}: the noise of the others grows by "
-            f"{_figure(percent)} %"
-        )
+        zcdp = "-" if more.zcdp is None else f"+{_figure(more.zcdp)}"
+        figures = f"+{_up(more.added)}", zcdp, _up(more.exact, "+")
+        rows.append([f"one more like {more.query}", *figures])
+    return [f"ε at δ = {format_exact(together.delta)}", *_RULES], rows
+
+
+def noise_table(together: TogetherPlan) -> Table:
+    """The noise of queries that share the budget; no rows where none do."""
+    rows = [[_names(row), row.measure, *_noise(row)] for row in together.noise]
+    return ["noise of one answer", "measured by", *_RULES[:2], "this spec"], rows
+
+
+def growth_sentence(together: TogetherPlan) -> str | None:
+    """What one more share costs the others; None where there is none."""
+    if together.growth is None:
+        return None
+    like, percent = together.growth.query, 100 * together.growth.share
+    return (
+        f"one more share of weight 1 like {like}: the noise of the others grows by "
+        f"{_figure(percent)} %"
+    )
 
 
 def plain_together(together: TogetherPlan) -> dict[str, Any]:
@@ -83,10 +92,10 @@ def _releases(totals: Totals) -> str:
 
 def _epsilons(totals: Totals, delta: Fraction) -> list[str]:
     zcdp = "-" if totals.zcdp is None else _figure(totals.zcdp)
-    return [added_up(totals.added, delta), zcdp, _up(totals.exact)]
+    return [_added_up(totals.added, delta), zcdp, _up(totals.exact)]
 
 
-def added_up(added: Spent, delta: Fraction) -> str:
+def _added_up(added: Spent, delta: Fraction) -> str:
     """The sum of ε, and that of δ where it exceeds the one at which the others are read."""
     epsilon = _up(added.epsilon)
     return epsilon if added.delta <= delta else f"{epsilon} at δ = {_up(added.delta)}"
