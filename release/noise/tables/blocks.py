@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import product
+from itertools import product as choices
 
 import numpy as np
 
@@ -83,9 +82,9 @@ def blocks_of(margins: Sequence[Margin]) -> Blocks:
         axes.append(_axes(attribute))
     counts = []
     for place in range(len(margins)):
-        counts.append(reduce(np.kron, (axis[place].counts for axis in axes), np.ones(1)))
+        counts.append(_product([axis[place].counts for axis in axes]).reshape(-1))
     parts: dict[int, list[tuple[list[Floats], list[Floats]]]] = {}
-    for deviating in product((False, True), repeat=len(axes)):
+    for deviating in choices((False, True), repeat=len(axes)):
         part = _part(axes, deviating, len(margins))
         # A part that no margin sees is neither measured nor published.
         if any(matrix.any() for matrix in part[0]):
@@ -106,9 +105,17 @@ def _part(
     matrices, rows = [], []
     for place in range(margins):
         pairs = [(axis[place], deviates) for axis, deviates in zip(axes, deviating, strict=True)]
-        matrices.append(reduce(np.kron, (a.measured(d) for a, d in pairs), np.ones((1, 1))))
-        rows.append(reduce(np.kron, (a.cells(d) for a, d in pairs), np.ones((1, 1))))
+        matrices.append(_product([axis.measured(deviates) for axis, deviates in pairs]))
+        rows.append(_product([axis.cells(deviates) for axis, deviates in pairs]))
     return matrices, rows
+
+
+def _product(matrices: Sequence[Floats]) -> Floats:
+    """The Kronecker product, as a matrix."""
+    product = np.ones((1, 1))
+    for matrix in matrices:
+        product = np.asarray(np.kron(product, matrix), dtype=np.float64)
+    return product
 
 
 def _axes(groupings: Sequence[Grouping]) -> list[_Axis]:

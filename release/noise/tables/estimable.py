@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from release.exact.domain import Codes
 from release.exact.tables.structure import Margin
-from release.noise.tables.publication import Publication, Table
+from release.noise.tables.publication import Floats, Publication, Table
 
 
 @dataclass(eq=False)
@@ -43,7 +44,9 @@ class Estimability:
         key = margin, others
         if key not in self._known:
             margins = self.publication.margins
-            self._known[key] = follows(margins[margin], [margins[place] for place in sorted(others)])
+            self._known[key] = follows(
+                margins[margin], [margins[place] for place in sorted(others)]
+            )
         return self._known[key]
 
 
@@ -64,5 +67,6 @@ def follows(margin: Margin, others: Iterable[Margin]) -> bool:
     return bool(np.abs(known.T @ weights - wanted.T).max() < 1e-6)
 
 
-def _indicators(cells: np.ndarray) -> np.ndarray:
-    return np.equal.outer(np.unique(cells), cells).astype(np.float64)
+def _indicators(cells: Codes) -> Floats:
+    """For each distinct cell, which entries are that cell."""
+    return (np.unique(cells)[:, None] == cells[None, :]).astype(np.float64)

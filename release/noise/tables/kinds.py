@@ -48,11 +48,9 @@ def kinds_of(areas: Areas) -> tuple[LevelKinds, ...]:
     levels = []
     above = np.zeros(areas.size(0), dtype=np.int64)
     for level in range(depth):
-        pairs = np.stack([above, classes[level]], axis=1)
-        distinct, places, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-        levels.append(
-            LevelKinds(children[level], distinct[:, 1], distinct[:, 0], counts / counts.sum())
-        )
+        pairs = np.stack([above, classes[level]], axis=1).astype(np.int64)
+        kinds, places, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+        levels.append(LevelKinds(children[level], kinds[:, 1], kinds[:, 0], counts / counts.sum()))
         if level + 1 < depth:
             above = places.reshape(-1)[areas.parents[level + 1]]
     return tuple(levels)

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from release.exact.domain import Codes
 from release.noise.tables.blocks import Block, Blocks, blocks_of
 from release.noise.tables.kinds import LevelKinds, kinds_of
 from release.noise.tables.publication import Floats, Publication
@@ -109,7 +110,7 @@ class Objective:
         """The variances of the cells of a table; shape (kinds of areas, kinds of cells)."""
         parts = [sweep.variances(level, margin) for sweep in sweeps]
         # Rounding can leave less than nothing of a variance that is next to nothing.
-        return np.maximum(np.sum(parts, axis=0), 1e-300)
+        return np.asarray(np.maximum(np.sum(parts, axis=0), 1e-300), dtype=np.float64)
 
 
 @dataclass(eq=False)
@@ -208,9 +209,9 @@ def _summed(counts: Floats, covariances: Floats) -> Floats:
     return np.asarray(np.einsum("vu,buij->bvij", counts, covariances), dtype=np.float64)
 
 
-def _add(target: Floats, places: np.ndarray, values: Floats) -> None:
+def _add(target: Floats, places: Codes, values: Floats) -> None:
     """Add each of ``values`` to its place on the second axis."""
-    np.add.at(target, (slice(None), places), values)
+    np.add.at(np.swapaxes(target, 0, 1), places, np.swapaxes(values, 0, 1))
 
 
 def _turned(values: Floats) -> Floats:

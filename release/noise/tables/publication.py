@@ -72,9 +72,7 @@ class Publication:
         return tuple(table for table in self.tables if not self.moves[table])
 
 
-def moves_of_a_row(
-    areas: Areas, margins: Iterable[Margin], is_replaced: bool
-) -> dict[Table, int]:
+def moves_of_a_row(areas: Areas, margins: Iterable[Margin], is_replaced: bool) -> dict[Table, int]:
     """Return how many cells of each table move where one unit has one row.
 
     Args:

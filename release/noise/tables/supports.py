@@ -8,7 +8,7 @@ no bound of the least objective is known that is worth printing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeAlias
@@ -133,18 +133,17 @@ class SupportSearch:
 
 
 def starting_supports(publication: Publication) -> list[Support]:
-    """Detail on every set of levels: the margins of a level that no other of its margins refines."""
-    tables = []
-    for level in range(len(publication.areas.levels)):
-        own = [m for at, m in publication.importance if at == level]
-        tables.append([(level, m) for m in _finest(publication, own or range(0))])
-    everywhere = _finest(publication, sorted({m for _, m in publication.importance}))
+    """Return detail on every set of levels: the margins that no other margin refines."""
+    levels = range(len(publication.areas.levels))
+    finest = []
+    for level in levels:
+        finest.append(_finest(publication, {m for at, m in publication.importance if at == level}))
+    everywhere = _finest(publication, {margin for _, margin in publication.importance})
     supports = []
-    levels = range(len(tables))
-    for count in range(1, len(tables) + 1):
+    for count in range(1, len(levels) + 1):
         for chosen in combinations(levels, count):
-            supports.append([(level, m) for level in chosen for m in everywhere])
-            supports.append([table for level in chosen for table in tables[level]])
+            supports.append([(level, margin) for level in chosen for margin in everywhere])
+            supports.append([(level, margin) for level in chosen for margin in finest[level]])
     distinct = []
     for support in supports:
         paid = frozenset(table for table in support if publication.moves[table])
@@ -153,13 +152,11 @@ def starting_supports(publication: Publication) -> list[Support]:
     return distinct
 
 
-def _finest(publication: Publication, margins: object) -> list[int]:
-    places = list(margins)  # type: ignore[call-overload]
-    finest = []
-    for place in places:
+def _finest(publication: Publication, places: Iterable[int]) -> list[int]:
+    """The margins that no other one refines; of equal margins the first."""
+    finest: list[int] = []
+    for place in sorted(places, key=lambda p: (-publication.margins[p].cells, p)):
         own = publication.margins[place]
-        above = [o for o in places if o != place and publication.margins[o].refines(own)]
-        # Of margins that refine each other, which are equal, the first stays.
-        if all(own.refines(publication.margins[o]) and o > place for o in above):
+        if not any(publication.margins[other].refines(own) for other in finest):
             finest.append(place)
-    return finest
+    return sorted(finest)
