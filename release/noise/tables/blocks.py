@@ -10,9 +10,9 @@ case of one class).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product as choices
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def blocks_of(margins: Sequence[Margin]) -> Blocks:
     for place in range(len(margins)):
         counts.append(_product([axis[place].counts for axis in axes]).reshape(-1))
     parts: dict[int, list[tuple[list[Floats], list[Floats]]]] = {}
-    for deviating in choices((False, True), repeat=len(axes)):
+    for deviating in itertools.product((False, True), repeat=len(axes)):
         part = _part(axes, deviating, len(margins))
         # A part that no margin sees is neither measured nor published.
         if any(matrix.any() for matrix in part[0]):

@@ -69,4 +69,4 @@ def follows(margin: Margin, others: Iterable[Margin]) -> bool:
 
 def _indicators(cells: Codes) -> Floats:
     """For each distinct cell, which entries are that cell."""
-    return (np.unique(cells)[:, None] == cells[None, :]).astype(np.float64)
+    return np.asarray(np.unique(cells)[:, None] == cells[None, :], dtype=np.float64)

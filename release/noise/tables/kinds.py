@@ -40,13 +40,13 @@ def kinds_of(areas: Areas) -> tuple[LevelKinds, ...]:
     classes = [np.zeros(areas.size(depth - 1), dtype=np.int64)]
     children = [np.zeros((1, 0))]
     for level in range(depth - 2, -1, -1):
-        counts = np.zeros((areas.size(level), int(classes[0].max()) + 1))
-        np.add.at(counts, (areas.parents[level + 1], classes[0]), 1)
-        distinct, places = np.unique(counts, axis=0, return_inverse=True)
+        members = np.zeros((areas.size(level), int(classes[0].max()) + 1))
+        np.add.at(members, (areas.parents[level + 1], classes[0]), 1)
+        shapes, places = np.unique(members, axis=0, return_inverse=True)
         classes.insert(0, places.reshape(-1))
-        children.insert(0, distinct)
+        children.insert(0, shapes)
     levels = []
-    above = np.zeros(areas.size(0), dtype=np.int64)
+    above: Codes = np.zeros(areas.size(0), dtype=np.int64)
     for level in range(depth):
         pairs = np.stack([above, classes[level]], axis=1).astype(np.int64)
         kinds, places, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
