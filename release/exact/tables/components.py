@@ -216,10 +216,8 @@ class Frame:
 
     def part(self, margin: Margin, component: Component, parted: Integers) -> Integers:
         """One component of what ``parted`` returns; shape (areas, rows, columns)."""
-        part = parted[self._slices(margin, component)]
-        deviating = [place for place, deviates in enumerate(component, 1) if deviates]
-        order = [0, *(place for place in range(1, part.ndim) if place not in deviating), *deviating]
-        return part.transpose(order).reshape(part.shape[0], -1, self.columns(component))
+        part = parted[self._slices(margin, component)].transpose(_deviations_last(component))
+        return part.reshape(part.shape[0], -1, self.columns(component))
 
     def merged(self, margin: Margin, parts: Mapping[Component, Integers]) -> Integers:
         """The cells of a margin, times ``denominator``, from all its components.
@@ -231,14 +229,11 @@ class Frame:
         areas = next(iter(parts.values())).shape[0]
         table = np.empty((areas, *margin.shape), dtype=object)
         for component, values in parts.items():
-            place = self._slices(margin, component)
-            shape = table[place].shape
-            deviating = [axis for axis, deviates in enumerate(component, 1) if deviates]
-            kept = [axis for axis in range(1, table.ndim) if axis not in deviating]
-            order = [0, *kept, *deviating]
-            table[place] = values.reshape([shape[axis] for axis in order]).transpose(
-                np.argsort(order)
-            )
+            where = self._slices(margin, component)
+            shape = table[where].shape
+            order = _deviations_last(component)
+            ordered = values.reshape([shape[axis] for axis in order])
+            table[where] = ordered.transpose(np.argsort(order))
         missing = 1
         for place, split in enumerate(self.splits):
             if whole(margin.groupings[place]):
@@ -266,6 +261,13 @@ class Frame:
         most = max(int(values.max(initial=0)), -int(values.min(initial=0)))
         growth = prod(2 * len(split.classes) for split in self.splits)
         return values if most * growth < 2**62 else values.astype(object)
+
+
+def _deviations_last(component: Component) -> list[int]:
+    """The axes of a table: areas, attributes that do not deviate, attributes that do."""
+    deviating = [axis for axis, deviates in enumerate(component, 1) if deviates]
+    others = [axis for axis, deviates in enumerate(component, 1) if not deviates]
+    return [0, *others, *deviating]
 
 
 def _indicators(grouping: Grouping, split: Split) -> Codes:

@@ -33,7 +33,7 @@ class CellVariances:
 
     def variance(self, area: int, cell: int) -> Fraction:
         """The variance of one cell."""
-        return self.values[self.kinds[area]][self.sorts[cell]]
+        return self.values[int(self.kinds[area])][int(self.sorts[cell])]
 
     def standard_errors(self) -> NDArray[np.float64]:
         """The root of the variance of every cell; shape (areas, cells)."""
