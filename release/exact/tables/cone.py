@@ -103,10 +103,14 @@ class Distance:
         """An upper bound of the eigenvalues: the largest sum of a row of non-negative numbers."""
         return int(self.matrix.sum(axis=0).max())
 
-    def slope(self, change: Codes, cell: int | slice = slice(None)) -> Codes:
-        """Half the gradient of the distance, ``change`` away; saturates beyond 64 bits."""
+    def bounded(self, change: Codes) -> Codes:
+        """The change, saturated where its slope would go beyond 64 bits."""
         reach = _EXACT_INTEGER // self.most
-        return _exact_product(np.clip(change, -reach, reach), self.matrix[:, cell])
+        return np.clip(change, -reach, reach)
+
+    def slope(self, change: Codes) -> Codes:
+        """Half the gradient of the distance at a change; saturates beyond 64 bits."""
+        return _exact_product(self.bounded(change), self.matrix)
 
     def squared(self, change: Codes) -> int:
         """The distance, added up over areas, in squared units of ``change``; exact."""
@@ -289,12 +293,14 @@ def _cell_by_cell(allowed: _ByColumn, near: Codes, estimates: Codes, distance: D
     the millionths that ``wanted`` is rounded to.
     """
     table = near.copy()
+    change = distance.bounded(table - estimates)
     for _ in range(SWEEPS):
         before = table.copy()
         for cell in range(table.shape[1]):
-            slope = distance.slope(table - estimates, cell)
+            slope = change @ distance.matrix[:, cell]
             wanted = table[:, cell] - slope // int(distance.matrix[cell, cell])
             table[:, cell] = allowed.whole_column(wanted, cell) * MILLION
+            change[:, cell] = distance.bounded(table[:, cell] - estimates[:, cell])
         if np.array_equal(table, before):
             break
     return np.asarray(table // MILLION)
