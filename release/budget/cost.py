@@ -149,8 +149,7 @@ def charges(
         charge_of(spec_file, query, query.promised, (kept or {}).get(query.name))
         for query in spec.released
     )
-    exactly = spec.composes_exactly
-    total = _composed(spec, queries, together) if exactly else _sum(queries)
+    exactly, total = spec.composes_exactly, total_of(spec, queries, together)
     _check_cap("epsilon", total.epsilon, spec.budget.epsilon)
     _check_cap("delta", total.delta, spec.budget.delta)
     # An (ε, δ) guarantee with δ ≥ 1 holds for every mechanism, whatever cap the spec sets.
@@ -161,6 +160,14 @@ def charges(
         definition = Definition.APPROXIMATE
     step = release_step(spec_file) if exactly else None
     return Charges(queries, total.epsilon, total.delta, definition, step)
+
+
+def total_of(spec: Spec, queries: Sequence[Charge], together: Together | None = None) -> Spent:
+    """The total of the charges of all released queries by the rule of the spec, whatever the cap.
+
+    ``together`` is as in :func:`charges`.
+    """
+    return _composed(spec, queries, together) if spec.composes_exactly else _sum(queries)
 
 
 def release_step(spec_file: SpecFile) -> Fraction:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import isqrt
+from typing import TypeAlias
 
 from release.budget.composed import Together
 from release.budget.cost import release_step
@@ -73,11 +74,12 @@ def profile_over(
     cells = {}
     for difference in sorted({difference for pattern in patterns for difference in pattern}):
         if isinstance(mechanism, StatisticMechanism):
-            cells[difference] = mechanism.profile(query.promised.epsilon, step)
+            cell = mechanism.profile(query.promised.epsilon, step)
         elif sensitivity is None:
             raise TypeError(f"{query.name} has noise on its answer and needs a sensitivity")
         else:
-            cells[difference] = mechanism.profile(_within(sensitivity, difference), step)
+            cell = mechanism.profile(_within(mechanism, sensitivity, difference), step)
+        cells[difference] = cell.shortened()
     return profile_of_patterns(cells, patterns)
 
 
@@ -130,22 +132,28 @@ def _refined(profile: Profile, parts: int) -> Profile:
     return profile_of_points(points, profile.step / parts)
 
 
-def _within(sensitivity: Sensitivity, difference: int) -> Sensitivity:
-    """The differences up to ``difference`` codes; all where answers have no order.
+def _within(mechanism: Mechanism, sensitivity: Sensitivity, difference: int) -> Sensitivity:
+    """The differences up to ``difference`` codes; all for 0, where answers have no order.
 
     Where noise has several peaks, a smaller difference can reveal more than a larger one.
     """
-    if sensitivity.apart is None:
+    if difference == 0:
         return sensitivity
-    nearer = [distance for distance in sensitivity.apart if distance <= difference]
-    if len(nearer) == len(sensitivity.apart):
-        return sensitivity
+    distances = sensitivity.apart or ()
+    if mechanism.modular_noise is not None:
+        # The file of modular noise has its differences modulo the answers, and no distances.
+        distances = tuple(shift[0] for shift in sensitivity.shifts)
+    nearer = [distance for distance in distances if distance <= difference]
     return Sensitivity.on_line(sensitivity.group.moduli[0], nearer)
+
+
+Made: TypeAlias = tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]
+"""A query, its mechanism, and the sensitivity; None where the noise is on the statistic."""
 
 
 def published_profiles(
     spec_file: SpecFile,
-    made: Iterable[tuple[Query, Mechanism | StatisticMechanism, Sensitivity | None]],
+    made: Iterable[Made],
 ) -> Together:
     """The profiles of queries with public mechanisms, as their files have them.
 
@@ -153,13 +161,18 @@ def published_profiles(
         spec_file: the spec, with its key sets; every query has a guarantee.
         made: each query with its mechanism, and the sensitivity that it is proved for.
     """
-    shared = release_step(spec_file) if spec_file.spec.composes_exactly else None
+    step = release_step(spec_file) if spec_file.spec.composes_exactly else None
+    return profiles_on(spec_file, made, step)
+
+
+def profiles_on(spec_file: SpecFile, made: Iterable[Made], shared: Fraction | None) -> Together:
+    """As :func:`published_profiles`, on the grid of ``shared``, or each query on its own grid."""
     # Queries often share a mechanism; its profile is found once for each set of patterns.
     known: dict[object, Profile] = {}
     profiles = []
     for query, mechanism, sensitivity in made:
         patterns, step = patterns_of(spec_file, query), shared or own_step(query)
-        key = (id(mechanism), patterns, step, sensitivity)
+        key = (mechanism, query.promised.epsilon, patterns, step, sensitivity)
         if key not in known:
             known[key] = profile_over(patterns, query, mechanism, sensitivity, step)
         profiles.append(known[key])

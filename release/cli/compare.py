@@ -37,7 +37,7 @@ def compare(
     Example: dp-release compare data/persons.yaml minors_by_tract --html compare.html
     """
     from release.planning.compare import losses_by_epsilon
-    from release.planning.plan import possible
+    from release.planning.plan import check_not_shared, possible
     from release.queries.read import read_spec
 
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
@@ -45,6 +45,7 @@ def compare(
     if query not in queries:
         names = ", ".join(queries)
         raise SpecError("QUERY", f"{query!r} is not in the spec; write one of {names}")
+    check_not_shared(spec_file, queries[query])
     if queries[query].is_on_statistic:
         if html is not None:
             raise SpecError("--html", "draws noise on the answer; leave it out")

@@ -143,7 +143,7 @@ def _targets(
 
 
 def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
-    from release.planning.plan import split_budget
+    from release.planning.split import split_budget
 
     by_query: dict[str, Fraction] = {}
     for text in weights:

@@ -20,7 +20,8 @@ from release.exact.numbers import format_exact, format_up
 if TYPE_CHECKING:
     from release.noise.families import Solvers
     from release.planning.on_statistic import StatisticPlan
-    from release.planning.plan import Candidate, Plan, QueryPlan, Share
+    from release.planning.plan import Candidate, Plan, QueryPlan
+    from release.planning.split import Share
     from release.planning.targets import Least
     from release.spec.load import SpecFile
 

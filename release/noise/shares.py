@@ -73,13 +73,16 @@ def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) 
     waiting = shared(spec)
     if not waiting:
         return Shared(spec_file, {})
-    step = release_step(spec_file)
-    declared, fixed = _spent_already(spec_file, step, cache, gap)
-    epsilon, delta = spec.budget.epsilon - declared.epsilon, spec.budget.delta - declared.delta
-    requests = [_request(spec_file, query) for query in waiting]
-    designs: dict[str, AnyDesign | StatisticDesign] = {}
-    for query, found in zip(waiting, share_out(requests, epsilon, delta, fixed, step), strict=True):
-        designs[query.name] = _design(spec_file, query, found, step, delta)
+    step, asked = release_step(spec_file), asked_of_budget(spec_file, cache, gap)
+    delta, designs = asked.delta, dict[str, AnyDesign | StatisticDesign]()
+    every = share_out(asked.requests, asked.epsilon, delta, asked.fixed, step)
+    # Queries that ask for the same get the same noise, whose guarantee is found once.
+    known: dict[object, AnyDesign | StatisticDesign] = {}
+    for query, found in zip(waiting, every, strict=True):
+        alike = _alike(spec_file, query, found)
+        if alike not in known:
+            known[alike] = _design(spec_file, query, found, step, delta)
+        designs[query.name] = known[alike]
     guarantees = {}
     for name, design in designs.items():
         guarantee = design.guarantee
@@ -87,6 +90,37 @@ def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) 
             definition=guarantee.definition, epsilon=guarantee.epsilon, delta=guarantee.delta
         )
     return Shared(replace(spec_file, spec=with_found(spec, guarantees)), designs)
+
+
+@dataclass(frozen=True)
+class AskedOfBudget:
+    """What the queries with shares and targets ask, and the budget that is theirs.
+
+    Attributes:
+        requests: in the order of the spec.
+        epsilon: the budget's, less the charges of instance-specific queries.
+        delta: as ``epsilon``.
+        fixed: the losses of the queries with declared guarantees, paid from both as well.
+    """
+
+    requests: tuple[ShareRequest, ...]
+    epsilon: Fraction
+    delta: Fraction
+    fixed: LossDistribution | None
+
+
+def asked_of_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) -> AskedOfBudget:
+    """What a spec asks of its budget beside its declared guarantees.
+
+    Raises:
+        BudgetError: the declared guarantees alone need more than the budget.
+        DesignError: one of their mechanisms cannot be proved.
+    """
+    declared, fixed = _spent_already(spec_file, release_step(spec_file), cache, gap)
+    budget = spec_file.spec.budget
+    requests = tuple(_request(spec_file, query) for query in shared(spec_file.spec))
+    epsilon, delta = budget.epsilon - declared.epsilon, budget.delta - declared.delta
+    return AskedOfBudget(requests, epsilon, delta, fixed)
 
 
 def _spent_already(
@@ -148,6 +182,14 @@ def _request(spec_file: SpecFile, query: Query) -> ShareRequest:
     power = 2 if isinstance(statistic, Sums) else 1
     loss = Fraction(power * statistic.spread**power)
     return ShareRequest(kind=Kind.PURE, loss_power=power, loss_at_one=loss, **about)
+
+
+def _alike(spec_file: SpecFile, query: Query, found: Found) -> object:
+    """Equal for queries with the same design."""
+    if query.is_on_statistic:
+        return found.mechanism, statistic_of(spec_file.spec, query)
+    sensitivity = sensitivity_without_data(spec_file.spec, query)
+    return found.mechanism, query.answers, query.loss, sensitivity
 
 
 def _design(

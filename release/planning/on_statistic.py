@@ -43,16 +43,21 @@ class StatisticPlan:
 
 
 def plan_on_statistic(
-    spec_file: SpecFile, query: OnStatisticQuery, solvers: Solvers
+    spec_file: SpecFile,
+    query: OnStatisticQuery,
+    solvers: Solvers,
+    design: StatisticDesign | None = None,
 ) -> StatisticPlan:
     """The plan of one query; nothing but the spec and its key sets is read.
+
+    ``design`` is its mechanism, where that is known already.
 
     Raises:
         DesignError: no mechanism satisfies the claimed guarantee.
     """
     statistic = statistic_of(spec_file.spec, query)
     asked = query.promised.to_guarantee()
-    design = design_on_statistic(statistic, query.mechanism, asked)
+    design = design or design_on_statistic(statistic, query.mechanism, asked)
     return StatisticPlan(
         query,
         statistic,

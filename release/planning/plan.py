@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from release.budget.cost import Charge, charge_of, kept_delta, touched_cells
+from release.budget.cost import Charge, charge_of, kept_delta, total_of
+from release.budget.profiles import Made, published_profiles
 from release.bundle.answer_units import AnswerUnit
 from release.bundle.statements import accuracy_of
-from release.errors import DesignError, SpecError
+from release.errors import SpecError
 from release.exact.accuracy import (
     error_at_ends,
     far_error,
@@ -30,9 +30,12 @@ from release.exact.accuracy import (
 )
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import Loss, LossName, WorstCaseLoss
+from release.noise.cache import DesignCache
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
+from release.noise.on_statistic import StatisticDesign
 from release.noise.select import best_of, candidates, choose, compare, family_of
+from release.noise.shares import share_budget
 from release.noise.stage import asked_of, refusal
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.queries.registry import global_sensitivity, sensitivity_without_data
@@ -49,12 +52,6 @@ if TYPE_CHECKING:
     from release.spec.load import SpecFile
 
 ONE_STEP, MOST_ALLOWED = "one step", "most allowed"
-
-_UNIT = Fraction(1, 10**6)
-"""Shares of a budget are multiples of this ε."""
-
-_GRID = 24
-"""Values of ε at which a split of the budget evaluates a query."""
 
 
 @dataclass(frozen=True)
@@ -135,20 +132,35 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """All queries of a spec, what they charge together, and the cap of the spec.
+    """All queries of a spec, and what they charge together by the rule of the spec.
 
     ``queries`` have their noise on the answer; the others are ``on_statistic``.
     """
 
+    spec_file: SpecFile
+    """The spec, in which a query with a share or a target has the guarantee that was found."""
     queries: tuple[QueryPlan, ...]
     on_statistic: tuple[StatisticPlan, ...]
     epsilon: Fraction
     delta: Fraction
-    cap_epsilon: Fraction
-    cap_delta: Fraction
     unfinished: tuple[str, ...] = ()
     recommendations: tuple[str, ...] = ()
     """Changes that would save more than half of a loss (:mod:`release.planning.recommend`)."""
+
+    @property
+    def cap_epsilon(self) -> Fraction:
+        """The cap of the spec on ε."""
+        return self.spec_file.spec.budget.epsilon
+
+    @property
+    def cap_delta(self) -> Fraction:
+        """The cap of the spec on δ."""
+        return self.spec_file.spec.budget.delta
+
+    @property
+    def public(self) -> tuple[Made, ...]:
+        """The queries whose mechanism follows from the spec, with that and their sensitivity."""
+        return _public(self.queries, self.on_statistic)
 
     @property
     def is_over(self) -> bool:
@@ -212,43 +224,66 @@ class Plan:
         return pd.DataFrame(rows)
 
 
-def make_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
+def make_plan(
+    spec_file: SpecFile, solvers: Solvers | None = None, cache: DesignCache | None = None
+) -> Plan:
     """The plan of a spec. Nothing but the spec and its key sets is read.
 
+    A budget that is shared out is shared first; ``cache`` serves the mechanisms it needs for that.
+
     Raises:
+        BudgetError: the budget cannot meet a target, or leaves nothing for the shares.
         DesignError: a query for which no mechanism satisfies the claimed guarantee.
     """
     solvers = solvers or Solvers()
+    found = share_budget(spec_file, cache, solvers.gap)
+    spec_file = found.spec_file
     plans: list[QueryPlan] = []
     on_statistic: list[StatisticPlan] = []
-    epsilon = delta = Fraction(0)
+    charges: list[Charge] = []
     for query in spec_file.spec.released:
+        design = found.designs.get(query.name)
         if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
-            on_statistic.append(plan_on_statistic(spec_file, query, solvers))
-            epsilon += on_statistic[-1].charge.epsilon
+            shared = design if isinstance(design, StatisticDesign) else None
+            on_statistic.append(plan_on_statistic(spec_file, query, solvers, shared))
+            charges.append(on_statistic[-1].charge)
             continue
         for assumed, request in possible(spec_file, query):
-            plans.append(_planned(spec_file, query, assumed, request, solvers))
+            if design is None or isinstance(design, StatisticDesign):
+                plans.append(_planned(spec_file, query, assumed, request, solvers))
+            else:
+                plans.append(_query_plan(spec_file, query, request, design))
         # Once a query: both cases of an empirical sensitivity are charged alike.
-        charge = plans[-1].charge
-        epsilon, delta = epsilon + charge.epsilon, delta + charge.delta
+        charges.append(plans[-1].charge)
+    spec, together = spec_file.spec, None
+    if spec.composes_exactly:
+        public = _public(plans, on_statistic)
+        together = published_profiles(spec_file, public) if public else None
+    total = total_of(spec, charges, together)
     return Plan(
-        tuple(plans),
-        tuple(on_statistic),
-        epsilon,
-        delta,
-        spec_file.spec.budget.epsilon,
-        spec_file.spec.budget.delta,
-        unfinished(spec_file.spec),
+        spec_file, tuple(plans), tuple(on_statistic), total.epsilon, total.delta, unfinished(spec)
     )
+
+
+def _public(plans: Sequence[QueryPlan], on_statistic: Sequence[StatisticPlan]) -> tuple[Made, ...]:
+    public: list[Made] = []
+    for planned in plans:
+        if not planned.query.is_empirical:
+            mechanism = planned.chosen.design.mechanism
+            public.append((planned.query, mechanism, planned.asked.sensitivity))
+    for statistic in on_statistic:
+        public.append((statistic.query, statistic.design.mechanism, None))
+    return tuple(public)
 
 
 def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, Asked]]:
     """The design requests of a query: one, or under empirical sensitivity that of each case.
 
     Raises:
-        SpecError: its noise is on the statistic, so that no mechanism on answers is asked for.
+        SpecError: its noise is on the statistic, so that no mechanism on answers is asked for; or
+            it has no guarantee yet.
     """
+    check_not_shared(spec_file, query)
     if query.is_on_statistic:
         raise SpecError(
             f"{spec_file.spec.place_of(query)}.noise",
@@ -266,6 +301,20 @@ def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, As
         yield MOST_ALLOWED, asked_of(query, most)
 
 
+def check_not_shared(spec_file: SpecFile, query: Query) -> None:
+    """Refuse a query whose guarantee is still to be found, where one query alone is in question.
+
+    Raises:
+        SpecError: it has a share or a target, and no guarantee yet.
+    """
+    if query.guarantee is None and query.is_shared:
+        field = "share" if query.share is not None else "target"
+        raise SpecError(
+            f"{spec_file.spec.place_of(query)}.{field}",
+            "is met by noise made for the whole budget, which plan shows; here write a guarantee",
+        )
+
+
 def _planned(
     spec_file: SpecFile,
     query: Query,
@@ -275,20 +324,26 @@ def _planned(
 ) -> QueryPlan:
     designs, failed = compare(request, solvers)
     chosen = mechanism_of(query, request, solvers, designs)
-    kept = None if query.is_empirical else kept_delta(chosen.deltas, chosen.guarantee)
     alternatives = []
     for name, design in sorted(designs.items(), key=lambda item: item[1].objective):
         if name != chosen.name:
             alternatives.append(candidate(design, request.domain))
+    planned = _query_plan(spec_file, query, request, chosen)
+    return replace(planned, assumed=assumed, others=tuple(alternatives), failed=tuple(failed))
+
+
+def _query_plan(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:
+    """The plan of a query with the mechanism that it will use, and no other beside it."""
+    kept = None if query.is_empirical else kept_delta(chosen.deltas, chosen.guarantee)
     return QueryPlan(
         query=query,
         asked=request,
-        assumed=assumed,
+        assumed=None,
         cells=prod(len(spec_file.keys[column]) for column in query.by),
         charge=charge_of(spec_file, query, query.promised, kept),
         chosen=candidate(chosen, request.domain),
-        others=tuple(alternatives),
-        failed=tuple(failed),
+        others=(),
+        failed=(),
     )
 
 
@@ -326,125 +381,3 @@ def without_baselines(query: Query, request: Asked, solvers: Solvers) -> AnyDesi
     names = [name for name in candidates(request) if not MECHANISMS[name].is_baseline]
     designs, failures = compare(request, solvers, names)
     return best_of(request, designs, failures)
-
-
-@dataclass(frozen=True)
-class Share:
-    """A query's share of the budget, its expected loss with it, and ``now`` that of the spec."""
-
-    query: Query
-    weight: Fraction
-    epsilon: Fraction
-    charge: Fraction
-    objective: Fraction
-    now: Fraction
-
-
-def split_budget(
-    spec_file: SpecFile, weights: dict[str, Fraction], solvers: Solvers | None = None
-) -> tuple[Share, ...]:
-    """The ε of each query that minimises the weighted sum of expected losses within the cap.
-
-    Each δ stays as it is, and so does a query with noise on its statistic. The loss of a query
-    falls ever more slowly as its ε grows, so budget goes to the steepest fall first, along the
-    convex hull of losses at ``_GRID`` values of ε. Empirical sensitivity is taken to be the most
-    that the declaration allows.
-
-    Raises:
-        SpecError: a weight of a query that does not exist, or a weight not above 0.
-    """
-    solvers = solvers or Solvers()
-    queries = [query for query in spec_file.spec.released if not query.is_on_statistic]
-    unknown = set(weights) - {query.name for query in queries}
-    if unknown or any(weight <= 0 for weight in weights.values()):
-        raise SpecError(
-            "--weight", "write NAME=NUMBER above 0, of a query with noise on its answer"
-        )
-    cap = spec_file.spec.budget.epsilon
-    for query in spec_file.spec.released:
-        if query.is_on_statistic:
-            cap -= charge_of(spec_file, query, query.promised).epsilon
-    curves = []
-    for query in queries:
-        # The last of the cases is the most that the declaration allows.
-        *_, (_, request) = possible(spec_file, query)
-        cells = touched_cells(spec_file, query)
-        weight = weights.get(query.name, Fraction(1))
-        curves.append(_Curve.of(query, request, cells, weight, (cap, len(queries), solvers)))
-    spent = _steepest_first(curves, cap)
-    return tuple(curve.share(spend, solvers) for curve, spend in zip(curves, spent, strict=True))
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """The weighted loss of a query by what is spent on it: the corners of a convex hull."""
-
-    query: Query
-    request: Asked
-    cells: int
-    weight: Fraction
-    corners: tuple[tuple[Fraction, float], ...]
-
-    @classmethod
-    def of(
-        cls,
-        query: Query,
-        request: Asked,
-        cells: int,
-        weight: Fraction,
-        at: tuple[Fraction, int, Solvers],
-    ) -> _Curve:
-        cap, queries, solvers = at
-        points = []
-        for place in range(_GRID):
-            # Equal ratios, from 1/200 of an equal share to the whole cap: losses bend at small ε.
-            share = float(cap) / cells * (200.0 * queries) ** (place / (_GRID - 1) - 1)
-            epsilon = max(_UNIT, Fraction(int(share / _UNIT)) * _UNIT)
-            claimed = replace(request.guarantee, epsilon=min(epsilon, Fraction(100)))
-            design = without_baselines(query, replace(request, guarantee=claimed), solvers)
-            points.append((claimed.epsilon * cells, float(weight * design.objective)))
-        return cls(query, request, cells, weight, _hull(sorted(set(points))))
-
-    def share(self, spend: Fraction, solvers: Solvers) -> Share:
-        # Rounded down, so the shares together stay within the cap; few digits where ε is large.
-        unit = Fraction(1, 1000) if spend / self.cells >= Fraction(1, 100) else _UNIT
-        epsilon = int(spend / self.cells / unit) * unit
-        claimed = replace(self.request.guarantee, epsilon=epsilon)
-        design = without_baselines(self.query, replace(self.request, guarantee=claimed), solvers)
-        now = without_baselines(self.query, self.request, solvers)
-        charge = epsilon * self.cells
-        return Share(self.query, self.weight, epsilon, charge, design.objective, now.objective)
-
-
-def _hull(points: Sequence[tuple[Fraction, float]]) -> tuple[tuple[Fraction, float], ...]:
-    """The lower convex hull of points in order."""
-    hull: list[tuple[Fraction, float]] = []
-    for x, y in points:
-        while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], (x, y)):
-            hull.pop()
-        hull.append((x, y))
-    return tuple(hull)
-
-
-def _slope(start: tuple[Fraction, float], end: tuple[Fraction, float]) -> float:
-    return (end[1] - start[1]) / float(end[0] - start[0])
-
-
-def _steepest_first(curves: Sequence[_Curve], cap: Fraction) -> list[Fraction]:
-    """The budget of each curve: a piece of a hull costs its width and saves its fall."""
-    spent = [curve.corners[0][0] for curve in curves]
-    remaining = cap - sum(spent, Fraction(0))
-    if remaining < 0:
-        raise DesignError("the budget is too small to give every query a share; raise epsilon")
-    pieces = []
-    for which, curve in enumerate(curves):
-        for start, end in pairwise(curve.corners):
-            pieces.append((_slope(start, end), which, end[0] - start[0]))
-    # A hull is convex, so sorting by slope keeps the pieces of each curve in their order.
-    for slope, which, width in sorted(pieces):
-        if slope >= 0 or remaining <= 0:
-            break
-        spend = min(width, remaining)
-        spent[which] += spend
-        remaining -= spend
-    return spent

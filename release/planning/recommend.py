@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from release.errors import DesignError, SpecError
 from release.exact.numbers import format_exact
+from release.noise.cache import DesignCache
 from release.noise.families import Solvers
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
@@ -52,14 +53,16 @@ class Recommendation:
         return f"{self.query}: {', '.join(lines)}; {self.gain}"
 
 
-def make_advised_plan(spec_file: SpecFile, solvers: Solvers | None = None) -> Plan:
+def make_advised_plan(
+    spec_file: SpecFile, solvers: Solvers | None = None, cache: DesignCache | None = None
+) -> Plan:
     """The plan of a spec, with what it recommends. Nothing but the spec and its key sets is read.
 
     Raises:
-        DesignError: a query for which no mechanism satisfies the claimed guarantee.
+        BudgetError, DesignError: as :func:`release.planning.plan.make_plan`.
     """
-    plan = make_plan(spec_file, solvers)
-    advice = recommendations(spec_file, plan, solvers)
+    plan = make_plan(spec_file, solvers, cache)
+    advice = recommendations(plan.spec_file, plan, solvers)
     return replace(plan, recommendations=tuple(one.sentence for one in advice))
 
 
@@ -69,7 +72,9 @@ def recommendations(
     """What would save more than half of the loss of a query, in the order of the plan."""
     found: list[Recommendation] = []
     solvers = solvers or Solvers()
-    for planned in plan.queries:
+    # Noise that is made for the whole budget has no guarantee of its own to write down.
+    on_answers = [planned for planned in plan.queries if not planned.query.is_shared]
+    for planned in on_answers:
         found += _another_mechanism(spec_file, planned, solvers)
         found += _noise_on_statistic(spec_file, planned, solvers)
     for statistic in plan.on_statistic:
@@ -154,7 +159,7 @@ def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Rec
     """Quantiles of one column that are asked, and paid for, one by one."""
     alike: dict[object, list[StatisticPlan]] = defaultdict(list)
     for planned in plan.on_statistic:
-        if planned.query.shares:
+        if planned.query.shares and not planned.query.is_shared:
             alike[_asked_alike(planned.query)].append(planned)
     for group in alike.values():
         if len(group) > 1:

@@ -26,6 +26,7 @@ from release.noise.search import Trial, least, trial_of
 from release.planning.plan import possible, without_baselines
 from release.queries.read import check_mechanism
 from release.spec.query import Query
+from release.spec.shares import shared
 from release.spec.targets import Target
 
 if TYPE_CHECKING:
@@ -140,7 +141,12 @@ class _Search:
 
 
 def _searches(spec_file: SpecFile, target: Target, solvers: Solvers | None) -> Iterator[_Search]:
-    asked = [query for query in spec_file.spec.released if not query.is_on_statistic]
+    released, waiting = spec_file.spec.released, shared(spec_file.spec)
+    if len(waiting) == len(released):
+        raise SpecError(
+            "queries", "get their guarantees from the whole budget; plan shows which they are"
+        )
+    asked = [query for query in released if not query.is_on_statistic and query not in waiting]
     if not asked:
         raise SpecError(
             "queries", "have their noise on the statistic; plan says how near their answers are"

@@ -28,9 +28,9 @@ from release.planning.plan import (
     QueryPlan,
     make_plan,
     possible,
-    split_budget,
     without_baselines,
 )
+from release.planning.split import split_budget
 from release.planning.targets import delta_for, epsilon_for
 from release.queries.read import read_spec
 from release.spec.load import SpecFile

@@ -1,0 +1,153 @@
+"""The split of a budget between queries that minimises the weighted sum of their losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from release.budget.cost import charge_of, touched_cells
+from release.errors import DesignError, SpecError
+from release.noise.design import Asked
+from release.noise.families import Solvers
+from release.planning.plan import possible, without_baselines
+from release.spec.query import Query
+from release.spec.shares import shared
+
+if TYPE_CHECKING:
+    from release.spec.load import SpecFile
+
+_UNIT = Fraction(1, 10**6)
+"""Shares of a budget are multiples of this ε."""
+
+_GRID = 24
+"""Values of ε at which a split of the budget evaluates a query."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A query's share of the budget, its expected loss with it, and ``now`` that of the spec."""
+
+    query: Query
+    weight: Fraction
+    epsilon: Fraction
+    charge: Fraction
+    objective: Fraction
+    now: Fraction
+
+
+def split_budget(
+    spec_file: SpecFile, weights: dict[str, Fraction], solvers: Solvers | None = None
+) -> tuple[Share, ...]:
+    """The ε of each query that minimises the weighted sum of expected losses within the cap.
+
+    Each δ stays as it is, and so does a query with noise on its statistic. The loss of a query
+    falls ever more slowly as its ε grows, so budget goes to the steepest fall first, along the
+    convex hull of losses at ``_GRID`` values of ε. Empirical sensitivity is taken to be the most
+    that the declaration allows.
+
+    Raises:
+        SpecError: a weight of a query that does not exist, or a weight not above 0; or the spec
+            shares the budget out itself.
+    """
+    if shared(spec_file.spec):
+        raise SpecError(
+            "--split", "the spec shares its budget out by itself; plan without --split shows how"
+        )
+    solvers = solvers or Solvers()
+    queries = [query for query in spec_file.spec.released if not query.is_on_statistic]
+    unknown = set(weights) - {query.name for query in queries}
+    if unknown or any(weight <= 0 for weight in weights.values()):
+        raise SpecError(
+            "--weight", "write NAME=NUMBER above 0, of a query with noise on its answer"
+        )
+    cap = spec_file.spec.budget.epsilon
+    for query in spec_file.spec.released:
+        if query.is_on_statistic:
+            cap -= charge_of(spec_file, query, query.promised).epsilon
+    curves = []
+    for query in queries:
+        # The last of the cases is the most that the declaration allows.
+        *_, (_, request) = possible(spec_file, query)
+        cells = touched_cells(spec_file, query)
+        weight = weights.get(query.name, Fraction(1))
+        curves.append(_Curve.of(query, request, cells, weight, (cap, len(queries), solvers)))
+    spent = _steepest_first(curves, cap)
+    return tuple(curve.share(spend, solvers) for curve, spend in zip(curves, spent, strict=True))
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The weighted loss of a query by what is spent on it: the corners of a convex hull."""
+
+    query: Query
+    request: Asked
+    cells: int
+    weight: Fraction
+    corners: tuple[tuple[Fraction, float], ...]
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        request: Asked,
+        cells: int,
+        weight: Fraction,
+        at: tuple[Fraction, int, Solvers],
+    ) -> _Curve:
+        cap, queries, solvers = at
+        points = []
+        for place in range(_GRID):
+            # Equal ratios, from 1/200 of an equal share to the whole cap: losses bend at small ε.
+            share = float(cap) / cells * (200.0 * queries) ** (place / (_GRID - 1) - 1)
+            epsilon = max(_UNIT, Fraction(int(share / _UNIT)) * _UNIT)
+            claimed = replace(request.guarantee, epsilon=min(epsilon, Fraction(100)))
+            design = without_baselines(query, replace(request, guarantee=claimed), solvers)
+            points.append((claimed.epsilon * cells, float(weight * design.objective)))
+        return cls(query, request, cells, weight, _hull(sorted(set(points))))
+
+    def share(self, spend: Fraction, solvers: Solvers) -> Share:
+        # Rounded down, so the shares together stay within the cap; few digits where ε is large.
+        unit = Fraction(1, 1000) if spend / self.cells >= Fraction(1, 100) else _UNIT
+        epsilon = int(spend / self.cells / unit) * unit
+        claimed = replace(self.request.guarantee, epsilon=epsilon)
+        design = without_baselines(self.query, replace(self.request, guarantee=claimed), solvers)
+        now = without_baselines(self.query, self.request, solvers)
+        charge = epsilon * self.cells
+        return Share(self.query, self.weight, epsilon, charge, design.objective, now.objective)
+
+
+def _hull(points: Sequence[tuple[Fraction, float]]) -> tuple[tuple[Fraction, float], ...]:
+    """The lower convex hull of points in order."""
+    hull: list[tuple[Fraction, float]] = []
+    for x, y in points:
+        while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], (x, y)):
+            hull.pop()
+        hull.append((x, y))
+    return tuple(hull)
+
+
+def _slope(start: tuple[Fraction, float], end: tuple[Fraction, float]) -> float:
+    return (end[1] - start[1]) / float(end[0] - start[0])
+
+
+def _steepest_first(curves: Sequence[_Curve], cap: Fraction) -> list[Fraction]:
+    """The budget of each curve: a piece of a hull costs its width and saves its fall."""
+    spent = [curve.corners[0][0] for curve in curves]
+    remaining = cap - sum(spent, Fraction(0))
+    if remaining < 0:
+        raise DesignError("the budget is too small to give every query a share; raise epsilon")
+    pieces = []
+    for which, curve in enumerate(curves):
+        for start, end in pairwise(curve.corners):
+            pieces.append((_slope(start, end), which, end[0] - start[0]))
+    # A hull is convex, so sorting by slope keeps the pieces of each curve in their order.
+    for slope, which, width in sorted(pieces):
+        if slope >= 0 or remaining <= 0:
+            break
+        spend = min(width, remaining)
+        spent[which] += spend
+        remaining -= spend
+    return spent
