@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from release.exact.statistics.exponential import ExponentialMechanism
 from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism
@@ -58,7 +59,7 @@ def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearn
     Raises:
         TypeError: the mechanism is of no family that can be described.
     """
-    if isinstance(mechanism, PermuteAndFlip | TwoCategories | GapTable):
+    if isinstance(mechanism, Selection):
         return _of_selection(query, mechanism)
     if isinstance(mechanism, NoisySums):
         return _of_sums(query, mechanism)
@@ -69,7 +70,7 @@ def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearn
     raise TypeError(f"no description of {mechanism.family}")
 
 
-Selection: TypeAlias = PermuteAndFlip | TwoCategories | GapTable
+Selection: TypeAlias = PermuteAndFlip | ExponentialMechanism | TwoCategories | GapTable
 
 
 def lead_for(mechanism: Selection, level: float = LEVEL) -> int:

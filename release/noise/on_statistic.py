@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 from release.errors import DesignError
 from release.exact.privacy import Deltas, Guarantee
+from release.exact.statistics.exponential import ExponentialMechanism
 from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
@@ -91,6 +92,11 @@ class _PermuteAndFlip:
         return PermuteAndFlip.fitted(epsilon, statistic.inputs, statistic.spread)
 
 
+class _ExponentialMechanism:
+    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> ExponentialMechanism:
+        return ExponentialMechanism.fitted(epsilon, statistic.inputs, statistic.spread)
+
+
 class _NoisySums:
     def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> NoisySums:
         if statistic.inputs > 1:
@@ -136,4 +142,5 @@ class _JointQuantiles:
 
 TOP, JOINT_QUANTILES = _Top(), _JointQuantiles()
 PERMUTE_AND_FLIP, NOISY_SUMS = _PermuteAndFlip(), _NoisySums()
+EXPONENTIAL_MECHANISM = _ExponentialMechanism()
 TWO_CATEGORIES, GAP_TABLE = _TwoCategories(), _GapTable()

@@ -28,7 +28,13 @@ from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import loss_above
 from release.noise.cache import DesignCache
-from release.noise.composed.groups import Found, Kind, ShareRequest
+from release.noise.composed.groups import (
+    EXPONENTIAL,
+    PERMUTE_AND_FLIP,
+    Found,
+    Kind,
+    ShareRequest,
+)
 from release.noise.composed.share import share_out
 from release.noise.design import Design
 from release.noise.families import AnyDesign
@@ -169,7 +175,8 @@ def _request(spec_file: SpecFile, query: Query) -> ShareRequest:
     about: dict[str, Any] = {"name": query.name, "weight": query.share, "cells": len(patterns[0])}
     if isinstance(statistic, Scores):
         about |= {"candidates": statistic.inputs, "spread": statistic.spread, "loss_power": 1}
-        return ShareRequest(kind=Kind.SELECTION, **about)
+        families = (PERMUTE_AND_FLIP, EXPONENTIAL)
+        return ShareRequest(kind=Kind.SELECTION, families=families, **about)
     # Of two-sided geometric noise on a sum the variance is about 2·(spread/ε)²; ranks and counts
     # are off by about spread/ε.
     power = 2 if isinstance(statistic, Sums) else 1

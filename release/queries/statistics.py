@@ -58,11 +58,15 @@ class Scores(Statistic):
 
     @property
     def families(self) -> tuple[str, ...]:
-        """For few candidates that are swapped there are better ones than permute-and-flip."""
+        """For few candidates that are swapped there are better ones than permute-and-flip.
+
+        The exponential mechanism loses more at one charge, and less of a budget that many share.
+        """
+        always = ("permute_and_flip", "exponential_mechanism")
         if not self.is_swap or self.inputs > _MOST_IN_TABLES:
-            return ("permute_and_flip",)
+            return always
         few = "two_categories" if self.inputs == 2 else "gap_table"
-        return (few, "permute_and_flip")
+        return (few, *always)
 
 
 @dataclass(frozen=True)

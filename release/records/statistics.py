@@ -15,6 +15,7 @@ from pydantic import Field
 
 from release.exact.numbers import format_exact
 from release.exact.privacy import Deltas
+from release.exact.statistics.exponential import ExponentialMechanism
 from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism
@@ -80,6 +81,45 @@ class PermuteAndFlipRecord(StatisticRecord):
 
     @classmethod
     def own_fields(cls, mechanism: PermuteAndFlip) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {
+            "candidates": mechanism.candidates,
+            "spread": mechanism.spread,
+            "ratio": str(mechanism.ratio),
+        }
+
+
+class ExponentialMechanismRecord(StatisticRecord):
+    """A selection by the exponential mechanism: the ratio of the weights of scores one apart."""
+
+    theorem = (
+        "the exponential mechanism (McSherry and Talwar 2007): scores move within a range of "
+        "{spread}, and ratio^{spread} · e^ε is at least 1"
+    )
+
+    mechanism: Literal["exponential_mechanism"] = Field(
+        description="a selection by the exponential mechanism"
+    )
+    candidates: int = Field(ge=2, description="how many candidates there are")
+    ratio: Digits = Field(
+        description="what a candidate's weight is multiplied by for each unit that its score lies "
+        "below the best, in units of 2^-64"
+    )
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`AnyMechanismRecord.sentence`."""
+        return (
+            f"A selection among {self.candidates} candidates by the exponential mechanism, proved "
+            f"for scores that one unit moves within a range of {self.spread}"
+        )
+
+    def to_mechanism(self) -> ExponentialMechanism:
+        """As :meth:`StatisticRecord.to_mechanism`."""
+        return ExponentialMechanism(self.candidates, self.spread, int(self.ratio))
+
+    @classmethod
+    def own_fields(cls, mechanism: ExponentialMechanism) -> dict[str, Any]:
         """As :meth:`StatisticRecord.own_fields`."""
         return {
             "candidates": mechanism.candidates,

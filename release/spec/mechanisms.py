@@ -128,6 +128,11 @@ ON_STATISTIC: dict[str, NamedStatistic] = {
             record="release.records.statistics:PermuteAndFlipRecord",
         ),
         NamedStatistic(
+            "exponential_mechanism",
+            family="release.noise.on_statistic:EXPONENTIAL_MECHANISM",
+            record="release.records.statistics:ExponentialMechanismRecord",
+        ),
+        NamedStatistic(
             "two_categories",
             family="release.noise.on_statistic:TWO_CATEGORIES",
             record="release.records.statistics:TwoCategoriesRecord",

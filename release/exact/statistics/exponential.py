@@ -8,8 +8,8 @@ mathematics.md T4).
 
 A draw proposes uniform candidates and accepts one with chance ρ^gap, the first accepted one being
 published. Proposals come in rounds of as many as there are candidates. How many rounds a cell takes
-depends on its scores: 1 where all tie, 1.6 on average where one leads by far. As with the number of
-rows, the time that a run takes is not protected (docs/privacy.md).
+depends on its scores: 1 where all tie, 1.6 on average where one leads by far. The time of a draw is
+not protected (docs/privacy.md, which has it measured).
 """
 
 from __future__ import annotations

@@ -1,0 +1,37 @@
+"""The exponential mechanism as a selection that a spec, or a shared budget, asks for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from release.bundle.nearness import lead_for
+from release.exact.privacy import Definition, Guarantee
+from release.exact.statistics.exponential import ExponentialMechanism
+from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.noise.on_statistic import design_on_statistic
+from release.queries.statistics import Scores
+from release.records.statistics import ExponentialMechanismRecord
+
+SCORES = Scores(24, 2, np.asarray)
+ASKED = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
+
+
+def test_it_is_designed_where_it_is_named_and_is_never_the_default() -> None:
+    named = design_on_statistic(SCORES, "exponential_mechanism", ASKED)
+    assert isinstance(named.mechanism, ExponentialMechanism)
+    assert named.mechanism.satisfies(Fraction(1))
+    default = design_on_statistic(SCORES, "best", ASKED)
+    assert isinstance(default.mechanism, PermuteAndFlip)
+    # With one charge it needs a larger lead.
+    assert lead_for(named.mechanism) > lead_for(default.mechanism)
+
+
+def test_its_file_holds_all_of_it() -> None:
+    mechanism = ExponentialMechanism.fitted(Fraction(1), 24, 2)
+    fields = ExponentialMechanismRecord.own_fields(mechanism)
+    assert fields == {"candidates": 24, "spread": 2, "ratio": str(mechanism.ratio)}
+    record = ExponentialMechanismRecord.model_construct(**fields)
+    assert record.to_mechanism() == mechanism
+    assert "24 candidates by the exponential mechanism" in record.sentence
