@@ -5,8 +5,8 @@ not keep it whole. A table is the orthogonal sum of *class sums* and *deviations
 class, attribute by attribute. A grouping knows nothing of the deviations within its classes, and a
 margin that keeps an attribute whole knows all of them equally well. So the information of every
 margin on a component is a small matrix over the classes of the attributes that do not deviate,
-times the identity over the deviations (docs/design/mathematics.md; two classes of one category
-each, or one class in all, make that matrix a number).
+times the identity over the deviations (docs/design/mathematics.md, T11). With one class for each
+attribute the matrix is a number.
 
 Deviations are written without their last category in each class, because they add up to zero there.
 All of this is exact: the deviation of a category is its count times the size of its class, minus

@@ -103,7 +103,7 @@ class System:
         for sources in reversed(levels):
             own = [item for item in sources if component in frame.components_of(item.margin)]
             # The finest table first, so that functionals are cells where that is possible; facts
-            # last, after which a correction is exact.
+            # last, because a covariance is singular after them.
             own.sort(key=lambda item: (not item.variance, -item.margin.cells, *_order(item)))
             taken.insert(0, tuple(own))
             level_steps, facts = _steps(frame, component, own, span)

@@ -3,29 +3,18 @@
 Two passes over the tree, for each component of the tables (``components``). Upward, an area's rows
 correct the sum of what is known of its children; downward, what the parent knows better than the
 sum of its children is divided among them in proportion to their covariances (docs/design/
-mathematics.md). The coefficients depend on the type of an area alone (``covariances``).
+mathematics.md, T11). The coefficients depend on the type of an area alone (``covariances``).
 
 The result is integers over one denominator, and every operation is one of integers with a stated
 rounding: neither floats nor the order of the areas have a say. Areas that change places change
 places in the result, bit for bit. Tables add up exactly, because each area's estimates are the sums
 of its children's, and all margins of an area are linear functions of the same numbers.
 
-**How far this is from exact least squares.** Write N for the number of areas of the tree, h for its
-levels, k for the largest number of functionals of a component, and κ for the largest ratio of
-eigenvalues of a covariance on the way.
-
-- Every rounding of a covariance changes it by at most k/2^512 in norm: by a factor within 1 ± η in
-  the order of symmetric matrices, with η = k/(2^512 λ), λ its least eigenvalue. Gains made from it
-  are exact for noise whose covariance differs by factors within 1 ± η. Such estimates differ from
-  exact ones by at most 2hkη standard errors times the norm of the residuals in units of their
-  noise. With variances of at least 2^-64 and k ≤ 16, λ > 2^-140 and η < 2^-360.
-- A coefficient is rounded by at most 2^-193, and met by data that is at most Y·N, if Y is the
-  largest measured number; an estimate is rounded by at most 2^-193 too. Both passes contract errors
-  in the norms of the inverse covariances, so that roundings add up to at most
-  4·N·h·k·√κ·(1 + Y·N)·2^-193 in any sum of estimates.
-
-For Y ≤ 2^40, N ≤ 2^24, √κ ≤ 2^48 and 4hk ≤ 2^10 this is below 2^-46, less than 10^-12 of a unit.
-Ratios of variances up to 2^64 are within that. Outside these bounds tables still add up exactly.
+Against exact least squares an estimate is off by at most 2·N·√κ·(R + k + 1)·D/2^192: N areas, at
+most k functionals and R rows in an area, D the largest number that is read or summed, κ the largest
+ratio of eigenvalues of the covariances on the way (T11 of docs/design/mathematics.md has the
+proof). That is less than 10^-12 of a unit for 2^24 areas, sums up to 2^64 and ratios up to 2^96.
+Tables add up exactly whatever the numbers are.
 """
 
 from __future__ import annotations

@@ -148,9 +148,10 @@ def _keep_facts(solution: Solution, levels: list[Integers], measured: Integers) 
     counts = [np.bincount(roots) for roots in solution.tree.roots]
     moved = np.flatnonzero(spread.any(axis=1)).tolist()
     below = lcm(*(int(count) for place in moved for count in counts[homes[place]]))
-    factor = abs(determinant) * below
+    # The Gram matrix of independent rows: its determinant is positive.
+    factor = determinant * below
     wanted = (measured[:, list(system.facts)].astype(object) * scales[:, None]) << PLACES
-    rest = applied(spread, wanted - applied(functions, levels[0])) * (factor // determinant)
+    rest = applied(spread, wanted - applied(functions, levels[0])) * below
     for level, values in enumerate(levels):
         levels[level] = values * factor
     for place in moved:

@@ -92,6 +92,16 @@ def test_groupings_on_a_deep_tree_are_estimated_as_by_a_dense_solver(seed: int) 
     assert_dense(areas, (4,), measurements, [*tables, (3, WHOLE), (2, WHOLE)])
 
 
+def test_pairings_that_give_a_cell_in_halves_are_estimated_as_by_a_dense_solver() -> None:
+    # Of three pairings of four categories follows twice a category, so coordinates are halves.
+    areas = areas_of([0], [0, 0], [0, 0, 1])
+    pairings = [HALVES, Margin(((0, 1, 0, 1),)), Margin(((0, 1, 1, 0),))]
+    variances: dict[Table, Fraction | int] = {(2, margin): 2 for margin in pairings}
+    measurements = measured(areas, {**variances, (0, WHOLE): 3, (1, WHOLE): 1})
+    published = [(0, WHOLE), (1, ONE_OF_FOUR), (2, WHOLE), (2, TOTAL)]
+    assert_dense(areas, (4,), measurements, published)
+
+
 def test_variances_far_apart_keep_the_stated_precision() -> None:
     areas = areas_of([0], [0, 0], [0, 0, 0, 1])
     small, large = Fraction(1, 2**40), Fraction(2**24)
