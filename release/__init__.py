@@ -154,11 +154,14 @@ def _listed(name: str, keys: object) -> Iterable[object]:
     return keys
 
 
-def plan(spec: PathLike, period: str | None = None) -> Plan:
+def plan(spec: PathLike, period: str | None = None, season: int | None = None) -> Plan:
     """The accuracy and the charge of a spec, before any table is read.
 
+    ``season`` asks what so many releases like this one amount to together.
+
     Raises:
-        SpecError: the spec is wrong.
+        SpecError: the spec is wrong, or ``season`` is no number of releases.
+        BudgetError: a budget that is shared out cannot meet a target.
         DesignError: no mechanism satisfies a guarantee of the spec.
     """
     from release.noise.cache import default_cache
@@ -167,7 +170,8 @@ def plan(spec: PathLike, period: str | None = None) -> Plan:
     from release.planning.recommend import make_advised_plan
 
     # A plan depends on no table, so every mechanism of it may go into the cache.
-    return make_advised_plan(read_spec(spec, period), solvers_of(default_cache(), GAP))
+    cache = default_cache()
+    return make_advised_plan(read_spec(spec, period), solvers_of(cache, GAP), cache, season)
 
 
 def read_spec(path: PathLike, period: str | None = None) -> SpecFile:

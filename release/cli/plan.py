@@ -28,6 +28,9 @@ Split = Annotated[bool, typer.Option("--split", help="Split the budget for the l
 Weights = Annotated[
     list[str] | None, typer.Option(help="With --split: NAME=NUMBER, the weight of a query's loss.")
 ]
+Season = Annotated[
+    int | None, typer.Option(help="What so many releases like this one amount to together.")
+]
 TablePath = Annotated[Path, typer.Argument(help="A table: a Parquet or CSV file.")]
 UnitColumn = Annotated[str | None, typer.Option(help="The column that names the privacy unit.")]
 NewSpec = Annotated[Path | None, typer.Option("--out", help="The spec to write, a new file.")]
@@ -39,6 +42,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     delta_for: DeltaFor = None,
     split: Split = False,
     weight: Weights = None,
+    season: Season = None,
     ledger: opt.LedgerPath = None,
     html: opt.Html = None,
     period: opt.PeriodOption = None,
@@ -48,6 +52,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release plan data/persons.yaml --html plan.html
     """
+    from release.noise.cache import default_cache
     from release.planning.recommend import make_advised_plan
     from release.queries.read import read_spec
 
@@ -56,8 +61,11 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         raise SpecError(
             "--split", "ask one question at a time: --epsilon-for, --delta-for, --split"
         )
-    if any(questions) and (html is not None or ledger is not None):
-        raise SpecError("--html", "--html and --ledger are for plain plans; leave them out")
+    plain_only = (html, ledger, season)
+    if any(questions) and any(option is not None for option in plain_only):
+        raise SpecError(
+            "--html", "--html, --ledger and --season are for plain plans; leave them out"
+        )
     if weight and not split:
         raise SpecError("--weight", "is for a split of the budget; give --split too")
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
@@ -68,7 +76,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         _split(spec_file, weight or [], as_json)
         return
     with working("planning"):
-        planned = make_advised_plan(spec_file, solvers)
+        planned = make_advised_plan(spec_file, solvers, default_cache(), season)
     remaining = None if ledger is None else _remaining(spec_file, ledger)
     # The page comes first: where it cannot be written, nothing else is printed.
     if html is not None:
@@ -126,7 +134,7 @@ def _targets(
     spec_file: SpecFile, epsilon_text: str | None, delta_text: str | None, as_json: bool
 ) -> None:
     from release.planning import targets
-    from release.spec.targets import parse_target
+    from release.spec.losses import parse_target
 
     plain: list[dict[str, Any]] = []
     for name, text, search in (

@@ -16,6 +16,12 @@ from release.bundle.answer_units import answer_unit
 from release.cli.console import print_table
 from release.errors import StorageError
 from release.exact.numbers import format_exact, format_up
+from release.planning.together_text import (
+    epsilon_table,
+    growth_sentence,
+    noise_table,
+    plain_together,
+)
 
 if TYPE_CHECKING:
     from release.noise.families import Solvers
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from release.planning.plan import Candidate, Plan, QueryPlan
     from release.planning.split import Share
     from release.planning.targets import Least
+    from release.planning.totals import TogetherPlan
     from release.spec.load import SpecFile
 
 Remaining: TypeAlias = tuple[Fraction, Fraction]
@@ -72,9 +79,12 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
     for planned in plan.queries:
         for line in _warnings(planned):
             typer.echo(f"{planned.query.name}: {line}")
+    if plan.together is not None:
+        _print_together(plan.together)
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
-    typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}")
+    rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
+    typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}{rule}")
     if plan.is_over:
         typer.echo("a run would be refused: over the budget of the spec")
     for reason in plan.refusals:
@@ -91,6 +101,14 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
             "empirical sensitivity is not known before the table is read: one step and the most "
             "that is allowed are shown"
         )
+
+
+def _print_together(together: TogetherPlan) -> None:
+    for columns, rows in (epsilon_table(together), noise_table(together)):
+        if rows:
+            print_table(columns, rows)
+    if (sentence := growth_sentence(together)) is not None:
+        typer.echo(sentence)
 
 
 def _print_on_statistic(plans: tuple[StatisticPlan, ...]) -> None:
@@ -191,6 +209,8 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "queries": list(map(_plain_query, plan.queries)),
         "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),
         "recommendations": list(plan.recommendations),
+        "composition": "pld" if plan.spec_file.spec.composes_exactly else "basic",
+        "together": None if plan.together is None else plain_together(plan.together),
     }
 
 

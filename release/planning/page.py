@@ -20,6 +20,8 @@ from release.noise.design import Asked
 from release.planning.compare import Curve, Losses, Side
 from release.planning.on_statistic import StatisticPlan
 from release.planning.plan import Candidate, Plan, QueryPlan
+from release.planning.together_text import epsilon_table, growth_sentence, noise_table
+from release.planning.totals import TogetherPlan
 from release.spec.load import SpecFile
 from release.spec.query import Query
 
@@ -39,7 +41,9 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
             "odds": odds(plan.epsilon),
             "refusals": plan.refusals,
             "recommendations": plan.recommendations,
+            "exactly": plan.spec_file.spec.composes_exactly,
         },
+        together=None if plan.together is None else _together(plan.together),
         left=None if left is None else [_signed(amount) for amount in left],
         after=None
         if left is None
@@ -48,6 +52,35 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
         queries=[_planned(place, query) for place, query in enumerate(plan.queries)],
         on_statistic=[_on_statistic(place, one) for place, one in enumerate(plan.on_statistic)],
     )
+
+
+def _together(together: TogetherPlan) -> dict[str, Any]:
+    course = None
+    if len(together.course) > 1:
+        course = curves_svg("season", ("releases", "ε"), _courses(together))
+    return {
+        "tables": [table for table in (epsilon_table(together), noise_table(together)) if table[1]],
+        "growth": growth_sentence(together),
+        "course": course,
+    }
+
+
+def _courses(together: TogetherPlan) -> list[tuple[str, list[float], list[float]]]:
+    """ε by the number of releases under each rule that has one, also in between by chords."""
+    added, zcdp, exact = [], [], []
+    for totals in together.course:
+        releases = float(totals.releases)
+        if totals.added.delta <= together.delta:
+            added.append((releases, float(totals.added.epsilon)))
+        if totals.zcdp is not None:
+            zcdp.append((releases, totals.zcdp))
+        if totals.exact is not None:
+            exact.append((releases, float(totals.exact)))
+    curves = []
+    for name, points in (("added up", added), ("zCDP", zcdp), ("composed exactly", exact)):
+        if len(points) > 1:
+            curves.append((name, [x for x, _ in points], [y for _, y in points]))
+    return curves
 
 
 def _signed(value: Fraction) -> str:

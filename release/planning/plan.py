@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from release.budget.composed import Together
 from release.budget.cost import Charge, charge_of, kept_delta, total_of
 from release.budget.profiles import Made, published_profiles
 from release.bundle.answer_units import AnswerUnit
@@ -38,6 +39,7 @@ from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.shares import share_budget
 from release.noise.stage import asked_of, refusal
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
+from release.planning.totals import TogetherPlan
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
 from release.queries.statistics import OnStatisticQuery
@@ -144,8 +146,12 @@ class Plan:
     epsilon: Fraction
     delta: Fraction
     unfinished: tuple[str, ...] = ()
+    composed: Together | None = None
+    """The profiles of the public queries, where the spec composes exactly."""
     recommendations: tuple[str, ...] = ()
     """Changes that would save more than half of a loss (:mod:`release.planning.recommend`)."""
+    together: TogetherPlan | None = None
+    """What the public queries amount to together (:mod:`release.planning.together`)."""
 
     @property
     def cap_epsilon(self) -> Fraction:
@@ -261,7 +267,13 @@ def make_plan(
         together = published_profiles(spec_file, public) if public else None
     total = total_of(spec, charges, together)
     return Plan(
-        spec_file, tuple(plans), tuple(on_statistic), total.epsilon, total.delta, unfinished(spec)
+        spec_file,
+        tuple(plans),
+        tuple(on_statistic),
+        total.epsilon,
+        total.delta,
+        unfinished(spec),
+        together,
     )
 
 

@@ -21,6 +21,7 @@ from release.noise.families import Solvers
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.planning.plan import Plan, QueryPlan, make_plan
+from release.planning.together import check_season, plan_together
 from release.queries.read import check_mechanism
 from release.queries.statistics import OnStatisticQuery
 from release.spec.guarantees import Source
@@ -54,16 +55,28 @@ class Recommendation:
 
 
 def make_advised_plan(
-    spec_file: SpecFile, solvers: Solvers | None = None, cache: DesignCache | None = None
+    spec_file: SpecFile,
+    solvers: Solvers | None = None,
+    cache: DesignCache | None = None,
+    season: int | None = None,
 ) -> Plan:
-    """The plan of a spec, with what it recommends. Nothing but the spec and its key sets is read.
+    """The plan of a spec, with what it recommends, and what all queries amount to together.
+
+    Nothing but the spec and its key sets is read. ``season`` is a number of releases like this one.
 
     Raises:
         BudgetError, DesignError: as :func:`release.planning.plan.make_plan`.
+        SpecError: ``season`` is no such number.
     """
+    check_season(season)
+    solvers = solvers or Solvers()
     plan = make_plan(spec_file, solvers, cache)
     advice = recommendations(plan.spec_file, plan, solvers)
-    return replace(plan, recommendations=tuple(one.sentence for one in advice))
+    return replace(
+        plan,
+        recommendations=tuple(one.sentence for one in advice),
+        together=plan_together(spec_file, plan, season, cache, solvers.gap),
+    )
 
 
 def recommendations(
