@@ -3,10 +3,13 @@
 Both take each charge for the worst mechanism with its (ε, δ). dp_accounting rounds privacy losses
 up to a grid and calculates in floats. Its steps here are its own default, 10⁻⁴, and half of ours,
 on which it rounds no loss where the charges have a common divisor.
+
+Then the noise of K counts that share (1, 10⁻⁶), whose masses both take as they are.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +19,9 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from timing import median_seconds
 
 from release.exact.composition.charges import common_step, compose
+from release.exact.integer_noise import IntegerNoise
+from release.noise.composed.account import certified_epsilon, difference_profile, step_for
+from release.noise.composed.share import noise_for
 
 REPETITIONS = 3
 DELTA = Fraction(1, 10**6)
@@ -66,6 +72,42 @@ def timed(action: Callable[[], float]) -> tuple[float, float]:
     return action(), median_seconds(action, REPETITIONS)
 
 
+def noise_by_us(noise: IntegerNoise, count: int) -> float:
+    """The ε that ``count`` counts with a noise satisfy together, certified."""
+    difference_profile.cache_clear()
+    step = step_for(Fraction(1), count)
+    return float(certified_epsilon([(noise, ((1,),), count)], DELTA, step) or math.inf)
+
+
+def noise_by_them(noise: IntegerNoise, count: int, step: float) -> float:
+    """The same by dp_accounting, from the logarithms of the masses as floats."""
+    reach = noise.radius(1 - 1e-15)
+    logs = {place: math.log(noise.mass(place)) for place in range(-reach, reach + 1)}
+    shifted = {place + 1: mass for place, mass in logs.items()}
+    one = privacy_loss_distribution.from_two_probability_mass_functions(
+        logs, shifted, value_discretization_interval=step
+    )
+    return float(one.self_compose(count).get_epsilon_for_delta(float(DELTA)))
+
+
+def compare_noise() -> None:
+    """Print the comparison for noise on integers."""
+    print("noise of K counts that share (1, 10⁻⁶)")
+    for count in (10, 30, 100, 365):
+        noise = noise_for(count, Fraction(1), DELTA, 2)
+        mine, seconds = timed(lambda noise=noise, count=count: noise_by_us(noise, count))  # type: ignore[misc]
+        grid = float(step_for(Fraction(1), count))
+        print(f"  K = {count}: ours {mine:.6f} in {seconds:.3f} s, step {grid:.3g}")
+        for step in (grid, STEP):
+            figure, their_seconds = timed(
+                lambda noise=noise, count=count, step=step: noise_by_them(noise, count, step)  # type: ignore[misc]
+            )
+            print(
+                f"    dp_accounting, step {step:<8.3g} {figure:.6f}: ε {figure / mine:.5f}×, "
+                f"time {their_seconds / seconds:.2f}×"
+            )
+
+
 def main() -> None:
     """Print the comparison."""
     print(f"ε at δ = 10⁻⁶; ratios are dp_accounting over ours (median of {REPETITIONS})")
@@ -82,6 +124,7 @@ def main() -> None:
                 f"    dp_accounting, step {step:<8.3g} {figure:.6f}: ε {figure / mine:.5f}×, "
                 f"time {their_seconds / seconds:.2f}×"
             )
+    compare_noise()
 
 
 if __name__ == "__main__":

@@ -134,6 +134,10 @@ class Account(ABC):
     def left(self) -> str:
         """What the scope still allows, in words."""
 
+    @abstractmethod
+    def affordable(self, entry: Reserve) -> int | None:
+        """How many more releases fit that charge what ``entry`` does; None where no end is near."""
+
     def level(self) -> Fraction:
         """What a picture shows of the account over time: here the sum of the ε."""
         return self.spent().epsilon
@@ -212,6 +216,16 @@ class BasicAccount(Account):
         epsilon = max(Fraction(0), amount(self.cap.epsilon) - spent.epsilon)
         delta = max(Fraction(0), amount(self.cap.delta) - spent.delta)
         return f"ε {format_exact(epsilon)}, δ {format_exact(delta)}"
+
+    def affordable(self, entry: Reserve) -> int | None:
+        """How often the charge still fits under the caps of the lifetime; None if it is nothing."""
+        spent, counts = self.spent(), []
+        for name in ("epsilon", "delta"):
+            charge = amount(getattr(entry, name))
+            if charge > 0:
+                left = amount(getattr(self.cap, name)) - getattr(spent, name)
+                counts.append(int(left / charge))
+        return max(0, min(counts)) if counts else None
 
 
 def amounts(charge: ReleaseCharge) -> str:

@@ -2,12 +2,13 @@
 
 The order, and which part of δ is for cuts, are fixed when the scope is created. Releases may be
 chosen as one goes: the product of their moments is bounded in advance (docs/design/mathematics.md,
-sections T7 and 2.31).
+sections T7 and 2.32).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import log
 
 from release.budget.accounts import NEW_SCOPE, Account, RuleFields, amounts
 from release.budget.caps import ScopeCap, amount
@@ -64,7 +65,7 @@ class FilterAccount(Account):
                 f"{self.cap.epsilon}; lower guarantees, or {NEW_SCOPE}",
                 scope_ended=True,
             )
-        cut = sum((standing.cut for standing in self._standing.values()), Fraction(0))
+        cut = self._cut()
         if cut + moment.cut > self.cuts:
             raise BudgetError(
                 f"budget.delta: scope {self.cap.scope!r} may cut {format_exact(self.cuts)} of its "
@@ -105,6 +106,16 @@ class FilterAccount(Account):
         """The ε that is certified so far."""
         return self._read(self._product)
 
+    def affordable(self, entry: Reserve) -> int | None:
+        """About how often the moment and the cut of ``entry`` still fit."""
+        moment, counts = _moment_of(entry), []
+        growth = log(moment.value)
+        if growth > 0:
+            counts.append(int(log(self._bound / self._product) / growth))
+        if moment.cut > 0:
+            counts.append(int((self.cuts - self._cut()) / moment.cut))
+        return min(counts) if counts else None
+
     def summary(self) -> str:
         """What is certified so far, in words."""
         return (
@@ -114,8 +125,21 @@ class FilterAccount(Account):
 
     def left(self) -> str:
         """By which factor the product of moments may still grow, in words."""
-        most = renyi.certified_epsilon(self._bound, self.order, self.main)
-        return f"moments of up to {format_up(self._bound / self._product, 6)} (ε {_six(most)})"
+        return f"a product of moments of up to {format_up(self._bound / self._product, 6)}"
+
+    def delta_at(self, epsilon: Fraction) -> Fraction:
+        """The δ of what was released so far, at another ε than that of the cap."""
+        if not self._standing:
+            return Fraction(0)
+        delta = renyi.certified(self._product, self.order, epsilon)
+        return min(Fraction(1), delta + self._cut())
+
+    def most_delta_at(self, epsilon: Fraction) -> Fraction:
+        """The δ of all that the filter may let through, at an ε."""
+        return min(Fraction(1), renyi.certified(self._bound, self.order, epsilon) + self.cuts)
+
+    def _cut(self) -> Fraction:
+        return sum((moment.cut for moment in self._standing.values()), Fraction(0))
 
     def _read(self, product: Fraction) -> Fraction:
         if not self._standing and product == 1:

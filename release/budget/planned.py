@@ -2,7 +2,7 @@
 
 Each slot stands for a profile, and a release may take it whose profile lies below. A fixed multiset
 of such profiles may be spent in any order, by releases chosen from earlier outputs: the whole lies
-below the composition of the profiles (docs/design/mathematics.md, sections T6 and 2.31). A
+below the composition of the profiles (docs/design/mathematics.md, sections T6 and 2.32). A
 *declared* slot is for releases that have no profile: its ε and δ are added to the certified ones.
 """
 
@@ -249,6 +249,14 @@ class PlannedAccount(Account):
         """The certified ε of the slots that are taken, at the δ of the scope."""
         delta = amount(self.cap.delta)
         return certified_epsilon(self.plan, self.uses, delta), delta
+
+    def affordable(self, entry: Reserve) -> int:
+        """How often the slot of ``entry``, or one of the same form, is free."""
+        like, free = self._slot(entry.slot or ""), 0
+        for slot in self.plan.slots:
+            if (slot.profile, slot.declared) == (like.profile, like.declared):
+                free += slot.times - self._used[slot.name]
+        return free
 
     def summary(self) -> str:
         """The slots that are taken, and what they and the whole plan amount to, in words."""

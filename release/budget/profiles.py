@@ -74,11 +74,12 @@ def profile_over(
     cells = {}
     for difference in sorted({difference for pattern in patterns for difference in pattern}):
         if isinstance(mechanism, StatisticMechanism):
-            cells[difference] = mechanism.profile(query.promised.epsilon, step)
+            cell = mechanism.profile(query.promised.epsilon, step)
         elif sensitivity is None:
             raise TypeError(f"{query.name} has noise on its answer and needs a sensitivity")
         else:
-            cells[difference] = mechanism.profile(_within(sensitivity, difference), step)
+            cell = mechanism.profile(_within(mechanism, sensitivity, difference), step)
+        cells[difference] = cell.shortened()
     return profile_of_patterns(cells, patterns)
 
 
@@ -131,16 +132,18 @@ def _refined(profile: Profile, parts: int) -> Profile:
     return profile_of_points(points, profile.step / parts)
 
 
-def _within(sensitivity: Sensitivity, difference: int) -> Sensitivity:
-    """The differences up to ``difference`` codes; all where answers have no order.
+def _within(mechanism: Mechanism, sensitivity: Sensitivity, difference: int) -> Sensitivity:
+    """The differences up to ``difference`` codes; all for 0, where answers have no order.
 
     Where noise has several peaks, a smaller difference can reveal more than a larger one.
     """
-    if sensitivity.apart is None:
+    if difference == 0:
         return sensitivity
-    nearer = [distance for distance in sensitivity.apart if distance <= difference]
-    if len(nearer) == len(sensitivity.apart):
-        return sensitivity
+    distances = sensitivity.apart or ()
+    if mechanism.modular_noise is not None:
+        # The file of modular noise has its differences modulo the answers, and no distances.
+        distances = tuple(shift[0] for shift in sensitivity.shifts)
+    nearer = [distance for distance in distances if distance <= difference]
     return Sensitivity.on_line(sensitivity.group.moduli[0], nearer)
 
 

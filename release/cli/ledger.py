@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json
-from release.cli.plan_output import plain_amounts
+from release.cli.ledger_rules import Planned, Rules, Scopes, parse_caps, shown_period
+from release.cli.ledger_show import read, show
 from release.errors import SpecError
-from release.exact.numbers import exact, format_exact, format_up, parse_exact
 
 if TYPE_CHECKING:
-    from release.budget.ledger import Ledger, Replayed, ScopeCap
+    from release.budget.ledger import Ledger
 
 app = typer.Typer(
     name="ledger",
@@ -27,20 +25,10 @@ keys = typer.Typer(
     help="Signing keys: create one, add one to a ledger, retire one.", rich_markup_mode=None
 )
 app.add_typer(keys, name="key")
+app.command()(show)
 
-Scopes = Annotated[
-    list[str],
-    typer.Option(
-        "--scope",
-        help="A scope and its caps: NAME:EPSILON:DELTA, and for each period of a calendar "
-        ":day|month|year:EPSILON:DELTA. Give it once for each scope.",
-    ),
-]
 Origin = Annotated[
     str, typer.Option(help="The ledger's name, such as example.org/releases; it never changes.")
-]
-AtDelta = Annotated[
-    str | None, typer.Option(help="Also show the ε that all charges of a scope have at this δ.")
 ]
 CuratorKey = Annotated[
     str | None, typer.Option(help="The curator's public key, or the file that holds it.")
@@ -60,21 +48,23 @@ WitnessName = Annotated[
 ]
 ReleaseId = Annotated[str, typer.Argument(help="The id of a public release.")]
 
-REFUNDED = "given up, refunded"
-CERTIFIED = "certified, for charges fixed in advance"
-
 
 @app.command()
-def init(
+def init(  # noqa: PLR0913 - one parameter for each option
     out: opt.Out,
     key: opt.SigningKey,
     scope: Scopes,
     origin: Origin,
     store: StoreOption = None,
+    rule: Rules = None,
+    planned: Planned = None,
 ) -> None:
-    """Create a ledger in OUT/ledger with the caps of its scopes.
+    """Create a ledger in OUT/ledger with the caps and the rules of its scopes.
 
     Example: dp-release ledger init --out out --key k --origin example.org/dp --scope lcl:4:0.01
+
+    A year of nights, composed exactly: dp-release ledger init --out out --key k --origin
+    example.org/dp --scope lcl:4.7:0.000001 --rule lcl=pld --planned lcl=365xnight:0.05:0
     """
     from release.budget.ledger import create_ledger
     from release.bundle.publish import LEDGER
@@ -86,48 +76,14 @@ def init(
         PublicKey(origin, bytes(32))
     except SignatureError as error:
         raise SpecError("--origin", "write a name without spaces and plus signs") from error
+    caps = parse_caps(scope, rule, planned)
     uri = None if store is None else _store_uri(store)
-    create_ledger(out / LEDGER, signer, origin, tuple(map(parse_cap, scope)), _today())
+    create_ledger(out / LEDGER, signer, origin, caps, _today())
     typer.echo(f"created  {out / LEDGER}")
     if uri is not None:
         _name_store(out, key, uri)
     typer.echo(f"key      {signer.public(origin)}")
     typer.echo("Give the key to your auditors: dp-release verify … --trust KEY")
-
-
-@app.command()
-def show(out: opt.Out, as_json: opt.AsJson = False, at_delta: AtDelta = None) -> None:
-    """Show what each scope has spent and may spend, and the state of each release.
-
-    Example: dp-release ledger show --out out --at-delta 0.000001
-    """
-    ledger = _read(out)
-    state, releases = ledger.state, _releases(ledger)
-    composed: dict[str, dict[str, str | None]] = {}
-    if at_delta is not None:
-        composed = _composed(releases, sorted(state.caps), at_delta)
-    if as_json:
-        plain = {"origin": state.origin, "entries": state.size, "store": state.store}
-        plain |= {"scopes": _plain_scopes(ledger, composed)}
-        plain |= {"keys": list(map(str, state.keys)), "releases": releases}
-        print_json(plain)
-        return
-    typer.echo(f"{state.origin}: {state.size} entries")
-    if state.store is not None:
-        typer.echo(f"  store: {state.store}")
-    for name, cap in sorted(state.caps.items()):
-        spent = state.spent(name)
-        typer.echo(
-            f"  {name}: ε {format_exact(spent.epsilon)} of {cap.epsilon}, "
-            f"δ {format_exact(spent.delta)} of {cap.delta}{_period(cap)}"
-        )
-        if name in composed:
-            typer.echo(f"    at δ {at_delta} {_together(composed[name]['epsilon'])}")
-    for entry in releases:
-        typer.echo(
-            f"  {entry['date']}  {entry['release_id']}  {entry['scope']}  ε {entry['epsilon']}, "
-            f"δ {entry['delta']}  {entry['state']}"
-        )
 
 
 @app.command()
@@ -141,7 +97,7 @@ def check(out: opt.Out, trust: CuratorKey = None, since: opt.OlderCheckpoint = N
     from release.records.signing import SignatureError, open_note, read_public_key
 
     # Reading replays the ledger: every entry and its signature are checked in it.
-    ledger = _read(out)
+    ledger = read(out)
     if trust is not None and (key := read_public_key(trust)) not in keys_at(ledger, 1):
         # A key that was added later is trusted too, where it signs for the whole ledger.
         try:
@@ -154,19 +110,30 @@ def check(out: opt.Out, trust: CuratorKey = None, since: opt.OlderCheckpoint = N
 
 
 @app.command()
-def policy(out: opt.Out, key: opt.SigningKey, scope: Scopes) -> None:
-    """Set the caps of scopes: add scopes, or change the caps of those that are there.
+def policy(
+    out: opt.Out,
+    key: opt.SigningKey,
+    scope: Scopes,
+    rule: Rules = None,
+    planned: Planned = None,
+) -> None:
+    """Add scopes, or set the caps of those that are there and add charges up.
+
+    The rule of a scope never changes, and of other rules no cap does.
 
     Example: dp-release ledger policy --out out --key dp.key --scope lcl:8:0.01:year:4:0.01
     """
     from release.budget.ledger import policy as set_cap
 
     # All texts are read before the first entry: a wrong one must not leave half the change.
-    caps = list(map(parse_cap, scope))
+    caps = parse_caps(scope, rule, planned)
     ledger = _writable(out, key)
     for cap in caps:
         ledger.append(set_cap(cap, _today()))
-        typer.echo(f"{cap.scope}: ε at most {cap.epsilon}, δ at most {cap.delta}{_period(cap)}")
+        told = "" if cap.rule == "basic" else f", {cap.rule}"
+        typer.echo(
+            f"{cap.scope}: ε at most {cap.epsilon}, δ at most {cap.delta}{shown_period(cap)}{told}"
+        )
 
 
 @app.command("store")
@@ -254,7 +221,7 @@ def _change_key(action: Literal["add", "retire"], out: Path, key: Path, subject:
 
     ledger = _writable(out, key)
     # A public key carries the origin in its text, a private one only its own bytes.
-    origin = _read(out).state.origin
+    origin = read(out).state.origin
     try:
         is_private = b"PRIVATE" in Path(subject).read_bytes()[:100]
     except OSError:
@@ -275,120 +242,6 @@ def withdraw(release_id: ReleaseId, out: opt.Out, key: opt.SigningKey) -> None:
 
     _writable(out, key).append(withdrawal(release_id, _today()))
     typer.echo(f"{release_id}: withdrawn; verify refuses it from now on where the ledger is given")
-
-
-def parse_cap(text: str) -> ScopeCap:
-    """``NAME:EPSILON:DELTA`` or ``NAME:EPSILON:DELTA:PERIOD:EPSILON:DELTA``.
-
-    Raises:
-        SpecError: another shape.
-    """
-    from pydantic import ValidationError
-
-    from release.budget.ledger import PeriodCap, ScopeCap
-
-    parts = text.split(":")
-    try:
-        if len(parts) not in (3, 6):
-            raise ValueError("not three or six parts")
-        period = None
-        if len(parts) == 6:
-            period = PeriodCap.model_validate({"every": parts[3], **_amounts(*parts[4:])})
-        lifetime = _amounts(*parts[1:3])
-        return ScopeCap.model_validate({"scope": parts[0], **lifetime, "period": period})
-    except (ValueError, ValidationError) as error:
-        raise SpecError(
-            "--scope", f"found {text!r}; write NAME:EPSILON:DELTA[:day|month|year:EPSILON:DELTA]"
-        ) from error
-
-
-def _amounts(epsilon: str, delta: str) -> dict[str, str]:
-    # An entry has one text for each number: 0.50 and 1/2 become 0.5.
-    return plain_amounts(parse_exact(epsilon), parse_exact(delta))
-
-
-def _period(cap: ScopeCap) -> str:
-    if cap.period is None:
-        return ""
-    return f"; each {cap.period.every} ε {cap.period.epsilon}, δ {cap.period.delta}"
-
-
-def _plain_scopes(
-    ledger: Replayed, composed: dict[str, dict[str, str | None]]
-) -> list[dict[str, Any]]:
-    scopes = []
-    for name, cap in sorted(ledger.state.caps.items()):
-        spent = ledger.state.spent(name)
-        plain: dict[str, Any] = {
-            "scope": name,
-            "spent": plain_amounts(spent.epsilon, spent.delta),
-            "cap": cap.model_dump(mode="json"),
-        }
-        if name in composed:
-            plain["composed"] = composed[name]
-        scopes.append(plain)
-    return scopes
-
-
-def _composed(
-    releases: list[dict[str, str]], scopes: list[str], at_delta: str
-) -> dict[str, dict[str, str | None]]:
-    """The exact composition of the charges of each scope, rounded up to six decimal places."""
-    from release.budget.ledger import Spent
-    from release.budget.spending import composed_epsilon
-
-    delta = exact("--at-delta", at_delta)
-    if not delta < 1:
-        raise SpecError("--at-delta", f"found {at_delta}; write a number from 0 to below 1")
-    charges: defaultdict[str, list[Spent]] = defaultdict(list)
-    for entry in releases:
-        # A refunded release drew no noise, so nothing of it could be seen.
-        if entry["state"] != REFUNDED:
-            charge = Spent(parse_exact(entry["epsilon"]), parse_exact(entry["delta"]))
-            charges[entry["scope"]].append(charge)
-    composed: dict[str, dict[str, str | None]] = {}
-    for scope in scopes:
-        epsilon = composed_epsilon(charges[scope], delta)
-        shown = None if epsilon is None else format_up(epsilon, 6)
-        composed[scope] = {"delta": at_delta, "epsilon": shown, "basis": CERTIFIED}
-    return composed
-
-
-def _together(epsilon: str | None) -> str:
-    if epsilon is None:
-        return "no ε holds for all its charges together: they fail with a larger δ"
-    return (
-        f"all its charges together satisfy ε {epsilon} ({CERTIFIED}; the sum is what is enforced)"
-    )
-
-
-def _releases(ledger: Replayed) -> list[dict[str, str]]:
-    """Every reserved charge, oldest first, and the state of its release."""
-    from release.budget.ledger import Abort, Commit, Reserve, Withdraw
-
-    releases: list[dict[str, str]] = []
-    latest: dict[str, dict[str, str]] = {}
-    for entry in ledger.entries:
-        if isinstance(entry, Reserve):
-            release = {"date": entry.date, "release_id": entry.release_id, "scope": entry.scope}
-            release |= {"epsilon": entry.epsilon, "delta": entry.delta, "state": "at work"}
-            # An id can be reserved again after an abort: later entries mean the latest charge.
-            latest[entry.release_id] = release
-            releases.append(release)
-        elif isinstance(entry, Commit):
-            latest[entry.release_id]["state"] = "public"
-        elif isinstance(entry, Abort):
-            latest[entry.release_id]["state"] = "given up, drawn" if entry.drawn else REFUNDED
-        elif isinstance(entry, Withdraw):
-            latest[entry.release_id]["state"] = "withdrawn"
-    return releases
-
-
-def _read(out: Path) -> Replayed:
-    from release.budget.ledger import read_ledger
-    from release.bundle.publish import LEDGER
-
-    return read_ledger(out / LEDGER)
 
 
 def _writable(out: Path, key: Path) -> Ledger:

@@ -113,14 +113,19 @@ def init(table: TablePath, unit: UnitColumn = None, out: NewSpec = None) -> None
     typer.echo(f"wrote  {out}; every choice to make is marked CHOOSE")
 
 
-def _remaining(spec_file: SpecFile, ledger: Path) -> output.Remaining:
+def _remaining(spec_file: SpecFile, ledger: Path) -> output.Remaining | None:
     from release.budget.ledger import read_ledger
 
     state = read_ledger(ledger).state
     scope = spec_file.spec.budget.scope
     if scope not in state.caps:
         raise SpecError("budget.scope", f"{scope!r} is no scope of the ledger")
-    cap, spent = state.caps[scope], state.spent(scope)
+    account = state.accounts[scope]
+    cap, spent = account.cap, account.spent()
+    if cap.rule != "basic":
+        # No ε and δ can be taken off: what is left is slots, or what a filter lets through.
+        typer.echo(f"scope {scope} {account.summary()}; left: {account.left()}", err=True)
+        return None
     # Below 0 where a policy has lowered the cap below what was spent.
     return parse_exact(cap.epsilon) - spent.epsilon, parse_exact(cap.delta) - spent.delta
 
@@ -129,7 +134,7 @@ def _targets(
     spec_file: SpecFile, epsilon_text: str | None, delta_text: str | None, as_json: bool
 ) -> None:
     from release.planning import targets
-    from release.spec.targets import parse_target
+    from release.spec.losses import parse_target
 
     plain: list[dict[str, Any]] = []
     for name, text, search in (

@@ -69,7 +69,7 @@ def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) 
         return Shared(spec_file, {})
     step, asked = release_step(spec_file), asked_of_budget(spec_file, cache, gap)
     delta, designs = asked.delta, dict[str, AnyDesign | StatisticDesign]()
-    every = share_out(asked.requests, asked.epsilon, delta, asked.fixed)
+    every = share_out(asked.requests, asked.epsilon, delta, asked.fixed, step)
     # Queries that ask for the same get the same noise, whose guarantee is found once.
     known: dict[object, AnyDesign | StatisticDesign] = {}
     for query, found in zip(waiting, every, strict=True):

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 
-from release.budget.caps import amount
-from release.budget.ledger import Genesis, Key, Replayed, Reserve, read_ledger, today
+from release.budget.ledger import Account, Genesis, Key, Replayed, Reserve, read_ledger, today
 from release.bundle.publish import LEDGER
 from release.errors import ReleaseError
 from release.exact.numbers import format_exact
@@ -100,27 +98,22 @@ def budgets(ledger: Replayed | None) -> Iterator[Finding]:
     for entry in ledger.entries:
         if isinstance(entry, Reserve):
             last[entry.scope] = entry
-    for scope, cap in sorted(ledger.state.caps.items()):
-        spent = ledger.state.spent(scope)
-        summary = f"{scope}: ε {format_exact(spent.epsilon)} of {cap.epsilon} spent"
-        affordable: list[int] = []
-        if scope in last:
-            affordable += _affordable(cap.epsilon, spent.epsilon, last[scope].epsilon)
-            affordable += _affordable(cap.delta, spent.delta, last[scope].delta)
+    for scope, account in sorted(ledger.state.accounts.items()):
+        summary = f"{scope}: {_summary(account)}"
+        more = account.affordable(last[scope]) if scope in last else None
         # A release that charges nothing can be repeated without end.
-        if not affordable:
+        if more is None:
             yield well("budget", summary)
-            continue
-        more = max(0, min(affordable))
-        if more < 10:
+        elif more < 10:
             yield look("budget", f"{summary}; {more} more like the last, then the scope is spent")
         else:
             yield well("budget", f"{summary}; {more} more like the last")
 
 
-def _affordable(cap: str, spent: Fraction, charge: str) -> list[int]:
-    """How often ``charge`` still fits under the cap; empty for a charge of zero."""
-    return [(amount(cap) - spent) // amount(charge)] if amount(charge) > 0 else []
+def _summary(account: Account) -> str:
+    if account.cap.rule == "basic":
+        return f"ε {format_exact(account.spent().epsilon)} of {account.cap.epsilon} spent"
+    return account.summary()
 
 
 _REMEDIES = {

@@ -25,9 +25,9 @@ from release.noise.families import AnyDesign, Solvers
 from release.noise.search import Trial, least, trial_of
 from release.planning.plan import possible, without_baselines
 from release.queries.read import check_mechanism
+from release.spec.losses import Target
 from release.spec.query import Query
 from release.spec.shares import shared
-from release.spec.targets import Target
 
 if TYPE_CHECKING:
     from release.spec.load import SpecFile

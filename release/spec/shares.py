@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from release.errors import SpecError
 from release.exact.losses import LossName, line_fits
 from release.spec.guarantees import GuaranteeSpec
+from release.spec.losses import Target, parse_target
 from release.spec.mechanisms import BEST
 from release.spec.model import Spec
 from release.spec.query import Query
-from release.spec.targets import Target, parse_target
 
 
 def check_shared(spec: Spec, at: str, query: Query) -> None:

@@ -34,7 +34,7 @@ from release.planning.split import split_budget
 from release.planning.targets import delta_for, epsilon_for
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
-from release.spec.targets import parse_target
+from release.spec.losses import parse_target
 from tests.cli.test_main import run
 from tests.small import Small, joint, part, query
 

@@ -18,8 +18,8 @@ from release.noise.search import Trial, least
 from release.planning.plan import possible, without_baselines
 from release.planning.targets import Least, delta_for, epsilon_for
 from release.spec.load import SpecFile
+from release.spec.losses import parse_target
 from release.spec.query import Query
-from release.spec.targets import parse_target
 from tests.planning.test_plan import spec_of
 from tests.small import query
 

@@ -85,9 +85,9 @@ class Profile:
         for place in range(last, 0, -1):
             bend = falls[place - 1] - below[0] * falls[place]
             upper.append(max(0, ceil(bend / (1 - below[1]))))
-        middle = UNIT - ((1 + below[0]) * self.values[0] - 2 * below[1] * self.values[1]) / (
-            1 - below[1]
-        )
+        # What is taken away is rounded down: its numerator, and the share by a larger denominator.
+        beside = (1 + below[0]) * self.values[0] - 2 * below[1] * self.values[1]
+        middle = UNIT - beside / (1 - below[0])
         lower = []
         factor = Fraction(1)
         for mass in reversed(upper):

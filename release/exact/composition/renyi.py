@@ -2,7 +2,7 @@
 
 Mechanisms may be chosen as one goes, each from all earlier outputs. The product of their moments
 is bounded in advance, and from that bound follows δ at one ε. docs/design/mathematics.md, section
-2.31, has the proofs. Every rounding is upward.
+2.32, has the proofs. Every rounding is upward.
 """
 
 from __future__ import annotations

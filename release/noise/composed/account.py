@@ -19,10 +19,10 @@ from release.exact.composition.profile import (
     Profile,
     largest,
     profile_of_distribution,
-    profile_of_pairs,
 )
 from release.exact.composition.together import together
 from release.exact.integer_noise import IntegerNoise
+from release.exact.noise_profile import exact_profile, grouped_profile, is_cheap
 
 Pattern: TypeAlias = tuple[int, ...]
 """By how much one unit changes each cell that it touches, in answer codes; the signs do not matter.
@@ -72,42 +72,47 @@ def _exceeds(other: Pattern, pattern: Pattern) -> bool:
 
 @lru_cache(maxsize=64)
 def difference_profile(noise: IntegerNoise, difference: int, step: Fraction) -> Profile:
-    """Return the profile of noise on one answer that neighbors change by ``difference``.
+    """Return the profile of noise on one answer that neighbors change by ``difference`` at most.
 
-    Exact at the losses of the grid, but for upward rounding.
+    That of :class:`release.exact.integer.IntegerMechanism`, which a release publishes.
+
+    Raises:
+        ValueError: nothing is known of differences so large.
     """
-    profiles = []
-    for side in (noise,) if noise.is_symmetric else (noise, noise.mirrored):
-        pairs = []
-        for length, here, there, times in side._beside(difference):
-            pairs.append((length * times * here, length * times * there))
-        profiles.append(profile_of_pairs(pairs, step, MOST_LOSSES))
-    return largest(profiles)
+    if is_cheap(noise, (difference,)):
+        return exact_profile(noise, (difference,), step)
+    profile = grouped_profile(noise, difference, step)
+    if profile is None:
+        raise ValueError("the noise has no bound of its losses at so large a difference")
+    return profile
 
 
-def group_losses(
-    noise: IntegerNoise, patterns: Sequence[Pattern], step: Fraction
-) -> LossDistribution:
-    """Return losses that dominate one query: the largest over the patterns of what a unit does.
+def group_profile(noise: IntegerNoise, patterns: Sequence[Pattern], step: Fraction) -> Profile:
+    """Return the profile of one query: the largest over the patterns of what a unit does.
 
     Raises:
         ValueError: the noise is not unimodal, so that smaller differences may be worse.
     """
     if not noise.is_unimodal():
         raise ValueError("patterns are compared for unimodal noise only")
-    profiles, losses = [], None
+    profiles = []
     for pattern in undominated(patterns):
+        counted = sorted(Counter(pattern).items())
+        cells = [(difference_profile(noise, number, step), times) for number, times in counted]
         if len(pattern) == 1:
-            profiles.append(difference_profile(noise, pattern[0], step))
+            profiles.append(cells[0][0])
             continue
-        parts = []
-        for difference, times in sorted(Counter(pattern).items()):
-            parts.append((difference_profile(noise, difference, step).distribution(), times))
+        parts = [(profile.distribution(), times) for profile, times in cells]
         losses = together(parts) if parts else Profile(step, (0,)).distribution()
         profiles.append(profile_of_distribution(losses, step))
-    if len(profiles) == 1 and losses is not None:
-        return losses
-    return largest(profiles).distribution()
+    return largest(profiles).shortened()
+
+
+def group_losses(
+    noise: IntegerNoise, patterns: Sequence[Pattern], step: Fraction
+) -> LossDistribution:
+    """Return losses that dominate one query; as :func:`group_profile`."""
+    return group_profile(noise, patterns, step).distribution()
 
 
 def losses_of_groups(

@@ -27,6 +27,9 @@ _MOST_POINTS = 2048
 _DEVIATIONS = 12
 """Half the window of a composition, in standard deviations of the tilted losses."""
 
+_MOST_WIDTH = 2**18
+"""Losses over so many places are far beyond any budget."""
+
 
 @dataclass(frozen=True, eq=False)
 class Losses:
@@ -127,6 +130,8 @@ def log_delta(
         worst += [(losses, times * count) for losses, times in parts]
     height, mean, variance = _cumulants(worst, tilt)
     width = 2 * _DEVIATIONS * math.sqrt(max(variance, 1.0)) + max(p.masses.size for p, _ in worst)
+    if width > _MOST_WIDTH:
+        return 0.0
     size = 1 << math.ceil(math.log2(width + 2))
     whole, offset = np.ones(size // 2 + 1, dtype=np.complex128), 0
     for losses, times in worst:
@@ -198,13 +203,21 @@ def moment(shape: Shape, power: int) -> float:
         return (2 * ratio / (1 + ratio), 2 * ratio / (rest * (1 + ratio)), 2 * ratio / rest**2)[
             power
         ]
-    exponent = float(shape.power)
-    places = np.arange(shape.steps + 1) * block
+    exponent, last = float(shape.power), shape.steps
+    places = np.arange(last + 1) * block
     masses = np.exp(-((places / scale) ** exponent))
+    # A geometric tail repeats the last block: G more blocks, P(G ≥ g) = ratio^g.
+    ratio = float(masses[-1] / masses[-2])
+    mean = block * ratio / (1 - ratio)
+    square = block**2 * ratio * (1 + ratio) / (1 - ratio) ** 2
     masses[1:] *= 2
+    masses[-1] /= 1 - ratio
     masses /= masses.sum()
     if power == 0:
         return float(1 - masses[0] / block)
     if power == 1:
-        return float(masses @ places + masses[0] * (block * block - 1) / (4 * block))
-    return float(masses @ places.astype(np.float64) ** 2 + (block * block - 1) / 12)
+        inside = masses[0] * (block * block - 1) / (4 * block)
+        return float(masses @ places + masses[-1] * mean + inside)
+    squares = float(masses @ places.astype(np.float64) ** 2)
+    beyond = masses[-1] * (2 * mean * places[-1] + square)
+    return float(squares + beyond + (block * block - 1) / 12)

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from release.exact.composition.distribution import LossDistribution
-from release.exact.composition.profile import Profile
+from release.exact.composition.profile import pure_profile
 from release.exact.integer_noise import IntegerNoise
 from release.exact.statistics.exponential import bounded_range_profile
 from release.noise.composed.account import group_losses
 from release.noise.composed.estimate import Parts, moment, parts_of, placed
-from release.noise.composed.groups import Kind, Selected, ShareRequest
+from release.noise.composed.groups import (
+    EXPONENTIAL,
+    PURE,
+    Kind,
+    Selected,
+    ShareRequest,
+)
 from release.noise.composed.laws import MOST_HALF, Shape
-
-PERMUTE_AND_FLIP, EXPONENTIAL, PURE = "permute_and_flip", "exponential_mechanism", "pure"
 
 _FEW_RUNS = 480
 """Runs of weights a side where blocks can make up for them."""
 
-_MOST_BLOCKS = 30
-"""So many blocks one difference spans at most, which bounds what its check costs."""
+_BLOCKED = 24
+"""From differences of so many codes on, integers share weights in blocks."""
 
-_WORK = 75_000
+_WORK = 70_000
+"""A quarter of the pairs of masses that an exact profile compares."""
 
 
 class Family(ABC):
@@ -143,14 +147,6 @@ class OnIntegers(Family):
         return mechanism.moment(self.request.loss_power)
 
 
-@dataclass(frozen=True)
-class _Trade:
-    """How noise of a family of pure mechanisms is measured: ``ratio`` is ε times the spread."""
-
-    ratio: float
-    family: str
-
-
 class OfEpsilon(Family):
     """Mechanisms of a pure ε for each answer; the larger the spread, the smaller is ε."""
 
@@ -201,8 +197,7 @@ class OfEpsilon(Family):
         if mechanism.family == EXPONENTIAL:
             one = bounded_range_profile(mechanism.epsilon, step).distribution()
         else:
-            pure = Profile.of_charge(mechanism.epsilon, Fraction(0))
-            one = pure.distribution().regridded(step)
+            one = pure_profile(mechanism.epsilon, step).distribution()
         return one.repeated(self.request.cells)
 
 
@@ -210,7 +205,7 @@ def family_of(request: ShareRequest) -> Family:
     """Return the family that a search begins with."""
     if request.kind is Kind.INTEGERS:
         return OnIntegers(request)
-    return OfEpsilon(request, PERMUTE_AND_FLIP if request.kind is Kind.SELECTION else PURE)
+    return OfEpsilon(request, request.families[0] if request.kind is Kind.SELECTION else PURE)
 
 
 @lru_cache(maxsize=64)
@@ -232,18 +227,27 @@ def _shortfall(family: str, candidates: int, power: int) -> float:
 def _in_blocks(shape: Shape, most: int) -> Shape | None:
     """The shape with blocks as long as its runs need; None where they would be too long.
 
-    Differences of up to ``most`` should span some blocks, and best a whole number of them.
+    A block may be as long as ``most``, the largest difference. Best is a whole number of blocks to
+    a difference: all others lose more at some places than at others.
     """
-    steps = shape.steps
-    limit = _FEW_RUNS if most >= 24 else min(MOST_HALF, _WORK // ((most + 3) * (1 + most // 8)))
-    longest = max(1, most // 8)
-    least = max(-(-steps // limit), -(-most // _MOST_BLOCKS) if most > _MOST_BLOCKS else 1) | 1
-    if least > longest:
+    steps = shape.steps if most < _BLOCKED else shape.widest
+    fewest = 1 if most < _BLOCKED else max(1, -(-steps // _FEW_RUNS))
+    while fewest <= most and steps > fewest * _runs_for(most, fewest):
+        fewest += 1 + fewest // 16
+    if fewest == 1:
+        return shape
+    if fewest > most or most < _BLOCKED:
         return None
-    for block in range(least, min(2 * least, longest + 1), 2):
-        if most % block == 0:
-            return Shape(shape.power, shape.scale, block)
-    return Shape(shape.power, shape.scale, least)
+    spanned = most // fewest
+    block = round(most / spanned) // 2 * 2 + 1
+    return Shape(shape.power, shape.scale, block)
+
+
+def _runs_for(most: int, block: int) -> int:
+    """How many blocks a side are few enough for exact comparisons at a distance of ``most``."""
+    periods = 2 * (most // block)
+    cheap = _WORK // ((periods + 3) * (1 + periods // 8))
+    return min(cheap, MOST_HALF if most < _BLOCKED else _FEW_RUNS)
 
 
 def _decimal(value: float) -> Fraction:

@@ -13,6 +13,9 @@ from fractions import Fraction
 from release.exact.integer_noise import IntegerNoise
 from release.noise.composed.account import Pattern, undominated
 
+PERMUTE_AND_FLIP, EXPONENTIAL, PURE = "permute_and_flip", "exponential_mechanism", "pure"
+"""Families of mechanisms that are known by a pure ε."""
+
 
 class Kind(Enum):
     """What is known of the mechanism of a query."""
@@ -43,6 +46,8 @@ class ShareRequest:
         candidates: of a selection, how many there are.
         spread: of a selection, the range of changes of scores.
         cells: of a selection or a pure mechanism, how many answers one unit changes.
+        families: of a selection, those that may be chosen: permute-and-flip, the exponential
+            mechanism, or both.
         loss_at_one: of a pure mechanism, its expected loss at ε = 1; it falls as ε^-power.
 
     Raises:
@@ -59,6 +64,7 @@ class ShareRequest:
     candidates: int = 0
     spread: int = 0
     cells: int = 1
+    families: tuple[str, ...] = (PERMUTE_AND_FLIP,)
     loss_at_one: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:

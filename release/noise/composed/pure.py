@@ -13,7 +13,7 @@ from fractions import Fraction
 from release.errors import BudgetError
 from release.exact.composition.distribution import LossDistribution
 from release.exact.integer_noise import IntegerNoise
-from release.noise.composed.families import PERMUTE_AND_FLIP, PURE, OfEpsilon
+from release.noise.composed.families import OfEpsilon, family_of
 from release.noise.composed.groups import Found, Kind, RequestGroup, Selected, ShareRequest
 from release.noise.solvers.staircase import staircase
 
@@ -21,6 +21,9 @@ _PLACES = 12
 """Decimals of the ε of a query."""
 
 _LEAST, _MOST = 1e-9, 100.0
+
+_FLOOR = 0.05
+"""No query with a share gets less than this part of an equal share."""
 
 _TRIES = 60
 
@@ -65,10 +68,12 @@ def _charged(fixed: LossDistribution | None) -> Fraction:
 def _allotted(groups: Sequence[RequestGroup], left: Fraction) -> list[Fraction]:
     """ε of one query of each group, such that Σ weight·loss is about the least."""
     losses = [_loss_of(group.request) for group in groups]
+    # The error rate falls by a bounded slope: a small weight would get nothing at all.
+    floor = float(left) / sum(group.count for group in groups) * _FLOOR
 
     def at(price: float) -> list[float]:
         return [
-            _least_at(loss, float(group.request.weight or 1), price)
+            _least_at(loss, float(group.request.weight or 1), price, floor)
             for group, loss in zip(groups, losses, strict=True)
         ]
 
@@ -88,9 +93,12 @@ def _allotted(groups: Sequence[RequestGroup], left: Fraction) -> list[Fraction]:
     return found
 
 
-def _least_at(loss: Callable[[float], float], weight: float, price: float) -> float:
-    """The ε with the least weight·loss + price·ε, by halving its logarithm at the slope."""
-    low, high = math.log(_LEAST), math.log(_MOST)
+def _least_at(loss: Callable[[float], float], weight: float, price: float, floor: float) -> float:
+    """The ε with the least weight·loss + price·ε, by halving its logarithm at the slope.
+
+    It is at least ``floor``.
+    """
+    low, high = math.log(floor), math.log(_MOST)
     for _ in range(50):
         middle = (low + high) / 2
         here, there = math.exp(middle), math.exp(middle + 1e-4)
@@ -121,7 +129,10 @@ def _all_cells(request: ShareRequest) -> int:
 
 
 def _family(request: ShareRequest) -> OfEpsilon:
-    return OfEpsilon(request, PERMUTE_AND_FLIP if request.kind is Kind.SELECTION else PURE)
+    """Its first family: with one pure charge permute-and-flip is never worse than the other."""
+    family = family_of(request)
+    assert isinstance(family, OfEpsilon)  # noqa: S101 - a request that is not on integers
+    return family
 
 
 def _made(group: RequestGroup, epsilon: Fraction) -> Found:

@@ -30,6 +30,9 @@ _LOGS, _POWERS = (
 _SWEEPS = (0.12, 0.05, 0.02)
 """How far powers and logarithms of spreads are moved in each sweep, at first."""
 
+_FARTHEST = 7.0
+"""The logarithm of how much more noise than the start has still counts as of use."""
+
 _CLOSE = 1e-6
 
 _ENDLESS = 50.0
@@ -126,23 +129,30 @@ def objective(parts: Sequence[Part], cap: Cap) -> float:
 
 
 def started(parts: Sequence[Part], cap: Cap) -> list[Part]:
-    """The parts by the rule of a Gaussian budget, before they are scaled to it."""
-    powers = [2.0] * len(parts)
-    for _ in range(2):
+    """The parts by the rule, about as much noise as a Gaussian budget allows."""
+    sigma = gaussian_deviation(cap.epsilon, cap.log_delta)
+    power, factor = 2.0, 1.0
+    for _ in range(3):
         begun = []
-        for part, power in zip(parts, powers, strict=True):
-            spread = 1.0 if part.weight is None else _ruled(part)
+        for part in parts:
+            spread = 1.0 if part.weight is None else factor * _ruled(part)
             begun.append(replace(part, spread=spread).with_power(power))
         costs = [part.family.cost / part.spread**2 for part in begun]
         # Queries with little noise are few, though many others have some.
         counted = [part.count * cost for part, cost in zip(begun, costs, strict=True)]
         squares = [part.count * cost**2 for part, cost in zip(begun, costs, strict=True)]
-        effective = sum(counted) ** 2 / sum(squares)
-        sigma = gaussian_deviation(cap.epsilon, cap.log_delta)
-        ratio = 2 * effective / (cap.epsilon * sigma) ** 2
+        ratio = 2 * (sum(counted) ** 2 / sum(squares)) / (cap.epsilon * sigma) ** 2
         power = float(np.interp(math.log(ratio), _LOGS, _POWERS))
-        powers = [power] * len(parts)
+        factor *= _excess_spread(parts, counted, sigma)
     return begun
+
+
+def _excess_spread(parts: Sequence[Part], costs: Sequence[float], sigma: float) -> float:
+    """By how much the spreads of shares are to grow for all costs to be those of a Gaussian σ."""
+    shared = sum(cost for part, cost in zip(parts, costs, strict=True) if part.weight is not None)
+    # What targets leave; where they leave next to nothing the scaling finds it.
+    left = max(0.1 / sigma**2, 1 / sigma**2 - (sum(costs) - shared))
+    return math.sqrt(shared / left) if shared else 1.0
 
 
 def _ruled(part: Part) -> float:
@@ -251,7 +261,7 @@ def scaled_to(parts: Sequence[Part], cap: Cap) -> list[Part]:
         low, high, above = low - width, low, below
         below, width = excess(low), 3 * width
     while above > 0:
-        if high > 30:
+        if high > _FARTHEST:
             raise ValueError("no noise is enough for what is left of the budget")
         low, high, below = high, high + width, above
         above, width = excess(high), 3 * width

@@ -20,8 +20,9 @@ from release.exact.composition.together import together
 from release.exact.integer_noise import IntegerNoise
 from release.noise.composed.account import Pattern, step_for
 from release.noise.composed.estimate import Losses
-from release.noise.composed.families import EXPONENTIAL, OfEpsilon, OnIntegers, family_of
+from release.noise.composed.families import OfEpsilon, OnIntegers, family_of
 from release.noise.composed.groups import (
+    EXPONENTIAL,
     Found,
     Kind,
     RequestGroup,
@@ -102,6 +103,8 @@ def share_out(
     """
     if not requests:
         return ()
+    for request in requests:
+        _check_target(request)
     groups = grouped(requests)
     if delta == 0:
         found = share_pure(groups, epsilon, fixed)
@@ -164,6 +167,20 @@ def _share_composed(groups: Sequence[RequestGroup], budget: SharedBudget) -> lis
     return _or_added(groups, found, budget)
 
 
+def _check_target(request: ShareRequest) -> None:
+    """Refuse a target that no public figure decides.
+
+    Raises:
+        BudgetError: the error rate of a selection, which depends on its scores.
+    """
+    is_selection = request.kind is Kind.SELECTION and request.loss_power == 0
+    if is_selection and request.target is not None:
+        raise BudgetError(
+            f"query {request.name}: how often a selection errs depends on the data; give it a "
+            "share, or an absolute target"
+        )
+
+
 def _check_targets(
     groups: Sequence[RequestGroup], parts: Sequence[Part], budget: SharedBudget, cap: Cap
 ) -> None:
@@ -173,13 +190,6 @@ def _check_targets(
         BudgetError: they do; it names the query that costs most, and the ε that would do.
     """
     aimed = [part for part in parts if part.target is not None]
-    for group in groups:
-        request = group.request
-        if request.target is not None and request.kind is Kind.SELECTION and not request.loss_power:
-            raise BudgetError(
-                f"query {group.names[0]}: how often a selection errs depends on the data; give it "
-                "a share, or an absolute target"
-            )
     if not aimed:
         return
     found = searched(_with_selections(aimed, cap), cap)
@@ -200,7 +210,8 @@ def _with_selections(parts: Sequence[Part], cap: Cap) -> list[Part]:
     chosen = list(parts)
     places = []
     for place, part in enumerate(parts):
-        if part.family.request.kind is Kind.SELECTION:
+        request = part.family.request
+        if request.kind is Kind.SELECTION and EXPONENTIAL in request.families[1:]:
             places.append(place)
     moved = [tuple(places)] if len(parts) > MOST_POLISHED else [(place,) for place in places]
     for together_moved in filter(None, moved):
@@ -254,11 +265,12 @@ def _mechanism(part: Part) -> IntegerNoise | Selected:
         mechanism = part.family.mechanism(part.power, spread)
         if part.target is None:
             return mechanism
-        # The target is the float's exact value: at most a rounding off.
         target = part.family.request.target
-        if target is not None and part.family.exact_loss(mechanism, spread) <= target:
+        loss = part.family.exact_loss(mechanism, spread)
+        if target is not None and loss <= target:
             return mechanism
-        spread *= 1 - 1e-7
+        # The search in floats is a rounding off.
+        spread *= min(1.0, float((target or loss) / loss)) * (1 - 1e-9)
     raise ValueError("no noise has so small a loss")
 
 

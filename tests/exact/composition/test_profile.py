@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -247,3 +248,32 @@ def test_a_large_ring_is_known_at_a_few_losses() -> None:
     exact_values = mechanism.profile(few, step).values
     for place, value in enumerate(rough.values):
         assert value >= exact_values[min(place, len(exact_values) - 1)]
+
+
+@given(
+    falls=st.lists(st.integers(0, 10**27), min_size=1, max_size=6),
+    step=st.sampled_from(list(map(Fraction, ("1/100000000000000", "1/1000", "1/2")))),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_mass_is_rounded_up(falls: list[int], step: Fraction) -> None:
+    """Also where the step is so short that a bound of e^step is far from it in proportion."""
+    values = [sum(falls[place:]) for place in range(len(falls) + 1)]
+    found = Profile(step, tuple(values)).distribution()
+    low, high = exp_bounds(step)
+    for ratio in (low, (low + high) / 2, high):
+        masses = exact_masses(values, 1 / ratio)
+        for mass, exact in zip(found.masses, masses, strict=True):
+            assert mass >= exact
+
+
+def exact_masses(values: list[int], factor: Fraction) -> list[Fraction]:
+    """The bends of the curve with ``factor`` for e^-step, those the other way left out."""
+    falls = [*(before - after for before, after in pairwise(values)), 0]
+    upper = []
+    for place in range(len(values) - 1, 0, -1):
+        bend = (falls[place - 1] - factor * falls[place]) / (1 - factor)
+        upper.append(max(Fraction(0), bend))
+    beside = (1 + factor) * values[0] - 2 * factor * values[1]
+    middle = max(Fraction(0), UNIT - beside / (1 - factor))
+    lower = [mass * factor ** (place + 1) for place, mass in enumerate(reversed(upper))]
+    return [*upper, middle, *lower]

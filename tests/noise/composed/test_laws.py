@@ -15,26 +15,28 @@ POWERS = st.fractions(Fraction(101, 100), 2, max_denominator=100)
 
 
 @settings(max_examples=25)
-@given(st.fractions(Fraction(1, 2), 60, max_denominator=50), POWERS)
+@given(st.fractions(2, 60, max_denominator=50), POWERS)
 def test_masses_follow_the_formula_and_the_tail_goes_on(scale: Fraction, power: Fraction) -> None:
     noise = exponential_power(scale, power)
     assert noise.is_symmetric
     assert noise.is_unimodal()
     assert noise.total == 2**62
-    inside = range(-noise.high, noise.high + 1)
+    inside = range(-99 * noise.high, 99 * noise.high + 1)
     whole = sum(math.exp(-((abs(k) / float(scale)) ** float(power))) for k in inside)
-    for k in range(0, noise.high, max(1, noise.high // 20)):
+    for k in range(0, noise.high, max(1, noise.high // 9)):
         mass = math.exp(-((k / float(scale)) ** float(power))) / whole
-        assert float(noise.mass(k)) == pytest.approx(mass, rel=1e-3, abs=1e-15)
+        assert float(noise.mass(k)) == pytest.approx(mass, rel=1e-4)
     assert noise.right is not None
     last = noise.mass(noise.high + 1) / noise.mass(noise.high)
     assert last == noise.right.fraction
-    # The window holds nearly everything: (|η|/t)^p is about 30 at its end.
-    assert noise.above(noise.high) < 1e-11
+    # The window holds nearly everything: (|η|/t)^p is about 12 at its end.
+    assert noise.above(noise.high) < 1e-4
 
 
 def test_the_gaussian_has_its_variance() -> None:
-    assert float(exponential_power(Fraction(60), Fraction(2)).moment(2)) == pytest.approx(1800)
+    assert float(exponential_power(Fraction(60), Fraction(2)).moment(2)) == pytest.approx(
+        1800, rel=1e-5
+    )
 
 
 def test_power_one_is_geometric() -> None:
@@ -66,4 +68,4 @@ def test_other_parameters_are_refused(scale: str, power: str, block: int) -> Non
 
 def test_too_wide_a_window_is_refused() -> None:
     with pytest.raises(ValueError, match=f"too large for {MOST_HALF} runs"):
-        exponential_power(Fraction(1000), Fraction(2))
+        exponential_power(Fraction(10_000), Fraction(2))

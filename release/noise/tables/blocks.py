@@ -1,0 +1,144 @@
+"""Margins in blocks that least squares treats one by one, in floats.
+
+The categories of an attribute lie in classes: the common refinement of its groupings that do not
+keep it whole. A table is the orthogonal sum of class sums and of deviations within classes,
+attribute by attribute. A grouping does not see the deviations within its classes, and a margin that
+keeps the attribute whole sees them all equally well. So every margin acts on a block as a small
+matrix over classes, whatever the number of categories (T11 of docs/design/mathematics.md is the
+case of one class).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from release.exact.tables.structure import Grouping, Margin
+from release.noise.tables.publication import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Parts of the same size k of the space of tables of one area.
+
+    Attributes:
+        measured: what each margin measures, AᵀA in an orthonormal basis; shape (parts, margins,
+            k, k).
+        cells: for each margin its kinds of cells in that basis, scaled by the length of what
+            deviates; each has the shape (parts, kinds, k).
+    """
+
+    measured: Floats
+    cells: tuple[Floats, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """All blocks of some margins.
+
+    Attributes:
+        blocks: one for each size.
+        counts: for each margin how many of its cells are of each kind, the same in every block.
+    """
+
+    blocks: tuple[Block, ...]
+    counts: tuple[Floats, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """One grouping of an attribute.
+
+    Attributes:
+        counts: how many cells are of each kind; shape (kinds,).
+        sums: the cells in the basis of class sums; shape (kinds, classes).
+        deviating: the squared length of a cell's part among the deviations; shape (kinds,).
+        is_whole: whether every category is a cell.
+    """
+
+    counts: Floats
+    sums: Floats
+    deviating: Floats
+    is_whole: bool
+
+    def measured(self, deviates: bool) -> Floats:
+        """AᵀA on the deviations, a number, or on the class sums."""
+        if deviates:
+            return np.full((1, 1), float(self.is_whole))
+        return np.asarray((self.sums * self.counts[:, None]).T @ self.sums, dtype=np.float64)
+
+    def cells(self, deviates: bool) -> Floats:
+        """The cells in the basis; among deviations of a class all directions are alike."""
+        return np.sqrt(self.deviating)[:, None] if deviates else self.sums
+
+
+def blocks_of(margins: Sequence[Margin]) -> Blocks:
+    """Return the blocks of margins over the same attributes."""
+    axes = []
+    for attribute in zip(*(margin.groupings for margin in margins), strict=True):
+        axes.append(_axes(attribute))
+    counts = []
+    for place in range(len(margins)):
+        counts.append(_product([axis[place].counts for axis in axes]).reshape(-1))
+    parts: dict[int, list[tuple[list[Floats], list[Floats]]]] = {}
+    for deviating in itertools.product((False, True), repeat=len(axes)):
+        part = _part(axes, deviating, len(margins))
+        # A part that no margin sees is neither measured nor published.
+        if any(matrix.any() for matrix in part[0]):
+            parts.setdefault(part[0][0].shape[0], []).append(part)
+    blocks = []
+    for equal in parts.values():
+        measured = np.array([matrices for matrices, _ in equal])
+        cells = []
+        for place in range(len(margins)):
+            cells.append(np.array([rows[place] for _, rows in equal]))
+        blocks.append(Block(measured, tuple(cells)))
+    return Blocks(tuple(blocks), tuple(counts))
+
+
+def _part(
+    axes: Sequence[Sequence[_Axis]], deviating: Sequence[bool], margins: int
+) -> tuple[list[Floats], list[Floats]]:
+    matrices, rows = [], []
+    for place in range(margins):
+        pairs = [(axis[place], deviates) for axis, deviates in zip(axes, deviating, strict=True)]
+        matrices.append(_product([axis.measured(deviates) for axis, deviates in pairs]))
+        rows.append(_product([axis.cells(deviates) for axis, deviates in pairs]))
+    return matrices, rows
+
+
+def _product(matrices: Sequence[Floats]) -> Floats:
+    """The Kronecker product, as a matrix."""
+    product = np.ones((1, 1))
+    for matrix in matrices:
+        product = np.asarray(np.kron(product, matrix), dtype=np.float64)
+    return product
+
+
+def _axes(groupings: Sequence[Grouping]) -> list[_Axis]:
+    """The groupings of one attribute, in terms of their common classes."""
+    # Categories that no grouping tells apart count as one.
+    seen = sorted(set(zip(*groupings, strict=True)))
+    coarse = []
+    for place in range(len(groupings)):
+        own = [category[place] for category in seen]
+        if len(set(own)) < len(seen):
+            coarse.append(own)
+    classes = [tuple(own[category] for own in coarse) for category in range(len(seen))]
+    names = sorted(set(classes))
+    sizes = np.array([float(classes.count(name)) for name in names])
+    members = np.array([names.index(name) for name in classes])
+    axes = []
+    for place in range(len(groupings)):
+        own = [category[place] for category in seen]
+        if len(set(own)) == len(seen):
+            axes.append(_Axis(sizes, np.diag(sizes**-0.5), 1 - 1 / sizes, True))
+            continue
+        sums = np.zeros((max(own) + 1, len(names)))
+        sums[np.array(own), members] = np.sqrt(sizes[members])
+        kinds = np.ones(sums.shape[0])
+        axes.append(_Axis(kinds, sums, np.zeros(sums.shape[0]), False))
+    return axes

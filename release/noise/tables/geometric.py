@@ -1,0 +1,77 @@
+"""Two-sided geometric noise: pure ε, split over few tables.
+
+Noise with ratio e^-ε on a cell has the variance 2α/(1 - α)², α = e^-ε, so its precision is
+cosh ε - 1. The ε of the tables add up, each as often as a unit moves a cell of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from release.exact.statistics.mechanism import least_ratio
+from release.exact.statistics.sums import geometric_noise
+from release.noise.tables.measured import Strategy, errors_of
+from release.noise.tables.objective import Objective
+from release.noise.tables.publication import Floats, Table
+from release.noise.tables.supports import SupportSearch
+
+SHARE_UNITS = 10**6
+"""Shares are multiples of one millionth, so that a person can add up the ε of the tables."""
+
+
+def geometric_precisions(epsilons: Floats) -> tuple[Floats, Floats]:
+    """Return the precision of geometric noise of each ε, and its derivative."""
+    # cosh ε - 1 without the digits that the subtraction would lose.
+    return 2 * np.sinh(epsilons / 2) ** 2, np.sinh(epsilons)
+
+
+def geometric_strategy(
+    objective: Objective, epsilon: Fraction, shares: Mapping[Table, float] | None = None
+) -> Strategy:
+    """Return the best strategy that is found, or the one with the given shares of ``epsilon``.
+
+    Args:
+        objective: the publication's.
+        epsilon: the pure ε of all tables together, above 0.
+        shares: of each table, above 0; None to search.
+
+    Raises:
+        ValueError: an ε too small for noise of 62 bits.
+    """
+    publication = objective.publication
+    if shares is None:
+        search = SupportSearch(objective, float(epsilon), geometric_precisions)
+        shares = search.best().shares
+    costs = split_exactly(shares, epsilon)
+    noises = {}
+    for table, cost in costs.items():
+        noises[table] = geometric_noise(least_ratio(cost / publication.moves[table], 1))
+    value, errors = errors_of(objective, noises)
+    return Strategy(
+        family="geometric",
+        noises=noises,
+        exact=publication.exact,
+        costs=costs,
+        epsilon=sum(costs.values(), Fraction(0)),
+        delta=Fraction(0),
+        objective=value,
+        errors=errors,
+        gap=None,
+    )
+
+
+def split_exactly(shares: Mapping[Table, float], epsilon: Fraction) -> dict[Table, Fraction]:
+    """Return ε for each table, in proportion to its share and together exactly ``epsilon``.
+
+    Every table gets a millionth of it or more; the largest takes what rounding leaves.
+    """
+    total = sum(shares.values())
+    units = {}
+    for table in sorted(shares):
+        units[table] = max(1, round(SHARE_UNITS * shares[table] / total))
+    largest = max(units, key=lambda table: units[table])
+    units[largest] += SHARE_UNITS - sum(units.values())
+    return {table: epsilon * Fraction(count, SHARE_UNITS) for table, count in units.items()}

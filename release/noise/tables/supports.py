@@ -1,0 +1,162 @@
+"""The best set of tables to measure: a local search where more tables are not always better.
+
+Under pure ε each table costs, and its precision grows like ε² at first. So a strategy of few tables
+is best, and the objective has many local minima. The search starts with detail on some set of
+levels, and adds, drops and swaps tables until nothing is better. What it finds is the *best found*:
+no bound of the least objective is known that is worth printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+
+from release.noise.tables.estimable import Estimability
+from release.noise.tables.objective import Objective
+from release.noise.tables.publication import Floats, Publication, Table
+from release.noise.tables.simplex import least_on_simplex
+
+Support: TypeAlias = frozenset[Table]
+
+PrecisionOf: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
+"""From the ε of tables to the precision of noise on a cell of each, and its derivative."""
+
+MOST_CANDIDATES = 24
+"""So many tables are tried as additions at a time, those first that promise most."""
+
+_BETTER = 1e-5
+"""A support replaces another one if its objective is lower by this part."""
+
+_STARTS = 3
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a budget is split over tables.
+
+    Attributes:
+        objective: the objective, in floats.
+        shares: the part of the budget that each measured table takes, above 0; they add up to 1.
+    """
+
+    objective: float
+    shares: dict[Table, float]
+
+
+@dataclass(eq=False)
+class SupportSearch:
+    """Splits of ``budget`` over sets of tables, where budgets add up and moves multiply them."""
+
+    objective: Objective
+    budget: float
+    precision_of: PrecisionOf
+    _splits: dict[Support, Split] = field(default_factory=dict)
+
+    @property
+    def publication(self) -> Publication:
+        """What is published."""
+        return self.objective.publication
+
+    def split(self, support: Support, start: dict[Table, float] | None = None) -> Split:
+        """Return the best split over a set of tables that is found from ``start``."""
+        if support not in self._splits:
+            tables = sorted(support)
+            begin = start or {}
+            first = np.array([max(begin.get(table, 0.0), 0.5 / len(tables)) for table in tables])
+            value, shares = least_on_simplex(self._function(tables), first / first.sum())
+            shared = dict(zip(tables, shares.tolist(), strict=True))
+            self._splits[support] = Split(value, shared)
+        return self._splits[support]
+
+    def precisions(self, shares: dict[Table, float]) -> Floats:
+        """The precision of each table; shape (levels, margins)."""
+        precisions = np.zeros(self.publication.shares.shape)
+        for table, share in shares.items():
+            epsilon = np.array([share * self.budget / self.publication.moves[table]])
+            precisions[table] = self.precision_of(epsilon)[0][0]
+        return precisions
+
+    def _function(self, tables: list[Table]) -> Callable[[Floats], tuple[float, Floats]]:
+        places = tuple(np.array(axis) for axis in zip(*tables, strict=True))
+        unit = self.budget / np.array([self.publication.moves[table] for table in tables])
+        precisions = np.zeros(self.publication.shares.shape)
+
+        def value(shares: Floats) -> tuple[float, Floats]:
+            precisions[places], slopes = self.precision_of(shares * unit)
+            total, gradient = self.objective.with_gradient(precisions)
+            return total, gradient[places] * slopes * unit
+
+        return value
+
+    def best(self) -> Split:
+        """Return the best split that is found over all sets of tables."""
+        estimability = Estimability(self.publication)
+        starts = [s for s in starting_supports(self.publication) if estimability.allows(s)]
+        ranked = sorted((self.split(support) for support in starts), key=lambda s: s.objective)
+        found = []
+        for start in ranked[:_STARTS]:
+            found.append(self._improved(start, estimability))
+        return min(found, key=lambda split: split.objective)
+
+    def _improved(self, split: Split, estimability: Estimability) -> Split:
+        """The end of the steps that lower the objective most, one table more, less or other."""
+        while True:
+            around = []
+            for support in self._neighbors(split):
+                if estimability.allows(support):
+                    around.append(self.split(support, split.shares))
+            best = min(around, key=lambda other: other.objective, default=split)
+            if best.objective >= split.objective * (1 - _BETTER):
+                return split
+            split = best
+
+    def _neighbors(self, split: Split) -> Iterator[Support]:
+        support = frozenset(split.shares)
+        others = self._additions(split)
+        for table in sorted(support):
+            yield support - {table}
+        for other in others:
+            yield support | {other}
+            for table in sorted(support):
+                yield support - {table} | {other}
+
+    def _additions(self, split: Split) -> list[Table]:
+        """The tables outside a support, those first that lower the objective most."""
+        gradient = self.objective.with_gradient(self.precisions(split.shares))[1]
+        moves = self.publication.moves
+        others = [t for t in self.publication.tables if moves[t] and t not in split.shares]
+        return sorted(others, key=lambda t: gradient[t] * moves[t] ** -2)[:MOST_CANDIDATES]
+
+
+def starting_supports(publication: Publication) -> list[Support]:
+    """Return detail on every set of levels: the margins that no other margin refines."""
+    levels = range(len(publication.areas.levels))
+    finest = []
+    for level in levels:
+        finest.append(_finest(publication, {m for at, m in publication.importance if at == level}))
+    everywhere = _finest(publication, {margin for _, margin in publication.importance})
+    supports = []
+    for count in range(1, len(levels) + 1):
+        for chosen in combinations(levels, count):
+            supports.append([(level, margin) for level in chosen for margin in everywhere])
+            supports.append([(level, margin) for level in chosen for margin in finest[level]])
+    distinct = []
+    for support in supports:
+        paid = frozenset(table for table in support if publication.moves[table])
+        if paid and paid not in distinct:
+            distinct.append(paid)
+    return distinct
+
+
+def _finest(publication: Publication, places: Iterable[int]) -> list[int]:
+    """The margins that no other one refines; of equal margins the first."""
+    finest: list[int] = []
+    for place in sorted(places, key=lambda p: (-publication.margins[p].cells, p)):
+        own = publication.margins[place]
+        if not any(publication.margins[other].refines(own) for other in finest):
+            finest.append(place)
+    return sorted(finest)

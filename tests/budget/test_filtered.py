@@ -1,0 +1,155 @@
+"""A scope with a filter: how far it goes, what it cuts, and which reserves it refuses."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from release.budget.caps import ScopeCap
+from release.budget.entries import ReleaseCharge, Reserve
+from release.budget.filtered import FilterAccount
+from release.errors import BudgetError, LedgerError
+from release.exact.composition import renyi
+from release.exact.composition.distribution import of_charge
+from release.exact.composition.together import together
+from release.exact.numbers import format_up
+
+
+def cap(epsilon: str = "5", order: int = 6, cuts: str = "0.000000001") -> ScopeCap:
+    return ScopeCap(
+        scope="s",
+        epsilon=epsilon,
+        delta="0.000001",
+        rule="renyi_filter",
+        order=order,
+        cuts=cuts,
+    )
+
+
+def charge(epsilon: str, delta: str = "0") -> ReleaseCharge:
+    return ReleaseCharge.of(Fraction(epsilon), Fraction(delta))
+
+
+def entry(seq: int, moment: str | None, cut: str | None = "0", slot: str | None = None) -> Reserve:
+    return Reserve(
+        seq=seq,
+        prev="sha256:" + "0" * 64,
+        date="2024-03-01",
+        kind="reserve",
+        scope="s",
+        release_id="r",
+        epsilon="0.05",
+        delta="0",
+        moment=moment,
+        cut=cut,
+        slot=slot,
+    )
+
+
+def spend(account: FilterAccount, charges: list[ReleaseCharge]) -> int:
+    """How many go through, each a reserve as it is written."""
+    for number, one in enumerate(charges):
+        try:
+            reserve = entry(number, **account.fields(one, None))
+            account.check(reserve)
+        except BudgetError as error:
+            assert error.scope_ended
+            return number
+        account.charge(reserve)
+    return len(charges)
+
+
+def test_a_year_of_counts_needs_4_9261_at_order_6() -> None:
+    year = [charge("0.05")] * 366
+    account = FilterAccount(cap("4.9261"))
+    assert spend(account, year) == 365
+    epsilon, delta = account.certified()
+    # 4.925826 at the whole of δ; a thousandth of it is for cuts.
+    assert format_up(epsilon, 6) == "4.926026"
+    assert delta == Fraction("0.000001")
+    assert spend(FilterAccount(cap("4.926")), year) == 364
+    others = [spend(FilterAccount(cap("4.9261", order)), year) for order in (4, 5, 7, 8)]
+    assert max(others) < 365
+
+
+def test_what_goes_through_is_below_the_exact_composition() -> None:
+    """Releases of three sizes, larger where the last was small; their exact δ is below the cap."""
+    sizes = ("0.4", "0.1", "0.2")
+    chosen = [charge(sizes[number * number % 3]) for number in range(99)]
+    account = FilterAccount(cap("4"))
+    through = spend(account, chosen)
+    assert 10 < through < 99
+    parts = [(of_charge(one.epsilon, Fraction(0), Fraction("0.1")), 1) for one in chosen[:through]]
+    assert together(parts).delta_at(Fraction(4)) < Fraction("0.000001")
+    assert account.certified()[0] <= 4
+
+
+def test_cuts_take_their_own_part_of_delta() -> None:
+    failing = charge("0.1", "0.0000000004")
+    account = FilterAccount(cap())
+    assert spend(account, [failing] * 3) == 2
+    with pytest.raises(BudgetError, match=r"may cut 0.000000001 of its δ, 0.0000000008"):
+        account.fields(failing, None)
+    # Those without a cut still go through.
+    assert spend(FilterAccount(cap()), [failing, failing, charge("0.1")]) == 3
+    # A δ that nothing is set aside for, not even for what rounding leaves.
+    assert spend(FilterAccount(cap(cuts="0")), [charge("0.1")]) == 0
+
+
+def test_nothing_spent_is_nothing_and_one_release_is_its_own_epsilon() -> None:
+    account = FilterAccount(cap())
+    assert account.certified() == (Fraction(0), Fraction("0.000001"))
+    assert spend(account, [charge("0.05")]) == 1
+    assert account.certified()[0] == Fraction("0.05")
+    account.refund(entry(0, "1"))
+    assert account.certified()[0] == 0
+
+
+def test_a_release_without_a_profile_is_refused() -> None:
+    account = FilterAccount(cap())
+    with pytest.raises(BudgetError, match=r"a query of it is instance-specific"):
+        account.fields(ReleaseCharge(Fraction("0.1"), Fraction(0), None), None)
+    with pytest.raises(BudgetError, match="has the rule renyi_filter and no slots"):
+        account.fields(charge("0.1"), "night")
+
+
+def test_a_hopeless_release_is_refused_in_a_line() -> None:
+    with pytest.raises(BudgetError, match="the cap is 5; lower guarantees") as refusal:
+        FilterAccount(cap(order=256)).fields(charge("99"), None)
+    assert len(str(refusal.value)) < 300
+
+
+def test_a_filter_through_which_nothing_fits_is_refused() -> None:
+    FilterAccount(cap("2.3")).opened()
+    with pytest.raises(BudgetError, match=r"no release fits ε 2.2 at order 6"):
+        FilterAccount(cap("2.2")).opened()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        entry(0, None),
+        entry(0, "1.1", None),
+        entry(0, "1.1", slot="night"),
+        entry(0, "0.99"),
+        entry(0, "0"),
+    ],
+)
+def test_a_reserve_holds_a_moment_and_a_cut(wrong: Reserve) -> None:
+    with pytest.raises(LedgerError):
+        FilterAccount(cap()).check(wrong)
+
+
+def test_a_forged_moment_is_held_against_the_release() -> None:
+    account, night = FilterAccount(cap()), charge("0.05")
+    assert night.losses is not None
+    fields = account.fields(night, None)
+    right = {"moment": fields["moment"], "cut": fields["cut"]}
+    account.check_release(entry(0, **right), night)
+    for name, text in (("moment", "1.01"), ("cut", "0")):
+        forged = entry(0, **{**right, name: text})
+        account.check(forged)
+        with pytest.raises(BudgetError, match="larger moment than the reserve"):
+            account.check_release(forged, night)
+    assert renyi.moment(night.losses, 6).value > Fraction("1.01")

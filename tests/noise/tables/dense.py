@@ -1,0 +1,104 @@
+"""Least squares on tables as one dense problem: it shares no code with what is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.linalg import null_space
+
+from release.exact.tables.structure import Areas, Grouping, Margin, kept_whole, summed_out
+from release.noise.tables.publication import Publication, Table, moves_of_a_row
+
+Floats = NDArray[np.float64]
+
+
+def areas_of(*branching: tuple[int, ...]) -> Areas:
+    """Areas under one root; each level has the number of children of each area above."""
+    parents = [np.zeros(1, dtype=np.int64)]
+    for children in branching:
+        parents.append(np.repeat(np.arange(len(children)), children))
+    return Areas(tuple(f"level{place}" for place in range(len(parents))), tuple(parents))
+
+
+def publication_of(
+    areas: Areas, margins: tuple[Margin, ...], is_replaced: bool = False
+) -> Publication:
+    """All margins of all levels, equally important."""
+    moves = moves_of_a_row(areas, margins, is_replaced)
+    return Publication(areas, margins, dict.fromkeys(moves, 1.0), moves)
+
+
+def rows(publication: Publication, table: Table) -> Floats:
+    """The cells of a table as sums of the cells of the lowest level; one row a cell."""
+    areas, (level, margin) = publication.areas, table
+    above = np.arange(areas.size(len(areas.levels) - 1))
+    for place in range(len(areas.levels) - 1, level, -1):
+        above = areas.parents[place][above]
+    cells = publication.margins[margin].cell_of
+    count = publication.margins[margin].cells
+    matrix = np.zeros((areas.size(level) * count, above.size * cells.size))
+    for leaf, area in enumerate(above):
+        for category, cell in enumerate(cells):
+            matrix[area * count + cell, leaf * cells.size + category] = 1
+    return matrix
+
+
+def is_estimable(publication: Publication, table: Table, measured: list[Table]) -> bool:
+    """Whether the rows of a table lie in the span of those measured."""
+    known = np.concatenate([rows(publication, other) for other in measured])
+    both = np.concatenate([known, rows(publication, table)])
+    rank = np.linalg.matrix_rank
+    return bool(rank(both) == rank(known))
+
+
+def errors(publication: Publication, precisions: Mapping[Table, float]) -> dict[Table, float]:
+    """The mean root variance of every table by least squares; tables without noise are exact."""
+    unknowns = rows(publication, publication.tables[0]).shape[1]
+    information = np.zeros((unknowns, unknowns))
+    for table, precision in precisions.items():
+        own = rows(publication, table)
+        information += precision * own.T @ own
+    free = np.eye(unknowns)
+    if publication.exact:
+        free = null_space(np.concatenate([rows(publication, t) for t in publication.exact]))
+    covariance = free @ np.linalg.pinv(free.T @ information @ free, hermitian=True) @ free.T
+    found = {}
+    for table in publication.tables:
+        own = rows(publication, table)
+        variances = np.einsum("ij,jk,ik->i", own, covariance, own)
+        found[table] = float(np.sqrt(np.maximum(variances, 0)).mean())
+    return found
+
+
+def groupings(size: int) -> st.SearchStrategy[Grouping]:
+    """Groupings of so many categories; whole and summed out often."""
+
+    def numbered(labels: list[int]) -> Grouping:
+        order = list(dict.fromkeys(labels))
+        return tuple(order.index(label) for label in labels)
+
+    some = st.lists(st.integers(0, 2), min_size=size, max_size=size).map(numbered)
+    return st.one_of(st.just(kept_whole(size)), st.just(summed_out(size)), some)
+
+
+TREES = st.sampled_from(
+    [
+        areas_of(),
+        areas_of((3,)),
+        areas_of((1,), (3,)),
+        areas_of((2,), (1, 2)),
+        areas_of((3,), (1, 2, 2)),
+        areas_of((2,), (1, 1), (2, 1)),
+    ]
+)
+
+
+@st.composite
+def publications(draw: st.DrawFn) -> Publication:
+    """Small trees, two attributes, up to three margins."""
+    margin = st.tuples(groupings(4), groupings(2)).map(Margin)
+    margins = tuple(draw(st.lists(margin, min_size=1, max_size=3)))
+    return publication_of(draw(TREES), margins, draw(st.booleans()))
