@@ -1,0 +1,225 @@
+"""Whole numbers of all levels: signs, sums, equal treatment of areas, declared facts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.exact.domain import Codes
+from release.exact.tables.cone import coarsened
+from release.exact.tables.rounding import MILLION, Groups, onto_sums
+from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
+from release.exact.tables.whole import (
+    HEAVIEST,
+    TOTAL_FACTOR,
+    Facts,
+    Target,
+    check_adds_up,
+    finest,
+    millionths,
+    weights_of,
+    whole_tables,
+)
+
+HISPANIC = (0, 1, 1)
+GROUPINGS = (summed_out(3), HISPANIC, kept_whole(3))
+AGES = (summed_out(2), kept_whole(2))
+CELLS = Margin((kept_whole(3), kept_whole(2)))
+TOTAL = Margin((summed_out(3), summed_out(2)))
+RACE = Margin((kept_whole(3), summed_out(2)))
+AGE = Margin((summed_out(3), kept_whole(2)))
+MARGINS = (TOTAL, AGE, RACE, CELLS)
+
+
+def tree(*children: list[int]) -> Areas:
+    """One area at the top, then the numbers of areas in each area of the level above."""
+    parents = [np.zeros(1, dtype=np.int64)]
+    parents += [np.repeat(np.arange(len(sizes)), sizes) for sizes in children]
+    return Areas(tuple(f"level {i}" for i in range(len(parents))), tuple(parents))
+
+
+def estimates_of(areas: Areas, rng: np.random.Generator, noise: int) -> list[Codes]:
+    """Estimates of random tables, each level with noise of its own: they need not add up."""
+    counts = [rng.poisson(4, (areas.parents[-1].size, CELLS.cells))]
+    for level in range(len(areas.levels) - 1, 0, -1):
+        counts.insert(0, areas.summed_up(level, counts[0]))
+    width = noise * MILLION
+    return [c * MILLION + rng.integers(-width, width + 1, c.shape) for c in counts]
+
+
+def targets_of(estimates: list[Codes], weights: tuple[int, ...] = (1, 1, 1, 1)) -> list[Target]:
+    return [Target(CELLS, estimate, MARGINS, weights) for estimate in estimates]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_every_published_table_adds_up_and_none_is_negative(data: st.DataObject) -> None:
+    top = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=1))
+    middle = data.draw(st.lists(st.integers(1, 4), min_size=top[0], max_size=top[0]))
+    areas = tree(top, middle)
+    choices = st.sampled_from([Margin((race, age)) for race in GROUPINGS for age in AGES])
+    some = st.lists(choices, min_size=1, max_size=3, unique=True)
+    published = data.draw(st.lists(some, min_size=3, max_size=3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    noisy = estimates_of(areas, rng, data.draw(st.integers(0, 12)))
+    cells = finest(published)
+    targets = [
+        Target(own, coarsened(estimates, CELLS, own), tuple(margins), (2,) * len(margins))
+        for own, estimates, margins in zip(cells, noisy, published, strict=True)
+    ]
+    levels = whole_tables(areas, targets)
+    check_adds_up(areas, cells, [level.counts for level in levels])
+    for upper, margins in enumerate(published[:-1]):
+        for margin in margins:
+            if cells[upper + 1].refines(margin):
+                above = coarsened(levels[upper].counts, cells[upper], margin)
+                below = coarsened(levels[upper + 1].counts, cells[upper + 1], margin)
+                assert np.array_equal(areas.summed_up(upper + 1, below), above)
+    assert all((level.counts >= 0).all() and (level.near >= 0).all() for level in levels)
+
+
+def test_whole_tables_that_add_up_are_not_changed() -> None:
+    areas = tree([4], [3, 1, 5, 2])
+    rng = np.random.default_rng(1)
+    exact = estimates_of(areas, rng, 0)
+    levels = whole_tables(areas, targets_of(exact, (5, 1, 2, 3)))
+    for level, estimates in zip(levels, exact, strict=True):
+        assert np.array_equal(level.counts * MILLION, estimates)
+        assert np.array_equal(level.near, estimates)
+
+
+def test_the_order_of_areas_in_an_area_does_not_matter() -> None:
+    areas = tree([3], [6, 9, 4])
+    rng = np.random.default_rng(2)
+    noisy = estimates_of(areas, rng, 6)
+    order = np.concatenate([rng.permutation(6), 6 + rng.permutation(9), 15 + rng.permutation(4)])
+    levels = whole_tables(areas, targets_of(noisy))
+    permuted = whole_tables(areas, targets_of([*noisy[:2], noisy[2][order]]))
+    assert not np.array_equal(order, np.arange(19))
+    assert np.array_equal(levels[2].counts[order], permuted[2].counts)
+    assert np.array_equal(levels[2].near[order], permuted[2].near)
+
+
+def test_the_order_of_the_upper_areas_does_not_matter_either() -> None:
+    rng = np.random.default_rng(3)
+    areas, swapped = tree([2], [3, 5]), tree([2], [5, 3])
+    noisy = estimates_of(areas, rng, 6)
+    moved = [noisy[0], noisy[1][::-1], np.concatenate([noisy[2][3:], noisy[2][:3]])]
+    levels, other = whole_tables(areas, targets_of(noisy)), whole_tables(swapped, targets_of(moved))
+    assert np.array_equal(levels[1].counts[::-1], other[1].counts)
+    assert np.array_equal(levels[2].counts[3:], other[2].counts[:5])
+
+
+def test_declared_facts_are_kept_and_structural_zeros_stay_zero() -> None:
+    areas = tree([3], [2, 4, 3])
+    rng = np.random.default_rng(4)
+    noisy = estimates_of(areas, rng, 8)
+    possible = rng.random((9, CELLS.cells)) < 0.6
+    possible[:, 1] = False
+    facts = Facts(AGE, np.array([[150, 61]]))
+    levels = whole_tables(areas, targets_of(noisy), facts, possible)
+    check_adds_up(areas, [CELLS] * 3, [level.counts for level in levels])
+    assert coarsened(levels[0].counts, CELLS, AGE).tolist() == [[150, 61]]
+    assert not levels[2].counts[~possible].any()
+    assert not levels[0].counts[:, 1].any()
+    assert levels[2].counts[possible].any()
+
+
+def test_well_known_totals_survive_when_detail_is_cut_at_zero() -> None:
+    """Cells near 0 with much noise, totals with little: the totals stay near."""
+    areas = tree([60])
+    rng = np.random.default_rng(5)
+    true = rng.poisson(1.5, (60, CELLS.cells))
+    noise = rng.laplace(0, 6, true.shape)
+    noise += (rng.laplace(0, 0.3, (60, 1)) - noise.sum(axis=1, keepdims=True)) / CELLS.cells
+    estimates = np.rint((true + noise) * MILLION).astype(np.int64)
+    state = true.sum(axis=0, keepdims=True)
+    targets = targets_of([state * MILLION, estimates], (64, 1, 1, 1))
+    counts = whole_tables(areas, targets, Facts(CELLS, state))[1].counts
+    assert (estimates < 0).mean() > 0.3
+    assert np.abs(counts.sum(axis=1) - true.sum(axis=1)).mean() < 1
+    # Each cell by itself: the totals take up the bias of the small areas.
+    groups, everywhere = Groups(np.array([60])), np.ones(estimates.shape, dtype=bool)
+    alone, _ = onto_sums(estimates, groups, state * MILLION, everywhere)
+    assert np.abs(alone.sum(axis=1) / MILLION - true.sum(axis=1)).mean() > 2.5
+
+
+def test_estimates_beyond_all_bounds_still_give_tables_that_add_up() -> None:
+    areas = tree([2], [3, 2])
+    rng = np.random.default_rng(6)
+    absurd = [
+        rng.choice([-(2**63), 2**63 - 1, 0, 5 * MILLION], (areas.size(i), 6)) for i in range(3)
+    ]
+    levels = whole_tables(areas, targets_of(absurd, (64, 1, 1, 1)))
+    check_adds_up(areas, [CELLS] * 3, [level.counts for level in levels])
+
+
+def test_cells_refine_what_is_published_at_the_level_and_below() -> None:
+    age = Margin((summed_out(3), kept_whole(2)))
+    hispanic = Margin((HISPANIC, summed_out(2)))
+    cells = finest([[RACE], [age, hispanic], [hispanic]])
+    assert cells[2] == hispanic
+    assert cells[1] == Margin((HISPANIC, kept_whole(2)))
+    assert cells[0] == CELLS
+
+
+def test_weights_follow_precision_and_totals_are_heavier() -> None:
+    variances = [Fraction(10), Fraction(5), Fraction(10**6), Fraction(0)]
+    assert weights_of((RACE, AGE, CELLS, AGE), variances) == (HEAVIEST // 2, HEAVIEST, 1, HEAVIEST)
+    assert weights_of((TOTAL, CELLS), [Fraction(10), Fraction(5)]) == (
+        HEAVIEST // 2 * TOTAL_FACTOR,
+        HEAVIEST,
+    )
+    assert weights_of((CELLS,), [Fraction(0)]) == (HEAVIEST,)
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(1, 10**20))
+def test_millionths_are_the_nearest(numerator: int, denominator: int) -> None:
+    got = int(millionths(np.array([numerator], dtype=object), denominator)[0])
+    exact = Fraction(numerator, denominator) * MILLION
+    if abs(exact) < 2**52:
+        assert -Fraction(1, 2) < got - exact <= Fraction(1, 2)
+    else:
+        assert abs(got) == 2**52
+
+
+def test_numbers_that_do_not_add_up_or_are_negative_are_found() -> None:
+    areas = tree([2], [2, 2])
+    counts = [c // MILLION for c in estimates_of(areas, np.random.default_rng(7), 0)]
+    check_adds_up(areas, [CELLS] * 3, counts)
+    for level in range(3):
+        for change in (1, -100):
+            table = counts[level].copy()
+            table[0, 3] += change
+            changed = [*counts[:level], table, *counts[level + 1 :]]
+            with pytest.raises(ValueError, match=r"level [12]: areas do not|a whole number is"):
+                check_adds_up(areas, [CELLS] * 3, changed)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    areas = tree([2])
+    noisy = estimates_of(areas, np.random.default_rng(8), 3)
+    targets = targets_of(noisy)
+    with pytest.raises(ValueError, match="one target for each level"):
+        whole_tables(areas, targets[:1])
+    with pytest.raises(ValueError, match="level 1: estimates have a row"):
+        whole_tables(areas, [targets[0], Target(CELLS, noisy[1][:1], MARGINS, (1, 1, 1, 1))])
+    with pytest.raises(ValueError, match="a column for each cell"):
+        Target(CELLS, noisy[1][:, :2], MARGINS, (1, 1, 1, 1))
+    race = Target(RACE, coarsened(noisy[0], CELLS, RACE), (TOTAL, RACE), (1, 1))
+    with pytest.raises(ValueError, match="level 1: cells are finer"):
+        whole_tables(areas, [race, targets[1]])
+    with pytest.raises(ValueError, match="a margin that is a sum of cells"):
+        coarse = Target(RACE, coarsened(noisy[1], CELLS, RACE), (RACE,), (1,))
+        whole_tables(areas, [race, coarse], Facts(AGE, np.array([[1, 1]])))
+    with pytest.raises(ValueError, match="at least 0, one for each"):
+        whole_tables(areas, targets, Facts(AGE, np.array([[-1, 1]])))
+    with pytest.raises(ValueError, match="shape of the lowest level"):
+        whole_tables(areas, targets, None, np.ones((1, 6), dtype=bool))
+    nothing = np.zeros((2, 6), dtype=bool)
+    with pytest.raises(ValueError, match="all its cells are declared to be 0"):
+        whole_tables(areas, targets, Facts(AGE, np.array([[0, 1]])), nothing)
