@@ -27,7 +27,7 @@ from release.planning.totals import TogetherPlan
 from release.planning.zcdp import Concentrated, concentrated, rho_within
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
-from release.spec.targets import parse_target
+from release.spec.losses import parse_target
 from tests.cli.test_main import run
 from tests.small import Small, query
 
