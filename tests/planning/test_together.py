@@ -326,6 +326,19 @@ def test_the_command_shows_a_season(tmp_path: Path, capsys: Capture) -> None:
     assert json.loads(run(capsys, "plan", path, "--json")[1])["together"]["season"] is None
 
 
+def test_a_season_without_any_epsilon_has_no_picture(tmp_path: Path, capsys: Capture) -> None:
+    """Charges of δ that are added up exceed the δ at which ε is read."""
+    guarantee = {"definition": "approximate", "epsilon": "0.5", "delta": MILLIONTH}
+    empirical = query("mode", name="seen", guarantee=guarantee)
+    path = written(tmp_path, a_count("0.05"), empirical)
+    page = tmp_path / "plan.html"
+    status, printed, _ = run(capsys, "plan", path, "--season", "30", "--html", page)
+    assert status == 0
+    (line,) = (line for line in printed.splitlines() if line.startswith("30 releases"))
+    assert line.split()[4:] == ["16.5", "at", "δ", "=", "0.00003", "-", "-"]
+    assert "30 releases like it" in page.read_text("utf-8")
+
+
 @pytest.mark.parametrize("season", ["1", "0", "-3", "100001"])
 def test_a_season_is_a_number_of_releases(tmp_path: Path, capsys: Capture, season: str) -> None:
     path = written(tmp_path, a_count("1"))
