@@ -55,18 +55,20 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
 
 
 def _together(together: TogetherPlan) -> dict[str, Any]:
-    course = None
-    if len(together.course) > 1:
-        course = curves_svg("season", ("releases", "ε"), _courses(together))
+    courses = _courses(together)
+    course = curves_svg("season", ("releases", "ε"), courses) if courses else None
+    tables = [("ε under three rules", *epsilon_table(together))]
+    if together.noise:
+        tables.append(("The noise of the shared budget", *noise_table(together)))
     return {
-        "tables": [table for table in (epsilon_table(together), noise_table(together)) if table[1]],
+        "tables": tables,
         "growth": growth_sentence(together),
         "course": course,
     }
 
 
 def _courses(together: TogetherPlan) -> list[tuple[str, list[float], list[float]]]:
-    """ε by the number of releases under each rule that has one, also in between by chords."""
+    """ε by the number of releases, under each rule that has one at this δ."""
     added, zcdp, exact = [], [], []
     for totals in together.course:
         releases = float(totals.releases)
