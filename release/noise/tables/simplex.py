@@ -42,14 +42,16 @@ def least_on_simplex(
     is_fresh = True
     for _ in range(iterations):
         direction = -curvature @ slope
-        descent = float(slope @ direction)
-        if descent >= 0:
-            direction, descent, curvature = -slope, -float(slope @ slope), np.eye(size)
-        direction *= min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
-        found = _shorter(function, place, direction, value)
-        if found is None:
+        if slope @ direction >= 0:
+            direction, curvature, is_fresh = -slope, np.eye(size), True
+        lower = _shorter(function, place, direction, value)
+        if lower is None and not is_fresh:
+            # What was learned of the curvature misleads here: try straight down.
+            curvature, is_fresh = np.eye(size), True
+            lower = _shorter(function, place, -slope, value)
+        if lower is None:
             break
-        new, new_value, new_slope = found
+        new, new_value, new_slope = lower
         step, change = new - place, new_slope - slope
         gain = value - new_value
         place, value, slope = new, new_value, new_slope
@@ -69,8 +71,9 @@ def _shorter(
     function: Function, place: Floats, direction: Floats, value: float
 ) -> tuple[Floats, float, Floats] | None:
     """The first lower point on the way, halving the step; None where there is none."""
+    longest = min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
     for halving in range(12):
-        new = place + direction / 2**halving
+        new = place + direction * longest / 2**halving
         new = np.maximum(new - new.max(), _SMALLEST)
         new_value, new_slope = _along(function, new)
         if new_value < value:

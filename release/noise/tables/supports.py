@@ -8,7 +8,7 @@ no bound of the least objective is known that is worth printing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeAlias
@@ -32,6 +32,10 @@ _BETTER = 1e-5
 """A support replaces another one if its objective is lower by this part."""
 
 _STARTS = 3
+"""Local searches begin at so many sets of levels, the best ones."""
+
+_SECOND_LOOKS = 16
+"""Where no step is better, the best so many supports are split anew from an even start."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class SupportSearch:
     budget: float
     precision_of: PrecisionOf
     _splits: dict[Support, Split] = field(default_factory=dict)
+    _even: set[Support] = field(default_factory=set)
 
     @property
     def publication(self) -> Publication:
@@ -67,10 +72,12 @@ class SupportSearch:
             tables = sorted(support)
             begin = start or {}
             first = np.array([max(begin.get(table, 0.0), 0.5 / len(tables)) for table in tables])
-            value, shares = least_on_simplex(self._function(tables), first / first.sum())
-            shared = dict(zip(tables, shares.tolist(), strict=True))
-            self._splits[support] = Split(value, shared)
+            self._splits[support] = self._minimum(tables, first / first.sum())
         return self._splits[support]
+
+    def _minimum(self, tables: list[Table], start: Floats) -> Split:
+        value, shares = least_on_simplex(self._function(tables), start)
+        return Split(value, dict(zip(tables, shares.tolist(), strict=True)))
 
     def precisions(self, shares: dict[Table, float]) -> Floats:
         """The precision of each table; shape (levels, margins)."""
@@ -97,22 +104,35 @@ class SupportSearch:
         estimability = Estimability(self.publication)
         starts = [s for s in starting_supports(self.publication) if estimability.allows(s)]
         ranked = sorted((self.split(support) for support in starts), key=lambda s: s.objective)
-        found = []
+        ends = []
         for start in ranked[:_STARTS]:
-            found.append(self._improved(start, estimability))
-        return min(found, key=lambda split: split.objective)
+            ends.append(self._improved(start, estimability))
+        return min(ends, key=lambda split: split.objective)
 
     def _improved(self, split: Split, estimability: Estimability) -> Split:
         """The end of the steps that lower the objective most, one table more, less or other."""
         while True:
-            around = []
+            around = [split]
             for support in self._neighbors(split):
                 if estimability.allows(support):
                     around.append(self.split(support, split.shares))
-            best = min(around, key=lambda other: other.objective, default=split)
+            around.sort(key=lambda other: other.objective)
+            best = around[0]
+            if best.objective >= split.objective * (1 - _BETTER):
+                best = self._looked_again(around[:_SECOND_LOOKS])
             if best.objective >= split.objective * (1 - _BETTER):
                 return split
             split = best
+
+    def _looked_again(self, splits: Sequence[Split]) -> Split:
+        """The best split over the same sets of tables from an even start."""
+        for split in splits:
+            support = frozenset(split.shares)
+            if support not in self._even:
+                self._even.add(support)
+                even = self._minimum(sorted(support), np.full(len(support), 1 / len(support)))
+                self._splits[support] = min(split, even, key=lambda other: other.objective)
+        return min((self._splits[frozenset(s.shares)] for s in splits), key=lambda s: s.objective)
 
     def _neighbors(self, split: Split) -> Iterator[Support]:
         support = frozenset(split.shares)

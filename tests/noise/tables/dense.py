@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from hypothesis import strategies as st
@@ -73,6 +73,18 @@ def errors(publication: Publication, precisions: Mapping[Table, float]) -> dict[
     return found
 
 
+def objective(
+    publication: Publication, split: dict[Table, float], precision: Callable[[float], float]
+) -> float:
+    """The objective of a split of a budget, with every step written out."""
+    precisions = {}
+    for table, part in split.items():
+        precisions[table] = precision(part / publication.moves[table])
+    roots = errors(publication, precisions)
+    weights = publication.importance
+    return sum(weights[t] * roots[t] for t in weights) / sum(weights.values())
+
+
 def groupings(size: int) -> st.SearchStrategy[Grouping]:
     """Groupings of so many categories; whole and summed out often."""
 
@@ -102,3 +114,26 @@ def publications(draw: st.DrawFn) -> Publication:
     margin = st.tuples(groupings(4), groupings(2)).map(Margin)
     margins = tuple(draw(st.lists(margin, min_size=1, max_size=3)))
     return publication_of(draw(TREES), margins, draw(st.booleans()))
+
+
+DETAIL = Margin((kept_whole(4), kept_whole(2)))
+FIRST = Margin((kept_whole(4), summed_out(2)))
+GROUPS = Margin(((0, 1, 1, 1), summed_out(2)))
+TOTAL = Margin((summed_out(4), summed_out(2)))
+
+MANY = areas_of((6,))
+UNEVEN = areas_of((2,), (1, 5))
+
+CASES = {
+    "detail, first, total": publication_of(MANY, (DETAIL, FIRST, TOTAL)),
+    "groups": publication_of(MANY, (FIRST, GROUPS, TOTAL)),
+    "uneven": publication_of(UNEVEN, (DETAIL, TOTAL)),
+    "replaced": publication_of(MANY, (DETAIL, FIRST, TOTAL), is_replaced=True),
+    "one level": publication_of(areas_of(), (DETAIL, FIRST, TOTAL)),
+    "detail at the top": Publication(
+        MANY,
+        (DETAIL, FIRST, TOTAL),
+        {(0, 0): 1.0, (0, 2): 1.0, (1, 1): 2.0, (1, 2): 1.0},
+        dict.fromkeys([(level, margin) for level in (0, 1) for margin in (0, 1, 2)], 1),
+    ),
+}
