@@ -1,0 +1,148 @@
+"""Whole numbers as docs/design/whole-numbers.md makes them, in Python's own integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from math import ceil, floor, isqrt
+from operator import add, mul, sub
+
+import numpy as np
+import pytest
+
+from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
+from release.exact.tables.whole import Target, whole_tables
+
+MILLION = 10**6
+CELLS = Margin((kept_whole(2), kept_whole(2)))
+TOTAL = Margin((summed_out(2), summed_out(2)))
+FIRST = Margin((kept_whole(2), summed_out(2)))
+WHICH = {TOTAL: (0, 0, 0, 0), FIRST: (0, 0, 1, 1), CELLS: (0, 1, 2, 3)}
+
+Table = list[list[int]]
+
+
+def each(function: Callable[..., int], *tables: Table) -> Table:
+    """The function of the values that stand in one place."""
+    result = []
+    for rows in zip(*tables, strict=True):
+        result.append([function(*values) for values in zip(*rows, strict=True)])
+    return result
+
+
+def threshold(values: list[int], total: int) -> Fraction:
+    """The τ with Σ max(0, v − τ) = total, found among the numbers of values above it."""
+    ordered = sorted(values, reverse=True)
+    for count in range(len(values), 0, -1):
+        tau = Fraction(sum(ordered[:count]) - total, count)
+        if tau < ordered[count - 1]:
+            return tau
+    return Fraction(ordered[0])
+
+
+def project(table: Table, families: list[range], sums: Table | None) -> Table:
+    result = [[max(0, v) for v in row] for row in table]
+    for family, total in zip(families, sums or [], strict=False):
+        for cell in range(4):
+            cut = ceil(threshold([table[area][cell] for area in family], total[cell] * MILLION))
+            for area in family:
+                result[area][cell] = max(0, table[area][cell] - cut) if total[cell] else 0
+    return result
+
+
+def slopes(table: Table, estimates: Table, form: Table) -> Table:
+    result = []
+    for change in each(sub, table, estimates):
+        result.append([sum(map(mul, change, line)) for line in form])
+    return result
+
+
+def search(
+    estimates: Table, form: Table, least: int, families: list[range], sums: Table | None
+) -> Table:
+    most = max(map(sum, form))
+    root = isqrt(2**20 * most // least) if least else 0
+    table = ahead = project(estimates, families, sums)
+    for step in range(1000):
+        slope = slopes(ahead, estimates, form)
+        newer = project(each(lambda a, s: a - s // most, ahead, slope), families, sums)
+        moved = max(map(max, each(lambda n, a: abs(n - a), newer, ahead)))
+        share, whole = (root - 1024, root + 1024) if root else (step, step + 3)
+        pushes = each(lambda n, t, s=share, w=whole: (n - t) * s // w, newer, table)
+        ahead = each(add, newer, pushes)
+        table = newer
+        if moved <= 5:
+            break
+    return table
+
+
+def rounded(
+    near: Table, estimates: Table, form: Table, families: list[range], sums: Table | None
+) -> Table:
+    table = [row[:] for row in near]
+    for _ in range(16):
+        before = [row[:] for row in table]
+        for cell in range(4):
+            slope = slopes(table, estimates, form)
+            wanted = []
+            for row, own in zip(table, slope, strict=True):
+                wanted.append(row[cell] - own[cell] // form[cell][cell])
+            if sums is None:
+                column = [max(0, floor(Fraction(v, MILLION) + Fraction(1, 2))) for v in wanted]
+            else:
+                column = by_remainder(wanted, families, [total[cell] for total in sums])
+            for row, value in zip(table, column, strict=True):
+                row[cell] = value * MILLION
+        if table == before:
+            break
+    return [[value // MILLION for value in row] for row in table]
+
+
+def by_remainder(wanted: list[int], families: list[range], totals: list[int]) -> list[int]:
+    column = [0] * len(wanted)
+    for family, total in zip(families, totals, strict=True):
+        if not total:
+            continue
+        cut = ceil(threshold([wanted[area] for area in family], total * MILLION))
+        near = {area: max(0, wanted[area] - cut) for area in family}
+        for area in family:
+            column[area] = near[area] // MILLION
+        by_size = sorted(family, key=lambda area: -(near[area] % MILLION))
+        for area in by_size[: total - sum(column[a] for a in family)]:
+            column[area] += 1
+    return column
+
+
+@pytest.mark.parametrize(
+    ("margins", "weights"),
+    [((TOTAL, CELLS), (16, 3)), ((TOTAL, FIRST), (2, 5)), ((TOTAL, FIRST, CELLS), (64, 1, 2))],
+)
+def test_whole_numbers_are_those_of_the_page(
+    margins: tuple[Margin, ...], weights: tuple[int, ...]
+) -> None:
+    children = [[3], [4, 1, 7]]
+    parents = [np.zeros(1, dtype=np.int64), np.repeat([0], 3), np.repeat([0, 1, 2], [4, 1, 7])]
+    areas = Areas(("state", "county", "tract"), tuple(parents))
+    form = [[0] * 4 for _ in range(4)]
+    for margin, weight in zip(margins, weights, strict=True):
+        for i, j in product(range(4), repeat=2):
+            form[i][j] += weight * (WHICH[margin][i] == WHICH[margin][j])
+    least = sum(w for m, w in zip(margins, weights, strict=True) if m is CELLS)
+    rng = np.random.default_rng(12)
+    for scale in (3, 2000):
+        sizes = [12, 4, 1]
+        estimates = [
+            rng.integers(-scale * MILLION, 3 * size * scale * MILLION, (areas.size(level), 4))
+            for level, size in enumerate(sizes)
+        ]
+        targets = [Target(CELLS, estimate, margins, weights) for estimate in estimates]
+        sums: Table | None = None
+        for level, made in enumerate(whole_tables(areas, targets)):
+            ends = np.cumsum(children[level - 1]).tolist() if level else []
+            families = [range(a, b) for a, b in zip([0, *ends], ends, strict=False)]
+            own = estimates[level].tolist()
+            near = search(own, form, least, families, sums)
+            assert made.near.tolist() == near
+            sums = rounded(near, own, form, families, sums)
+            assert made.counts.tolist() == sums
