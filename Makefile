@@ -63,7 +63,7 @@ bench: .venv/complete
 
 year: .venv/complete
 	@echo "A year of nightly releases, with kills and a machine that is put back in time: some minutes."
-	@$(BIN)/python -m tests.year
+	@$(BIN)/python -m tests.year $(RULE)
 
 site: .venv/ready
 	@$(INSTALL) '.[site]'

@@ -1,6 +1,7 @@
 """A year of nightly releases in minutes: real runs in forked processes, on a clock of our own.
 
-``python -m tests.year`` runs it with progress; ``test_year.py`` runs it in the suite. Each night a
+``python -m tests.year`` runs it with progress, ``python -m tests.year pld`` under a plan of 365
+nights that composes to a certified ε; ``test_year.py`` runs both in the suite. Each night a
 process looks for due periods, releases them, and delivers them to a store. Some nights it is killed
 at a random moment, and once the machine is put back to an older state of its disk. At the end the
 folders, the ledger, the store and the log are read anew, and every release is verified.
@@ -22,15 +23,23 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 from release import pipeline
 from release.budget import store
-from release.budget.ledger import Abort, Reserve, ScopeCap, create_ledger, read_ledger
+from release.budget.ledger import (
+    Abort,
+    PlannedSlot,
+    Reserve,
+    ScopeCap,
+    create_ledger,
+    read_ledger,
+)
 from release.bundle import publish
 from release.errors import ReleaseError
+from release.exact.numbers import format_exact
 from release.noise.processes import processes
 from release.operate.delivery import fetch, restore
 from release.operate.journal import FIELDS, Journal
@@ -46,7 +55,8 @@ from tests.small import Row, Small, query
 
 DAY = datetime.timedelta(days=1)
 START = datetime.date(2025, 1, 1)
-CHARGE = Fraction(1, 2)
+CERTIFIED = Fraction("4.6135")
+"""What 365 nights of ε 0.05 amount to at δ = 10⁻⁶, rounded up; they add up to 18.25."""
 
 
 @dataclass
@@ -58,11 +68,31 @@ class Year:
     kills: int = 20
     affordable: int = 350
     seed: int = 1
+    rule: Literal["basic", "pld"] = "basic"
     killed: int = 0
     refused: list[str] = field(default_factory=list)
     ended: Counter[str] = field(default_factory=Counter)
     memory: list[int] = field(default_factory=list)
     disk: list[int] = field(default_factory=list)
+
+    @property
+    def charge(self) -> Fraction:
+        """The ε of a night."""
+        return Fraction(1, 2) if self.rule == "basic" else Fraction(1, 20)
+
+    @property
+    def cap(self) -> ScopeCap:
+        """The cap of the scope: so many nights, whatever its rule."""
+        if self.rule == "basic":
+            return ScopeCap(scope="tests", epsilon=str(self.affordable * self.charge), delta="0")
+        slot = PlannedSlot(name="night", times=self.affordable, epsilon="0.05", delta="0")
+        return ScopeCap(
+            scope="tests",
+            epsilon=format_exact(CERTIFIED),
+            delta="0.000001",
+            rule="pld",
+            planned=[slot],
+        )
 
     @property
     def place(self) -> Place:
@@ -82,16 +112,20 @@ def set_up(year: Year) -> None:
         {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(40)
     ]
     asked = query("count", by=[], max_rows_per_unit=1)
-    asked["guarantee"] = {"definition": "pure", "epsilon": str(CHARGE)}
+    asked["guarantee"] = {"definition": "pure", "epsilon": str(year.charge)}
+    if year.rule == "pld":
+        # A mechanism that depends on the table has no profile to compose.
+        asked["sensitivity"] = "global"
     small = Small(rows, [asked])
     small.write(year.folder)
     plain = small.plain()
     plain["release"] |= {"id": "night-{period}", "period": "{period}"}
     plain["queries"][0]["where"] = "DATE '{period}' > DATE '2000-01-01'"
     (year.folder / "spec.yaml").write_text(yaml.safe_dump(plain, sort_keys=False), "utf-8")
-    cap = ScopeCap(scope="tests", epsilon=str(year.affordable * CHARGE), delta="0")
     signer = create_key(year.folder / "key")
-    create_ledger(year.place.out / "ledger", signer, "example.org/dp", (cap,), START.isoformat())
+    create_ledger(
+        year.place.out / "ledger", signer, "example.org/dp", (year.cap,), START.isoformat()
+    )
 
 
 def night(year: Year, today: datetime.date, kill_after: float | None) -> dict[str, Any] | None:
@@ -210,19 +244,28 @@ def check(year: Year) -> str:
     spent = ledger.state.spent("tests").epsilon
     # Every charge is a release or a loss, and together they are the cap, to the last.
     assert len(public) + lost == year.affordable
-    assert spent == year.affordable * CHARGE
+    assert spent == year.affordable * year.charge
+    if year.rule == "pld":
+        certified, delta = ledger.state.accounts["tests"].certified()
+        assert certified is not None
+        assert certified <= CERTIFIED
+        assert delta == Fraction("0.000001")
     assert reserved == year.affordable + refunded
     assert year.ended["budget spent"] >= 3
     assert set(year.refused) <= {"BudgetError"}
     assert set(ledger.state.committed) == set(public)
     # Nothing is left of any run, and all of it verifies, here and in the store.
     assert left_behind(out) == ()
-    assert sorted(path.name for path in out.iterdir()) == ["auditor", "ledger", "public"]
+    has_halves = year.rule == "basic"
+    folders = ["auditor"] * has_halves + ["ledger", "public"]
+    assert sorted(path.name for path in out.iterdir()) == folders
     with processes(os.cpu_count() or 1) as elsewhere:
         verdicts = verify_each(out, elsewhere, own_trust(out / "ledger"))
     # The store gave back the public bundles of the nights between; the auditor's were never there.
-    halves = {path.name for path in (out / "auditor").iterdir()}
-    assert 0 < len(set(public) - halves) < 20
+    halves = set(public)
+    if has_halves:
+        halves = {path.name for path in (out / "auditor").iterdir()}
+        assert 0 < len(set(public) - halves) < 20
     allowed = "verified as far as the given bundles allow"
     assert dict(verdicts) == {n: "verified" if n in halves else allowed for n in public}
     store = open_store(str(year.folder / "store"), "--to")
@@ -241,7 +284,7 @@ def check(year: Year) -> str:
         f"{year.nights} nights, {year.killed} killed: {len(public)} public and verified, "
         f"{reserved} reserved, "
         f"{lost} lost after drawing, {refunded} refunded; ε {spent} of "
-        f"{year.affordable * CHARGE}; memory {max(year.memory[:20]) // 1024} MiB at first, "
+        f"{year.affordable * year.charge}; memory {max(year.memory[:20]) // 1024} MiB at first, "
         f"{max(year.memory[-20:]) // 1024} MiB at last; "
         f"disk {early:.1f} KiB a release in the second quarter, {late:.1f} in the last"
     )
@@ -249,7 +292,10 @@ def check(year: Year) -> str:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        whole_year = Year(Path(place), seed=int(sys.argv[1]) if sys.argv[1:] else 1)
+        whole_year = Year(Path(place))
+        if "pld" in sys.argv:
+            # Every slot is taken, by a night or by a kill after its draw; then nights are refused.
+            whole_year = Year(Path(place), nights=380, affordable=365, rule="pld")
         start = time.monotonic()
         simulate(whole_year, show=True)
         print(check(whole_year), f"{time.monotonic() - start:.0f} s")  # noqa: T201 - for people

@@ -6,11 +6,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
+
+import pytest
 
 from tests.year import Year, check, simulate
 
 
-def test_a_season_of_nights_ends_when_its_budget_does(tmp_path: Path) -> None:
-    year = Year(tmp_path, nights=40, kills=6, affordable=32)
+@pytest.mark.parametrize("rule", ["basic", "pld"])
+def test_a_season_of_nights_ends_when_its_budget_does(
+    tmp_path: Path, rule: Literal["basic", "pld"]
+) -> None:
+    year = Year(tmp_path, nights=40, kills=6, affordable=32, rule=rule)
     simulate(year)
     check(year)
