@@ -4,7 +4,7 @@ The categories of an attribute lie in classes: the common refinement of its grou
 keep it whole. A table is the orthogonal sum of class sums and of deviations within classes,
 attribute by attribute. A grouping does not see the deviations within its classes, and a margin that
 keeps the attribute whole sees them all equally well. So every margin acts on a block as a small
-matrix over classes, whatever the number of categories (T11 of docs/design/mathematics.md is the
+matrix over classes, whatever the number of categories (docs/design/mathematics.md, T11, is the
 case of one class).
 """
 

@@ -37,6 +37,9 @@ _STARTS = 3
 _SECOND_LOOKS = 16
 """Where no step is better, the best so many supports are split anew from an even start."""
 
+_MOST_IN_PAIRS = 10
+"""And of so many tables, those first that promise most, any two are added together."""
+
 
 @dataclass(frozen=True)
 class Split:
@@ -119,14 +122,15 @@ class SupportSearch:
             around.sort(key=lambda other: other.objective)
             best = around[0]
             if best.objective >= split.objective * (1 - _BETTER):
-                best = self._looked_again(around[:_SECOND_LOOKS])
+                pairs = [self.split(pair, split.shares) for pair in self._with_pairs(split)]
+                best = self._looked_again([*around, *pairs])
             if best.objective >= split.objective * (1 - _BETTER):
                 return split
             split = best
 
     def _looked_again(self, splits: Sequence[Split]) -> Split:
         """The best split over the same sets of tables from an even start."""
-        for split in splits:
+        for split in sorted(splits, key=lambda s: s.objective)[:_SECOND_LOOKS]:
             support = frozenset(split.shares)
             if support not in self._even:
                 self._even.add(support)
@@ -143,6 +147,10 @@ class SupportSearch:
             yield support | {other}
             for table in sorted(support):
                 yield support - {table} | {other}
+
+    def _with_pairs(self, split: Split) -> Iterator[Support]:
+        for pair in combinations(self._additions(split)[:_MOST_IN_PAIRS], 2):
+            yield frozenset(split.shares) | set(pair)
 
     def _additions(self, split: Split) -> list[Table]:
         """The tables outside a support, those first that lower the objective most."""
