@@ -98,7 +98,8 @@ class AskedOfBudget:
 
     Attributes:
         requests: in the order of the spec.
-        epsilon: the budget's, less the charges of instance-specific queries.
+        epsilon: the budget's, less the charges that add up: those of instance-specific queries,
+            and without δ all.
         delta: as ``epsilon``.
         fixed: the losses of the queries with declared guarantees, paid from both as well.
     """
@@ -126,15 +127,19 @@ def asked_of_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fractio
 def _spent_already(
     spec_file: SpecFile, step: Fraction, cache: DesignCache | None, gap: Fraction
 ) -> tuple[Spent, LossDistribution | None]:
-    """The declared guarantees: the sum of instance-specific ones, and the losses of all others."""
+    """The declared guarantees: the sum of those that add up, and the losses of all others."""
     spec = spec_file.spec
     declared, profiles = Spent(), []
     for query in spec.released:
         if query.guarantee is None:
             continue
+        charge = charge_of(spec_file, query, query.promised)
         if query.is_empirical:
-            charge = charge_of(spec_file, query, query.promised)
             declared += Spent(charge.epsilon, charge.delta)
+            continue
+        if not spec.budget.delta:
+            # Without δ all charges add up. Whether the mechanism needs a δ is checked at the end.
+            declared += Spent(charge.epsilon, Fraction(0))
             continue
         design, sensitivity = _declared_design(spec_file, query, cache, gap)
         profiles.append(query_profile(spec_file, query, design.mechanism, sensitivity, step))

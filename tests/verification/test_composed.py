@@ -143,6 +143,35 @@ def test_without_delta_all_noise_is_pure_and_charges_add_up(tmp_path: Path) -> N
     assert abs(epsilons[0] / epsilons[1] - 2) < Fraction(1, 50)
 
 
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_without_delta_rows_in_several_cells_stay_within_the_budget(
+    tmp_path: Path, neighbors: str
+) -> None:
+    """What is shared out is what is charged: ε of a cell times the cells."""
+    apart: dict[str, Any] = {"by": ["place", "day"]}
+    queries = [sharing("free", share="1", **apart), sharing("rest", share="3")]
+    queries.append(promised("fixed", "0.1") | apart)
+    public = released(small(queries, "0", neighbors=neighbors, max_rows_per_unit=3), tmp_path)
+    assert Fraction("0.999") <= Fraction(record(public)["composition"]["epsilon"]) <= 1
+    verify(public, None, UNSIGNED)
+
+
+def test_without_delta_many_guarantees_leave_the_rest(tmp_path: Path) -> None:
+    """Their largest losses together are so rare that a grid would count them as δ."""
+    queries = [promised(f"count_{i}", "0.01") for i in range(80)] + [sharing("rest", share="1")]
+    public = released(small(queries, "0"), tmp_path)
+    epsilon = Fraction(record(public)["queries"][-1]["epsilon"])
+    assert Fraction("0.1999") <= epsilon <= Fraction("0.2")
+
+
+def test_without_delta_a_target_may_stand_alone(tmp_path: Path) -> None:
+    public = released(small([sharing("aimed", target="squared <= 100")], "0"), tmp_path)
+    # Two-sided geometric noise of variance 100 has ε = 0.1413.
+    epsilon = Fraction(record(public)["composition"]["epsilon"])
+    assert Fraction("0.1413") <= epsilon <= Fraction("0.1414")
+    verify(public, None, UNSIGNED)
+
+
 def test_an_instance_specific_charge_is_added_as_declared(tmp_path: Path) -> None:
     own = query("count", name="own", by=[], guarantee={"definition": "pure", "epsilon": "0.25"})
     public = released(small([own, sharing("free", share="1")]), tmp_path)

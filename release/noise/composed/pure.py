@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from release.errors import BudgetError
@@ -29,13 +30,25 @@ _TRIES = 60
 
 
 def share_pure(
-    groups: Sequence[RequestGroup], epsilon: Fraction, fixed: LossDistribution | None
+    groups: Sequence[RequestGroup],
+    epsilon: Fraction,
+    fixed: LossDistribution | None,
+    *,
+    cell_by_cell: bool = False,
 ) -> list[Found]:
     """Return the mechanism of each group; all and ``fixed`` together are ``epsilon``-private.
+
+    Args:
+        groups: queries with shares and targets.
+        epsilon: of all together.
+        fixed: what is charged beside them.
+        cell_by_cell: whether the charge of a query is the ε of its farthest difference in every
+            cell that a unit touches, as where charges add up; else that of its worst pattern.
 
     Raises:
         BudgetError: the targets need more, or nothing is left for the shares.
     """
+    groups = [_in_every_cell(group) for group in groups] if cell_by_cell else list(groups)
     left = epsilon - _charged(fixed)
     found: dict[int, Found] = {}
     for place, group in enumerate(groups):
@@ -56,6 +69,15 @@ def share_pure(
     return [found[place] for place in range(len(groups))]
 
 
+def _in_every_cell(group: RequestGroup) -> RequestGroup:
+    """The group with one pattern: every cell that a unit touches moves as far as any can."""
+    request = group.request
+    if request.kind is not Kind.INTEGERS:
+        return group
+    pattern = (max(map(max, request.patterns)),) * request.touched
+    return replace(group, request=replace(request, patterns=(pattern,)))
+
+
 def _charged(fixed: LossDistribution | None) -> Fraction:
     if fixed is None:
         return Fraction(0)
@@ -67,6 +89,8 @@ def _charged(fixed: LossDistribution | None) -> Fraction:
 
 def _allotted(groups: Sequence[RequestGroup], left: Fraction) -> list[Fraction]:
     """ε of one query of each group, such that Σ weight·loss is about the least."""
+    if not groups:
+        return []
     losses = [_loss_of(group.request) for group in groups]
     # The error rate falls by a bounded slope: a small weight would get nothing at all.
     floor = float(left) / sum(group.count for group in groups) * _FLOOR
@@ -86,10 +110,14 @@ def _allotted(groups: Sequence[RequestGroup], left: Fraction) -> list[Fraction]:
         low, high = (price, high) if total(at(price)) > left else (low, price)
     shares = at(high)
     # The last of ε by one factor, rounded down.
-    factor = float(left) / total(shares)
+    factor = float(left) / total(shares) * (1 - 1e-9)
     found = []
-    for share in shares:
-        found.append(Fraction(math.floor(share * factor * (1 - 1e-9) * 10**_PLACES), 10**_PLACES))
+    for group, share in zip(groups, shares, strict=True):
+        # A guarantee of one cell has so many decimals, and no more.
+        cells = group.request.touched
+        found.append(
+            cells * Fraction(math.floor(share * factor / cells * 10**_PLACES), 10**_PLACES)
+        )
     return found
 
 
@@ -170,7 +198,9 @@ def _for_target(group: RequestGroup, target: Fraction) -> Found:
     best = None
     for _ in range(_TRIES):
         middle = (low + high) / 2
-        epsilon = Fraction(math.ceil(math.exp(middle) * 10**_PLACES), 10**_PLACES)
+        cells = group.request.touched
+        share = Fraction(math.ceil(math.exp(middle) / cells * 10**_PLACES), 10**_PLACES)
+        epsilon = cells * share
         one = _made(group, epsilon)
         if _exact_loss(group, one) <= target:
             high, best = middle, one

@@ -107,7 +107,7 @@ def share_out(
         _check_target(request)
     groups = grouped(requests)
     if delta == 0:
-        found = share_pure(groups, epsilon, fixed)
+        found = share_pure(groups, epsilon, fixed, cell_by_cell=True)
     else:
         budget = SharedBudget(epsilon, delta, step or grid_step(requests, epsilon), fixed)
         found = _share_composed(groups, budget)
