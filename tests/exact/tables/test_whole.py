@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from release.exact.domain import Codes
 from release.exact.tables.cone import coarsened
+from release.exact.tables.least_squares import Measurement, estimates
 from release.exact.tables.rounding import MILLION, Groups, onto_sums
 from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
 from release.exact.tables.whole import (
@@ -21,6 +23,7 @@ from release.exact.tables.whole import (
     check_adds_up,
     finest,
     millionths,
+    targets_of,
     weights_of,
     whole_tables,
 )
@@ -175,6 +178,22 @@ def test_weights_follow_precision_and_totals_are_heavier() -> None:
         HEAVIEST,
     )
     assert weights_of((CELLS,), [Fraction(0)]) == (HEAVIEST,)
+
+
+def test_targets_have_the_estimates_and_weights_of_least_squares() -> None:
+    areas = tree([2])
+    counts = np.array([[7, -2, 0, 4, 1, 1], [3, 3, 3, 3, 3, 3]])
+    measured = {(1, CELLS): Measurement(counts, Fraction(4))}
+    tables = [(level, margin) for level in (0, 1) for margin in (TOTAL, CELLS)]
+    least_squares = estimates(areas, (3, 2), measured, tables)
+    upper, lower = targets_of(least_squares, [(TOTAL, CELLS)] * 2)
+    assert np.array_equal(lower.estimates, counts * MILLION)
+    assert np.array_equal(upper.estimates, counts.sum(axis=0, keepdims=True) * MILLION)
+    # Six cells of variance 4 each make a total of variance 24.
+    assert lower.weights == (floor(HEAVIEST / 6 + 0.5) * TOTAL_FACTOR, HEAVIEST)
+    assert upper.weights == lower.weights
+    with pytest.raises(ValueError, match="only published tables"):
+        targets_of(least_squares, [(TOTAL, RACE)] * 2)
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**20))
