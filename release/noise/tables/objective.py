@@ -128,7 +128,7 @@ class Objective:
         """The variances of the cells of a table; shape (kinds of areas, kinds of cells)."""
         parts = [sweep.variances(self.places[level], margin) for sweep in sweeps]
         whole = np.sum(parts, axis=0)
-        # Where nothing is known rounding can leave any number; no search may take it for a good one.
+        # Where nothing is known, rounding leaves any number: no search may take it for a good one.
         return np.asarray(np.where(whole > 0, whole, _UNKNOWN), dtype=np.float64)
 
 
