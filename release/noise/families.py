@@ -137,8 +137,10 @@ class _Channel:
             raise DesignError(
                 f"a channel needs at most {MOST_ROWS} answers in order, and a loss of answers"
             )
-        solve = probabilistic_channel if question.is_probabilistic else solvers.channel
-        solution = solve(question.problem)
+        problem = question.problem
+        # With the least δ a channel is made for the pure guarantee, and none is given up.
+        is_probabilistic = question.is_probabilistic and problem.guarantee.delta > 0
+        solution = (probabilistic_channel if is_probabilistic else solvers.channel)(problem)
         notes = solution.notes
         if solution.problem.guarantee != question.guarantee:
             notes = (*notes, FROM_PURE)

@@ -309,3 +309,10 @@ def test_neighboring_answers_are_told_apart_on_the_line(tmp_path: Path) -> None:
     found = sensitivity_without_data(spec, spec.queries[0])
     assert found.shifts == ((1,), (5,))
     assert found.apart == (1,)
+
+
+def test_a_probabilistic_delta_below_the_least_makes_a_pure_channel(tmp_path: Path) -> None:
+    """The solvers see no δ so small; the search that gives masses up is not for pure guarantees."""
+    tiny = {"definition": "probabilistic", "epsilon": "1", "delta": "0.000000000001"}
+    public = published(tmp_path / "tiny", mechanism="channel", guarantee=tiny)
+    assert verify(public, None, UNSIGNED).complete

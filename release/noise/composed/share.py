@@ -46,6 +46,9 @@ UNUSED = Fraction(5, 10_000)
 
 _TRIES = 12
 
+_MOST_LESS = 0.9
+"""One try has no less noise than so many times that of the try before."""
+
 _FEW = 10
 """Up to so many changed answers plain addition of pure charges may be as good as an account."""
 
@@ -248,11 +251,14 @@ def _certified(
             best = [_found(*each) for each in zip(groups, parts, mechanisms, strict=True)]
             if certified >= budget.epsilon * (1 - UNUSED) or not is_shared:
                 break
+        if certified == 0:
+            # With a large δ a little less noise is the step from no ε at all to too much.
+            break
         if not is_shared:
             raise ValueError("the targets need more than epsilon")
         # A little to the safe side, so that rounding does not decide.
         used = 1.01 if certified is None else float(certified / budget.epsilon)
-        factor *= used * (1 + 2e-5)
+        factor *= max(used, _MOST_LESS) * (1 + 2e-5)
     if best is None:
         raise ValueError("all noise that was tried exceeds epsilon")
     return best

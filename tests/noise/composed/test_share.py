@@ -227,3 +227,11 @@ def test_requests_that_ask_for_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="two candidates"):
         ShareRequest("q", kind=Kind.SELECTION, candidates=1, spread=1, weight=ONE)
     assert share_out([], ONE, DELTA) == ()
+
+
+def test_a_large_delta_leaves_a_mechanism_and_no_division_by_zero() -> None:
+    """At so large a δ a little less noise leads from no ε at all beyond the budget."""
+    step = Fraction("0.095") / 20
+    found = share_out(selections("1", 1), Fraction("0.095"), Fraction("0.5"), None, step)
+    assert isinstance(found[0].mechanism, Selected)
+    assert 0 < found[0].mechanism.epsilon < 10
