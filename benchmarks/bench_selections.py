@@ -36,7 +36,7 @@ from release.noise.composed.share import share_out
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**6)
 CANDIDATES, SPREAD = 24, 1
-COUNTS = (1, 3, 8, 12, 20, 50, 200)
+COUNTS = (1, 3, 4, 5, 6, 8, 12, 16, 20, 50, 200)
 CHANCE = 0.95
 
 Choice = Callable[[Fraction, int, int], PermuteAndFlip | ExponentialMechanism]
