@@ -18,10 +18,11 @@ from pydantic import (
     model_validator,
 )
 
+from release.exact.composition.distribution import UNIT
 from release.exact.composition.grid import LONGEST
 from release.exact.composition.profile import Profile
 from release.exact.composition.renyi import HIGHEST_ORDER
-from release.exact.numbers import MAX_EPSILON
+from release.exact.numbers import MAX_EPSILON, format_exact
 from release.records.models import Delta, Digits, Epsilon, Exact, Record
 
 # Lengths are bounded, because a ledger may come from somebody else.
@@ -49,6 +50,13 @@ class PeriodCap(Record):
     delta: Delta
 
 
+ROOM = 10**10
+"""So much, 10⁻¹⁸, a slot lies above the profile that it is made of.
+
+The profile of a release is composed and rounded upward once more before it is compared with a slot.
+"""
+
+
 class SlotProfile(Record):
     """A privacy profile: bounds of δ at the losses 0, ``step``, 2·``step`` and so on."""
 
@@ -61,6 +69,12 @@ class SlotProfile(Record):
     def _is_profile(self) -> SlotProfile:
         self.to_profile()
         return self
+
+    @classmethod
+    def around(cls, profile: Profile) -> SlotProfile:
+        """The profile with :data:`ROOM` above it."""
+        values = [str(min(UNIT, value + ROOM)) for value in profile.values]
+        return cls(step=format_exact(profile.step), values=values)
 
     def to_profile(self) -> Profile:
         """The profile.

@@ -148,6 +148,8 @@ def read_profile(path: Path) -> dict[str, Any]:
     Raises:
         SpecError: the file cannot be read, or holds no profile.
     """
+    from release.budget.caps import SlotProfile
+
     try:
         plain = json.loads(path.read_bytes())
     except OSError as error:
@@ -157,7 +159,12 @@ def read_profile(path: Path) -> dict[str, Any]:
     plain = plain.get("profile", plain) if isinstance(plain, dict) else plain
     if not isinstance(plain, dict) or not {"step", "values"} <= plain.keys():
         raise SpecError("--planned", f"{path}: no profile with step and values in it")
-    return {"step": plain["step"], "values": plain["values"]}
+    try:
+        found = SlotProfile.model_validate({"step": plain["step"], "values": plain["values"]})
+    except ValueError as error:
+        problem = "its step is a number as text, and its values are whole and never rise"
+        raise SpecError("--planned", f"{path}: no profile; {problem}") from error
+    return SlotProfile.around(found.to_profile()).model_dump()
 
 
 def parse_cap(text: str) -> ScopeCap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ from release.errors import SpecError, StorageError
 from release.exact.numbers import exact, format_exact, parse_exact
 
 if TYPE_CHECKING:
+    from release.planning.plan import Plan
     from release.spec.load import SpecFile
 
 EpsilonFor = Annotated[
@@ -31,6 +33,14 @@ Weights = Annotated[
 Season = Annotated[
     int | None, typer.Option(help="What so many releases like this one amount to together.")
 ]
+ProfileFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile",
+        help="The file to write the privacy profile of the whole release to, for a slot of a "
+        "plan: dp-release ledger init --planned NAME=TIMESxSLOT@FILE.",
+    ),
+]
 TablePath = Annotated[Path, typer.Argument(help="A table: a Parquet or CSV file.")]
 UnitColumn = Annotated[str | None, typer.Option(help="The column that names the privacy unit.")]
 NewSpec = Annotated[Path | None, typer.Option("--out", help="The spec to write, a new file.")]
@@ -45,6 +55,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     season: Season = None,
     ledger: opt.LedgerPath = None,
     html: opt.Html = None,
+    profile: ProfileFile = None,
     period: opt.PeriodOption = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -61,10 +72,10 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         raise SpecError(
             "--split", "ask one question at a time: --epsilon-for, --delta-for, --split"
         )
-    plain_only = (html, ledger, season)
+    plain_only = (html, ledger, season, profile)
     if any(questions) and any(option is not None for option in plain_only):
         raise SpecError(
-            "--html", "--html, --ledger and --season are for plain plans; leave them out"
+            "--html", "--html, --ledger, --profile and --season are for plain plans; leave them out"
         )
     if weight and not split:
         raise SpecError("--weight", "is for a split of the budget; give --split too")
@@ -78,6 +89,8 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     with working("planning"):
         planned = make_advised_plan(spec_file, solvers, default_cache(), season)
     remaining = None if ledger is None else _remaining(spec_file, ledger)
+    if profile is not None:
+        _write_profile(profile, planned)
     # The page comes first: where it cannot be written, nothing else is printed.
     if html is not None:
         from release.planning.page import plan_html
@@ -89,6 +102,12 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     output.print_plan(spec_file, planned, remaining)
     if html is not None:
         typer.echo(f"page  {html}")
+
+
+def _write_profile(path: Path, planned: Plan) -> None:
+    found = planned.profile()
+    values = list(map(str, found.values))
+    output.write_page(path, json.dumps({"step": format_exact(found.step), "values": values}))
 
 
 def init(table: TablePath, unit: UnitColumn = None, out: NewSpec = None) -> None:

@@ -29,6 +29,8 @@ from release.exact.accuracy import (
     losses_where,
     radius_of,
 )
+from release.exact.composition.dominance import profile_of_losses
+from release.exact.composition.profile import Profile
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import Loss, LossName, WorstCaseLoss
 from release.noise.cache import DesignCache
@@ -167,6 +169,18 @@ class Plan:
     def public(self) -> tuple[Made, ...]:
         """The queries whose mechanism follows from the spec, with that and their sensitivity."""
         return _public(self.queries, self.on_statistic)
+
+    def profile(self) -> Profile:
+        """The privacy profile of the whole release, for a slot of a ledger's plan.
+
+        Raises:
+            SpecError: a query is instance-specific, and has none.
+        """
+        for planned in self.queries:
+            if planned.query.is_empirical:
+                place = self.spec_file.spec.place_of(planned.query)
+                raise SpecError(f"{place}.sensitivity", "a profile needs sensitivity: global")
+        return profile_of_losses(published_profiles(self.spec_file, self.public).losses)
 
     @property
     def is_over(self) -> bool:

@@ -78,11 +78,10 @@ def shared(spec: Spec) -> tuple[Query, ...]:
 
 def with_found(spec: Spec, found: Mapping[str, GuaranteeSpec]) -> Spec:
     """The spec with the guarantees that were found, by the name of the query."""
-    queries = []
+    queries: list[Query] = []
     for query in spec.queries:
-        if query.name in found:
-            query = query.model_copy(update={"guarantee": found[query.name]})  # noqa: PLW2901
-        queries.append(query)
+        guarantee = found.get(query.name, query.guarantee)
+        queries.append(query.model_copy(update={"guarantee": guarantee}))
     return spec.model_copy(update={"queries": queries})
 
 

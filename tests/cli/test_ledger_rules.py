@@ -17,6 +17,7 @@ from release.cli.main import app
 from release.errors import BudgetError, LedgerError, SpecError
 from release.exact.numbers import format_exact, format_up
 from release.records.signing import create_key, read_key
+from tests.small import Row, Small, query
 
 CURVE = {"step": "0.05", "values": ["300000000000000000000000000", "0"]}
 SCOPES = ["--scope", "y:4.7:0.000001", "--scope", "f:5:0.000001", "--scope", "a:1:0"]
@@ -150,8 +151,46 @@ def test_a_file_without_a_profile_is_refused(text: str, tmp_path: Path) -> None:
 def test_values_that_are_no_profile_are_refused(tmp_path: Path) -> None:
     for curve in ({**CURVE, "values": ["1", "2"]}, {**CURVE, "step": "0"}, {**CURVE, "step": 1}):
         (tmp_path / "p.json").write_text(json.dumps(curve))
-        with pytest.raises(SpecError, match="--rule: scope 's'"):
+        with pytest.raises(SpecError, match=r"--planned: .*no profile"):
             parse_caps(["s:1:0.001"], ["s=pld"], [f"s=1xn@{tmp_path / 'p.json'}"])
+
+
+def test_a_release_fits_the_slot_that_its_plan_has_written(tmp_path: Path) -> None:
+    guarantee = {"definition": "approximate", "epsilon": "0.2", "delta": "0.00001"}
+    counts = []
+    for name in ("first", "second"):
+        count = query("count", name=name, sensitivity="global", guarantee=guarantee, loss="squared")
+        counts.append(count | {"domain": {"integers": {}}})
+    rows: list[Row] = [{"unit": "u", "place": "a", "day": 1, "kind": 1, "wh": 1}]
+    (tmp_path / "spec").mkdir()
+    small = Small(rows, counts, max_rows_per_unit=2, budget=("2", "0.001"))
+    spec = str(small.write(tmp_path / "spec"))
+    out, key, curve = (str(tmp_path / name) for name in ("out", "key", "curve.json"))
+    created = ["--origin", "example.org/dp", "--scope", "tests:0.8:0.001", "--rule", "tests=pld"]
+    for words in (
+        ["plan", spec, "--profile", curve],
+        ["ledger", "key", "new", key],
+        [
+            "ledger",
+            "init",
+            "--out",
+            out,
+            "--key",
+            key,
+            *created,
+            "--planned",
+            f"tests=1xit@{curve}",
+        ],
+        ["run", spec, "--out", out, "--key", key],
+        ["verify", f"{out}/public/small", "--ledger", f"{out}/ledger", "--require", "none"],
+    ):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (words, done.exception)
+    account = read_ledger(Path(out) / "ledger").state.accounts["tests"]
+    certified, _ = account.certified()
+    # Charges add up to 1.6: two queries of two cells, left and entered.
+    assert certified is not None
+    assert certified < Fraction("0.8")
 
 
 def test_a_filter_keeps_a_thousandth_of_delta_for_cuts() -> None:

@@ -12,10 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.tables.cone import AddingUp, excess_bound
+from release.exact.tables.cone import AddingUp, coarsened, excess_bound
+from release.exact.tables.least_squares import Estimates, Measurement, estimates
 from release.exact.tables.rounding import MILLION, Groups
 from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
-from release.exact.tables.whole import Target, check_adds_up, weights_of, whole_tables
+from release.exact.tables.whole import check_adds_up, targets_of, whole_tables
 
 Floats = NDArray[np.float64]
 Strategy = Mapping[tuple[int, int], float]
@@ -26,6 +27,8 @@ AGES = (summed_out(2), kept_whole(2))
 MARGINS = tuple(Margin((race, age)) for race in RACES for age in AGES)
 CELLS = MARGINS[-1]
 SUMS = [np.eye(margin.cells)[margin.cell_of].T for margin in MARGINS]
+
+DRAWS = 8
 
 DETAIL: Strategy = {(2, 5): 0.383, (1, 5): 0.423, (0, 3): 0.194}
 """About the best known strategy for these margins: two tables of full detail and one more."""
@@ -49,63 +52,24 @@ def hawaii(folder: Path) -> tuple[Areas, list[Codes]]:
     return areas, [areas.summed_up(1, by_county), by_county, tracts]
 
 
-class LeastSquares:
-    """Least squares over the tree of areas by matrices of all cells, in floats."""
-
-    def __init__(self, areas: Areas, variances: Strategy) -> None:
-        self.areas, self.variances = areas, variances
-        own = np.zeros((3, 16, 16))
-        for (level, margin), variance in variances.items():
-            own[level] += SUMS[margin].T @ SUMS[margin] / variance
-        below = np.repeat(np.linalg.inv(own[2])[None], areas.size(2), axis=0)
-        # The variance of each area from its own measurements and those below it.
-        self.within = [below]
-        self.between: list[Floats] = []
-        for level in (1, 0):
-            self.between.insert(0, np.add.reduceat(below, self._starts(level + 1)))
-            below = np.linalg.inv(own[level] + np.linalg.inv(self.between[0]))
-            self.within.insert(0, below)
-
-    def _starts(self, level: int) -> Codes:
-        return np.flatnonzero(np.diff(self.areas.parents[level], prepend=-1))
-
-    def estimates(self, noisy: Mapping[tuple[int, int], Floats]) -> list[Floats]:
-        """The cells of each level; shape (areas, 16)."""
-        known = [np.zeros((self.areas.size(level), 16)) for level in range(3)]
-        for (level, margin), table in noisy.items():
-            known[level] += table @ SUMS[margin] / self.variances[level, margin]
-        upward = [np.einsum("aij,aj->ai", self.within[2], known[2])]
-        totals: list[Floats] = []
-        for level in (1, 0):
-            totals.insert(0, np.add.reduceat(upward[0], self._starts(level + 1)))
-            children = np.linalg.solve(self.between[level], totals[0][..., None])[..., 0]
-            upward.insert(0, np.einsum("aij,aj->ai", self.within[level], known[level] + children))
-        result = [upward[0]]
-        for level in (1, 2):
-            rest = np.linalg.solve(
-                self.between[level - 1], (result[-1] - totals[level - 1])[..., None]
-            )
-            share = rest[self.areas.parents[level], :, 0]
-            result.append(upward[level] + np.einsum("aij,aj->ai", self.within[level], share))
-        return result
-
-
 def released(
     areas: Areas, truth: list[Codes], strategy: Strategy, epsilon: float, rng: np.random.Generator
-) -> list[Floats]:
+) -> Estimates:
     """Least squares of one draw of geometric noise."""
-    ratios = {key: np.exp(-epsilon * share) for key, share in strategy.items()}
-    variances = {key: 2 * ratio / (1 - ratio) ** 2 for key, ratio in ratios.items()}
-    noisy = {}
-    for (level, margin), ratio in ratios.items():
-        true = truth[level] @ SUMS[margin].T
+    measured = {}
+    for (level, margin), share in strategy.items():
+        ratio = np.exp(-epsilon * share)
+        true = coarsened(truth[level], CELLS, MARGINS[margin])
         noise = [rng.geometric(1 - ratio, true.shape) for _ in range(2)]
-        noisy[level, margin] = true + noise[0] - noise[1]
-    return LeastSquares(areas, variances).estimates(noisy)
+        # Near enough to the exact variance for this.
+        variance = Fraction(2 * ratio / (1 - ratio) ** 2).limit_denominator(1000)
+        measured[level, MARGINS[margin]] = Measurement(true + noise[0] - noise[1], variance)
+    published = [(level, margin) for level in range(3) for margin in MARGINS]
+    return estimates(areas, (8, 2), measured, published)
 
 
 def errors(tables: list[Floats], truth: list[Codes]) -> Floats:
-    """The mean absolute error of each level and margin; shape (3, 6)."""
+    """The mean absolute error of each level and margin, from cells; shape (3, 6)."""
     means = np.zeros((3, 6))
     for level, (table, true) in enumerate(zip(tables, truth, strict=True)):
         for margin, sums in enumerate(SUMS):
@@ -120,21 +84,14 @@ def test_whole_numbers_of_hawaii_are_as_near_as_the_estimates(
 ) -> None:
     areas, truth = hawaii(census)
     rng = np.random.default_rng(22)
-    draws = [released(areas, truth, strategy, epsilon, rng) for _ in range(8)]
-    unrounded = np.mean([errors(draw, truth) for draw in draws], axis=0)
-    # Precision, as a planner knows it: here from the draws themselves.
-    squares = [[Fraction(float(error) ** 2) for error in level] for level in unrounded]
-    weights = [weights_of(MARGINS, level) for level in squares]
-    rounded = np.zeros((3, 6))
-    for draw in draws:
-        targets = [
-            Target(CELLS, np.rint(table * MILLION).astype(np.int64), MARGINS, weight)
-            for table, weight in zip(draw, weights, strict=True)
-        ]
+    unrounded, rounded = np.zeros((3, 6)), np.zeros((3, 6))
+    for _ in range(DRAWS):
+        targets = targets_of(released(areas, truth, strategy, epsilon, rng), [MARGINS] * 3)
         levels = whole_tables(areas, targets)
         counts = [level.counts for level in levels]
         check_adds_up(areas, [CELLS] * 3, counts)
-        rounded += errors([table.astype(float) for table in counts], truth) / len(draws)
+        unrounded += errors([target.estimates / MILLION for target in targets], truth) / DRAWS
+        rounded += errors([table.astype(float) for table in counts], truth) / DRAWS
         target = targets[2]
         everywhere = np.ones(counts[2].shape, dtype=bool)
         allowed = AddingUp(Groups(areas.children(1)), counts[1], everywhere)

@@ -14,7 +14,6 @@ not protected (docs/privacy.md, which has it measured).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
@@ -24,63 +23,19 @@ from release.exact.composition.distribution import UNIT
 from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
 from release.exact.numbers import MAX_EPSILON, exp_bounds
-from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, random_below_power
-from release.exact.statistics.mechanism import (
-    RATIO_ONE,
-    StatisticMechanism,
-    is_private,
-    least_ratio,
-)
-
-_ENTRIES_AT_ONCE = 2**22
+from release.exact.sampling import RandomBytes, draw_geometric, random_below_power
+from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.selection import Selection
 
 
-@dataclass(frozen=True)
-class ExponentialMechanism(StatisticMechanism):
-    """``ratio`` is ρ in units of 2^-64; neighbors change scores within a range of ``spread``.
+class ExponentialMechanism(Selection):
+    """A candidate's chance is in proportion to ρ^gap.
 
-    Raises:
-        ValueError: fewer than two candidates, a spread below 1, or a ratio not between 0 and 1.
+    A common shift of the scores changes no chance, so that changes lie in 0..``spread``. They
+    multiply the weights by 1 to ρ^-spread, and with them the sum of all weights.
     """
 
     family = "exponential_mechanism"
-
-    candidates: int
-    spread: int
-    ratio: int
-
-    def __post_init__(self) -> None:
-        if self.candidates < 2 or self.spread < 1 or not 0 < self.ratio < RATIO_ONE:
-            raise ValueError(
-                "a selection needs two candidates, a spread of 1 or more and a ratio below 1"
-            )
-
-    @classmethod
-    def fitted(cls, epsilon: Fraction, candidates: int, spread: int) -> ExponentialMechanism:
-        """The one of least noise that is ``epsilon``-private.
-
-        Raises:
-            ValueError: there is none in 64 bits.
-        """
-        return cls(candidates, spread, least_ratio(epsilon, spread))
-
-    @property
-    def inputs(self) -> int:
-        """The scores."""
-        return self.candidates
-
-    @property
-    def outputs(self) -> int:
-        """The code of one candidate."""
-        return 1
-
-    def satisfies(self, epsilon: Fraction) -> bool:
-        """As :meth:`StatisticMechanism.satisfies`.
-
-        A common shift of the scores changes no chance, so that changes lie in 0..``spread``. They
-        multiply the weights by 1 to ρ^-spread, and with them the sum of all weights.
-        """
-        return is_private(self.ratio, self.spread, epsilon)
 
     def profile(self, epsilon: Fraction, step: Fraction) -> Profile:
         """The profile of all that has losses within an interval of ``epsilon``, on a grid.
@@ -92,18 +47,10 @@ class ExponentialMechanism(StatisticMechanism):
             raise ValueError("the exponential mechanism has a larger epsilon")
         return bounded_range_profile(epsilon, step)
 
-    def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
-        """As :meth:`StatisticMechanism.draw`; ``statistics`` are scores."""
-        drawn = np.empty((len(statistics), 1), dtype=np.int64)
-        step = max(1, _ENTRIES_AT_ONCE // self.candidates)
-        for start in range(0, len(statistics), step):
-            drawn[start : start + step, 0] = self._draw(statistics[start : start + step], source)
-        return drawn
-
-    def _draw(self, scores: Codes, source: RandomBytes) -> Codes:
-        gaps = scores.max(axis=1, keepdims=True) - scores
-        chosen = np.empty(len(scores), dtype=np.int64)
-        waiting = np.arange(len(scores))
+    def drawn(self, gaps: Codes, source: RandomBytes) -> Codes:
+        """As :meth:`Selection.drawn`."""
+        chosen = np.empty(len(gaps), dtype=np.int64)
+        waiting = np.arange(len(gaps))
         while waiting.size:
             proposed = _uniform(self.candidates, waiting.size * self.candidates, source)
             proposed = proposed.reshape(waiting.size, self.candidates)
@@ -118,17 +65,14 @@ class ExponentialMechanism(StatisticMechanism):
         return chosen
 
     def chances(self, scores: Codes) -> list[Fraction]:
-        """The exact chance of each candidate."""
+        """As :meth:`Selection.chances`."""
         best = int(scores.max())
         share = Fraction(self.ratio, RATIO_ONE)
         weights = [share ** (best - score) for score in scores.tolist()]
         return [weight / sum(weights) for weight in weights]
 
     def chance_of_leader(self, lead: int) -> float:
-        """The chance to publish a candidate that leads all others, which tie, by ``lead``.
-
-        Rounded. No other scores with this lead make the leader less likely.
-        """
+        """As :meth:`Selection.chance_of_leader`."""
         return 1 / (1 + (self.candidates - 1) * (self.ratio / RATIO_ONE) ** lead)
 
 

@@ -12,88 +12,32 @@ and no rule for ties is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, random_below_power
-from release.exact.statistics.mechanism import (
-    RATIO_ONE,
-    StatisticMechanism,
-    is_private,
-    least_ratio,
-)
-
-_ENTRIES_AT_ONCE = 2**22
+from release.exact.sampling import RandomBytes, draw_geometric, random_below_power
+from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.selection import Selection
 
 
-@dataclass(frozen=True)
-class PermuteAndFlip(StatisticMechanism):
-    """``ratio`` is ρ in units of 2^-64; neighbors change scores within a range of ``spread``.
-
-    Raises:
-        ValueError: fewer than two candidates, a spread below 1, or a ratio not between 0 and 1.
-    """
+class PermuteAndFlip(Selection):
+    """The first candidate, in a random order, that is accepted with chance ρ^gap."""
 
     family = "permute_and_flip"
 
-    candidates: int
-    spread: int
-    ratio: int
-
-    def __post_init__(self) -> None:
-        if self.candidates < 2 or self.spread < 1 or not 0 < self.ratio < RATIO_ONE:
-            raise ValueError(
-                "a selection needs two candidates, a spread of 1 or more and a ratio below 1"
-            )
-
-    @classmethod
-    def fitted(cls, epsilon: Fraction, candidates: int, spread: int) -> PermuteAndFlip:
-        """The one of least noise that is ``epsilon``-private.
-
-        Raises:
-            ValueError: there is none in 64 bits.
-        """
-        return cls(candidates, spread, least_ratio(epsilon, spread))
-
-    @property
-    def inputs(self) -> int:
-        """The scores."""
-        return self.candidates
-
-    @property
-    def outputs(self) -> int:
-        """The code of one candidate."""
-        return 1
-
-    def satisfies(self, epsilon: Fraction) -> bool:
-        """As :meth:`StatisticMechanism.satisfies`, by T3."""
-        return is_private(self.ratio, self.spread, epsilon)
-
-    def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
-        """As :meth:`StatisticMechanism.draw`; ``statistics`` are scores."""
-        drawn = np.empty((len(statistics), 1), dtype=np.int64)
-        step = max(1, _ENTRIES_AT_ONCE // self.candidates)
-        for start in range(0, len(statistics), step):
-            drawn[start : start + step, 0] = self._draw(statistics[start : start + step], source)
-        return drawn
-
-    def _draw(self, scores: Codes, source: RandomBytes) -> Codes:
-        gaps = scores.max(axis=1, keepdims=True) - scores
+    def drawn(self, gaps: Codes, source: RandomBytes) -> Codes:
+        """As :meth:`Selection.drawn`."""
         return selected(gaps, self.ratio, source)
 
     def chances(self, scores: Codes) -> list[Fraction]:
-        """The exact chance of each candidate; its cost is cubic in their number."""
+        """As :meth:`Selection.chances`; the cost is cubic in their number."""
         return list(chances_of(dict(enumerate(scores.tolist())), self.ratio).values())
 
     def chance_of_leader(self, lead: int) -> float:
-        """The chance to publish a candidate that leads all others, which tie, by ``lead``.
-
-        Rounded. No other scores with this lead make the leader less likely.
-        """
+        """As :meth:`Selection.chance_of_leader`."""
         share = (self.ratio / RATIO_ONE) ** lead
         if share * self.candidates < 1e-6:
             return 1 - (self.candidates - 1) * share / 2

@@ -28,8 +28,10 @@ from release.exact.tables.cone import (
     coarsened,
     nearest,
 )
+from release.exact.tables.least_squares import Estimates
 from release.exact.tables.rounding import MILLION, Groups, Mask
 from release.exact.tables.structure import Areas, Grouping, Margin
+from release.exact.tables.variances import CellVariances
 
 HEAVIEST = 64
 """The weight of the best known margin of a level beside 1 for the least known, totals apart."""
@@ -146,6 +148,35 @@ def weights_of(margins: Sequence[Margin], variances: Sequence[Fraction]) -> tupl
         weight = max(1, int(HEAVIEST * share + Fraction(1, 2)))
         weights.append(weight * TOTAL_FACTOR if margin.cells == 1 else weight)
     return tuple(weights)
+
+
+def targets_of(estimates: Estimates, published: Sequence[Sequence[Margin]]) -> tuple[Target, ...]:
+    """What the whole numbers of each level are to be near to, from least squares.
+
+    Args:
+        estimates: with tables for the cells of every level (``finest``) and the published margins.
+        published: the published margins of each level.
+
+    Raises:
+        ValueError: a table that has no estimates.
+    """
+    targets = []
+    for level, (margins, cells) in enumerate(zip(published, finest(published), strict=True)):
+        near = millionths(estimates.table(level, cells), estimates.denominator)
+        variances = [_mean(estimates.variances(level, margin)) for margin in margins]
+        targets.append(Target(cells, near, tuple(margins), weights_of(margins, variances)))
+    return tuple(targets)
+
+
+def _mean(variances: CellVariances) -> Fraction:
+    """The mean variance over all areas and cells."""
+    areas: list[int] = np.bincount(variances.kinds).tolist()
+    cells: list[int] = np.bincount(variances.sorts).tolist()
+    total = Fraction(0)
+    for row, times in zip(variances.values, areas, strict=True):
+        for value, columns in zip(row, cells, strict=True):
+            total += times * columns * value
+    return total / (sum(areas) * sum(cells))
 
 
 def whole_tables(

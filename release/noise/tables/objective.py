@@ -18,15 +18,19 @@ from functools import cached_property
 import numpy as np
 
 from release.exact.domain import Codes
+from release.exact.tables.structure import Areas
 from release.noise.tables.blocks import Block, Blocks, blocks_of
 from release.noise.tables.kinds import LevelKinds, kinds_of
 from release.noise.tables.publication import Floats, Publication
 
-RIDGE = 1e-10
+RIDGE = 1e-8
 """Information of everything, beside the largest precision, so that nothing has no inverse.
 
 What cannot be estimated has a huge variance then; whether it can is settled elsewhere.
 """
+
+_UNKNOWN = 1e30
+"""A variance in place of one that is not known at all."""
 
 CERTAIN = 1e5
 """The precision of tables without noise, beside the largest other one."""
@@ -39,9 +43,19 @@ class Objective:
     publication: Publication
 
     @cached_property
+    def places(self) -> Codes:
+        """For each level its place among those that differ: some only repeat the level above."""
+        areas = self.publication.areas
+        sizes = [areas.size(level) for level in range(len(areas.levels))]
+        return np.cumsum(np.diff(sizes, prepend=sizes[0]) > 0, dtype=np.int64)
+
+    @cached_property
     def kinds(self) -> tuple[LevelKinds, ...]:
-        """The kinds of the areas of each level."""
-        return kinds_of(self.publication.areas)
+        """The kinds of the areas of each level that differs from the one above."""
+        areas = self.publication.areas
+        first = [int(np.argmax(self.places == place)) for place in range(self.places[-1] + 1)]
+        names = tuple(areas.levels[level] for level in first)
+        return kinds_of(Areas(names, tuple(areas.parents[level] for level in first)))
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -63,7 +77,7 @@ class Objective:
         for level, margin in self.publication.tables:
             variances = self._variances(sweeps, level, margin)
             counts = self.blocks.counts[margin]
-            shares = self.kinds[level].shares
+            shares = self.kinds[self.places[level]].shares
             errors[level, margin] = shares @ np.sqrt(variances) @ counts / counts.sum()
         for table in self.publication.exact:
             errors[table] = 0
@@ -86,13 +100,13 @@ class Objective:
                 continue
             counts = self.blocks.counts[margin]
             roots = np.sqrt(self._variances(sweeps, level, margin))
-            weights = share * np.outer(self.kinds[level].shares, counts / counts.sum())
+            weights = share * np.outer(self.kinds[self.places[level]].shares, counts / counts.sum())
             total += float((weights * roots).sum())
             for sweep in sweeps:
-                sweep.weigh(level, margin, weights / (2 * roots))
+                sweep.weigh(self.places[level], margin, weights / (2 * roots))
         gradient = np.zeros(precisions.shape)
         for sweep in sweeps:
-            gradient += sweep.gradient()
+            gradient += sweep.gradient()[self.places]
         for table in self.publication.exact:
             gradient[table] = 0
         return total, gradient
@@ -104,13 +118,18 @@ class Objective:
         largest = known.max()
         for table in self.publication.exact:
             known[table] = CERTAIN * largest
-        return [_Sweep(block, self.kinds, known, RIDGE * largest) for block in self.blocks.blocks]
+        together = np.zeros((len(self.kinds), known.shape[1]))
+        np.add.at(together, self.places, known)
+        return [
+            _Sweep(block, self.kinds, together, RIDGE * largest) for block in self.blocks.blocks
+        ]
 
     def _variances(self, sweeps: list[_Sweep], level: int, margin: int) -> Floats:
         """The variances of the cells of a table; shape (kinds of areas, kinds of cells)."""
-        parts = [sweep.variances(level, margin) for sweep in sweeps]
-        # Rounding can leave less than nothing of a variance that is next to nothing.
-        return np.asarray(np.maximum(np.sum(parts, axis=0), 1e-300), dtype=np.float64)
+        parts = [sweep.variances(self.places[level], margin) for sweep in sweeps]
+        whole = np.sum(parts, axis=0)
+        # Where nothing is known, rounding leaves any number: no search may take it for a good one.
+        return np.asarray(np.where(whole > 0, whole, _UNKNOWN), dtype=np.float64)
 
 
 @dataclass(eq=False)

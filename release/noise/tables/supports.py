@@ -8,9 +8,10 @@ no bound of the least objective is known that is worth printing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import combinations
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ _SECOND_LOOKS = 16
 """Where no step is better, the best so many supports are split anew from an even start."""
 
 _MOST_IN_PAIRS = 10
-"""And of so many tables, those first that promise most, any two are added together."""
+"""And of so many tables, those first that promise most, any two are added, one perhaps dropped."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ class SupportSearch:
     budget: float
     precision_of: PrecisionOf
     _splits: dict[Support, Split] = field(default_factory=dict)
-    _even: set[Support] = field(default_factory=set)
+
+    @cached_property
+    def _estimability(self) -> Estimability:
+        return Estimability(self.publication)
 
     @property
     def publication(self) -> Publication:
@@ -104,39 +108,48 @@ class SupportSearch:
 
     def best(self) -> Split:
         """Return the best split that is found over all sets of tables."""
-        estimability = Estimability(self.publication)
-        starts = [s for s in starting_supports(self.publication) if estimability.allows(s)]
-        ranked = sorted((self.split(support) for support in starts), key=lambda s: s.objective)
-        ends = []
-        for start in ranked[:_STARTS]:
-            ends.append(self._improved(start, estimability))
-        return min(ends, key=lambda split: split.objective)
+        starts = []
+        for support in starting_supports(self.publication):
+            if self._estimability.allows(support):
+                starts.append(self.split(support))
+        starts.sort(key=lambda split: split.objective)
+        ends = [self._descended(start) for start in starts[:_STARTS]]
+        best = min(ends, key=lambda split: split.objective)
+        while True:
+            wider = self._looked_again(best)
+            if not self._is_better(wider, best):
+                return best
+            best = self._descended(wider)
 
-    def _improved(self, split: Split, estimability: Estimability) -> Split:
+    def _descended(self, split: Split) -> Split:
         """The end of the steps that lower the objective most, one table more, less or other."""
         while True:
-            around = [split]
-            for support in self._neighbors(split):
-                if estimability.allows(support):
-                    around.append(self.split(support, split.shares))
-            around.sort(key=lambda other: other.objective)
-            best = around[0]
-            if best.objective >= split.objective * (1 - _BETTER):
-                pairs = [self.split(pair, split.shares) for pair in self._with_pairs(split)]
-                best = self._looked_again([*around, *pairs])
-            if best.objective >= split.objective * (1 - _BETTER):
+            best = min(self._around(split, self._neighbors(split)), key=lambda s: s.objective)
+            if not self._is_better(best, split):
                 return split
             split = best
 
-    def _looked_again(self, splits: Sequence[Split]) -> Split:
-        """The best split over the same sets of tables from an even start."""
-        for split in sorted(splits, key=lambda s: s.objective)[:_SECOND_LOOKS]:
-            support = frozenset(split.shares)
-            if support not in self._even:
-                self._even.add(support)
-                even = self._minimum(sorted(support), np.full(len(support), 1 / len(support)))
-                self._splits[support] = min(split, even, key=lambda other: other.objective)
-        return min((self._splits[frozenset(s.shares)] for s in splits), key=lambda s: s.objective)
+    def _looked_again(self, split: Split) -> Split:
+        """The best split further around, the closest ones also from an even start."""
+        supports = itertools.chain(self._neighbors(split), self._with_pairs(split))
+        around = sorted(self._around(split, supports), key=lambda other: other.objective)
+        looks = around[:1]
+        for other in around[:_SECOND_LOOKS]:
+            tables = sorted(other.shares)
+            looks.append(self._minimum(tables, np.full(len(tables), 1 / len(tables))))
+        return min(looks, key=lambda other: other.objective)
+
+    def _around(self, split: Split, supports: Iterable[Support]) -> list[Split]:
+        """The split itself, and those over other supports that allow every estimate."""
+        around = [split]
+        for support in supports:
+            if self._estimability.allows(support):
+                around.append(self.split(support, split.shares))
+        return around
+
+    @staticmethod
+    def _is_better(split: Split, other: Split) -> bool:
+        return split.objective < other.objective * (1 - _BETTER)
 
     def _neighbors(self, split: Split) -> Iterator[Support]:
         support = frozenset(split.shares)
@@ -149,8 +162,12 @@ class SupportSearch:
                 yield support - {table} | {other}
 
     def _with_pairs(self, split: Split) -> Iterator[Support]:
-        for pair in combinations(self._additions(split)[:_MOST_IN_PAIRS], 2):
-            yield frozenset(split.shares) | set(pair)
+        """Two tables more, also in place of one: the single steps on the way are no better."""
+        support = frozenset(split.shares)
+        for pair in itertools.combinations(self._additions(split)[:_MOST_IN_PAIRS], 2):
+            yield support | set(pair)
+            for table in sorted(support):
+                yield support - {table} | set(pair)
 
     def _additions(self, split: Split) -> list[Table]:
         """The tables outside a support, those first that lower the objective most."""
@@ -169,7 +186,7 @@ def starting_supports(publication: Publication) -> list[Support]:
     everywhere = _finest(publication, {margin for _, margin in publication.importance})
     supports = []
     for count in range(1, len(levels) + 1):
-        for chosen in combinations(levels, count):
+        for chosen in itertools.combinations(levels, count):
             supports.append([(level, margin) for level in chosen for margin in everywhere])
             supports.append([(level, margin) for level in chosen for margin in finest[level]])
     distinct = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from release.exact.domain import Codes
 from release.exact.tables.cone import coarsened
+from release.exact.tables.least_squares import Measurement, estimates
 from release.exact.tables.rounding import MILLION, Groups, onto_sums
 from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out
 from release.exact.tables.whole import (
@@ -21,6 +23,7 @@ from release.exact.tables.whole import (
     check_adds_up,
     finest,
     millionths,
+    targets_of,
     weights_of,
     whole_tables,
 )
@@ -51,8 +54,8 @@ def estimates_of(areas: Areas, rng: np.random.Generator, noise: int) -> list[Cod
     return [c * MILLION + rng.integers(-width, width + 1, c.shape) for c in counts]
 
 
-def targets_of(estimates: list[Codes], weights: tuple[int, ...] = (1, 1, 1, 1)) -> list[Target]:
-    return [Target(CELLS, estimate, MARGINS, weights) for estimate in estimates]
+def targets_near(tables: list[Codes], weights: tuple[int, ...] = (1, 1, 1, 1)) -> list[Target]:
+    return [Target(CELLS, estimate, MARGINS, weights) for estimate in tables]
 
 
 @settings(deadline=None, max_examples=25)
@@ -86,10 +89,10 @@ def test_whole_tables_that_add_up_are_not_changed() -> None:
     areas = tree([4], [3, 1, 5, 2])
     rng = np.random.default_rng(1)
     exact = estimates_of(areas, rng, 0)
-    levels = whole_tables(areas, targets_of(exact, (5, 1, 2, 3)))
-    for level, estimates in zip(levels, exact, strict=True):
-        assert np.array_equal(level.counts * MILLION, estimates)
-        assert np.array_equal(level.near, estimates)
+    levels = whole_tables(areas, targets_near(exact, (5, 1, 2, 3)))
+    for level, table in zip(levels, exact, strict=True):
+        assert np.array_equal(level.counts * MILLION, table)
+        assert np.array_equal(level.near, table)
 
 
 def test_the_order_of_areas_in_an_area_does_not_matter() -> None:
@@ -97,8 +100,8 @@ def test_the_order_of_areas_in_an_area_does_not_matter() -> None:
     rng = np.random.default_rng(2)
     noisy = estimates_of(areas, rng, 6)
     order = np.concatenate([rng.permutation(6), 6 + rng.permutation(9), 15 + rng.permutation(4)])
-    levels = whole_tables(areas, targets_of(noisy))
-    permuted = whole_tables(areas, targets_of([*noisy[:2], noisy[2][order]]))
+    levels = whole_tables(areas, targets_near(noisy))
+    permuted = whole_tables(areas, targets_near([*noisy[:2], noisy[2][order]]))
     assert not np.array_equal(order, np.arange(19))
     assert np.array_equal(levels[2].counts[order], permuted[2].counts)
     assert np.array_equal(levels[2].near[order], permuted[2].near)
@@ -109,7 +112,10 @@ def test_the_order_of_the_upper_areas_does_not_matter_either() -> None:
     areas, swapped = tree([2], [3, 5]), tree([2], [5, 3])
     noisy = estimates_of(areas, rng, 6)
     moved = [noisy[0], noisy[1][::-1], np.concatenate([noisy[2][3:], noisy[2][:3]])]
-    levels, other = whole_tables(areas, targets_of(noisy)), whole_tables(swapped, targets_of(moved))
+    levels, other = (
+        whole_tables(areas, targets_near(noisy)),
+        whole_tables(swapped, targets_near(moved)),
+    )
     assert np.array_equal(levels[1].counts[::-1], other[1].counts)
     assert np.array_equal(levels[2].counts[3:], other[2].counts[:5])
 
@@ -121,7 +127,7 @@ def test_declared_facts_are_kept_and_structural_zeros_stay_zero() -> None:
     possible = rng.random((9, CELLS.cells)) < 0.6
     possible[:, 1] = False
     facts = Facts(AGE, np.array([[150, 61]]))
-    levels = whole_tables(areas, targets_of(noisy), facts, possible)
+    levels = whole_tables(areas, targets_near(noisy), facts, possible)
     check_adds_up(areas, [CELLS] * 3, [level.counts for level in levels])
     assert coarsened(levels[0].counts, CELLS, AGE).tolist() == [[150, 61]]
     assert not levels[2].counts[~possible].any()
@@ -138,7 +144,7 @@ def test_well_known_totals_survive_when_detail_is_cut_at_zero() -> None:
     noise += (rng.laplace(0, 0.3, (60, 1)) - noise.sum(axis=1, keepdims=True)) / CELLS.cells
     estimates = np.rint((true + noise) * MILLION).astype(np.int64)
     state = true.sum(axis=0, keepdims=True)
-    targets = targets_of([state * MILLION, estimates], (64, 1, 1, 1))
+    targets = targets_near([state * MILLION, estimates], (64, 1, 1, 1))
     counts = whole_tables(areas, targets, Facts(CELLS, state))[1].counts
     assert (estimates < 0).mean() > 0.3
     assert np.abs(counts.sum(axis=1) - true.sum(axis=1)).mean() < 1
@@ -154,7 +160,7 @@ def test_estimates_beyond_all_bounds_still_give_tables_that_add_up() -> None:
     absurd = [
         rng.choice([-(2**63), 2**63 - 1, 0, 5 * MILLION], (areas.size(i), 6)) for i in range(3)
     ]
-    levels = whole_tables(areas, targets_of(absurd, (64, 1, 1, 1)))
+    levels = whole_tables(areas, targets_near(absurd, (64, 1, 1, 1)))
     check_adds_up(areas, [CELLS] * 3, [level.counts for level in levels])
 
 
@@ -175,6 +181,22 @@ def test_weights_follow_precision_and_totals_are_heavier() -> None:
         HEAVIEST,
     )
     assert weights_of((CELLS,), [Fraction(0)]) == (HEAVIEST,)
+
+
+def test_targets_have_the_estimates_and_weights_of_least_squares() -> None:
+    areas = tree([2])
+    counts = np.array([[7, -2, 0, 4, 1, 1], [3, 3, 3, 3, 3, 3]])
+    measured = {(1, CELLS): Measurement(counts, Fraction(4))}
+    tables = [(level, margin) for level in (0, 1) for margin in (TOTAL, CELLS)]
+    least_squares = estimates(areas, (3, 2), measured, tables)
+    upper, lower = targets_of(least_squares, [(TOTAL, CELLS)] * 2)
+    assert np.array_equal(lower.estimates, counts * MILLION)
+    assert np.array_equal(upper.estimates, counts.sum(axis=0, keepdims=True) * MILLION)
+    # Six cells of variance 4 each make a total of variance 24.
+    assert lower.weights == (floor(HEAVIEST / 6 + 0.5) * TOTAL_FACTOR, HEAVIEST)
+    assert upper.weights == lower.weights
+    with pytest.raises(ValueError, match="only published tables"):
+        targets_of(least_squares, [(TOTAL, RACE)] * 2)
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**20))
@@ -203,7 +225,7 @@ def test_numbers_that_do_not_add_up_or_are_negative_are_found() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     areas = tree([2])
     noisy = estimates_of(areas, np.random.default_rng(8), 3)
-    targets = targets_of(noisy)
+    targets = targets_near(noisy)
     with pytest.raises(ValueError, match="one target for each level"):
         whole_tables(areas, targets[:1])
     with pytest.raises(ValueError, match="level 1: estimates have a row"):
