@@ -1,10 +1,11 @@
-"""Noise for K counts that share (1, 10⁻⁶): ours beside basic composition, zCDP and dp_accounting.
+"""Noise for K counts that share (1, 10⁻⁶): ours beside other libraries and other rules.
 
-Each row is the variance of one count. "zCDP" is Gaussian noise with the tight conversion, as OpenDP
-composes; "dp_accounting" is the least discrete Gaussian noise that its accountant allows, on its
-default grid; "analytic" the exactly accounted Gaussian. Ours is the exact variance of the published
-integers, and the ε is certified. Sizes are those of the noise in a mechanism file. Takes about two
-minutes.
+Each row is the variance of one count. "OpenDP" is what its own search finds: Gaussian noise as
+zCDP, or geometric noise whose ε add up, the lesser. "autodp" is the least Gaussian noise by its
+Rényi accountant, "dp_accounting" the least discrete Gaussian noise that its accountant allows on
+its default grid, "analytic" the exactly accounted Gaussian. A library that is not installed has no
+figure. Ours is the exact variance of the published integers, and the ε is certified. Sizes are
+those of the noise in a mechanism file, times are seconds of one run. Takes about a minute.
 """
 
 from __future__ import annotations
@@ -13,27 +14,37 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Sequence
 from fractions import Fraction
 
 from dp_accounting.pld import privacy_loss_distribution
-from zcdp import rho_within
+from rival_accounts import (
+    autodp_variance,
+    gaussian,
+    is_installed,
+    opendp_scale,
+    opendp_variance,
+    title,
+)
+from zcdp import geometric_variance, rho_within
 
 from release.exact.integer_noise import IntegerNoise
+from release.exact.statistics.mechanism import least_ratio
+from release.exact.statistics.sums import geometric_noise
 from release.noise.composed.account import certified_epsilon, step_for
+from release.noise.composed.families import family_of
 from release.noise.composed.groups import ShareRequest
-from release.noise.composed.search import gaussian_deviation
-from release.noise.composed.share import grid_step, noise_for, share_out
+from release.noise.composed.laws import exponential_power
+from release.noise.composed.search import Part, gaussian_deviation, searched
+from release.noise.composed.share import SharedBudget, grid_step, noise_for, share_out
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**6)
 COUNTS = (1, 3, 5, 8, 10, 20, 30, 100, 365)
 ALLOTMENTS = (((100, 1), (1, 9)), ((10, 1), (1, 99)), ((27, 4), (9, 4), (3, 4), (1, 4)))
 """Pairs of a weight and how many queries have it."""
 
-
-def geometric_variance(epsilon: float) -> float:
-    """2r/(1 - r)² with r = e^-ε."""
-    ratio = math.exp(-epsilon)
-    return 2 * ratio / (1 - ratio) ** 2
+LAW_COUNTS = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 365)
+Allotment = Sequence[tuple[int, int]]
 
 
 def basic(count: int) -> float:
@@ -71,22 +82,34 @@ def size(noise: IntegerNoise) -> int:
     return len(json.dumps([[str(length), str(weight)] for length, weight in noise.runs]))
 
 
+def rivals(count: int) -> dict[str, float]:
+    """The variances of others by what they are."""
+    variances = {"basic": basic(count), "analytic": analytic(count)}
+    if is_installed("opendp"):
+        variances["OpenDP"] = opendp_variance(count, 1.0, 1e-6)
+    if is_installed("autodp"):
+        variances["autodp"] = autodp_variance(count, 1.0, 1e-6)
+    variances["dp_accounting"] = accounted(count)
+    return variances
+
+
 def equal_queries() -> None:
     """K counts with squared loss."""
-    print("K: basic, zCDP, analytic, dp_accounting | ours, its best rival over ours, certified ε")
     for count in COUNTS:
         start = time.perf_counter()
         noise = noise_for(count, EPSILON, DELTA, 2)
         seconds = time.perf_counter() - start
         step = step_for(EPSILON, count)
         certified = certified_epsilon([(noise, ((1,),), count)], DELTA, step)
-        rivals = basic(count), zcdp(count), analytic(count), accounted(count)
         ours = float(noise.moment(2))
         print(
-            f"  {count:4d}: {rivals[0]:10.1f} {rivals[1]:9.1f} {rivals[2]:9.1f} {rivals[3]:9.1f} | "
-            f"{ours:9.2f} {min(rivals) / ours:7.4f}× {float(certified or 0):.6f}; "
+            f"  K = {count}: ours {ours:.2f}, certified ε {float(certified or 0):.6f}; "
             f"{len(noise.runs)} runs, {size(noise) / 1000:.1f} kB, {seconds:.2f} s"
         )
+        figures = []
+        for name, variance in rivals(count).items():
+            figures.append(f"{name} {variance:.1f} ({variance / ours:.4f}×)")
+        print("    " + ", ".join(figures))
 
 
 def error_rates() -> None:
@@ -98,14 +121,33 @@ def error_rates() -> None:
         print(f"  {count:4d}: {(1 - ratio) / (1 + ratio):.5f} {float(noise.mass(0)):.5f}")
 
 
+def requests_of(allotment: Allotment) -> list[ShareRequest]:
+    """Counts with these weights."""
+    requests = []
+    for weight, count in allotment:
+        for place in range(count):
+            requests.append(ShareRequest(f"{weight}-{place}", weight=Fraction(weight)))
+    return requests
+
+
+def weighted_by_opendp(allotment: Allotment) -> float:
+    """Σ weight·variance of Gaussian noise whose variances go as w^-1/2, scaled by its search."""
+
+    def measurements(scale: float) -> list[object]:
+        found: list[object] = []
+        for weight, count in allotment:
+            found.extend([gaussian(scale * weight**-0.25)] * count)
+        return found
+
+    scale = opendp_scale(measurements, 1.0, 1e-6)
+    return scale**2 * sum(math.sqrt(weight) * count for weight, count in allotment)
+
+
 def weighted_queries() -> None:
     """Σ weight·variance where weights differ."""
-    print("Σ weight·variance: Gaussian by the rule (zCDP), equal noise, ours")
+    print("Σ weight·variance: Gaussian by the rule w^-1/2 (zCDP), equal noise of ours, ours")
     for allotment in ALLOTMENTS:
-        requests = []
-        for weight, count in allotment:
-            for place in range(count):
-                requests.append(ShareRequest(f"{weight}-{place}", weight=Fraction(weight)))
+        requests = requests_of(allotment)
         start = time.perf_counter()
         found = share_out(requests, EPSILON, DELTA)
         seconds = time.perf_counter() - start
@@ -118,15 +160,57 @@ def weighted_queries() -> None:
         alike = float(noise_for(len(requests), EPSILON, DELTA, 2).moment(2))
         equal = alike * sum(weight * count for weight, count in allotment)
         print(
-            f"  {allotment}: {ruled:.0f} {equal:.0f} {ours:.0f} "
-            f"({min(ruled, equal) / ours:.3f}×, {seconds:.2f} s, "
-            f"step {float(grid_step(requests, EPSILON)):.2g})"
+            f"  {allotment}: {ruled:.0f} ({ruled / ours:.3f}×) {equal:.0f} ({equal / ours:.3f}×) "
+            f"{ours:.0f}; {seconds:.2f} s, step {float(grid_step(requests, EPSILON)):.2g}"
         )
+        if is_installed("opendp"):
+            other = weighted_by_opendp(allotment)
+            print(f"    OpenDP, its own search: {other:.0f} ({other / ours:.3f}×)")
+
+
+def gaussian_composed(count: int, power: int) -> float:
+    """The expected loss of the least discrete Gaussian noise that our account allows."""
+    step = step_for(EPSILON, count)
+    low = gaussian_deviation(1.0, math.log(1e-6)) * math.sqrt(count)
+    high = 1.05 * low
+    low *= 0.95
+    for _ in range(14):
+        middle = math.sqrt(low * high)
+        # p = 2: exp(-(η/t)²) has the variance t²/2.
+        noise = exponential_power(Fraction(f"{middle * math.sqrt(2):.9e}"), Fraction(2))
+        certified = certified_epsilon([(noise, ((1,),), count)], DELTA, step)
+        low, high = (low, middle) if certified and certified <= EPSILON else (middle, high)
+    return float(
+        exponential_power(Fraction(f"{high * math.sqrt(2):.9e}"), Fraction(2)).moment(power)
+    )
+
+
+def best_power(count: int, loss_power: int) -> float:
+    """The p of the noise that a search finds."""
+    request = ShareRequest("", loss_power=loss_power, weight=Fraction(1))
+    cap = SharedBudget(EPSILON, DELTA, step_for(EPSILON, count), None).cap()
+    return searched([Part(family_of(request), count, 1.0, None)], cap)[0].power
+
+
+def laws() -> None:
+    """From how many queries to how many each noise distribution pays."""
+    for loss_power, name in ((2, "squared"), (1, "absolute")):
+        print(f"expected {name} loss of K counts: p and ours; over it geometric noise added up,")
+        print("  geometric noise composed, Gaussian noise composed")
+        for count in LAW_COUNTS:
+            ours = float(noise_for(count, EPSILON, DELTA, loss_power).moment(loss_power))
+            added = geometric_noise(least_ratio(EPSILON / count, 1)).moment(loss_power)
+            composed = noise_for(count, EPSILON, DELTA, 0).moment(loss_power)
+            wide = gaussian_composed(count, loss_power)
+            print(
+                f"  {count:5d}: p {best_power(count, loss_power):.2f}, {ours:9.2f}; "
+                f"{float(added) / ours:7.3f}× {float(composed) / ours:7.4f}× {wide / ours:7.4f}×"
+            )
 
 
 def small_budgets() -> None:
     """Wide noise: ε is small, or the queries are many."""
-    print("K, ε: zCDP, ours, ratio")
+    print("variance at K, ε: zCDP as OpenDP composes, ours, ratio")
     for count, epsilon in ((10, "0.1"), (100, "0.1"), (100, "0.01"), (10_000, "1")):
         start = time.perf_counter()
         noise = noise_for(count, Fraction(epsilon), DELTA, 2)
@@ -143,9 +227,12 @@ def main() -> None:
     """Print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.parse_args()
+    print(", ".join(map(title, ("dp-accounting", "opendp", "autodp"))))
+    print("variance of one of K counts; in brackets over ours")
     equal_queries()
     error_rates()
     weighted_queries()
+    laws()
     small_budgets()
 
 

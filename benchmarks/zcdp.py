@@ -42,3 +42,9 @@ def bisected(is_within: Callable[[float], bool], low: float, high: float) -> flo
         middle = math.sqrt(low * high)
         low, high = (middle, high) if is_within(middle) else (low, middle)
     return low
+
+
+def geometric_variance(epsilon: float) -> float:
+    """The variance 2r/(1 - r)², r = e^-ε, of pure noise on a count."""
+    ratio = math.exp(-epsilon)
+    return 2 * ratio / (1 - ratio) ** 2
