@@ -93,7 +93,9 @@ def _slot(planned: PlannedSlot) -> Slot:
         profile = planned.profile.to_profile()
         return Slot(planned.name, planned.times, None, profile, declared=False)
     charge = amount(planned.epsilon or "0"), amount(planned.delta or "0")
-    worst = Profile.of_charge(*charge)
+    above = Profile.of_charge(*charge)
+    # The plan composes the worst case itself, so a release may not use what rounding added to it.
+    worst = Profile(above.step, tuple(max(0, value - 1) for value in above.values))
     return Slot(planned.name, planned.times, charge, worst, planned.declared)
 
 

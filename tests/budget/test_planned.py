@@ -19,6 +19,7 @@ from release.budget.planned import (
     slots_of,
 )
 from release.errors import BudgetError, LedgerError
+from release.exact.composition.distribution import UNIT
 from release.exact.composition.dominance import profile_of_losses
 from release.exact.composition.profile import Profile, largest, profile_of_pairs
 from release.exact.composition.together import together
@@ -250,3 +251,17 @@ def test_a_plan_of_many_profiles_stays_on_a_short_grid() -> None:
     losses = losses_of(plan, plan.whole)
     assert losses.step > Fraction(1, 1000)
     assert len(losses.masses) < 2**15
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.3", "0.001"), ("1", "0"), ("7", "0.00001")])
+def test_a_slot_lies_nowhere_above_the_worst_case_of_its_charge(epsilon: str, delta: str) -> None:
+    slot = slots_of(plan_of(epsilon, delta))[0]
+    low, high = exp_bounds(Fraction(epsilon))
+    rest = (1 - Fraction(delta)) * (low - 1) / (high + 1)
+    assert Fraction(slot.profile.values[0], UNIT) <= Fraction(delta) + rest
+    assert Fraction(slot.profile.values[-1], UNIT) <= Fraction(delta)
+
+
+def plan_of(epsilon: str, delta: str) -> ScopeCap:
+    slot = PlannedSlot(name="night", times=1, epsilon=epsilon, delta=delta)
+    return ScopeCap(scope="s", epsilon="9", delta="0.1", rule="pld", planned=[slot])
