@@ -607,7 +607,9 @@ def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> l
         )
     ]
     design = mechanism.design
-    if design.bound_of == BoundOf.INTEGERS.value and design.bound == "proved":
+    is_proved = design.bound_of == BoundOf.INTEGERS.value and design.bound == "proved"
+    # A bound of 0 says nothing: noise for a shared budget has no other.
+    if is_proved and Fraction(design.lower_bound):
         text = (
             f"{query.name}: no noise on the integers with this guarantee has an expected "
             f"{design.loss} loss below {design.lower_bound}; that of this noise is "
