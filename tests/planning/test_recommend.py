@@ -146,12 +146,16 @@ def test_mechanisms_on_a_statistic_are_compared_by_how_near_they_are(
     assert status == 0
     compared = json.loads(told)
     assert compared["near"] == "lead over the next, in units, for 95 in 100"
-    table, accepted = (one["near"] for one in compared["mechanisms"])
+    near = {one["mechanism"]: one["near"] for one in compared["mechanisms"]}
+    table, accepted = near["gap_table"], near["permute_and_flip"]
     assert list(table) == list(accepted) == ["0.25", "0.5", "1", "2", "4"]
     # More ε needs less of a lead, and the table never more than permute-and-flip.
     assert list(accepted.values()) == sorted(accepted.values(), reverse=True)
     for epsilon, lead in table.items():
         assert lead is None or lead <= accepted[epsilon]
+    for epsilon, lead in accepted.items():
+        proportional = near["exponential_mechanism"][epsilon]
+        assert lead is None or proportional is None or lead <= proportional
     assert accepted["1"] == plain_lead()
     asked = ("compare", tmp_path / "spec.yaml", "the_mode", "--html", "x.html")
     status, _, told = run(capsys, *asked)

@@ -64,7 +64,9 @@ def errors(publication: Publication, precisions: Mapping[Table, float]) -> dict[
     free = np.eye(unknowns)
     if publication.exact:
         free = null_space(np.concatenate([rows(publication, t) for t in publication.exact]))
-    covariance = free @ np.linalg.pinv(free.T @ information @ free, hermitian=True) @ free.T
+    # Directions that nothing measures have eigenvalues of rounding size, above pinv's own limit.
+    inverse = np.linalg.pinv(free.T @ information @ free, rcond=1e-10, hermitian=True)
+    covariance = free @ inverse @ free.T
     found = {}
     for table in publication.tables:
         own = rows(publication, table)
