@@ -308,17 +308,29 @@ def _or_added(
     touched = sum(group.count * group.request.touched for group in groups)
     if touched > _FEW or budget.fixed is not None:
         return found
-    try:
-        added = share_pure(groups, budget.epsilon, None)
-    except BudgetError:
-        return found
-    if _weighted(groups, added) >= _weighted(groups, found) * (1 - 1e-9):
-        return found
+    best = found
+    for cell_by_cell in (True, False):
+        try:
+            added = share_pure(groups, budget.epsilon, None, cell_by_cell=cell_by_cell)
+        except BudgetError:
+            continue
+        # The charges of cells add up in a release as well. What a pattern charges has to be read
+        # from the grid, which may split a mass and so certify a little more.
+        if not cell_by_cell and not _is_within(groups, added, budget):
+            continue
+        if _weighted(groups, added) < _weighted(groups, best) * (1 - 1e-9):
+            best = added
+    return best
+
+
+def _is_within(
+    groups: Sequence[RequestGroup], added: Sequence[Found], budget: SharedBudget
+) -> bool:
     composed = []
     for group, one in zip(groups, added, strict=True):
         composed.append((family_of(group.request).losses(one.mechanism, budget.step), group.count))
     certified = together(composed).epsilon_at(budget.delta)
-    return added if certified is not None and certified <= budget.epsilon else found
+    return certified is not None and certified <= budget.epsilon
 
 
 def _weighted(groups: Sequence[RequestGroup], found: Sequence[Found]) -> float:
