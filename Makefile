@@ -9,7 +9,9 @@ SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/res
 	tests/noise/test_answer_integer.py tests/planning/test_targets.py tests/spec/test_row_local.py \
 	tests/noise/test_linear.py tests/noise/test_answer_laws.py tests/queries/test_attribute.py \
 	tests/queries/test_statement.py tests/operate/test_two_copies.py tests/budget/test_claims.py \
-	tests/verification/test_forgeries.py \
+	tests/verification/test_forgeries.py tests/budget/test_rules.py tests/noise/tables \
+	tests/planning/test_together.py tests/planning/test_unused_budget.py \
+	tests/noise/composed/test_share.py tests/exact/tables/test_least_squares.py \
 	tests/exact/statistics/test_joint_quantiles.py
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
