@@ -33,11 +33,12 @@ from rival_accounts import (
 )
 from timing import timed
 
+from release.budget.composed import step_of_budget
 from release.exact.composition.charges import common_step, compose
 from release.exact.composition.profile import pure_profile
 from release.exact.composition.together import together
 from release.exact.integer_noise import IntegerNoise
-from release.noise.composed.account import certified_epsilon, difference_profile, step_for
+from release.noise.composed.account import certified_epsilon, difference_profile
 from release.noise.composed.share import noise_for
 
 DELTA = Fraction(1, 10**6)
@@ -134,7 +135,7 @@ def compare_nights() -> None:
 def noise_by_us(noise: IntegerNoise, count: int) -> float:
     """The ε that ``count`` counts with a noise satisfy together, certified."""
     difference_profile.cache_clear()
-    step = step_for(Fraction(1), count)
+    step = step_of_budget(Fraction(1), count)
     return float(certified_epsilon([(noise, ((1,),), count)], DELTA, step) or math.inf)
 
 
@@ -177,7 +178,7 @@ def compare_noise(count: int) -> None:
     """Print the comparison for noise of ``count`` counts."""
     noise = noise_for(count, Fraction(1), DELTA, 2)
     mine, seconds = timed(lambda: noise_by_us(noise, count))
-    grid = float(step_for(Fraction(1), count))
+    grid = float(step_of_budget(Fraction(1), count))
     print(f"  K = {count}: ours {mine:.6f} in {seconds:.3f} s, step {grid:.3g}")
     for step in (grid, STEP):
         by_them = partial(noise_by_them, noise, count, step)

@@ -28,10 +28,11 @@ from rival_accounts import (
 )
 from zcdp import geometric_variance, rho_within
 
+from release.budget.composed import step_of_budget
 from release.exact.integer_noise import IntegerNoise
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
-from release.noise.composed.account import certified_epsilon, step_for
+from release.noise.composed.account import certified_epsilon
 from release.noise.composed.families import family_of
 from release.noise.composed.groups import ShareRequest
 from release.noise.composed.laws import exponential_power
@@ -99,7 +100,7 @@ def equal_queries() -> None:
         start = time.perf_counter()
         noise = noise_for(count, EPSILON, DELTA, 2)
         seconds = time.perf_counter() - start
-        step = step_for(EPSILON, count)
+        step = step_of_budget(EPSILON, count)
         certified = certified_epsilon([(noise, ((1,),), count)], DELTA, step)
         ours = float(noise.moment(2))
         print(
@@ -170,7 +171,7 @@ def weighted_queries() -> None:
 
 def gaussian_composed(count: int, power: int) -> float:
     """The expected loss of the least discrete Gaussian noise that our account allows."""
-    step = step_for(EPSILON, count)
+    step = step_of_budget(EPSILON, count)
     low = gaussian_deviation(1.0, math.log(1e-6)) * math.sqrt(count)
     high = 1.05 * low
     low *= 0.95
@@ -188,7 +189,7 @@ def gaussian_composed(count: int, power: int) -> float:
 def best_power(count: int, loss_power: int) -> float:
     """The p of the noise that a search finds."""
     request = ShareRequest("", loss_power=loss_power, weight=Fraction(1))
-    cap = SharedBudget(EPSILON, DELTA, step_for(EPSILON, count), None).cap()
+    cap = SharedBudget(EPSILON, DELTA, step_of_budget(EPSILON, count), None).cap()
     return searched([Part(family_of(request), count, 1.0, None)], cap)[0].power
 
 

@@ -99,7 +99,7 @@ def step_for(epsilons: Iterable[Fraction], cap: Fraction, cells: int) -> Fractio
         cap: the largest ε that the release may reach, above 0.
         cells: in how many cells one unit counts, over all queries.
     """
-    steps = min(MOST_STEPS, max(LEAST_STEPS, STEPS_A_ROOT * (isqrt(max(1, cells) - 1) + 1)))
+    steps = _steps(cells)
     claimed = {epsilon for epsilon in epsilons if epsilon > 0}
     if claimed:
         common = lcm(*(epsilon.denominator for epsilon in claimed))
@@ -107,8 +107,23 @@ def step_for(epsilons: Iterable[Fraction], cap: Fraction, cells: int) -> Fractio
         # A grid that holds every ε splits no mass of a pure mechanism.
         if shared * MOST_STEPS >= cap:
             return shared / ceil(shared * steps / cap)
-    # Nor does one that holds equal parts of the cap.
+    return step_of_budget(cap, cells)
+
+
+def step_of_budget(cap: Fraction, cells: int) -> Fraction:
+    """Return the grid of a budget that is shared out among mechanisms.
+
+    Args:
+        cap: its ε, above 0.
+        cells: how many mechanisms share it, each cell that a unit touches counted.
+    """
+    steps = _steps(cells)
+    # A grid that holds equal parts of the cap splits no mass of equal pure mechanisms.
     return cap / (ceil(Fraction(steps, cells)) * cells if 1 < cells <= LEAST_STEPS else steps)
+
+
+def _steps(cells: int) -> int:
+    return min(MOST_STEPS, max(LEAST_STEPS, STEPS_A_ROOT * (isqrt(max(1, cells) - 1) + 1)))
 
 
 def found_epsilon(

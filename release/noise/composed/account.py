@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt
 from typing import TypeAlias
 
 from release.exact.composition.distribution import LossDistribution
@@ -31,24 +30,6 @@ A unit that touches no cell has the empty pattern."""
 
 Group: TypeAlias = tuple[IntegerNoise, tuple[Pattern, ...], int]
 """Noise, the patterns of one unit, and how many queries have both."""
-
-LEAST_LOSSES, MOST_LOSSES = 1000, 2**14
-"""How many losses of the grid lie between 0 and the ε of a budget."""
-
-
-def step_for(epsilon: Fraction, count: int) -> Fraction:
-    """Return the distance of two losses on the grid of a budget.
-
-    With n steps per ε the chords between them cost about 3·count/n² of the variance of the noise.
-    Where n is a multiple of ``count``, equal pure charges lie on the grid and cost nothing.
-
-    Args:
-        epsilon: the budget's, above 0.
-        count: how many mechanisms share it, each cell that a unit touches counted.
-    """
-    least = min(MOST_LOSSES, max(LEAST_LOSSES, 50 * (isqrt(max(1, count) - 1) + 1)))
-    multiple = -(-least // count) * count if 1 < count <= LEAST_LOSSES else least
-    return epsilon / multiple
 
 
 def undominated(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:

@@ -14,11 +14,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from release.budget.composed import step_of_budget
 from release.errors import BudgetError
 from release.exact.composition.distribution import UNIT, LossDistribution
 from release.exact.composition.together import together
 from release.exact.integer_noise import IntegerNoise
-from release.noise.composed.account import Pattern, step_for
+from release.noise.composed.account import Pattern
 from release.noise.composed.estimate import Losses
 from release.noise.composed.families import OfEpsilon, OnIntegers, family_of
 from release.noise.composed.groups import (
@@ -82,7 +83,7 @@ class SharedBudget:
 
 def grid_step(requests: Sequence[ShareRequest], epsilon: Fraction, others: int = 0) -> Fraction:
     """Return the grid's step for a budget ``epsilon`` of ``requests`` and ``others`` mechanisms."""
-    return step_for(epsilon, others + sum(request.touched for request in requests))
+    return step_of_budget(epsilon, others + sum(request.touched for request in requests))
 
 
 def share_out(

@@ -18,8 +18,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from release.budget.composed import step_of_budget
 from release.exact.integer_noise import IntegerNoise
-from release.noise.composed.account import certified_epsilon, step_for
+from release.noise.composed.account import certified_epsilon
 from release.noise.composed.laws import exponential_power
 from release.noise.tables.measured import Strategy, errors_of, groups_of, precisions_of
 from release.noise.tables.objective import Objective
@@ -168,7 +169,7 @@ def _proved(
     """Noises whose account stays within the budget and nearly uses it, and the ε they cost."""
     publication = objective.publication
     cells = sum(publication.moves[table] for table in scales)
-    step = step_for(budget.epsilon, cells)
+    step = step_of_budget(budget.epsilon, cells)
     factor, best = 1.0, None
     for _ in range(_MOST_TRIES):
         noises = {}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from release.budget.composed import step_of_budget
 from release.exact.composition.charges import compose
 from release.exact.integer_noise import IntegerNoise
 from release.exact.numbers import exp_bounds
@@ -18,7 +19,6 @@ from release.noise.composed.account import (
     certified_epsilon,
     group_losses,
     losses_of_groups,
-    step_for,
     undominated,
 )
 from release.noise.composed.estimate import log_delta, moment, parts_of
@@ -88,7 +88,7 @@ def test_one_pattern_is_tight_on_the_grid() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_geometric_noise_costs_what_its_pure_charges_cost(count: int) -> None:
     noise = exponential_power(Fraction(count), Fraction(1))
-    delta, step = Fraction(1, 10**6), step_for(Fraction(1), count)
+    delta, step = Fraction(1, 10**6), step_of_budget(Fraction(1), count)
     found = certified_epsilon([(noise, ((1,),), count)], delta, step)
     assert found is not None
     pure = compose([(Fraction(1, count), Fraction(0))] * count).epsilon_at(delta)
@@ -127,7 +127,7 @@ def test_floats_find_the_exact_delta(
     power: str, scale: str, block: int, pattern: Pattern, count: int
 ) -> None:
     shape = Shape(Fraction(power), Fraction(scale), block)
-    step = step_for(Fraction(1), count * len(pattern))
+    step = step_of_budget(Fraction(1), count * len(pattern))
     exact = losses_of_groups([(shape.noise(), (pattern,), count)], step)
     parts = parts_of(shape, pattern, float(step))
     for epsilon in (Fraction(1, 2), Fraction(1)):

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from release.noise.composed.account import Pattern, certified_epsilon, step_for
+from release.budget.composed import step_of_budget
+from release.noise.composed.account import Pattern, certified_epsilon
 from release.noise.composed.families import family_of
 from release.noise.composed.groups import ShareRequest
 from release.noise.composed.search import (
@@ -30,7 +31,9 @@ DELTA = Fraction(1, 10**6)
 def test_the_variance_of_one_count_of_several(count: int, most: float) -> None:
     noise = noise_for(count, Fraction(1), DELTA, 2)
     assert noise.moment(2) <= Fraction(most)
-    certified = certified_epsilon([(noise, ((1,),), count)], DELTA, step_for(Fraction(1), count))
+    certified = certified_epsilon(
+        [(noise, ((1,),), count)], DELTA, step_of_budget(Fraction(1), count)
+    )
     assert certified is not None
     assert Fraction(9995, 10_000) <= certified <= 1
 
@@ -60,7 +63,7 @@ def test_absolute_errors_are_below_those_of_the_noise_for_squares() -> None:
 def test_patterns_of_one_unit_are_paid_for(patterns: tuple[Pattern, ...], count: int) -> None:
     noise = noise_for(count, Fraction(1), DELTA, 2, patterns)
     touched = max(map(len, patterns))
-    step = step_for(Fraction(1), count * touched)
+    step = step_of_budget(Fraction(1), count * touched)
     certified = certified_epsilon([(noise, patterns, count)], DELTA, step)
     assert certified is not None
     assert Fraction(9995, 10_000) <= certified <= 1
@@ -81,7 +84,7 @@ def test_a_small_epsilon_needs_wide_noise_and_gets_it() -> None:
 def test_a_delta_beyond_the_digits_of_floats() -> None:
     delta = Fraction(1, 10**18)
     noise = noise_for(50, Fraction(1), delta, 2)
-    certified = certified_epsilon([(noise, ((1,),), 50)], delta, step_for(Fraction(1), 50))
+    certified = certified_epsilon([(noise, ((1,),), 50)], delta, step_of_budget(Fraction(1), 50))
     assert certified is not None
     assert Fraction(9995, 10_000) <= certified <= 1
 

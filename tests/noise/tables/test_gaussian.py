@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from release.noise.composed.account import certified_epsilon, step_for
+from release.budget.composed import step_of_budget
+from release.noise.composed.account import certified_epsilon
 from release.noise.tables.gaussian import convex_shares, gaussian_mu, relative_gap
 from release.noise.tables.objective import Objective
 from release.noise.tables.strategy import choose_strategy
@@ -25,7 +26,7 @@ def test_gaussian_splits_are_least_and_proved(case: str) -> None:
         (noise, ((1,) * publication.moves[table],), 1) for table, noise in strategy.noises.items()
     ]
     cells = sum(publication.moves[table] for table in strategy.noises)
-    proved = certified_epsilon(groups, delta, step_for(budget, cells))
+    proved = certified_epsilon(groups, delta, step_of_budget(budget, cells))
     assert proved is not None
     assert proved <= budget
     # Wherever else the same total precision goes, the objective is higher, up to the gap.
