@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 import rfc8785
 
 from release.budget.composed import Together
-from release.errors import BudgetError, SpecError, VerificationError
+from release.errors import BudgetError, ReleaseError, SpecError, VerificationError
 from release.exact.composition.charges import compose
+from release.exact.privacy import Definition, Guarantee
+from release.noise import shares
+from release.noise.composed.groups import ShareRequest
 from release.pipeline import run_release
 from release.records.mechanisms import IntegerRecord
 from release.records.models import parse
@@ -274,3 +278,38 @@ def test_a_share_that_cannot_be_meant_is_refused_in_one_line(
 def shared_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     queries = [sharing(f"count_{i}", share="1") for i in range(8)]
     return released(small(queries), tmp_path_factory.mktemp("shared"))
+
+
+@pytest.mark.parametrize("definition", [Definition.PURE, Definition.APPROXIMATE])
+def test_a_found_guarantee_that_is_larger_than_needed_does_not_verify(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, definition: Definition
+) -> None:
+    honest = shares._guarantee_of
+
+    def overstated(*arguments: Any) -> Guarantee:
+        pure = honest(*arguments)
+        assert pure.definition is Definition.PURE
+        if definition is Definition.PURE:
+            return Guarantee(definition, pure.epsilon * Fraction(11, 10), pure.delta)
+        # At a delta above 0 less than the pure epsilon would do.
+        return Guarantee(definition, pure.epsilon, Fraction(MICRO))
+
+    # All files of the release then say the same, so that nothing but the needed epsilon tells.
+    monkeypatch.setattr(shares, "_guarantee_of", overstated)
+    queries = [sharing(f"count_{i}", share="1") for i in range(12)]
+    with pytest.raises(ReleaseError, match=r"does not verify: .*queries\..*\.epsilon"):
+        released(small(queries), tmp_path)
+
+
+def test_noise_above_its_target_does_not_verify(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = shares._request
+
+    def loosened(*arguments: Any) -> ShareRequest:
+        request = honest(*arguments)
+        return request if request.target is None else replace(request, target=request.target * 2)
+
+    monkeypatch.setattr(shares, "_request", loosened)
+    with pytest.raises(ReleaseError, match=r"does not verify: .*queries\.aimed\.target"):
+        released(small([sharing("aimed", target="squared <= 300")]), tmp_path)
