@@ -81,6 +81,8 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
 
 def free_cells(spec_file: SpecFile, query: Query) -> int:
     """In how many cells any rows of one unit can lie: the combinations of its free keys."""
+    if query.own_cells is not None:
+        return query.own_cells
     fixed = spec_file.spec.privacy.fixed
     return _combinations(spec_file, [column for column in query.by if column not in fixed])
 
@@ -128,7 +130,7 @@ def least_charges(spec_file: SpecFile) -> Charges:
     Raises:
         BudgetError: even that exceeds the budget of the spec.
     """
-    public = [query.name for query in spec_file.spec.released if not query.is_empirical]
+    public = [query.name for query in spec_file.spec.charged if not query.is_empirical]
     return charges(spec_file, dict.fromkeys(public, Fraction(0)))
 
 
@@ -147,7 +149,7 @@ def charges(
     spec = spec_file.spec
     queries = tuple(
         charge_of(spec_file, query, query.promised, (kept or {}).get(query.name))
-        for query in spec.released
+        for query in spec.charged
     )
     exactly, total = spec.composes_exactly, total_of(spec, queries, together)
     _check_cap("epsilon", total.epsilon, spec.budget.epsilon)
@@ -173,7 +175,7 @@ def total_of(spec: Spec, queries: Sequence[Charge], together: Together | None = 
 def release_step(spec_file: SpecFile) -> Fraction:
     """The grid on which a release composes exactly; it follows from the spec."""
     spec = spec_file.spec
-    public = [query for query in spec.released if not query.is_empirical]
+    public = [query for query in spec.charged if not query.is_empirical]
     cells = sum(touched_cells(spec_file, query) for query in public)
     if any(query.is_shared for query in public):
         return step_for((), spec.budget.epsilon, cells)
@@ -186,7 +188,7 @@ def _composed(spec: Spec, queries: Sequence[Charge], together: Together | None) 
     """The public queries composed exactly, and the charges of the others added to that."""
     declared: list[Charge] = []
     public: list[Charge] = []
-    for query, charge in zip(spec.released, queries, strict=True):
+    for query, charge in zip(spec.charged, queries, strict=True):
         (declared if query.is_empirical else public).append(charge)
     added = _sum(declared)
     if together is None:
@@ -212,7 +214,7 @@ def _check_cap(name: str, total: Fraction, cap: Fraction) -> None:
 def _definition(spec_file: SpecFile, charged: Sequence[Charge]) -> Definition:
     """The strongest definition that all queries satisfy."""
     used = set()
-    for query, charge in zip(spec_file.spec.released, charged, strict=True):
+    for query, charge in zip(spec_file.spec.charged, charged, strict=True):
         # With δ = 0 all three definitions are pure differential privacy.
         used.add(query.promised.definition if charge.delta else Definition.PURE)
     for definition in (Definition.APPROXIMATE, Definition.PROBABILISTIC):

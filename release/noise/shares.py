@@ -130,7 +130,7 @@ def _spent_already(
     """The declared guarantees: the sum of those that add up, and the losses of all others."""
     spec = spec_file.spec
     declared, profiles = Spent(), []
-    for query in spec.released:
+    for query in spec.charged:
         if query.guarantee is None:
             continue
         charge = charge_of(spec_file, query, query.promised)
@@ -201,14 +201,14 @@ def _design(
     spec_file: SpecFile, query: Query, found: Found, step: Fraction, delta: Fraction
 ) -> AnyDesign | StatisticDesign:
     if isinstance(found.mechanism, IntegerNoise):
-        return _on_integers(spec_file, query, found.mechanism, step, delta)
+        return on_integers(spec_file, query, found.mechanism, step, delta)
     statistic, epsilon = statistic_of(spec_file.spec, query), found.mechanism.epsilon
     guarantee = Guarantee(Definition.PURE, epsilon, Fraction(0))
     named = found.mechanism.family if found.mechanism.family in statistic.families else BEST
     return design_on_statistic(statistic, named, guarantee)
 
 
-def _on_integers(
+def on_integers(
     spec_file: SpecFile, query: Query, noise: IntegerNoise, step: Fraction, delta: Fraction
 ) -> AnyDesign:
     """The noise clamped to the answers, with the guarantee of one cell."""

@@ -116,7 +116,7 @@ def design_all(
         DesignError: a mechanism could not be proved, or not to be within the accepted ``gap``.
     """
     problems: list[Problem | StatisticProblem | Made] = []
-    for query, how in zip(spec_file.spec.released, moved, strict=True):
+    for query, how in zip(spec_file.spec.charged, moved, strict=True):
         if isinstance(how, Design | StatisticDesign):
             problems.append(how)
         else:

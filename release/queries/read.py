@@ -16,9 +16,11 @@ from release.exact.channel import (
     probabilistic_fits,
 )
 from release.exact.losses import LossName, line_fits, table_loss
+from release.exact.numbers import MAX_EPSILON
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
 from release.queries.statistics import OnStatisticQuery
+from release.queries.tabulations.table_count import file_name, table_file
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import MAX_ANSWERS
 from release.spec.expressions.places import expressions
@@ -29,6 +31,7 @@ from release.spec.model import Spec
 from release.spec.periods import Period, filled
 from release.spec.query import Query
 from release.spec.shares import check_shared, with_target_losses
+from release.spec.tabulations.open import check_tabulation
 from release.spec.tuples import with_parts
 
 ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
@@ -59,6 +62,7 @@ def parse_spec(text: bytes) -> Spec:
     spec = with_parts(spec)
     for index, query in enumerate(spec.queries):
         _check_query(spec, index, query)
+    _check_tabulations(spec)
     expressions(spec)
     return with_target_losses(spec)
 
@@ -88,6 +92,55 @@ def _check_names(spec: Spec) -> None:
     for column in spec.keys:
         if column not in every:
             raise SpecError(f"keys.{column}", unknown_name(column, every))
+
+
+def _check_files(spec: Spec) -> None:
+    """Refuse two files of one name: those of queries, and of the levels and tables of tabulations.
+
+    Which tables are measured is decided later; all that can be have names of their own.
+    """
+    names = {query.name for query in spec.queries}
+    for place, tabulation in enumerate(spec.tabulations):
+        levels = tabulation.hierarchy.levels
+        files = [file_name(tabulation.name, level) for level in levels]
+        margins = {tuple(margin) for level in levels for margin in tabulation.publish[level]}
+        for margin in sorted(margins):
+            files += [table_file(tabulation.name, level, margin) for level in levels]
+        for file in files:
+            if file in names:
+                raise SpecError(
+                    f"tabulations[{place}].name",
+                    f"two files would be called {file!r}; rename the tabulation, or a column",
+                )
+            names.add(file)
+
+
+def _check_tabulations(spec: Spec) -> None:
+    if not spec.queries and not spec.tabulations:
+        raise SpecError("queries", "missing; add it (the queries), or tabulations")
+    budget, alone = spec.budget, len(spec.tabulations) + len(spec.queries) == 1
+    if spec.tabulations and budget.composition == "basic":
+        raise SpecError("budget.composition", "tabulations compose by pld; leave it out")
+    for place, tabulation in enumerate(spec.tabulations):
+        at = f"tabulations[{place}]"
+        check_tabulation(spec, place)
+        guarantee = tabulation.guarantee
+        if guarantee is None and not alone:
+            raise SpecError(
+                f"{at}.guarantee", "missing; a tabulation that is not alone needs its own"
+            )
+        if guarantee is not None and guarantee.definition is Definition.PROBABILISTIC:
+            raise SpecError(f"{at}.guarantee.definition", "write pure or approximate")
+        epsilon = budget.epsilon if guarantee is None else guarantee.epsilon
+        if not 0 < epsilon <= MAX_EPSILON:
+            field = "budget" if guarantee is None else f"{at}.guarantee"
+            raise SpecError(f"{field}.epsilon", "tabulations need more than 0, and at most 100")
+        if spec.is_shared:
+            shared = next(query for query in spec.queries if query.is_shared)
+            raise SpecError(
+                spec.place_of(shared), "beside a tabulation a query needs a guarantee of its own"
+            )
+    _check_files(spec)
 
 
 def _check_unit(spec: Spec) -> None:

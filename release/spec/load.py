@@ -26,6 +26,8 @@ from release.spec.fields import description_of, fields_at
 from release.spec.key_sets import declared_keys
 from release.spec.kinds import KINDS
 from release.spec.model import Spec
+from release.spec.tabulations.open import open_tabulation
+from release.spec.tabulations.opened import OpenTabulation
 
 MAX_SPEC_BYTES = 4 * 2**20
 _READ_ERRORS = 100
@@ -45,6 +47,7 @@ class SpecFile:
     folder: Path
     keys: dict[str, tuple[str, ...]]
     contracts: dict[str, Contract] = field(default_factory=dict)
+    tabulations: tuple[OpenTabulation, ...] = ()
 
 
 def read_text(path: Path) -> bytes:
@@ -83,7 +86,9 @@ def open_named(spec: Spec, text: bytes, folder: Path) -> SpecFile:
     for name, table in spec.tables.items():
         if table.contract is not None:
             contracts[name] = _contract(spec, name, folder / table.contract)
-    return SpecFile(spec, text, folder, keys, contracts)
+    places = range(len(spec.tabulations))
+    tabulations = tuple(open_tabulation(spec, place, folder) for place in places)
+    return SpecFile(spec, text, folder, keys, contracts, tabulations)
 
 
 def _contract(spec: Spec, name: str, path: Path) -> Contract:
@@ -93,6 +98,9 @@ def _contract(spec: Spec, name: str, path: Path) -> Contract:
     for query in spec.released:
         if not query.is_empirical and name in {query.table, _joined(spec, query.table)}:
             worst_case.append(query.name)
+    for tabulation in spec.tabulations:
+        if name in {tabulation.table, _joined(spec, tabulation.table)}:
+            worst_case.append(tabulation.name)
     for column, rule in contract.columns.items():
         if column in declared and declared[column] is not rule.type:
             raise SpecError(

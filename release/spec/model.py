@@ -17,6 +17,7 @@ from release.spec.declarations import Budget, ColumnType, KeySet, Name, Privacy,
 from release.spec.domains import Model
 from release.spec.kinds import AnyQuery
 from release.spec.query import Query
+from release.spec.tabulations.model import Tabulation
 
 
 class EngineSpec(Model):
@@ -43,19 +44,32 @@ class Spec(Model):
     privacy: Privacy = Field(description="whom the guarantee protects")
     budget: Budget = Field(description="what the release may cost")
     keys: dict[str, KeySet] = Field(default={}, description="the public key set of each key column")
-    queries: list[AnyQuery] = Field(min_length=1, max_length=10_000, description="the queries")
+    queries: list[AnyQuery] = Field(default=[], max_length=10_000, description="the queries")
+    tabulations: list[Tabulation] = Field(
+        default=[], max_length=100, description="tables of counts that add up, from one budget"
+    )
     engine: EngineSpec | None = Field(default=None, description="what reads tables; else DuckDB")
 
     @property
     def released(self) -> tuple[Query, ...]:
         """The queries published by themselves: those with a guarantee, a share or a target."""
         # Any other query serves as a part of tuples only, and leaves in them.
+        return tuple(query for query in self.charged if not query.is_measured)
+
+    @property
+    def charged(self) -> tuple[Query, ...]:
+        """All that the budget pays for: the released queries, then what tabulations measure."""
         return tuple(query for query in self.queries if query.is_released)
+
+    @property
+    def measured(self) -> tuple[Query, ...]:
+        """The tables that tabulations measure; none before their strategies are chosen."""
+        return tuple(query for query in self.charged if query.is_measured)
 
     @property
     def composes_exactly(self) -> bool:
         """Whether the charges compose by privacy-loss distributions, and do not just add up."""
-        return self.budget.composition == "pld" or self.is_shared
+        return self.budget.composition == "pld" or self.is_shared or bool(self.tabulations)
 
     @property
     def is_shared(self) -> bool:

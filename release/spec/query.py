@@ -87,6 +87,16 @@ class Query(Model):
         return self.share is not None or self.target is not None
 
     @property
+    def is_measured(self) -> bool:
+        """Whether a tabulation measures it, and no query of the spec asks for it."""
+        return False
+
+    @property
+    def own_cells(self) -> int | None:
+        """The number of its cells, where these are not the combinations of key sets."""
+        return None
+
+    @property
     def is_released(self) -> bool:
         """Whether it is published by itself, and not only as a part of tuples."""
         return self.guarantee is not None or self.is_shared

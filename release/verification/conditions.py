@@ -18,6 +18,7 @@ from release.spec.expressions.places import (
     expressions,
     place_of_condition,
     place_of_derived,
+    place_of_filter,
     usable_columns,
 )
 from release.spec.model import Spec
@@ -73,6 +74,10 @@ def _places(spec: Spec) -> dict[str, tuple[_Columns, ColumnType]]:
         if query.where is not None:
             columns = spec.table_columns(query.table)
             places[place_of_condition(query)] = columns, ColumnType.BOOLEAN
+    for tabulation in spec.tabulations:
+        if tabulation.where is not None:
+            columns = spec.table_columns(tabulation.table)
+            places[place_of_filter(tabulation)] = columns, ColumnType.BOOLEAN
     return places
 
 

@@ -7,6 +7,7 @@ from release.spec.declarations import ColumnType
 from release.spec.expressions.parse import parse_expression
 from release.spec.model import Spec
 from release.spec.query import Query
+from release.spec.tabulations.model import Tabulation
 
 
 def derived_tree(spec: Spec, table: str, column: str) -> Node:
@@ -27,7 +28,7 @@ def usable_columns(spec: Spec, table: str) -> dict[str, ColumnType]:
 
 
 def expressions(spec: Spec) -> list[ExpressionRecord]:
-    """The trees of a spec: derived columns by table, then conditions by query.
+    """The trees of a spec: derived columns by table, then conditions.
 
     Raises:
         SpecError: one of them is not an expression over the columns of one row.
@@ -42,12 +43,23 @@ def expressions(spec: Spec) -> list[ExpressionRecord]:
             columns = spec.table_columns(query.table)
             tree = parse_expression(f"queries[{index}].where", query.where, columns)
             records.append(ExpressionRecord(place=place_of_condition(query), tree=tree))
+    for index, tabulation in enumerate(spec.tabulations):
+        if tabulation.where is not None:
+            columns = spec.table_columns(tabulation.table)
+            field = f"tabulations[{index}].where"
+            tree = parse_expression(field, tabulation.where, columns)
+            records.append(ExpressionRecord(place=place_of_filter(tabulation), tree=tree))
     return records
 
 
 def place_of_derived(table: str, column: str) -> str:
     """The place of a derived column in ``release.json``."""
     return f"tables.{table}.derive.{column}"
+
+
+def place_of_filter(tabulation: Tabulation) -> str:
+    """The place of a tabulation's condition in ``release.json``."""
+    return f"tabulations.{tabulation.name}.where"
 
 
 def place_of_condition(query: Query) -> str:

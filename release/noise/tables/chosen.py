@@ -1,0 +1,138 @@
+"""Chooses how each tabulation is measured, before any table is opened.
+
+Everything here follows from the spec and its public files. The chosen tables stand in the spec from
+then on like queries, each with the guarantee of one cell and its mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from release.budget.cost import release_step
+from release.errors import SpecError
+from release.exact.privacy import Definition
+from release.noise.families import AnyDesign
+from release.noise.on_statistic import StatisticDesign
+from release.noise.shares import on_integers
+from release.noise.tables.measured import Strategy
+from release.noise.tables.publication import Publication
+from release.noise.tables.publication import Table as Place
+from release.noise.tables.strategy import Choice, choose_strategy
+from release.queries.tabulations.table_count import TableCount, table_count
+from release.spec.declarations import Budget, Relation
+from release.spec.guarantees import GuaranteeSpec
+from release.spec.load import SpecFile
+from release.spec.query import Query
+from release.spec.tabulations.opened import NamedMargin, OpenTabulation
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A spec with the tables that its tabulations measure.
+
+    Attributes:
+        spec_file: the spec; every measured table has a guarantee.
+        designs: the mechanism of each measured table, by its name.
+        choices: the strategies of each tabulation, by its name.
+    """
+
+    spec_file: SpecFile
+    designs: Mapping[str, AnyDesign | StatisticDesign]
+    choices: Mapping[str, Choice]
+
+
+def choose_tables(spec_file: SpecFile) -> Chosen:
+    """Choose the strategy of every tabulation.
+
+    Raises:
+        SpecError: a tabulation cannot be measured as it is declared.
+        DesignError: a mechanism cannot be proved.
+    """
+    choices = {}
+    drafts: list[tuple[TableCount, Strategy, Place, Fraction]] = []
+    for number, opened in enumerate(spec_file.tabulations):
+        choice = strategies_of(spec_file, number)
+        choices[opened.name] = choice
+        asked = guarantee_of(opened, spec_file.spec.budget)
+        strategy = choice.best
+        for place in sorted(strategy.noises):
+            query = table_count(opened, named(opened, place), asked)
+            drafts.append((query, strategy, place, asked.delta))
+    with_drafts = _with_measured(spec_file, [query for query, *_ in drafts])
+    designs: dict[str, AnyDesign | StatisticDesign] = {}
+    measured: list[Query] = []
+    step = release_step(with_drafts)
+    for query, strategy, place, delta in drafts:
+        noise = strategy.noises[place]
+        design = on_integers(with_drafts, query, noise, step, delta)
+        found = design.guarantee
+        guarantee = GuaranteeSpec(
+            definition=found.definition, epsilon=found.epsilon, delta=found.delta
+        )
+        designs[query.name] = design
+        measured.append(query.model_copy(update={"guarantee": guarantee}))
+    return Chosen(_with_measured(spec_file, measured), designs, choices)
+
+
+def _with_measured(spec_file: SpecFile, measured: list[TableCount] | list[Query]) -> SpecFile:
+    spec = spec_file.spec
+    return replace(spec_file, spec=spec.model_copy(update={"queries": [*spec.queries, *measured]}))
+
+
+def guarantee_of(opened: OpenTabulation, budget: Budget) -> GuaranteeSpec:
+    """The guarantee of all tables of a tabulation together: its own, or the whole budget."""
+    if opened.declared.guarantee is not None:
+        return opened.declared.guarantee
+    definition = Definition.APPROXIMATE if budget.delta else Definition.PURE
+    return GuaranteeSpec(definition=definition, epsilon=budget.epsilon, delta=budget.delta)
+
+
+def publication_of(opened: OpenTabulation, neighbors: Relation) -> Publication:
+    """What the strategy of a tabulation is chosen for."""
+    margins = tuple(one.margin for one in opened.margins)
+    importance = {}
+    for one in opened.published:
+        weight = opened.declared.importance.get(opened.levels[one.level], Fraction(1))
+        importance[one.level, margins.index(one.margin)] = float(weight)
+    moves = {}
+    for (level, margin), most in opened.moves(neighbors is Relation.REPLACE_ONE):
+        moves[level, margins.index(margin)] = most
+    return Publication(opened.named.areas, margins, importance, moves)
+
+
+def named(opened: OpenTabulation, place: Place) -> NamedMargin:
+    """The table at a place of the publication."""
+    level, margin = place
+    return replace(opened.margins[margin], level=level)
+
+
+def strategies_of(spec_file: SpecFile, number: int) -> Choice:
+    """The strategies of one tabulation: those that are found, or the pinned one.
+
+    Raises:
+        SpecError: it cannot be measured as it is declared.
+    """
+    opened, at = spec_file.tabulations[number], f"tabulations[{number}]"
+    spec, pinned = spec_file.spec, opened.declared.strategy
+    publication = publication_of(opened, spec.privacy.neighbors)
+    asked = guarantee_of(opened, spec.budget)
+    family = None if pinned is None else pinned.noise
+    if not asked.delta and family == "gaussian":
+        raise SpecError(f"{at}.strategy.noise", "gaussian needs a delta above 0; write geometric")
+    shares = None
+    if pinned is not None and pinned.tables is not None:
+        shares = {}
+        margins = [one.margin for one in opened.margins]
+        for position, table in enumerate(pinned.tables):
+            margin = opened.margin(opened.in_order(table.margin))
+            if margin not in margins:
+                field = f"{at}.strategy.tables[{position}].margin"
+                raise SpecError(field, "is published nowhere; name a published margin")
+            place = opened.levels.index(table.level), margins.index(margin)
+            shares[place] = float(table.share)
+    try:
+        return choose_strategy(publication, asked.epsilon, asked.delta, family, shares)
+    except SpecError as error:
+        raise SpecError(f"{at}.{error.field}", error.problem) from error

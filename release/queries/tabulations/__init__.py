@@ -1,0 +1,1 @@
+"""What tabulations measure: counts of units by area and category."""

@@ -1,0 +1,141 @@
+"""The models of a tabulation: what the curator writes of tables that add up.
+
+A tabulation counts the units of a table. Each has one row, lies in one area of the lowest level of
+a hierarchy, and in one category of each attribute. What is published are *margins*: for each level
+the attributes by which its counts are broken down.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Discriminator, Field, Tag
+
+from release.spec.declarations import Column, FilePath, KeyRange, KeyValue, Name, Text
+from release.spec.domains import Exact, Label, Model, one_of
+from release.spec.guarantees import GuaranteeSpec
+
+MarginNames: TypeAlias = list[str]
+"""The attributes or groupings of a margin; none for the total."""
+
+Categories: TypeAlias = Annotated[
+    Annotated[list[KeyValue], Field(min_length=1), Tag("list")] | Annotated[KeyRange, Tag("range")],
+    one_of(list="[c1, c2]", range="{range: [first, last]}"),
+]
+
+
+class Hierarchy(Model):
+    """The areas: a public file in which every area names those that it lies in."""
+
+    file: FilePath = Field(
+        description="a CSV file with a column for each level, and a line for each area of the "
+        "lowest level; its path is relative to the spec"
+    )
+    levels: list[Column] = Field(
+        min_length=1, max_length=12, description="the levels, from the highest to the lowest"
+    )
+
+
+class Grouping(Model):
+    """Categories of an attribute that are counted together."""
+
+    of: str = Field(description="the attribute")
+    classes: dict[Label, list[KeyValue]] = Field(
+        min_length=1, description="the categories of each class; every category is in one of them"
+    )
+
+
+class DeclaredNumbers(Model):
+    """A table of the highest level that is known without noise, such as an official total."""
+
+    level: str = Field(description="the highest level")
+    margin: MarginNames = Field(description="the attributes or groupings; `[]` for the total")
+    file: FilePath = Field(
+        description="a CSV file with the columns of the level and of the margin, and `count`"
+    )
+
+
+class Impossible(Model):
+    """Combinations of categories that nobody can have, in any area."""
+
+    impossible: dict[str, list[KeyValue]] = Field(
+        min_length=1, description="the categories of each attribute; all their combinations"
+    )
+
+
+def _constraint(value: object) -> str:
+    is_impossible = isinstance(value, Impossible) or (
+        isinstance(value, dict) and "impossible" in value
+    )
+    return "impossible" if is_impossible else "numbers"
+
+
+Constraint: TypeAlias = Annotated[
+    Annotated[DeclaredNumbers, Tag("numbers")] | Annotated[Impossible, Tag("impossible")],
+    Discriminator(_constraint),
+]
+
+
+class PinnedTable(Model):
+    """A table that a pinned strategy measures."""
+
+    level: str = Field(description="the level")
+    margin: MarginNames = Field(description="the attributes or groupings; `[]` for the total")
+    share: Exact = Field(
+        description="its part of the budget, in any unit: of ε for geometric noise, of the "
+        "precision for Gaussian noise"
+    )
+
+
+class PinnedStrategy(Model):
+    """How the tables are measured, in place of the strategy that is found to be best."""
+
+    noise: Literal["geometric", "gaussian"] | None = Field(
+        default=None, description="the family of the noise; else the better one"
+    )
+    tables: list[PinnedTable] | None = Field(
+        default=None, description="the tables to measure; else the best that are found"
+    )
+
+
+class Tabulation(Model):
+    """Tables of counts that add up over all levels and margins, from one budget."""
+
+    name: Name = Field(description="the name of the tabulation, and the beginning of its files'")
+    title: Text | None = Field(default=None, description="a title for people; else the name")
+    units: Text | None = Field(default=None, description="what is counted, such as `persons`")
+    table: str = Field(description="the table, with one row for each unit")
+    where: str | None = Field(default=None, description="an SQL condition on one row")
+    hierarchy: Hierarchy = Field(description="the areas")
+    attributes: dict[Column, Categories] = Field(
+        default={}, description="the public categories of each column that breaks counts down"
+    )
+    groupings: dict[Column, Grouping] = Field(
+        default={}, description="coarser categories of attributes, by the name of the new column"
+    )
+    publish: dict[str, list[MarginNames]] = Field(
+        min_length=1, description="for each level the margins to publish; `[]` is the total"
+    )
+    importance: dict[str, Exact] = Field(
+        default={}, description="how much an error counts on each level; 1 where none is given"
+    )
+    constraints: list[Constraint] = Field(
+        default=[], description="public facts that the published numbers keep to"
+    )
+    guarantee: GuaranteeSpec | None = Field(
+        default=None,
+        description="the guarantee of all its tables together; without it the whole budget",
+    )
+    strategy: PinnedStrategy | None = Field(
+        default=None, description="how to measure; without it the best strategy that is found"
+    )
+
+    @property
+    def facts(self) -> tuple[DeclaredNumbers, ...]:
+        """The constraints that are numbers."""
+        return tuple(one for one in self.constraints if isinstance(one, DeclaredNumbers))
+
+    @property
+    def zeros(self) -> tuple[Impossible, ...]:
+        """The constraints that are combinations of categories."""
+        return tuple(one for one in self.constraints if isinstance(one, Impossible))

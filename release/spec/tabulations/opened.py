@@ -1,0 +1,176 @@
+"""A tabulation with its areas and categories: which tables there are, and what their cells are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from release.exact.domain import Codes
+from release.exact.tables.structure import Grouping, Margin, kept_whole, summed_out
+from release.exact.tables.whole import finest
+from release.spec.tabulations.areas import NamedAreas
+from release.spec.tabulations.model import Tabulation
+
+Table: TypeAlias = tuple[int, Margin]
+"""The level and the margin of a table."""
+
+Names: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute, or a grouping of one: the classes by which counts are broken down.
+
+    Attributes:
+        name: its column in the published tables.
+        of: the attribute, itself where it is none of another.
+        labels: of its classes.
+        classes: the class of each category of the attribute.
+    """
+
+    name: str
+    of: str
+    labels: tuple[str, ...]
+    classes: Grouping
+
+
+@dataclass(frozen=True)
+class NamedMargin:
+    """A margin of one level, with the names of what breaks its counts down, in canonical order."""
+
+    level: int
+    names: Names
+    margin: Margin
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.level, self.margin
+
+    @property
+    def text(self) -> str:
+        """The margin as readers see it."""
+        return " × ".join(self.names) or "total"
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTabulation:
+    """A tabulation with everything public that its files hold.
+
+    Attributes:
+        declared: as it stands in the spec.
+        named: the areas.
+        categories: of each attribute, as text, in the order of publication.
+        by_name: every attribute and grouping.
+        published: the tables to publish, level by level, in the order of the spec.
+        facts: the tables that are declared; their values have the shape (areas, cells).
+        zeros: for each combination of impossible categories the places of the categories, by
+            attribute.
+    """
+
+    declared: Tabulation
+    named: NamedAreas
+    categories: Mapping[str, tuple[str, ...]]
+    by_name: Mapping[str, Attribute]
+    published: tuple[NamedMargin, ...]
+    facts: Mapping[Table, Codes]
+    zeros: tuple[Mapping[str, tuple[int, ...]], ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the tabulation."""
+        return self.declared.name
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels, from the highest down."""
+        return self.named.areas.levels
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of categories of each attribute."""
+        return tuple(map(len, self.categories.values()))
+
+    def margin(self, names: Sequence[str]) -> Margin:
+        """The margin that breaks counts down by these attributes and groupings."""
+        groupings = {self.by_name[name].of: self.by_name[name].classes for name in names}
+        whole = (
+            groupings.get(attribute, summed_out(len(own)))
+            for attribute, own in self.categories.items()
+        )
+        return Margin(tuple(whole))
+
+    def in_order(self, names: Sequence[str]) -> Names:
+        """The names of a margin in the order of the attributes."""
+        attributes = list(self.categories)
+        return tuple(sorted(names, key=lambda name: attributes.index(self.by_name[name].of)))
+
+    def labels(self, names: Names) -> list[tuple[str, ...]]:
+        """The labels of each class of each of ``names``, whose combinations are the cells."""
+        return [self.by_name[name].labels for name in names]
+
+    def published_at(self, level: int) -> tuple[NamedMargin, ...]:
+        """The published margins of a level."""
+        return tuple(one for one in self.published if one.level == level)
+
+    @cached_property
+    def margins(self) -> tuple[NamedMargin, ...]:
+        """All margins, each once, at the highest level that publishes it."""
+        seen: dict[Margin, NamedMargin] = {}
+        for one in self.published:
+            seen.setdefault(one.margin, one)
+        return tuple(seen.values())
+
+    @cached_property
+    def finest(self) -> tuple[Margin, ...]:
+        """The cells of each level: they refine its published margins and those below it."""
+        levels = range(len(self.levels))
+        return finest([[one.margin for one in self.published_at(level)] for level in levels])
+
+    @cached_property
+    def column_names(self) -> tuple[Names, ...]:
+        """For each level the attributes and groupings that its published margins name."""
+        columns = []
+        for level in range(len(self.levels)):
+            used = {name for one in self.published_at(level) for name in one.names}
+            columns.append(tuple(name for name in self.by_name if name in used))
+        return tuple(columns)
+
+    def possible(self, margin: Margin) -> Codes | None:
+        """Which cells of a margin somebody can be in; None without a constraint."""
+        if not self.zeros:
+            return None
+        detail = np.ones(self.sizes, dtype=bool)
+        for zero in self.zeros:
+            places = [zero.get(name, range(len(own))) for name, own in self.categories.items()]
+            detail[np.ix_(*(np.array(own, dtype=np.int64) for own in places))] = False
+        reached = np.zeros(margin.cells, dtype=bool)
+        np.logical_or.at(reached, margin.cell_of, detail.reshape(-1))
+        return reached
+
+    def cells(self, table: Table) -> int:
+        """The number of cells of a table in all areas."""
+        return self.named.areas.size(table[0]) * table[1].cells
+
+    def rows(self, level: int) -> int:
+        """The number of rows that are published of a level."""
+        cells = sum(prod(one.margin.shape) for one in self.published_at(level))
+        return self.named.areas.size(level) * cells
+
+    def moves(self, is_replaced: bool) -> Iterator[tuple[Table, int]]:
+        """How many cells of each table one unit moves by 1; of a declared table none."""
+        for one in self.margins:
+            for level in range(len(self.levels)):
+                table = (level, one.margin)
+                most = 2 if is_replaced and self.cells(table) > 1 else 1
+                yield table, 0 if table in self.facts else most
+
+
+def whole_attribute(name: str, categories: tuple[str, ...]) -> Attribute:
+    """An attribute by itself."""
+    return Attribute(name, name, categories, kept_whole(len(categories)))
