@@ -111,7 +111,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("tables.rows.columns.wh", "float", "tables.rows.columns.wh", "'number'"),
         ("tables.rows.columns.#x", "string", "tables.rows.columns.#x", "match"),
         ("release.id", "../x", "release.id", "match"),
-        ("queries", [], "queries", "at least 1"),
+        ("queries", [], "queries", "or tabulations"),
         ("spec", "dp-release/spec/v2", "spec", "dp-release/spec/v1"),
     ],
 )
