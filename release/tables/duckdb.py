@@ -81,6 +81,8 @@ Incoming: TypeAlias = pa.Table | pa.RecordBatchReader
 _MOST_HASHES = 10**8
 """Hashes of units that are held at most: 16 bytes each."""
 
+_BATCH_ROWS = 2**20
+
 _CLAMPED = {"minimum", "maximum"}
 
 
@@ -351,6 +353,11 @@ class Tables:
         with _engine_errors(f"tables.{table}"):
             return self.connection.sql(sql).to_arrow_table()
 
+    def batches(self, sql: str, table: str) -> Iterator[pa.RecordBatch]:
+        """As :meth:`rows`, in batches while the query runs. No other one may run meanwhile."""
+        with _engine_errors(f"tables.{table}"):
+            yield from self.connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
+
     def rows_once(self, sql: str, table: str) -> pa.Table:
         """As :meth:`rows`, for SQL that several queries share: computed once a run."""
         if sql not in self._answers:
@@ -485,7 +492,8 @@ def _engine_errors(field: str) -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         raise DataError(f"{field}: not enough memory or scratch space to read the table") from error
-    except (duckdb.Error, pa.ArrowException) as error:
+    # An error in the midst of a result reaches Arrow as an OSError.
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise DataError(f"{field}: the table cannot be read") from error
 
 

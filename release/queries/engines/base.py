@@ -1,17 +1,23 @@
 """The protocol of an engine, and the engine of one machine.
 
-An engine reads profiles (:mod:`release.queries.profiles`), and runs a statement of the curator's
-own; the later stages are arithmetic on the profiles. This engine is DuckDB in this process; that of
+An engine reads profiles (:mod:`release.queries.profiles`) and the counts of tabulations
+(:mod:`release.queries.tabulations.measuring`), and runs a statement of the curator's own; the later
+stages are arithmetic on what it has read. This engine is DuckDB in this process; that of
 :mod:`release.queries.engines.spark` is DuckDB in the tasks of a Spark cluster.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, Self
 
+from release.exact.domain import Codes
+from release.exact.tables.structure import Margin
 from release.queries.base import Rerun, RerunQuery
 from release.queries.profiles import read_profiles
+from release.queries.tabulations.measuring import read_counts
 from release.spec.query import Query
+from release.spec.tabulations.opened import OpenTabulation
 from release.tables.duckdb import Tables
 
 if TYPE_CHECKING:
@@ -26,6 +32,9 @@ class Loaded(Protocol):
 
     def rerun(self, query: RerunQuery) -> Rerun:
         """The answers of a statement on the table and on every neighbor of it."""
+
+    def counts(self, opened: OpenTabulation, cells: Mapping[int, Margin]) -> dict[int, Codes]:
+        """The true counts of some levels of a tabulation, as :func:`read_counts` has them."""
 
     def check_unchanged(self) -> None:
         """Check that no file has changed since the tables were opened.
@@ -51,3 +60,7 @@ class HereTables(Tables):
     def rerun(self, query: RerunQuery) -> Rerun:
         """As :class:`Loaded` has it."""
         return query.rerun(self, self._spec_file)
+
+    def counts(self, opened: OpenTabulation, cells: Mapping[int, Margin]) -> dict[int, Codes]:
+        """As :class:`Loaded` has it."""
+        return read_counts(self, self._spec_file, opened, cells)
