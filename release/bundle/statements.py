@@ -138,8 +138,8 @@ def invariants(spec: Spec) -> list[str]:
         for fact in tabulation.facts:
             by = f" by {' and '.join(fact.margin)}" if fact.margin else ""
             texts.append(
-                f"{tabulation.name}: the counts of the {fact.level} level{by} are declared numbers, published "
-                "without noise; the guarantee is beside what they reveal"
+                f"{tabulation.name}: the counts of the {fact.level} level{by} are declared "
+                "numbers, published without noise; the guarantee is beside what they reveal"
             )
         if tabulation.zeros:
             texts.append(

@@ -36,6 +36,7 @@ class TableCount(CountQuery):
     level: str = Field(description="the level of the areas")
     margin: list[str] = Field(description="the attributes and groupings; none for the total")
     cells: int = Field(ge=1, description="the number of cells in all areas")
+    cells_of_an_area: int = Field(ge=1, description="the number of cells of one area")
     share: Exact | None = Field(description="found with the strategy")
 
     @property
@@ -71,6 +72,7 @@ def table_count(
         level=level,
         margin=list(table.names),
         cells=opened.cells(table.table),
+        cells_of_an_area=table.margin.cells,
         table=opened.declared.table,
         by=[],
         units=opened.declared.units,
