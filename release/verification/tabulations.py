@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 
 from release.bundle.statements import tabulation_rests_on
@@ -28,9 +29,11 @@ from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes
 from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise
+from release.exact.mechanism import Mechanism
 from release.exact.privacy import Definition
+from release.exact.tables.cone import coarsened
 from release.queries.tabulations.answers import table_of
-from release.queries.tabulations.table_count import TableCount, table_count
+from release.queries.tabulations.table_count import TableCount, table_count, table_file
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import OutputFile, ReleaseRecord
 from release.records.tabulations import MeasuredRecord, TabulationRecord
@@ -40,6 +43,7 @@ from release.spec.tabulations.open import with_areas, with_facts
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
 from release.verification.findings import Finding, made
 from release.verification.mechanisms import expect
+from release.verification.residuals import CHANCE, no_residuals
 
 FILE = "release.json"
 
@@ -219,6 +223,7 @@ def check_tables(
     for tabulation, record in zip(opened, release.tabulations or [], strict=True):
         counts: dict[Table, Codes] = {}
         noises: dict[Table, IntegerNoise] = {}
+        laws: dict[Table, IntegerMechanism] = {}
         own = [query for query in spec.measured if query.tabulation == tabulation.name]
         for query, entry in zip(own, record.measured, strict=True):
             if not isinstance(query, TableCount):
@@ -233,7 +238,9 @@ def check_tables(
             if not checked.by_bytes:
                 by_contents.append(path)
             counts[table] = checked.values
-            noises[table] = _noise_of(query.name, mechanisms[query.name])
+            laws[table] = _mechanism_of(query.name, mechanisms[query.name])
+            noises[table] = laws[table].noise
+        findings += check_residuals(tabulation, counts, laws)
         at = f"tabulations.{tabulation.name}"
         expect(FILE, f"{at}.noise", record.noise, family_of(list(noises.values())))
         levels = tabulated(tabulation, counts, noises, widths_of(tabulation, noises))
@@ -252,11 +259,42 @@ def check_tables(
     return findings, by_contents
 
 
-def _noise_of(name: str, record: AnyMechanismRecord) -> IntegerNoise:
+def _mechanism_of(name: str, record: AnyMechanismRecord) -> IntegerMechanism:
     mechanism = record.to_mechanism() if isinstance(record, MechanismRecord) else None
     if not isinstance(mechanism, IntegerMechanism):
         raise VerificationError(FILE, name, record.mechanism, "noise on the integers")
-    return mechanism.noise
+    return mechanism
+
+
+def check_residuals(
+    opened: OpenTabulation, counts: Mapping[Table, Codes], mechanisms: Mapping[Table, Mechanism]
+) -> Iterator[Finding]:
+    """Check that measured totals differ from the sums of measured parts, as noise makes them.
+
+    Raises:
+        VerificationError: too many do not.
+    """
+    for total, parts in permutations(counts, 2):
+        (upper, margin), (lower, detail) = total, parts
+        if upper > lower or not detail.refines(margin):
+            continue
+        sums = coarsened(counts[parts], detail, margin)
+        for level in range(lower, upper, -1):
+            sums = opened.named.areas.summed_up(level, sums)
+        names = _file_of(opened, total), _file_of(opened, parts)
+        likely = mechanisms[total].concentration() * mechanisms[parts].concentration()
+        finding = no_residuals(names, (counts[total] - sums).reshape(-1), likely)
+        if finding.chance < CHANCE:
+            raise VerificationError(
+                "measurements", "residuals", str(finding), "as much noise as the mechanisms say"
+            )
+        found, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
+        yield made("residuals", str(finding), found, least)
+
+
+def _file_of(opened: OpenTabulation, table: Table) -> str:
+    named = named_table(opened, table)
+    return table_file(opened.name, opened.levels[named.level], named.names)
 
 
 def asserted_of(spec: Spec) -> Iterator[Finding]:
