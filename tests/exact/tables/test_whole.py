@@ -147,8 +147,8 @@ def test_zeros_of_finer_cells_above_hold_in_every_table(data: st.DataObject) -> 
     noisy = estimates_of(areas, np.random.default_rng(data.draw(st.integers(0, 1000))), 9)
     cells = finest(published)
     targets, possible = [], []
-    for own, estimates, margins in zip(cells, noisy, published, strict=True):
-        table = coarsened(estimates, CELLS, own)
+    for own, level_noisy, margins in zip(cells, noisy, published, strict=True):
+        table = coarsened(level_noisy, CELLS, own)
         targets.append(Target(own, table, tuple(margins), (2,) * len(margins)))
         possible.append(np.array([[open_detail[own.cell_of == c].any() for c in range(own.cells)]]))
     levels = whole_tables(areas, targets, None, possible)
