@@ -88,7 +88,7 @@ def declared_bytes(
 
 
 def _entries(release_id: str, name: str) -> dict[str, str]:
-    return {"release_id": release_id, "name": name, "format": FORMAT}
+    return {"release_id": release_id, "query": name, "format": FORMAT}
 
 
 @dataclass(frozen=True, eq=False)
