@@ -17,6 +17,10 @@ from release.exact.tables.problem import Problem, Table
 from release.exact.tables.structure import Areas, Margin
 
 
+SHOWN = 256
+"""Variances are integers over 2^SHOWN. Where there is noise, they are above 2^-128."""
+
+
 @dataclass(frozen=True, eq=False)
 class CellVariances:
     """The variance of every cell of a table, for each kind of area and sort of cell.
@@ -86,7 +90,14 @@ def variances_of(problem: Problem, table: Table) -> CellVariances:
         for kind, own in enumerate(of_rows):
             for sort, (row, share) in enumerate(zip(rows, shares, strict=True)):
                 values[kind][sort] += own[row] * share
-    return CellVariances(kinds, sorts.cells, tuple(map(tuple, values)))
+    rounded = (tuple(map(_rounded, row)) for row in values)
+    return CellVariances(kinds, sorts.cells, tuple(rounded))
+
+
+def _rounded(variance: Fraction) -> Fraction:
+    """The variance to the nearest 2^-SHOWN: covariances are rounded far behind that."""
+    # What follows from declared facts has the variance 0 then, and not a trifle of either sign.
+    return Fraction(round(variance * 2**SHOWN), 2**SHOWN)
 
 
 def _row_variances(problem: Problem, table: Table, component: Component) -> list[list[Fraction]]:
