@@ -37,6 +37,7 @@ from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes
 from release.queries.tabulations.table_count import CENTER, file_name, table_file
 from release.spec.declarations import ColumnType
+from release.spec.domains import MAX_ANSWERS
 from release.spec.tabulations.areas import NamedAreas, check_name, nested
 from release.spec.tabulations.open import MOST_CELLS
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation
@@ -202,16 +203,18 @@ def areas_of(
     try:
         keys = parquet.read(columns=list(levels))
         distinct = keys.group_by(list(levels)).aggregate([])
+        missing = sum(column.null_count for column in distinct.columns)
+        expect(file, "missing names of areas", missing, 0)
+        if distinct.num_rows > MAX_ANSWERS:
+            raise VerificationError(file, "areas", str(distinct.num_rows), f"up to {MAX_ANSWERS}")
+        names = [column.to_pylist() for column in distinct.columns]
     except (OSError, pa.ArrowException, ValueError) as error:
         raise _unreadable(file) from error
-    missing = sum(column.null_count for column in distinct.columns)
-    expect(file, "missing names of areas", missing, 0)
-    lines = list(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
     try:
-        for line in lines:
-            for level, name in zip(levels, line, strict=True):
+        for level, own in zip(levels, names, strict=True):
+            for name in set(own):
                 check_name(level, level, name, kinds)
-        return nested(levels[-1], levels, lines)
+        return nested(levels[-1], levels, list(zip(*names, strict=True)))
     except SpecError as error:
         raise VerificationError(file, "areas", error.problem, "areas that nest") from error
 

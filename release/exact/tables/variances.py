@@ -16,9 +16,8 @@ from release.exact.tables.covariances import FINE
 from release.exact.tables.problem import Problem, Table
 from release.exact.tables.structure import Areas, Margin
 
-
 SHOWN = 256
-"""Variances are integers over 2^SHOWN. Where there is noise, they are above 2^-128."""
+"""Variances are integers over 2^SHOWN: far finer than noise, far coarser than their own rounding."""
 
 
 @dataclass(frozen=True, eq=False)

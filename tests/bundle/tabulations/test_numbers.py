@@ -76,8 +76,10 @@ def draws(draw: st.DrawFn) -> Draw:
         tables[level, one.margin] = draw(shares)
     if draw(st.integers(0, 3)):
         tables[2, opened.finest[0]] = draw(shares)
-    tables.pop((0, fact), None)
-    known = [*tables] if fact is None else [*tables, (0, fact)]
+    known = list(tables)
+    if fact is not None:
+        tables.pop((0, fact), None)
+        known = [*tables, (0, fact)]
     assume(tables)
     areas = opened.named.areas
     assume(all(estimable(areas, opened.sizes, known, one.table) for one in opened.published))
