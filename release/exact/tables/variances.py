@@ -17,7 +17,7 @@ from release.exact.tables.problem import Problem, Table
 from release.exact.tables.structure import Areas, Margin
 
 SHOWN = 256
-"""Variances are integers over 2^SHOWN: far finer than noise, far coarser than their own rounding."""
+"""Variances are integers over 2^SHOWN: finer than any noise, coarser than their own rounding."""
 
 
 @dataclass(frozen=True, eq=False)
