@@ -40,6 +40,7 @@ from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data, statistic_of
 from release.queries.statistics import Statistic
+from release.queries.tabulations.table_count import TableCount
 from release.records.signing import read_key
 from release.spec.load import SpecFile
 from release.spec.periods import Period
@@ -76,10 +77,11 @@ def call(name: str, function: Callable[..., T], *arguments: Any) -> T:
 class Answered:
     """Confidential: what the units contribute to one query, and its true answer codes.
 
-    There are no codes where the noise is on the statistic.
+    There are no codes where the noise is on the statistic, and nothing else of a table that a
+    tabulation measures.
     """
 
-    contributed: Contributions | Rerun
+    contributed: Contributions | Rerun | None
     codes: Codes | None
 
     def __repr__(self) -> str:
@@ -183,10 +185,10 @@ class Options:
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
-    """The released queries, each after a call of ``watch``."""
-    released = spec_file.spec.released
-    for finished, query in enumerate(released):
-        watch(finished, len(released), query.name)
+    """All queries that are charged, each after a call of ``watch``."""
+    charged = spec_file.spec.charged
+    for finished, query in enumerate(charged):
+        watch(finished, len(charged), query.name)
         yield query
 
 
@@ -220,6 +222,8 @@ def run_release(
             shared = Shared(spec_file, {})
             if spec_file.spec.is_shared:
                 shared = step("share", share_budget, spec_file, chosen.cache, chosen.accept_gap)
+            if spec_file.tabulations:
+                shared = step("strategy", measure, spec_file)
             spec_file = shared.spec_file
             least_charges(spec_file)
             frames_folder = partial(publication.scratch, "frames")
@@ -314,8 +318,11 @@ def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tup
     from release.queries.contributions import contributions, true_answers
 
     runs = []
+    counted = _counted(tables, spec_file)
     for query in _watched(spec_file, watch):
-        if isinstance(query, RerunQuery):
+        if query.name in counted:
+            runs.append(QueryRun(query, Answered(None, counted.pop(query.name))))
+        elif isinstance(query, RerunQuery):
             reruns = tables.rerun(query)
             runs.append(QueryRun(query, Answered(reruns, reruns.codes)))
         else:
@@ -325,6 +332,30 @@ def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tup
     # A file that changed meanwhile would have given the queries different tables.
     tables.check_unchanged()
     return tuple(runs)
+
+
+def measure(spec_file: SpecFile) -> Shared:
+    """Choose what tabulations measure, and with which mechanisms; from public facts alone.
+
+    Raises:
+        SpecError, DesignError: a tabulation cannot be measured as it is declared.
+    """
+    from release.noise.tables.chosen import choose_tables
+
+    chosen = choose_tables(spec_file)
+    return Shared(chosen.spec_file, chosen.designs)
+
+
+def _counted(tables: Loaded, spec_file: SpecFile) -> dict[str, Codes]:
+    """The true codes of all tables that tabulations measure, by name. Confidential."""
+    from release.queries.tabulations.answers import true_codes
+
+    counted: dict[str, Codes] = {}
+    for opened in spec_file.tabulations:
+        own = [query for query in spec_file.spec.measured if isinstance(query, TableCount)]
+        of_this = [query for query in own if query.tabulation == opened.name]
+        counted |= true_codes(tables, opened, of_this)
+    return counted
 
 
 def find_sensitivity(
@@ -348,6 +379,8 @@ def _sensitivity_of(run: QueryRun, spec_file: SpecFile) -> Sensitivity:
 
     domain = run.query.answers
     contributed = reached(run.answered).contributed
+    if contributed is None:
+        return sensitivity_without_data(spec_file.spec, run.query)
     if isinstance(contributed, Rerun):
         # On the line steps have a sign; elsewhere they are differences modulo the size.
         steps = contributed.steps
@@ -430,7 +463,8 @@ def publish(
 
     results = []
     for run, charge in zip(runs, charged.queries, strict=True):
-        keys = cells_of(spec_file, run.query).keys
+        # The cells of a tabulation are areas times categories, which its files name.
+        keys = () if run.query.is_measured else cells_of(spec_file, run.query).keys
         results.append(Result(run.query, keys, run.made, charge, reached(run.noisy)))
     spent = publication.spending(spec_file.spec.budget.scope)
     of = replace(about, sequence=publication.sequence, spending=spent)

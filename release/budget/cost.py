@@ -27,7 +27,7 @@ from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
-from release.budget.composed import Together, step_for
+from release.budget.composed import Together, step_for, step_of_budget
 from release.budget.entries import Spent
 from release.errors import BudgetError
 from release.exact.numbers import format_exact, format_up
@@ -154,6 +154,8 @@ def charges(
     exactly, total = spec.composes_exactly, total_of(spec, queries, together)
     _check_cap("epsilon", total.epsilon, spec.budget.epsilon)
     _check_cap("delta", total.delta, spec.budget.delta)
+    if together is not None:
+        _check_tabulations(spec, queries, together)
     # An (ε, δ) guarantee with δ ≥ 1 holds for every mechanism, whatever cap the spec sets.
     if total.delta >= 1:
         raise BudgetError("budget.delta: the queries charge 1 or more, which guarantees nothing")
@@ -162,6 +164,25 @@ def charges(
         definition = Definition.APPROXIMATE
     step = release_step(spec_file) if exactly else None
     return Charges(queries, total.epsilon, total.delta, definition, step)
+
+
+def _check_tabulations(spec: Spec, queries: Sequence[Charge], together: Together) -> None:
+    """Hold what each tabulation measures against the guarantee that it declares for all of it."""
+    public = zip(spec.charged, queries, strict=True)
+    charged = [charge for query, charge in public if not query.is_empirical]
+    names = [query.tabulation for query in spec.charged if not query.is_empirical]
+    for place, tabulation in enumerate(spec.tabulations):
+        asked = tabulation.guarantee
+        if asked is None:
+            continue
+        own = [number for number, name in enumerate(names) if name == tabulation.name]
+        profiles = Together(together.step, tuple(together.profiles[number] for number in own))
+        spent = profiles.total(asked.delta, _sum([charged[number] for number in own]))
+        if spent.epsilon > asked.epsilon or spent.delta > asked.delta:
+            raise BudgetError(
+                f"tabulations[{place}].guarantee: its tables charge {format_exact(spent.epsilon)}, "
+                f"δ {format_exact(spent.delta)}; raise it"
+            )
 
 
 def total_of(spec: Spec, queries: Sequence[Charge], together: Together | None = None) -> Spent:
@@ -175,8 +196,14 @@ def total_of(spec: Spec, queries: Sequence[Charge], together: Together | None = 
 def release_step(spec_file: SpecFile) -> Fraction:
     """The grid on which a release composes exactly; it follows from the spec."""
     spec = spec_file.spec
-    public = [query for query in spec.charged if not query.is_empirical]
+    public = [query for query in spec.released if not query.is_empirical]
     cells = sum(touched_cells(spec_file, query) for query in public)
+    if spec_file.tabulations:
+        # Of all tables that could be measured, so that the grid is known before any is chosen.
+        is_replaced = spec.privacy.neighbors is Relation.REPLACE_ONE
+        for opened in spec_file.tabulations:
+            cells += sum(most for _, most in opened.moves(is_replaced))
+        return step_of_budget(spec.budget.epsilon, cells)
     if any(query.is_shared for query in public):
         return step_for((), spec.budget.epsilon, cells)
     charged = _sum([charge_of(spec_file, query, query.promised) for query in public])

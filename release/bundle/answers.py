@@ -7,9 +7,7 @@ file can carry a value that was not released.
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from release.bundle.metadata import field_facts
+from release.bundle.parquet import (
+    check_encoding,
+    check_entries,
+    check_shape,
+    expect,
+    parquet_bytes,
+    source_of,
+)
 from release.errors import VerificationError
 from release.exact.domain import Codes
 from release.spec.query import Query
@@ -27,11 +33,6 @@ from release.tables.columns import number_column, text_column
 
 FORMAT = "dp-release/data/v1"
 
-_ARROW = b"ARROW:schema"
-
-# The writer's version is the one text in a footer that the spec does not decide, so its form is
-# fixed: no free text gets into a released file.
-_WRITER = r"parquet-cpp-arrow version [0-9]{1,3}(\.[0-9]{1,3}){2}"
 _BYTES_PER_CELL, _BYTES_PER_FILE = 20_000, 1_000_000
 
 
@@ -57,14 +58,11 @@ def released_bytes(
             columns.append(number_column(labels, pa.int64()))
     for name, drawn in zip(query.outcome_columns, outcomes.T, strict=True):
         columns.append(number_column(drawn, schema.field(name).type))
-    sink = io.BytesIO()
-    # A dictionary page could list values that no row has; it is off here and refused on reading.
-    with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=False) as writer:
-        writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-        writer.add_key_value_metadata(
-            {"release_id": release_id, "query": query.name, "format": FORMAT}
-        )
-    return sink.getvalue()
+    return parquet_bytes(pa.Table.from_arrays(columns, schema=schema), _entries(release_id, query))
+
+
+def _entries(release_id: str, query: Query) -> dict[str, str]:
+    return {"release_id": release_id, "query": query.name, "format": FORMAT}
 
 
 def _key_columns(query: Query, keys: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
@@ -116,22 +114,22 @@ def check_released(
     """
     try:
         data = path.read_bytes()
-        parquet = pq.ParquetFile(_source(data))
-        _check_shape(file, parquet.metadata, cells)
+        parquet = pq.ParquetFile(source_of(data))
+        check_shape(file, parquet.metadata, cells, _BYTES_PER_CELL * cells + _BYTES_PER_FILE)
         table = parquet.read()
     except VerificationError:
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
         raise VerificationError(file, "format", "unreadable bytes", "a Parquet file") from error
-    _check_metadata(file, parquet.metadata, release_id, query)
+    check_entries(file, parquet.metadata, _entries(release_id, query))
     _check_columns(file, table, query, cells)
-    _check_encoding(file, parquet.metadata)
+    check_encoding(file, parquet.metadata)
     nulls = sum(column.null_count for column in table.columns)
-    _expect(file, "missing values", nulls, 0)
+    expect(file, "missing values", nulls, 0)
     keys, outcomes = _checked_rows(file, table, query)
     rewritten = released_bytes(release_id, query, keys, outcomes)
-    again = pq.ParquetFile(_source(rewritten))
-    # Arrow's copy of the schema holds the fields' own metadata, which ``_check_metadata`` skipped.
+    again = pq.ParquetFile(source_of(rewritten))
+    # Arrow's copy of the schema holds the fields' own metadata, which ``check_entries`` skipped.
     if not parquet.schema_arrow.equals(again.schema_arrow, check_metadata=True):
         raise VerificationError(file, "field metadata", "another", "what the spec says of a field")
     if not again.read().equals(table):
@@ -142,35 +140,11 @@ def check_released(
     return CheckedTable(keys, outcomes, rewritten == data)
 
 
-def _expect(file: str, check: str, actual: object, expected: object) -> None:
-    if actual != expected:
-        raise VerificationError(file, check, str(actual), str(expected))
-
-
-def _check_metadata(file: str, metadata: Any, release_id: str, query: Query) -> None:
-    entries = dict(metadata.metadata or {})
-    entries.pop(_ARROW, None)
-    expected = {
-        b"release_id": release_id.encode(),
-        b"query": query.name.encode(),
-        b"format": FORMAT.encode(),
-    }
-    _expect(file, "metadata", entries, expected)
-
-
 def _check_columns(file: str, table: pa.Table, query: Query, cells: int) -> None:
     columns = released_schema(query)
-    _expect(file, "column names", table.schema.names, columns.names)
-    _expect(file, "column types", table.schema.types, columns.types)
-    _expect(file, "rows", table.num_rows, cells)
-
-
-def _check_encoding(file: str, metadata: Any) -> None:
-    for group in range(metadata.num_row_groups):
-        for index in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(index)
-            if chunk.has_dictionary_page or "DICTIONARY" in " ".join(chunk.encodings):
-                raise VerificationError(file, "encoding", "a dictionary", "plain values")
+    expect(file, "column names", table.schema.names, columns.names)
+    expect(file, "column types", table.schema.types, columns.types)
+    expect(file, "rows", table.num_rows, cells)
 
 
 def _checked_rows(
@@ -192,31 +166,3 @@ def _checked_rows(
     if impossible is not None:
         raise VerificationError(file, "answers", impossible, "what a mechanism can draw")
     return keys, outcomes
-
-
-def _source(data: bytes) -> pa.BufferReader:
-    """The bytes in Arrow's own memory.
-
-    A thread of its pools may be the last to hold a buffer. One of Python's it could free only under
-    Python's lock; should the process be ending by then, that aborts it.
-    """
-    copy = pa.BufferOutputStream()
-    copy.write(data)
-    return pa.BufferReader(copy.getvalue())
-
-
-def _check_shape(file: str, metadata: Any, cells: int) -> None:
-    """Check the footer: as many rows as cells, one row group, a known writer."""
-    # Before anything is decompressed: a small file can claim any number of rows and bytes.
-    size = 0
-    for group in range(metadata.num_row_groups):
-        for column in range(metadata.num_columns):
-            size += metadata.row_group(group).column(column).total_uncompressed_size
-    for check, value, is_allowed in (
-        ("rows", metadata.num_rows, metadata.num_rows == cells),
-        ("row groups", metadata.num_row_groups, metadata.num_row_groups == 1),
-        ("size", size, size <= _BYTES_PER_CELL * cells + _BYTES_PER_FILE),
-        ("writer", metadata.created_by, re.fullmatch(_WRITER, str(metadata.created_by))),
-    ):
-        if not is_allowed:
-            raise VerificationError(file, check, str(value)[:200], f"what {cells} cells need")

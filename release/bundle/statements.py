@@ -19,6 +19,7 @@ from release.spec.declarations import Privacy, Relation
 from release.spec.losses import loss_on
 from release.spec.model import Spec
 from release.spec.query import Query
+from release.spec.tabulations.model import Tabulation
 
 SUMS, ATTESTATION, PROOF = "SHA256SUMS", "attestation.dsse.json", "ledger.proof"
 
@@ -128,3 +129,39 @@ def adjacency_text(privacy: Privacy) -> str:
     if relation is Relation.REPLACE_ONE:
         return f"all rows of one {unit} are replaced by those of another{same}{within}"
     return f"all rows of one {unit} are removed, or those of a new one added{same}{within}"
+
+
+def invariants(spec: Spec) -> list[str]:
+    """What is published without noise, in words: what tabulations declare."""
+    texts = []
+    for tabulation in spec.tabulations:
+        for fact in tabulation.facts:
+            by = f" by {' and '.join(fact.margin)}" if fact.margin else ""
+            texts.append(
+                f"{tabulation.name}: the counts of the {fact.level} level{by} are declared "
+                "numbers, published without noise; the guarantee is beside what they reveal"
+            )
+        if tabulation.zeros:
+            texts.append(
+                f"{tabulation.name}: whole numbers are 0 in combinations of categories that are "
+                "declared impossible"
+            )
+    return texts
+
+
+def post_processing(spec: Spec) -> list[str]:
+    """What is made of noisy answers, in words: the tables of tabulations."""
+    made = "least squares over all measured tables, and whole numbers that add up"
+    return [f"{tabulation.name}: {made}" for tabulation in spec.tabulations]
+
+
+def tabulation_rests_on(spec: Spec, tabulation: Tabulation) -> str | None:
+    """The assumption about the SQL of a tabulation, as :func:`rests_on` of a query."""
+    sql = ["its condition"] if tabulation.where is not None else []
+    sql += [f"the derived column {column}" for column in spec.tables[tabulation.table].derive]
+    if not sql:
+        return None
+    return (
+        f"{tabulation.name}: that the engine evaluated {' and '.join(sql)} as published in "
+        "release.json; the guarantee rests on it"
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import platform
 import secrets
+from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
@@ -29,16 +30,21 @@ from release.bundle.statements import (
     adjacency_text,
     epsilon_everywhere,
     guarantee_kind,
+    invariants,
     limits,
+    post_processing,
     rests_on,
     withheld,
 )
+from release.bundle.tabulations.writing import MeasuredTable, PublicTabulation, write_tabulation
 from release.exact.bounds import Multipliers
 from release.exact.domain import Codes
+from release.exact.integer import IntegerMechanism
 from release.exact.numbers import format_down, format_exact, format_up
 from release.exact.privacy import Deltas, Guarantee
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
+from release.queries.tabulations.table_count import CENTER, TableCount
 from release.records.files import write
 from release.records.hashes import commit, sha256
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
@@ -202,9 +208,18 @@ def write_release(
         OSError: the disk is full or read-only.
     """
     writer = _Writer(spec_file, folder / "public", folder / "auditor", charged.step)
+    written = tuple(result for result in results if not result.query.is_measured)
     for result in results:
-        writer.add(result)
-    writer.finish(release_record(spec_file, results, charged, writer.records, of), of.spending)
+        if result.query.is_measured:
+            writer.measure(result)
+        else:
+            writer.add(result)
+    writer.tabulate()
+    record = release_record(spec_file, written, charged, writer.records, of)
+    if writer.tabulations:
+        entries = [public.record for public in writer.tabulations]
+        record = record.model_copy(update={"tabulations": entries})
+    writer.finish(record, of.spending)
 
 
 _Shared: TypeAlias = tuple[int, tuple[Pattern, ...], Fraction]
@@ -224,6 +239,25 @@ class _Writer:
         self._openings: dict[str, Opening] = {}
         self._queries: list[PublicQuery] = []
         self._published: dict[_Shared, tuple[AnyMechanismRecord, MechanismFile]] = {}
+        self._measured: dict[str, list[MeasuredTable]] = defaultdict(list)
+        self.tabulations: list[PublicTabulation] = []
+
+    def measure(self, result: Result) -> None:
+        query, design = result.query, result.design
+        mechanism = design.mechanism
+        if not isinstance(query, TableCount) or not isinstance(mechanism, IntegerMechanism):
+            raise TypeError(f"{query.name} is no table of a tabulation")
+        areas = query.cells // query.cells_of_an_area
+        counts = (result.noisy + CENTER).reshape(areas, -1)
+        _, file = self._publish(query, design)
+        own = MeasuredTable(query, result.charge, mechanism.noise, file, counts)
+        self._measured[query.tabulation].append(own)
+
+    def tabulate(self) -> None:
+        release_id = self._spec_file.spec.release.id
+        for opened in self._spec_file.tabulations:
+            own = self._measured[opened.name]
+            self.tabulations.append(write_tabulation(release_id, opened, own, self._public))
 
     def add(self, result: Result) -> None:
         query, design, spec = result.query, result.design, self._spec_file.spec
@@ -384,8 +418,8 @@ def release_record(
             step=None if charged.step is None else format_exact(charged.step),
         ),
         sampling=Sampling(source="os", method="inverse-cdf-integer", seeded=of.kind == "TEST"),
-        invariants=[],
-        post_processing=[],
+        invariants=invariants(spec),
+        post_processing=post_processing(spec),
         ledger=LedgerRecord(scope=spec.budget.scope, sequence=of.sequence),
         software=Software(
             dp_release=VERSION,

@@ -28,6 +28,7 @@ STAGES = {
     "spec": "reading the spec",
     "check": "checking the output folder",
     "share": "sharing the budget out",
+    "strategy": "choosing what tabulations measure",
     "load": "loading the confidential tables",
     "answer": "answering the queries",
     "sensitivity": "computing the sensitivity of the queries",

@@ -10,63 +10,44 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field
 
 from release.exact.privacy import Definition, Deltas
+from release.records.base import (
+    ChargeRecord,
+    Commitment,
+    Date,
+    DefinitionName,
+    Delta,
+    Digits,
+    Epsilon,
+    Exact,
+    ExactOrInfinite,
+    FromSpec,
+    GuaranteeKind,
+    MechanismFile,
+    OutputFile,
+    Pair,
+    Record,
+    RelationName,
+    ReleaseId,
+    ScopeName,
+    Sha256,
+    SourceName,
+    Word,
+)
+from release.records.tabulations import TabulationRecord
 from release.records.trees import ExpressionRecord
 from release.records.versions import unread
-
-Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]
-Exact: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+|/[1-9][0-9]*)?$", max_length=400)
-]
-ExactOrInfinite: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^([0-9]+(\.[0-9]+)?|inf)$", max_length=400)
-]
-Sha256: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Commitment: TypeAlias = Annotated[str, StringConstraints(pattern=r"^hmac-sha256:[0-9a-f]{64}$")]
-Word: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
-Date: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-Pair: TypeAlias = Annotated[list[int], Field(min_length=2, max_length=2)]
-
-# Types of fields that stand in several records with one meaning.
-Epsilon: TypeAlias = Annotated[Exact, Field(description="ε")]
-Delta: TypeAlias = Annotated[Exact, Field(description="δ")]
-DefinitionName: TypeAlias = Annotated[
-    Literal["pure", "probabilistic", "approximate"],
-    Field(description="the definition of differential privacy that δ refers to"),
-]
-RelationName: TypeAlias = Annotated[
-    Literal["replace_one", "add_remove", "attribute"],
-    Field(description="how two neighboring tables differ"),
-]
-SourceName: TypeAlias = Annotated[
-    Literal["empirical", "global", "declared"],
-    Field(description="where the sensitivity comes from"),
-]
-GuaranteeKind: TypeAlias = Annotated[
-    Literal["worst-case", "instance-specific"],
-    Field(description="whether the guarantee covers every table of the spec, or this table only"),
-]
-ReleaseId: TypeAlias = Annotated[str, Field(description="the name of the release")]
-ScopeName: TypeAlias = Annotated[str, Field(description="the account of the ledger that pays")]
-FromSpec: TypeAlias = Annotated[str, Field(description="as in the spec")]
 
 VERSION = "the version of this format"
 GROUP = "the number of possible answers; of a joint query one number for each part"
 
 
 R = TypeVar("R", bound=BaseModel)
-
-
-# Strict: text is no number, and what a person mistyped is refused and not converted.
-class Record(BaseModel):
-    """Frozen, strict, and without room for unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class GuaranteeRecord(Record):
@@ -178,36 +159,10 @@ class ReleaseGuarantee(GuaranteeRecord):
     kind: GuaranteeKind
 
 
-class ChargeRecord(Record):
-    """What a query or a release takes from the budget."""
-
-    epsilon: Epsilon
-    delta: Delta
-
-
-class MechanismFile(Record):
-    """The public mechanism of a worst-case query."""
-
-    path: str = Field(
-        pattern=r"^mechanisms/[^/]+\.json$",
-        description="the file in the public bundle: of this query, or of an earlier one with an "
-        "equal mechanism",
-    )
-    sha256: Sha256 = Field(description="the SHA-256 of the file")
-
-
 class MechanismCommitment(Record):
     """The commitment to the mechanism of an instance-specific query."""
 
     commitment: Commitment = Field(description="HMAC-SHA-256 of the mechanism file")
-
-
-class OutputFile(Record):
-    """A released table."""
-
-    path: str = Field(description="the file in the public bundle")
-    sha256: Sha256 = Field(description="the SHA-256 of the file")
-    rows: int = Field(description="the number of rows, one for each cell")
 
 
 class QueryRecord(Record):
@@ -290,6 +245,10 @@ class ReleaseRecord(Record):
         "where it has none",
     )
     queries: list[QueryRecord] = Field(description="one object for each query")
+    tabulations: Annotated[list[TabulationRecord], Field(min_length=1)] | None = Field(
+        default=None,
+        description="the tables that add up, one object for each tabulation; absent without any",
+    )
     composition: Composition = Field(description="how the charges add up")
     sampling: Sampling = Field(description="where the noise came from")
     invariants: list[str] = Field(description="what is published without noise; empty")
@@ -360,3 +319,28 @@ def _no_constant(name: str) -> float:
 def definition_name(definition: Definition) -> DefinitionName:
     """The definition as it stands in files."""
     return definition.value
+
+
+__all__ = [
+    "ChargeRecord",
+    "Commitment",
+    "Date",
+    "DefinitionName",
+    "Delta",
+    "Digits",
+    "Epsilon",
+    "Exact",
+    "ExactOrInfinite",
+    "FromSpec",
+    "GuaranteeKind",
+    "MechanismFile",
+    "OutputFile",
+    "Pair",
+    "Record",
+    "RelationName",
+    "ReleaseId",
+    "ScopeName",
+    "Sha256",
+    "SourceName",
+    "Word",
+]

@@ -87,9 +87,14 @@ class Query(Model):
         return self.share is not None or self.target is not None
 
     @property
+    def tabulation(self) -> str | None:
+        """The tabulation that measures it; None of a query that the spec asks for."""
+        return None
+
+    @property
     def is_measured(self) -> bool:
         """Whether a tabulation measures it, and no query of the spec asks for it."""
-        return False
+        return self.tabulation is not None
 
     @property
     def own_cells(self) -> int | None:

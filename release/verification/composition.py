@@ -14,8 +14,9 @@ from release.exact.losses import COST_POWERS
 from release.exact.numbers import format_exact, format_up
 from release.exact.privacy import Definition
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
-from release.records.models import ReleaseRecord
+from release.records.models import QueryRecord, ReleaseRecord
 from release.records.statistics import StatisticRecord
+from release.records.tabulations import MeasuredRecord
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
 from release.spec.model import Spec
@@ -70,7 +71,7 @@ def check_charges(
     together = None
     if step is not None:
         profiles = []
-        for query in spec.released:
+        for query in spec.charged:
             if query.name in mechanisms:
                 profiles.append(_profile_of(mechanisms[query.name]))
                 _check_found(query, mechanisms[query.name], step)
@@ -79,9 +80,12 @@ def check_charges(
         charged = charges(spec_file, kept, together)
     except ReleaseError as error:
         raise VerificationError(FILE, "charges", str(error), "charges within the cap") from error
-    for record, charge in zip(release.queries, charged.queries, strict=True):
+    tables = [entry for record in release.tabulations or () for entry in record.measured]
+    entries: list[QueryRecord | MeasuredRecord] = [*release.queries, *tables]
+    for record, charge in zip(entries, charged.queries, strict=True):
         at = f"queries.{record.name}"
-        expect(FILE, f"{at}.parallel", record.parallel, charge.parallel)
+        if isinstance(record, QueryRecord):
+            expect(FILE, f"{at}.parallel", record.parallel, charge.parallel)
         expect(FILE, f"{at}.charge.epsilon", record.charge.epsilon, format_exact(charge.epsilon))
         expect(FILE, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
     for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):

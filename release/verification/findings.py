@@ -41,6 +41,7 @@ class Check:
 
 _NO_QUERY = "no query of the release is instance-specific"
 _NO_SQL = "the spec has no condition and no derived column"
+_NO_TABULATION = "the spec has no tabulation"
 _UNSIGNED = "nothing is signed"
 _NO_LEDGER = "no ledger was given: --ledger"
 
@@ -115,6 +116,20 @@ CHECKS = {
     ),
     "conditions.engine": Check(
         Level.ASSERTED, "the engine evaluated the published trees, and nothing else", _NO_SQL
+    ),
+    "tabulations.tables": Check(
+        Level.PROVED,
+        "the published tables of a tabulation are what follows from its noisy counts, in exact "
+        "arithmetic; whole numbers add up and are not negative",
+        _NO_TABULATION,
+    ),
+    "tabulations.areas": Check(
+        Level.ASSERTED, "the areas of a tabulation are public", _NO_TABULATION
+    ),
+    "tabulations.declared": Check(
+        Level.ASSERTED,
+        "declared numbers are public and true, and impossible combinations are impossible",
+        "no tabulation declares numbers or impossible combinations",
     ),
     "residuals": Check(
         Level.TESTED,

@@ -108,6 +108,19 @@ def residuals(total: Released, parts: Released) -> Residuals | None:
     return _counted(total, parts, values, within, chance)
 
 
+def no_residuals(names: tuple[str, str], values: Codes, concentrations: float) -> Residuals:
+    """Test how many residuals are exactly 0, where noise makes few so.
+
+    Args:
+        names: of the total and of its parts.
+        values: the residual of each cell of the total.
+        concentrations: the product of both mechanisms' :meth:`Mechanism.concentration`.
+    """
+    small = int((values == 0).sum())
+    likely = _at_least(values.size, small, min(1.0, concentrations + 1e-9))
+    return Residuals(*names, values.size, small, 0, likely)
+
+
 def _differences(total: Released, parts: Released) -> list[int]:
     """The residual of each cell of ``total``."""
     sums: dict[tuple[str, ...], int] = defaultdict(int)

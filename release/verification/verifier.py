@@ -38,7 +38,9 @@ from release.bundle.statements import (
     SUMS,
     adjacency_text,
     guarantee_kind,
+    invariants,
     limits,
+    post_processing,
     rests_on,
     withheld,
 )
@@ -82,6 +84,14 @@ from release.verification.provenance import Trust, check_provenance
 from release.verification.required import Evidence
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals
 from release.verification.statistics import check_statistic
+from release.verification.tabulations import (
+    asserted_of,
+    check_tables,
+    measured_of,
+    open_published,
+    outputs_of,
+    with_measured,
+)
 
 Table: TypeAlias = tuple[tuple[tuple[str, ...], ...], Codes]
 """The keys of a released table, and the first column that was drawn: the codes of counts."""
@@ -154,7 +164,11 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     provenance = check_provenance(public, release, sums, trust or Trust())
     with checking("tables.form"):
         keys, tables, by_contents = _check_tables(public, release, spec)
-    spec_file = SpecFile(spec, b"", public, keys)
+        tabulations = open_published(public, release, spec)
+        by_contents += tabulations.by_contents
+    with checking("release.record"):
+        spec = with_measured(spec, release, tabulations.opened)
+    spec_file = SpecFile(spec, b"", public, keys, {}, tabulations.opened)
     step = release_step(spec_file) if spec.composes_exactly else None
     proofs = _Proofs(public, _AuditorBundle.of(release, auditor), step)
     findings = [
@@ -166,10 +180,16 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
             str(sum(len(table) for table, _ in tables.values())),
             str(sum(record.cells for record in release.queries)),
         ),
-        *(made("tables.bytes", _BY_CONTENTS.format(file)) for file in by_contents),
     ]
     for query, record in zip(spec.released, release.queries, strict=True):
         findings += _check_query_mechanism(proofs, spec_file, query, record)
+    for query, entry in zip(spec.measured, measured_of(release), strict=True):
+        findings += _prove_public(entry.mechanism_file.path, proofs, spec_file, query)
+    with checking("tabulations.tables"):
+        own, contents = check_tables(public, release, tabulations.opened, spec, proofs.public_ones)
+    findings += own
+    for file in (*by_contents, *contents):
+        findings.append(made("tables.bytes", _BY_CONTENTS.format(file)))
     with checking("charges.total"):
         check_charges(release, spec_file, proofs.kept(spec), proofs.public_ones)
     findings.append(_charged(release, spec))
@@ -181,7 +201,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     )
     with checking("residuals"):
         findings += _check_residuals(spec, proofs.public_ones, tables)
-    findings += [*provenance.findings, *_taken_on_trust(release, spec)]
+    findings += [*provenance.findings, *_taken_on_trust(release, spec), *asserted_of(spec)]
     return Verdict(release.release_id, completed(findings), provenance.evidence)
 
 
@@ -198,9 +218,14 @@ def _charged(release: ReleaseRecord, spec: Spec) -> Finding:
         how = "add up to", "basic composition"
     else:
         how = "compose to", "exactly, from the profiles of their mechanisms"
+    measured = len(list(measured_of(release)))
+    charged = f"{len(release.queries)} queries"
+    if measured:
+        tables = f"{measured} measured table{'s' if measured > 1 else ''}"
+        charged = f"{charged} and {tables}" if release.queries else tables
     return made(
         "charges.total",
-        f"the charges of {len(release.queries)} queries {how[0]} ε = {total.epsilon}, "
+        f"the charges of {charged} {how[0]} ε = {total.epsilon}, "
         f"δ = {total.delta}, within the cap of the spec ({how[1]})",
         f"ε = {total.epsilon}, δ = {total.delta}",
         f"at most ε = {format_exact(cap.epsilon)}, δ = {format_exact(cap.delta)}",
@@ -286,14 +311,26 @@ def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
         mechanism = query.mechanism_file
         if isinstance(mechanism, MechanismFile):
             owners.append(query.name)
-            path = mechanism.path
-            if path not in map("mechanisms/{}.json".format, owners):
-                raise VerificationError(
-                    query.name, "mechanism path", path, f"mechanisms/{query.name}.json, or earlier"
-                )
-            expected.add(path)
-            expect(path, "SHA-256", mechanism.sha256, sums.get(path))
+            expected.add(_own_mechanism(query.name, mechanism, owners, sums))
+    for entry in measured_of(release):
+        owners.append(entry.name)
+        expected.add(_own_mechanism(entry.name, entry.mechanism_file, owners, sums))
+    for output in outputs_of(release):
+        expected.add(output.path)
+        expect(output.path, "SHA-256", output.sha256, sums.get(output.path))
     expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
+
+
+def _own_mechanism(
+    name: str, mechanism: MechanismFile, owners: list[str], sums: dict[str, str]
+) -> str:
+    """The path of a mechanism file: its own, or that of an earlier owner."""
+    path = mechanism.path
+    if path not in map("mechanisms/{}.json".format, owners):
+        expected = f"mechanisms/{name}.json, or earlier"
+        raise VerificationError(name, "mechanism path", path, expected)
+    expect(path, "SHA-256", mechanism.sha256, sums.get(path))
+    return path
 
 
 def _spec_of(public: Path) -> Spec:
@@ -321,9 +358,8 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     ledger = release.ledger.sequence is not None
     expect(file, "withheld", release.withheld, withheld(instance=instance, ledger=ledger))
     expect(file, "limits", release.limits, limits(instance=instance))
-    # Nothing of this version writes either, so an entry would claim what no check has seen.
-    expect(file, "invariants", release.invariants, [])
-    expect(file, "post_processing", release.post_processing, [])
+    expect(file, "invariants", release.invariants, invariants(spec))
+    expect(file, "post_processing", release.post_processing, post_processing(spec))
     try:
         datetime.date.fromisoformat(release.published)
     except ValueError as error:
@@ -528,7 +564,7 @@ class _Proofs:
         """The δ that each public mechanism keeps."""
         return {
             query.name: kept_delta(self.public_ones[query.name].deltas, query.promised)
-            for query in spec.released
+            for query in spec.charged
             if query.name in self.public_ones
         }
 
@@ -554,7 +590,10 @@ def _check_query_mechanism(
     """Prove the mechanism of a query, which is public, or committed and opened."""
     spec = spec_file.spec
     if isinstance(record.mechanism_file, MechanismFile):
-        return _prove_public(record.mechanism_file.path, proofs, spec_file, query, record)
+        file = record.mechanism_file.path
+        findings = _prove_public(file, proofs, spec_file, query)
+        _check_family(proofs.mechanism(file), query, record)
+        return findings
     if proofs.bundle is None:
         text = f"{query.name}: its mechanism is committed; give the auditor bundle with --auditor"
         return [Finding("mechanism.committed", Level.UNSEEN, text)]
@@ -564,15 +603,12 @@ def _check_query_mechanism(
         )
 
 
-def _prove_public(
-    file: str, proofs: _Proofs, spec_file: SpecFile, query: Query, record: QueryRecord
-) -> list[Finding]:
+def _prove_public(file: str, proofs: _Proofs, spec_file: SpecFile, query: Query) -> list[Finding]:
     """Prove a public mechanism, and its profile."""
     spec, sensitivity = spec_file.spec, None
     identifier = "mechanism.statistic" if query.is_on_statistic else "mechanism.guarantee"
     with checking(identifier):
         stated = proofs.mechanism(file)
-        _check_family(stated, query, record)
         if query.is_on_statistic:
             findings = [made(identifier, check_statistic(file, stated, spec, query))]
         else:
@@ -582,7 +618,8 @@ def _prove_public(
         text = proofs.profiles.check(file, stated, spec_file, query, sensitivity)
     findings.append(made("mechanism.profile", text))
     proofs.public_ones[query.name] = stated
-    return [*findings, *_unread(spec, query)]
+    # The SQL of a tabulation is a line of its own.
+    return findings if query.is_measured else [*findings, *_unread(spec, query)]
 
 
 def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> list[Finding]:

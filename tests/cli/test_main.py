@@ -437,11 +437,11 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_reading_a_released_table_leaves_arrow_none_of_pythons_memory() -> None:
     """A thread of Arrow's that frees such memory while Python ends aborts the process."""
-    from release.bundle.answers import _source
+    from release.bundle.parquet import source_of
 
     data = bytes(range(256)) * 1000
     held = sys.getrefcount(data)
-    source = _source(data)
+    source = source_of(data)
     assert sys.getrefcount(data) == held
     assert source.read() == data
 

@@ -183,7 +183,7 @@ def whole_tables(
     areas: Areas,
     targets: Sequence[Target],
     facts: Facts | None = None,
-    possible: Mask | None = None,
+    possible: Sequence[Mask | None] | None = None,
 ) -> tuple[Level, ...]:
     """The whole numbers of every level, from the highest down.
 
@@ -191,8 +191,9 @@ def whole_tables(
         areas: the areas of all levels.
         targets: one for each level.
         facts: what the highest level must add up to; None: its own estimates decide.
-        possible: the cells of the lowest level that may be above 0 (the others are structural
-            zeros); None: all. Shape (areas of the lowest level, its cells).
+        possible: for each level the cells that may be above 0 (the others are structural zeros);
+            None: all. Shape (areas, cells), or (1, cells) where all areas of the level are alike.
+            The cells of an upper level may be finer, so each level can have zeros of its own.
 
     Raises:
         ValueError: shapes that do not fit the areas, cells of a level that do not refine those of
@@ -243,20 +244,35 @@ def _check(areas: Areas, targets: Sequence[Target]) -> None:
             )
 
 
-def _possible(areas: Areas, targets: Sequence[Target], lowest: Mask | None) -> list[Mask]:
-    """The possible cells of each level: those that a possible cell below adds to."""
-    target = targets[-1]
-    masks = [np.ones(target.estimates.shape, dtype=bool) if lowest is None else lowest]
-    if masks[0].shape != target.estimates.shape:
-        raise ValueError("possible cells have the shape of the lowest level's estimates")
-    for level in range(len(targets) - 1, 0, -1):
-        upper = areas.summed_up(level, masks[0].astype(np.int64)) > 0
-        # The coarser cell of the level below that each cell lies in.
-        finer, coarser = targets[level - 1].cells, targets[level].cells
-        within = np.zeros(finer.cells, dtype=np.int64)
-        within[finer.cell_of] = coarser.cell_of
-        masks.insert(0, upper[:, within])
+def _possible(
+    areas: Areas, targets: Sequence[Target], given: Sequence[Mask | None] | None
+) -> list[Mask]:
+    """The possible cells of each level: those given that a possible cell below adds to."""
+    own = [None] * len(targets) if given is None else given
+    if len(own) != len(targets):
+        raise ValueError("possible cells are given for each level, or for none")
+    masks: list[Mask] = []
+    for level in range(len(targets) - 1, -1, -1):
+        mask = _mask(targets[level], own[level])
+        if masks:
+            below = areas.summed_up(level + 1, masks[0].astype(np.int64)) > 0
+            # The coarser cell of the level below that each cell lies in.
+            finer, coarser = targets[level].cells, targets[level + 1].cells
+            within = np.zeros(finer.cells, dtype=np.int64)
+            within[finer.cell_of] = coarser.cell_of
+            mask = mask & below[:, within]
+        masks.insert(0, mask)
     return masks
+
+
+def _mask(target: Target, given: Mask | None) -> Mask:
+    """The possible cells that are given for a level; shape (areas, cells)."""
+    rows, cells = target.estimates.shape
+    if given is None:
+        return np.ones((rows, cells), dtype=bool)
+    if given.shape not in {(rows, cells), (1, cells)}:
+        raise ValueError("possible cells have the shape of their level's estimates, or one row")
+    return np.broadcast_to(given, (rows, cells))
 
 
 def _highest(target: Target, facts: Facts | None, mask: Mask) -> Allowed:

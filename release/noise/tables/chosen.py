@@ -133,6 +133,8 @@ def strategies_of(spec_file: SpecFile, number: int) -> Choice:
             place = opened.levels.index(table.level), margins.index(margin)
             shares[place] = float(table.share)
     try:
-        return choose_strategy(publication, asked.epsilon, asked.delta, family, shares)
+        return choose_strategy(
+            publication, asked.epsilon, asked.delta, family, shares, release_step(spec_file)
+        )
     except SpecError as error:
         raise SpecError(f"{at}.{error.field}", error.problem) from error

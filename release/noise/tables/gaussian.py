@@ -47,6 +47,7 @@ _USED = Fraction(999, 1000)
 class _Budget:
     epsilon: Fraction
     delta: Fraction
+    step: Fraction | None
 
 
 def gaussian_strategy(
@@ -54,6 +55,7 @@ def gaussian_strategy(
     epsilon: Fraction,
     delta: Fraction,
     shares: Mapping[Table, float] | None = None,
+    step: Fraction | None = None,
 ) -> Strategy | None:
     """Return the best strategy up to its gap, or the one with given shares of the precision.
 
@@ -64,6 +66,7 @@ def gaussian_strategy(
         epsilon: of all tables together, above 0.
         delta: above 0.
         shares: of each table, m·w in proportion, above 0; None for the best split.
+        step: the grid of the account; None for the one of a budget that is shared by all tables.
     """
     publication = objective.publication
     if shares is None:
@@ -75,7 +78,7 @@ def gaussian_strategy(
         precision = shares[table] / total * squared / publication.moves[table]
         # exp(-(η/t)²) has the variance t²/2.
         scales[table] = math.sqrt(2 / precision)
-    proved = _proved(objective, scales, _Budget(epsilon, delta))
+    proved = _proved(objective, scales, _Budget(epsilon, delta, step))
     if proved is None:
         return None
     noises, spent = proved
@@ -169,7 +172,7 @@ def _proved(
     """Noises whose account stays within the budget and nearly uses it, and the ε they cost."""
     publication = objective.publication
     cells = sum(publication.moves[table] for table in scales)
-    step = step_of_budget(budget.epsilon, cells)
+    step = budget.step or step_of_budget(budget.epsilon, cells)
     factor, best = 1.0, None
     for _ in range(_MOST_TRIES):
         noises = {}

@@ -79,11 +79,11 @@ def moves_of_a_row(areas: Areas, margins: Iterable[Margin], is_replaced: bool) -
         areas: the areas of all levels.
         margins: the margins.
         is_replaced: whether neighbors replace a unit by another one, and not add or remove it. Then
-            two cells move, and a table of one cell does not change.
+            two cells move. A table of one cell moves by 1: the other unit may lie outside it.
     """
     moves = {}
     for place, margin in enumerate(margins):
         for level in range(len(areas.levels)):
             is_one_cell = margin.cells == 1 and areas.size(level) == 1
-            moves[level, place] = (0 if is_one_cell else 2) if is_replaced else 1
+            moves[level, place] = 2 if is_replaced and not is_one_cell else 1
     return moves

@@ -46,6 +46,7 @@ def choose_strategy(
     delta: Fraction = Fraction(0),
     family: Family | None = None,
     shares: Mapping[Table, float] | None = None,
+    step: Fraction | None = None,
 ) -> Choice:
     """Return the best strategies that are found, or those with given shares.
 
@@ -56,6 +57,7 @@ def choose_strategy(
         family: the only noise to consider; None for both.
         shares: a pinned strategy: the tables to measure, and how the budget is split over them, in
             any unit: the pure ε of geometric noise, the precision of Gaussian noise.
+        step: the grid on which Gaussian noise is accounted for; by default that of ``epsilon``.
 
     Raises:
         SpecError: no table can be measured in such a way, or the pinned tables do not suffice.
@@ -71,7 +73,7 @@ def choose_strategy(
     objective = Objective(publication)
     choice = Choice(
         _geometric(objective, epsilon, shares) if family != "gaussian" else None,
-        gaussian_strategy(objective, epsilon, delta, shares)
+        gaussian_strategy(objective, epsilon, delta, shares, step)
         if delta and family != "geometric"
         else None,
     )

@@ -32,16 +32,17 @@ class TableCount(CountQuery):
     """
 
     name: TableName = Field(description="the name of the table and of its files")
-    tabulation: str = Field(description="the name of the tabulation")
+    measured_by: str = Field(description="the name of the tabulation")
     level: str = Field(description="the level of the areas")
     margin: list[str] = Field(description="the attributes and groupings; none for the total")
     cells: int = Field(ge=1, description="the number of cells in all areas")
+    cells_of_an_area: int = Field(ge=1, description="the number of cells of one area")
     share: Exact | None = Field(description="found with the strategy")
 
     @property
-    def is_measured(self) -> bool:
-        """It is."""
-        return True
+    def tabulation(self) -> str:
+        """The name of the tabulation."""
+        return self.measured_by
 
     @property
     def own_cells(self) -> int:
@@ -67,10 +68,11 @@ def table_count(
     return TableCount(
         kind="count",
         name=table_file(opened.name, level, table.names),
-        tabulation=opened.name,
+        measured_by=opened.name,
         level=level,
         margin=list(table.names),
         cells=opened.cells(table.table),
+        cells_of_an_area=table.margin.cells,
         table=opened.declared.table,
         by=[],
         units=opened.declared.units,

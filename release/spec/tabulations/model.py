@@ -40,7 +40,7 @@ class Grouping(Model):
     """Categories of an attribute that are counted together."""
 
     of: str = Field(description="the attribute")
-    classes: dict[Label, list[KeyValue]] = Field(
+    classes: dict[Label, Categories] = Field(
         min_length=1, description="the categories of each class; every category is in one of them"
     )
 
@@ -58,7 +58,7 @@ class DeclaredNumbers(Model):
 class Impossible(Model):
     """Combinations of categories that nobody can have, in any area."""
 
-    impossible: dict[str, list[KeyValue]] = Field(
+    impossible: dict[str, Categories] = Field(
         min_length=1, description="the categories of each attribute; all their combinations"
     )
 

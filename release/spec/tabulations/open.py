@@ -75,7 +75,7 @@ def with_areas(spec: Spec, place: int, named: NamedAreas) -> OpenTabulation:
         places = {}
         for name, values in zero.impossible.items():
             known = categories[name]
-            texts = _texts(at, values, _kind(spec, declared, name))
+            texts = _texts(at, _listed(at, values), _kind(spec, declared, name))
             places[name] = tuple(known.index(text) for text in texts)
         zeros.append(places)
     opened = OpenTabulation(
@@ -231,11 +231,12 @@ def _grouped(
     for label, values in grouping.classes.items():
         if not label.isprintable():
             raise SpecError(f"{field}.classes", "a label has control characters")
-        for text in _texts(f"{field}.classes.{label}", values, kind):
+        place = f"{field}.classes.{label}"
+        for text in _texts(place, _listed(place, values), kind):
             if text not in own:
-                raise SpecError(f"{field}.classes.{label}", unknown_name(text, own))
+                raise SpecError(place, unknown_name(text, own))
             if text in class_of:
-                raise SpecError(f"{field}.classes.{label}", f"{text!r} is in another class too")
+                raise SpecError(place, f"{text!r} is in another class too")
             class_of[text] = label
     missing = [text for text in own if text not in class_of]
     if missing:
@@ -304,7 +305,8 @@ def _check_constraints(
             place = f"{field}.impossible.{name}"
             if name not in categories:
                 raise SpecError(place, unknown_name(name, categories))
-            for text in _texts(place, values, _kind(spec, declared, name)):
+            kind = _kind(spec, declared, name)
+            for text in _texts(place, _listed(place, values), kind):
                 if text not in categories[name]:
                     raise SpecError(place, unknown_name(text, categories[name]))
     if len(declared.facts) > 1:

@@ -127,12 +127,35 @@ def test_declared_facts_are_kept_and_structural_zeros_stay_zero() -> None:
     possible = rng.random((9, CELLS.cells)) < 0.6
     possible[:, 1] = False
     facts = Facts(AGE, np.array([[150, 61]]))
-    levels = whole_tables(areas, targets_near(noisy), facts, possible)
+    levels = whole_tables(areas, targets_near(noisy), facts, [None, None, possible])
     check_adds_up(areas, [CELLS] * 3, [level.counts for level in levels])
     assert coarsened(levels[0].counts, CELLS, AGE).tolist() == [[150, 61]]
     assert not levels[2].counts[~possible].any()
     assert not levels[0].counts[:, 1].any()
     assert levels[2].counts[possible].any()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_zeros_of_finer_cells_above_hold_in_every_table(data: st.DataObject) -> None:
+    """Zeros of the full detail: an upper level sees those that no cell below can show."""
+    areas = tree([3], [2, 1, 3])
+    choices = st.sampled_from([Margin((race, age)) for race in GROUPINGS for age in AGES])
+    some = st.lists(choices, min_size=1, max_size=3, unique=True)
+    published = data.draw(st.lists(some, min_size=3, max_size=3))
+    open_detail = np.array(data.draw(st.lists(st.booleans(), min_size=6, max_size=6)))
+    noisy = estimates_of(areas, np.random.default_rng(data.draw(st.integers(0, 1000))), 9)
+    cells = finest(published)
+    targets, possible = [], []
+    for own, level_noisy, margins in zip(cells, noisy, published, strict=True):
+        table = coarsened(level_noisy, CELLS, own)
+        targets.append(Target(own, table, tuple(margins), (2,) * len(margins)))
+        possible.append(np.array([[open_detail[own.cell_of == c].any() for c in range(own.cells)]]))
+    levels = whole_tables(areas, targets, None, possible)
+    check_adds_up(areas, cells, [level.counts for level in levels])
+    for level, mask in zip(levels, possible, strict=True):
+        assert not level.counts[:, ~mask[0]].any()
+        assert not level.near[:, ~mask[0]].any()
 
 
 def test_well_known_totals_survive_when_detail_is_cut_at_zero() -> None:
@@ -240,8 +263,10 @@ def test_what_does_not_fit_is_refused() -> None:
         whole_tables(areas, [race, coarse], Facts(AGE, np.array([[1, 1]])))
     with pytest.raises(ValueError, match="at least 0, one for each"):
         whole_tables(areas, targets, Facts(AGE, np.array([[-1, 1]])))
-    with pytest.raises(ValueError, match="shape of the lowest level"):
-        whole_tables(areas, targets, None, np.ones((1, 6), dtype=bool))
+    with pytest.raises(ValueError, match="shape of their level"):
+        whole_tables(areas, targets, None, [None, np.ones((3, 6), dtype=bool)])
+    with pytest.raises(ValueError, match="for each level, or for none"):
+        whole_tables(areas, targets, None, [None])
     nothing = np.zeros((2, 6), dtype=bool)
     with pytest.raises(ValueError, match="all its cells are declared to be 0"):
-        whole_tables(areas, targets, Facts(AGE, np.array([[0, 1]])), nothing)
+        whole_tables(areas, targets, Facts(AGE, np.array([[0, 1]])), [None, nothing])

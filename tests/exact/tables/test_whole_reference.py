@@ -41,8 +41,8 @@ def threshold(values: list[int], total: int) -> Fraction:
     return Fraction(ordered[0])
 
 
-def project(table: Table, families: list[range], sums: Table | None) -> Table:
-    result = [[max(0, v) for v in row] for row in table]
+def project(table: Table, families: list[range], sums: Table | None, zeros: set[int]) -> Table:
+    result = [[0 if cell in zeros else max(0, v) for cell, v in enumerate(row)] for row in table]
     for family, total in zip(families, sums or [], strict=False):
         for cell in range(4):
             cut = ceil(threshold([table[area][cell] for area in family], total[cell] * MILLION))
@@ -59,14 +59,19 @@ def slopes(table: Table, estimates: Table, form: Table) -> Table:
 
 
 def search(
-    estimates: Table, form: Table, least: int, families: list[range], sums: Table | None
+    estimates: Table,
+    form: Table,
+    least: int,
+    families: list[range],
+    sums: Table | None,
+    zeros: set[int],
 ) -> Table:
     most = max(map(sum, form))
     root = isqrt(2**20 * most // least) if least else 0
-    table = ahead = project(estimates, families, sums)
+    table = ahead = project(estimates, families, sums, zeros)
     for step in range(1000):
         slope = slopes(ahead, estimates, form)
-        newer = project(each(lambda a, s: a - s // most, ahead, slope), families, sums)
+        newer = project(each(lambda a, s: a - s // most, ahead, slope), families, sums, zeros)
         moved = max(map(max, each(lambda n, a: abs(n - a), newer, ahead)))
         share, whole = (root - 1024, root + 1024) if root else (step, step + 3)
         pushes = each(lambda n, t, s=share, w=whole: (n - t) * s // w, newer, table)
@@ -78,7 +83,12 @@ def search(
 
 
 def rounded(
-    near: Table, estimates: Table, form: Table, families: list[range], sums: Table | None
+    near: Table,
+    estimates: Table,
+    form: Table,
+    families: list[range],
+    sums: Table | None,
+    zeros: set[int],
 ) -> Table:
     table = [row[:] for row in near]
     for _ in range(16):
@@ -88,7 +98,9 @@ def rounded(
             wanted = []
             for row, own in zip(table, slope, strict=True):
                 wanted.append(row[cell] - own[cell] // form[cell][cell])
-            if sums is None:
+            if cell in zeros:
+                column = [0] * len(wanted)
+            elif sums is None:
                 column = [max(0, floor(Fraction(v, MILLION) + Fraction(1, 2))) for v in wanted]
             else:
                 column = by_remainder(wanted, families, [total[cell] for total in sums])
@@ -118,8 +130,9 @@ def by_remainder(wanted: list[int], families: list[range], totals: list[int]) ->
     ("margins", "weights"),
     [((TOTAL, CELLS), (16, 3)), ((TOTAL, FIRST), (2, 5)), ((TOTAL, FIRST, CELLS), (64, 1, 2))],
 )
+@pytest.mark.parametrize("zeros", [set(), {2}, {0, 3}], ids=["no zeros", "one", "two"])
 def test_whole_numbers_are_those_of_the_page(
-    margins: tuple[Margin, ...], weights: tuple[int, ...]
+    margins: tuple[Margin, ...], weights: tuple[int, ...], zeros: set[int]
 ) -> None:
     children = [[3], [4, 1, 7]]
     parents = [np.zeros(1, dtype=np.int64), np.repeat([0], 3), np.repeat([0, 1, 2], [4, 1, 7])]
@@ -137,12 +150,13 @@ def test_whole_numbers_are_those_of_the_page(
             for level, size in enumerate(sizes)
         ]
         targets = [Target(CELLS, estimate, margins, weights) for estimate in estimates]
+        possible = np.array([[cell not in zeros for cell in range(4)]])
         sums: Table | None = None
-        for level, made in enumerate(whole_tables(areas, targets)):
+        for level, made in enumerate(whole_tables(areas, targets, None, [possible] * 3)):
             ends = np.cumsum(children[level - 1]).tolist() if level else []
             families = [range(a, b) for a, b in zip([0, *ends], ends, strict=False)]
             own = estimates[level].tolist()
-            near = search(own, form, least, families, sums)
+            near = search(own, form, least, families, sums, zeros)
             assert made.near.tolist() == near
-            sums = rounded(near, own, form, families, sums)
+            sums = rounded(near, own, form, families, sums, zeros)
             assert made.counts.tolist() == sums

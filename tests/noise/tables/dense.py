@@ -26,8 +26,11 @@ def areas_of(*branching: tuple[int, ...]) -> Areas:
 def publication_of(
     areas: Areas, margins: tuple[Margin, ...], is_replaced: bool = False
 ) -> Publication:
-    """All margins of all levels, equally important."""
+    """All margins of all levels, equally important; a total of one cell is a fact if replaced."""
     moves = moves_of_a_row(areas, margins, is_replaced)
+    for level, margin in moves:
+        if is_replaced and areas.size(level) == margins[margin].cells == 1:
+            moves[level, margin] = 0
     return Publication(areas, margins, dict.fromkeys(moves, 1.0), moves)
 
 

@@ -105,7 +105,7 @@ def test_moves_are_those_of_added_or_replaced_rows() -> None:
     areas, margins = dense.areas_of((2,)), (DETAIL, TOTAL)
     assert set(moves_of_a_row(areas, margins, False).values()) == {1}
     replaced = moves_of_a_row(areas, margins, True)
-    assert replaced == {(0, 0): 2, (0, 1): 0, (1, 0): 2, (1, 1): 2}
+    assert replaced == {(0, 0): 2, (0, 1): 1, (1, 0): 2, (1, 1): 2}
 
 
 def test_a_publication_without_sense_is_refused() -> None:

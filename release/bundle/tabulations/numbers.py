@@ -1,0 +1,208 @@
+"""The published numbers of a tabulation: all of them follow from the noisy counts, in integers.
+
+The publisher and the verifier both call ``tabulated``. Nothing on the way is a float, so both have
+the same numbers on every machine. Least squares is unbiased and may go below 0; only whole numbers
+and intervals know that counts do not, and only whole numbers know which cells are impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt, lcm
+from typing import TypeAlias
+
+import numpy as np
+
+from release.exact.domain import Codes
+from release.exact.integer_noise import IntegerNoise
+from release.exact.tables.components import Integers
+from release.exact.tables.cone import coarsened
+from release.exact.tables.least_squares import Estimates, Measurement, estimates
+from release.exact.tables.problem import MOST_VARIANCE, NotEstimableError
+from release.exact.tables.rounding import MILLION
+from release.exact.tables.structure import Margin
+from release.exact.tables.variances import CellVariances
+from release.exact.tables.whole import Facts, Level, targets_of, whole_tables
+from release.spec.tabulations.opened import OpenTabulation, Table
+
+Values: TypeAlias = tuple[tuple[Fraction, ...], ...]
+
+_INTEGERS = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """The half widths of the intervals of a table, as :class:`CellVariances` has variances.
+
+    Attributes:
+        kinds: the kind of each area of the level; shape (areas,).
+        sorts: the sort of each cell of the margin; shape (cells,).
+        values: the half width, by kind and sort; at least 0.
+    """
+
+    kinds: Codes
+    sorts: Codes
+    values: Values
+
+
+@dataclass(frozen=True, eq=False)
+class MarginNumbers:
+    """What is published of one margin of one level; all shapes are (areas, cells).
+
+    Attributes:
+        answer: least squares to the nearest millionth, a half upward, in millionths.
+        rounded: whole numbers that add up over areas and margins.
+        low: the lower ends of the intervals, at least 0.
+        high: the upper ends, at least 0.
+        standard_error: the root of the variance in millionths, rounded up.
+    """
+
+    answer: Codes
+    rounded: Codes
+    low: Codes
+    high: Codes
+    standard_error: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class LevelNumbers:
+    """What is published of one level.
+
+    Attributes:
+        level: the level.
+        margins: the numbers of each published margin, in the order of publication.
+    """
+
+    level: int
+    margins: tuple[MarginNumbers, ...]
+
+
+def tabulated(
+    opened: OpenTabulation,
+    measured: Mapping[Table, Codes],
+    noises: Mapping[Table, IntegerNoise],
+    widths: Mapping[Table, Widths],
+) -> tuple[LevelNumbers, ...]:
+    """The published numbers of every level, from the noisy counts.
+
+    Args:
+        opened: the tabulation, with its declared numbers.
+        measured: the noisy counts of each measured table; shape (areas, cells).
+        noises: the noise on every cell of each measured table.
+        widths: of the intervals of each published table.
+
+    Raises:
+        ValueError: tables that do not fit, or a published table that they do not determine.
+    """
+    sources = {
+        table: Measurement(values, noises[table].moment(2)) for table, values in measured.items()
+    }
+    for table, values in opened.facts.items():
+        sources[table] = Measurement(values, Fraction(0))
+    published = [one.table for one in opened.published]
+    cells = list(enumerate(opened.finest))
+    try:
+        found = for_cells = _estimates(opened, sources, [*published, *cells])
+    except NotEstimableError:
+        # Two margins of one level need not determine their cells. Zeros of the greatest variance
+        # choose among the cells with these margins, and hardly move the margins themselves.
+        found = _estimates(opened, sources, published)
+        vague = {table: _zeros(opened, table) for table in cells if table not in sources}
+        for_cells = _estimates(opened, sources | vague, [*published, *cells])
+    levels = _whole_tables(opened, for_cells)
+    numbers = []
+    for level, whole in enumerate(levels):
+        margins = []
+        for one in opened.published_at(level):
+            counts = coarsened(whole.counts, opened.finest[level], one.margin)
+            margins.append(_margin_numbers(found, level, one.margin, counts, widths[one.table]))
+        numbers.append(LevelNumbers(level, tuple(margins)))
+    return tuple(numbers)
+
+
+def _estimates(
+    opened: OpenTabulation, sources: Mapping[Table, Measurement], tables: Sequence[Table]
+) -> Estimates:
+    return estimates(opened.named.areas, opened.sizes, sources, tables)
+
+
+def _zeros(opened: OpenTabulation, table: Table) -> Measurement:
+    level, margin = table
+    shape = opened.named.areas.size(level), margin.cells
+    return Measurement(np.zeros(shape, dtype=np.int64), MOST_VARIANCE)
+
+
+def _whole_tables(opened: OpenTabulation, found: Estimates) -> tuple[Level, ...]:
+    """The whole numbers of the cells of every level: they keep to facts and impossible cells."""
+    published = []
+    for level in range(len(opened.levels)):
+        published.append([one.margin for one in opened.published_at(level)])
+    facts = None
+    for (_, margin), counts in opened.facts.items():
+        facts = Facts(margin, counts)
+    possible = []
+    for margin in opened.finest:
+        reached = opened.possible(margin)
+        possible.append(None if reached is None else reached.astype(bool)[None, :])
+    return whole_tables(opened.named.areas, targets_of(found, published), facts, possible)
+
+
+def _margin_numbers(
+    found: Estimates, level: int, margin: Margin, counts: Codes, widths: Widths
+) -> MarginNumbers:
+    numerators = found.table(level, margin)
+    answer, low, high = answers_of(numerators, found.denominator, widths)
+    return MarginNumbers(
+        answer, counts, low, high, standard_errors_of(found.variances(level, margin))
+    )
+
+
+def answers_of(
+    numerators: Integers, denominator: int, widths: Widths
+) -> tuple[Codes, Codes, Codes]:
+    """The answers in millionths, and both ends of their intervals; shapes (areas, cells).
+
+    An estimate x with the half width w has the interval of whole numbers from x − w to x + w, cut
+    at 0. Numbers beyond 64 bits saturate.
+
+    Args:
+        numerators: of the estimates, integers of any size; shape (areas, cells).
+        denominator: of all estimates, above 0.
+        widths: of the intervals.
+    """
+    # ⌊x·s⌋ is all that the integers below need of x, where s is a multiple of the denominators of
+    # all w and of 2 millionths: ⌊x + w⌋ = ⌊(⌊x·s⌋ + w·s)/s⌋. And so for ⌈x − w⌉ with ⌈x·s⌉.
+    scale = lcm(2 * MILLION, *(value.denominator for row in widths.values for value in row))
+    wide = [[int(value * scale) for value in row] for row in widths.values]
+    scaled = numerators.astype(object) * scale
+    floors = scaled // denominator
+    is_between = floors * denominator != scaled
+    most = int(np.abs(floors).max(initial=0)) + max(map(max, wide)) + 1
+    # Beyond 62 bits Python's own integers go on; no table of real size gets there.
+    kind = np.int64 if most < 2**62 else object
+    floors = floors.astype(kind)
+    ceilings = floors + is_between
+    reach = np.array(wide, dtype=kind)[widths.kinds][:, widths.sorts]
+    answer = (floors // (scale // (2 * MILLION)) + 1) // 2
+    low = -((reach - ceilings) // scale)
+    high = (floors + reach) // scale
+    return _bounded(answer), _bounded(np.maximum(low, 0)), _bounded(np.maximum(high, 0))
+
+
+def _bounded(values: Integers) -> Codes:
+    return np.asarray(np.clip(values, _INTEGERS.min, _INTEGERS.max).astype(np.int64))
+
+
+def standard_errors_of(variances: CellVariances) -> Codes:
+    """The standard errors in millionths, rounded up; shape (areas, cells)."""
+    rows = [[_root(value) for value in row] for row in variances.values]
+    return np.asarray(np.array(rows, dtype=np.int64)[variances.kinds][:, variances.sorts])
+
+
+def _root(variance: Fraction) -> int:
+    """The least whole number of millionths that is not below the root."""
+    scaled = variance * MILLION**2
+    square = -(-scaled.numerator // scaled.denominator)
+    return isqrt(square - 1) + 1 if square > 0 else 0

@@ -1,0 +1,188 @@
+"""Writes the files of a tabulation, from noisy counts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from release.budget.cost import Charge
+from release.bundle.tabulations.files import (
+    declared_bytes,
+    declared_name,
+    level_bytes,
+    level_name,
+    measured_bytes,
+)
+from release.bundle.tabulations.numbers import LevelNumbers, Widths, tabulated
+from release.exact.domain import Codes
+from release.exact.integer_noise import IntegerNoise
+from release.exact.numbers import format_exact, format_up
+from release.exact.statistics.sums import geometric_noise
+from release.exact.tables.rounding import MILLION
+from release.queries.tabulations.answers import table_of
+from release.queries.tabulations.table_count import TableCount
+from release.records.files import write
+from release.records.hashes import sha256
+from release.records.models import ChargeRecord, MechanismFile, OutputFile, definition_name
+from release.records.tabulations import (
+    DeclaredRecord,
+    LevelRecord,
+    MeasuredRecord,
+    TabulationRecord,
+)
+from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTable:
+    """A table that was measured, and its public mechanism.
+
+    ``counts`` are the noisy ones; shape (areas, cells).
+    """
+
+    query: TableCount
+    charge: Charge
+    noise: IntegerNoise
+    file: MechanismFile
+    counts: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class PublicTabulation:
+    """A published tabulation: its entry in ``release.json``, and the numbers of each level."""
+
+    opened: OpenTabulation
+    record: TabulationRecord
+    levels: tuple[LevelNumbers, ...]
+
+
+def write_tabulation(
+    release_id: str, opened: OpenTabulation, measured: Sequence[MeasuredTable], public: Path
+) -> PublicTabulation:
+    """Write the measured, the declared and the published tables of a tabulation.
+
+    Raises:
+        OSError: the disk is full or read-only.
+    """
+    noises, counts = {}, {}
+    entries = []
+    for own in measured:
+        table = table_of(opened, own.query)
+        noises[table], counts[table] = own.noise, own.counts
+        named = named_table(opened, table)
+        path = f"measurements/{own.query.name}.parquet"
+        data = measured_bytes(release_id, opened, named, own.counts)
+        entries.append(_measured_record(own, _written(public, path, data, own.counts.size)))
+    declared = []
+    for table, numbers in opened.facts.items():
+        named = named_table(opened, table)
+        path = f"measurements/{declared_name(opened)}.parquet"
+        data = declared_bytes(release_id, opened, named, numbers)
+        declared.append(
+            DeclaredRecord(
+                level=opened.levels[table[0]],
+                margin=list(named.names),
+                output=_written(public, path, data, numbers.size),
+            )
+        )
+    levels = tabulated(opened, counts, noises, widths_of(opened, noises))
+    outputs = []
+    for level in levels:
+        path = f"data/{level_name(opened, level.level)}.parquet"
+        data = level_bytes(release_id, opened, level)
+        output = _written(public, path, data, opened.rows(level.level))
+        outputs.append(level_record(opened, level.level, output))
+    record = TabulationRecord(
+        name=opened.name,
+        table=opened.declared.table,
+        noise=family_of(list(noises.values())),
+        objective=objective_of(opened, levels),
+        levels=outputs,
+        measured=entries,
+        declared=declared,
+    )
+    return PublicTabulation(opened, record, levels)
+
+
+def _written(public: Path, path: str, data: bytes, rows: int) -> OutputFile:
+    write(public / path, data)
+    return OutputFile(path=path, sha256=sha256(data), rows=rows)
+
+
+def _measured_record(own: MeasuredTable, output: OutputFile) -> MeasuredRecord:
+    query, promised = own.query, own.query.promised
+    return MeasuredRecord(
+        name=query.name,
+        level=query.level,
+        margin=query.margin,
+        cells=query.cells,
+        definition=definition_name(promised.definition),
+        epsilon=format_exact(promised.epsilon),
+        delta=format_exact(promised.delta),
+        charge=ChargeRecord(
+            epsilon=format_exact(own.charge.epsilon), delta=format_exact(own.charge.delta)
+        ),
+        mechanism_file=own.file,
+        output=output,
+    )
+
+
+def named_table(opened: OpenTabulation, table: Table) -> NamedMargin:
+    """A table with the names of its margin."""
+    level, margin = table
+    for one in (*opened.published_at(level), *opened.margins):
+        if one.margin == margin:
+            return NamedMargin(level, one.names, margin)
+    names = opened.in_order([name for fact in opened.declared.facts for name in fact.margin])
+    return NamedMargin(level, names, margin)
+
+
+def level_record(opened: OpenTabulation, level: int, output: OutputFile) -> LevelRecord:
+    """The entry of a level."""
+    return LevelRecord(
+        level=opened.levels[level],
+        areas=opened.named.areas.size(level),
+        margins=[list(one.names) for one in opened.published_at(level)],
+        output=output,
+    )
+
+
+def family_of(noises: Sequence[IntegerNoise]) -> Literal["geometric", "gaussian"]:
+    """The family of the noise of all measured tables."""
+    is_geometric = all(
+        noise.right is not None and noise == geometric_noise(noise.right.ratio) for noise in noises
+    )
+    return "geometric" if is_geometric else "gaussian"
+
+
+def objective_of(opened: OpenTabulation, levels: Sequence[LevelNumbers]) -> str:
+    """The mean standard error of the published tables, weighted by importance; as published."""
+    total, weights = Fraction(0), Fraction(0)
+    for level in levels:
+        weight = opened.declared.importance.get(opened.levels[level.level], Fraction(1))
+        for numbers in level.margins:
+            errors = numbers.standard_error
+            total += weight * Fraction(int(errors.sum()), errors.size * MILLION)
+            weights += weight
+    return format_up(total / weights, 6)
+
+
+def widths_of(opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]) -> dict[Table, Widths]:
+    from release.exact.tables.variances import variances
+
+    measured = {table: noise.moment(2) for table, noise in noises.items()}
+    measured |= dict.fromkeys(opened.facts, Fraction(0))
+    found = variances(
+        opened.named.areas, opened.sizes, measured, [one.table for one in opened.published]
+    )
+    widths = {}
+    for table, own in found.items():
+        values = tuple(
+            tuple(Fraction(round(2000 * float(value) ** 0.5), 1000) for value in row)
+            for row in own.values
+        )
+        widths[table] = Widths(own.kinds, own.sorts, values)
+    return widths

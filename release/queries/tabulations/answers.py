@@ -1,0 +1,42 @@
+"""The true answers of the tables that a tabulation measures, as codes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from release.exact.domain import Codes
+from release.exact.tables.cone import coarsened
+from release.exact.tables.structure import Margin
+from release.exact.tables.whole import finest
+from release.queries.tabulations.table_count import CENTER, TableCount
+from release.spec.tabulations.opened import OpenTabulation, Table
+
+if TYPE_CHECKING:
+    from release.queries.engines.base import Loaded
+
+
+def table_of(opened: OpenTabulation, query: TableCount) -> Table:
+    """The level and the margin of a measured table."""
+    return opened.levels.index(query.level), opened.margin(query.margin)
+
+
+def true_codes(
+    tables: Loaded, opened: OpenTabulation, queries: Sequence[TableCount]
+) -> dict[str, Codes]:
+    """The code of each cell of each measured table, by the table's name. Confidential.
+
+    Every level is counted once, at cells that refine all that is measured there.
+    """
+    margins: dict[int, list[Margin]] = defaultdict(list)
+    for query in queries:
+        level, margin = table_of(opened, query)
+        margins[level].append(margin)
+    cells = {level: finest([own])[0] for level, own in margins.items()}
+    counts = tables.counts(opened, cells)
+    codes = {}
+    for query in queries:
+        level, margin = table_of(opened, query)
+        codes[query.name] = coarsened(counts[level], cells[level], margin).reshape(-1) - CENTER
+    return codes

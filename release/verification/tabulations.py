@@ -1,0 +1,319 @@
+"""Checks the tabulations of a release: from measured tables to published ones, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+
+from release.bundle.statements import tabulation_rests_on
+from release.bundle.tabulations.files import (
+    areas_of,
+    check_declared,
+    check_level,
+    check_measured,
+    declared_name,
+    level_name,
+)
+from release.bundle.tabulations.numbers import tabulated
+from release.bundle.tabulations.writing import (
+    family_of,
+    level_record,
+    named_table,
+    objective_of,
+    widths_of,
+)
+from release.errors import SpecError, VerificationError
+from release.exact.domain import Codes
+from release.exact.integer import IntegerMechanism
+from release.exact.integer_noise import IntegerNoise
+from release.exact.mechanism import Mechanism
+from release.exact.privacy import Definition
+from release.exact.tables.cone import coarsened
+from release.queries.tabulations.answers import table_of
+from release.queries.tabulations.table_count import TableCount, table_count, table_file
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
+from release.records.models import OutputFile, ReleaseRecord
+from release.records.tabulations import MeasuredRecord, TabulationRecord
+from release.spec.guarantees import GuaranteeSpec
+from release.spec.model import Spec
+from release.spec.tabulations.open import with_areas, with_facts
+from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
+from release.verification.findings import Finding, made
+from release.verification.mechanisms import expect
+from release.verification.residuals import CHANCE, no_residuals
+
+FILE = "release.json"
+
+
+def outputs_of(release: ReleaseRecord) -> Iterator[OutputFile]:
+    """The tables of all tabulations of a release."""
+    for record in release.tabulations or ():
+        yield from (entry.output for entry in record.levels)
+        yield from (entry.output for entry in record.measured)
+        yield from (entry.output for entry in record.declared)
+
+
+def measured_of(release: ReleaseRecord) -> Iterator[MeasuredRecord]:
+    """The measured tables of all tabulations of a release."""
+    for record in release.tabulations or ():
+        yield from record.measured
+
+
+@dataclass(frozen=True)
+class PublishedTabulations:
+    """The tabulations of a release, with the areas and the declared numbers of its files.
+
+    Attributes:
+        opened: in the order of the spec.
+        by_contents: the files of which only the contents could be compared.
+    """
+
+    opened: tuple[OpenTabulation, ...]
+    by_contents: tuple[str, ...]
+
+
+def open_published(public: Path, release: ReleaseRecord, spec: Spec) -> PublishedTabulations:
+    """Read the areas and the declared numbers, and hold the record against the spec.
+
+    Raises:
+        VerificationError: the record or a file does not fit.
+    """
+    records = release.tabulations or []
+    expect(FILE, "tabulations is absent", release.tabulations is None, not spec.tabulations)
+    names = [tabulation.name for tabulation in spec.tabulations]
+    expect(FILE, "tabulations", [record.name for record in records], names)
+    opened, by_contents = [], list[str]()
+    for place, record in enumerate(records):
+        own, contents = _open(public, release.release_id, spec, place, record)
+        opened.append(own)
+        by_contents += contents
+    return PublishedTabulations(tuple(opened), tuple(by_contents))
+
+
+def _open(
+    public: Path, release_id: str, spec: Spec, place: int, record: TabulationRecord
+) -> tuple[OpenTabulation, list[str]]:
+    declared = spec.tabulations[place]
+    at = f"tabulations.{declared.name}"
+    expect(FILE, f"{at}.table", record.table, declared.table)
+    levels = declared.hierarchy.levels
+    expect(FILE, f"{at}.levels", [level.level for level in record.levels], levels)
+    lowest = record.levels[-1].output
+    kinds = spec.table_columns(declared.table)
+    named = areas_of(lowest.path, public / lowest.path, lowest.rows, levels, kinds)
+    try:
+        opened = with_areas(spec, place, named)
+    except SpecError as error:
+        raise VerificationError(lowest.path, "areas", str(error), "fewer cells") from error
+    for level, entry in enumerate(record.levels):
+        path = f"data/{level_name(opened, level)}.parquet"
+        expect(FILE, f"{at}.{entry.level} (path)", entry.output.path, path)
+        expect(FILE, f"{at}.{entry.level} (rows)", entry.output.rows, opened.rows(level))
+        expected = level_record(opened, level, entry.output)
+        expect(FILE, f"{at}.{entry.level}", entry, expected)
+    return _with_declared(public, release_id, opened, record)
+
+
+def _with_declared(
+    public: Path, release_id: str, opened: OpenTabulation, record: TabulationRecord
+) -> tuple[OpenTabulation, list[str]]:
+    """The tabulation with the numbers that its spec declares."""
+    at = f"tabulations.{opened.name}.declared"
+    expect(FILE, at, len(record.declared), len(opened.declared.facts))
+    facts: dict[Table, Codes] = {}
+    by_contents = []
+    for entry, fact in zip(record.declared, opened.declared.facts, strict=True):
+        names = opened.in_order(fact.margin)
+        table = NamedMargin(0, names, opened.margin(names))
+        expect(FILE, f"{at} (level)", entry.level, opened.levels[0])
+        expect(FILE, f"{at} (margin)", entry.margin, list(names))
+        path = f"measurements/{declared_name(opened)}.parquet"
+        expect(FILE, f"{at} (path)", entry.output.path, path)
+        expect(FILE, f"{at} (rows)", entry.output.rows, opened.cells(table.table))
+        checked = check_declared(path, public / path, release_id, opened, table)
+        if not checked.by_bytes:
+            by_contents.append(path)
+        facts[table.table] = checked.values
+        possible = opened.possible(table.margin)
+        if possible is not None and (checked.values[:, ~possible] > 0).any():
+            raise VerificationError(path, "count", "above 0", "0 in impossible combinations")
+    return with_facts(opened, facts), by_contents
+
+
+def with_measured(spec: Spec, release: ReleaseRecord, opened: Sequence[OpenTabulation]) -> Spec:
+    """The spec with the tables that release.json says were measured, and their guarantees.
+
+    Raises:
+        VerificationError: a table that a strategy cannot measure, or no guarantee.
+    """
+    measured: list[TableCount] = []
+    for tabulation, record in zip(opened, release.tabulations or [], strict=True):
+        tables = [_measured(tabulation, entry) for entry in record.measured]
+        _check_strategy(tabulation, record, [table for table, _ in tables])
+        measured += [query for _, query in tables]
+    return spec.model_copy(update={"queries": [*spec.queries, *measured]})
+
+
+def _measured(opened: OpenTabulation, entry: MeasuredRecord) -> tuple[NamedMargin, TableCount]:
+    """The table of an entry, as the tabulation has it."""
+    at = f"tabulations.{opened.name}.{entry.name}"
+    if entry.level not in opened.levels:
+        raise VerificationError(FILE, f"{at}.level", entry.level, f"one of {opened.levels}")
+    known = {one.names: one for one in opened.margins}
+    found = known.get(tuple(entry.margin))
+    if found is None:
+        raise VerificationError(FILE, f"{at}.margin", str(entry.margin), "a published margin")
+    table = NamedMargin(opened.levels.index(entry.level), found.names, found.margin)
+    try:
+        guarantee = GuaranteeSpec(
+            definition=Definition(entry.definition),
+            epsilon=Fraction(entry.epsilon),
+            delta=Fraction(entry.delta),
+        )
+    except ValueError as error:
+        raise VerificationError(FILE, f"{at}.epsilon", entry.epsilon, "a guarantee") from error
+    query = table_count(opened, table, guarantee)
+    expect(FILE, f"{at}.name", entry.name, query.name)
+    expect(FILE, f"{at}.cells", entry.cells, query.cells)
+    return table, query
+
+
+def _check_strategy(
+    opened: OpenTabulation, record: TabulationRecord, tables: Sequence[NamedMargin]
+) -> None:
+    """Tables are measured once each, in order; a pinned strategy's are those of the spec."""
+    at = f"tabulations.{opened.name}.measured"
+    margins = [one.margin for one in opened.margins]
+    places = [(table.level, margins.index(table.margin)) for table in tables]
+    expect(FILE, f"{at} (order)", places, sorted(set(places)))
+    if any(table.table in opened.facts for table in tables):
+        raise VerificationError(FILE, at, "a declared table", "no noise where numbers are declared")
+    pinned = opened.declared.strategy
+    if pinned is None:
+        return
+    if pinned.noise is not None:
+        expect(FILE, f"tabulations.{opened.name}.noise", record.noise, pinned.noise)
+    if pinned.tables is not None:
+        asked = []
+        for one in pinned.tables:
+            margin = opened.margin(opened.in_order(one.margin))
+            asked.append((opened.levels.index(one.level), margins.index(margin)))
+        expect(FILE, f"{at} (pinned)", places, sorted(asked))
+
+
+def check_tables(
+    public: Path,
+    release: ReleaseRecord,
+    opened: Sequence[OpenTabulation],
+    spec: Spec,
+    mechanisms: Mapping[str, AnyMechanismRecord],
+) -> tuple[list[Finding], list[str]]:
+    """Compute the published tables from the measured ones, and compare them byte for byte.
+
+    Returns the findings, and the files of which only the contents could be compared.
+
+    Raises:
+        VerificationError: a table holds another number than follows, or anything else.
+    """
+    findings: list[Finding] = []
+    by_contents: list[str] = []
+    for tabulation, record in zip(opened, release.tabulations or [], strict=True):
+        counts: dict[Table, Codes] = {}
+        noises: dict[Table, IntegerNoise] = {}
+        laws: dict[Table, IntegerMechanism] = {}
+        own = [query for query in spec.measured if query.tabulation == tabulation.name]
+        for query, entry in zip(own, record.measured, strict=True):
+            if not isinstance(query, TableCount):
+                raise TypeError(f"{query.name} is no table of a tabulation")
+            path = f"measurements/{query.name}.parquet"
+            at = f"tabulations.{tabulation.name}.{query.name}"
+            expect(FILE, f"{at} (path)", entry.output.path, path)
+            expect(FILE, f"{at} (rows)", entry.output.rows, query.cells)
+            table = table_of(tabulation, query)
+            named = named_table(tabulation, table)
+            checked = check_measured(path, public / path, release.release_id, tabulation, named)
+            if not checked.by_bytes:
+                by_contents.append(path)
+            counts[table] = checked.values
+            laws[table] = _mechanism_of(query.name, mechanisms[query.name])
+            noises[table] = laws[table].noise
+        findings += check_residuals(tabulation, counts, laws)
+        at = f"tabulations.{tabulation.name}"
+        expect(FILE, f"{at}.noise", record.noise, family_of(list(noises.values())))
+        levels = tabulated(tabulation, counts, noises, widths_of(tabulation, noises))
+        expect(FILE, f"{at}.objective", record.objective, objective_of(tabulation, levels))
+        cells = 0
+        for numbers, level in zip(levels, record.levels, strict=True):
+            path = level.output.path
+            if not check_level(path, public / path, release.release_id, tabulation, numbers):
+                by_contents.append(path)
+            cells += level.output.rows
+        text = (
+            f"{tabulation.name}: all {cells} published numbers follow from {len(own)} measured "
+            "tables; whole numbers add up over areas and margins and are not negative"
+        )
+        findings.append(made("tabulations.tables", text, str(cells), str(cells)))
+    return findings, by_contents
+
+
+def _mechanism_of(name: str, record: AnyMechanismRecord) -> IntegerMechanism:
+    mechanism = record.to_mechanism() if isinstance(record, MechanismRecord) else None
+    if not isinstance(mechanism, IntegerMechanism):
+        raise VerificationError(FILE, name, record.mechanism, "noise on the integers")
+    return mechanism
+
+
+def check_residuals(
+    opened: OpenTabulation, counts: Mapping[Table, Codes], mechanisms: Mapping[Table, Mechanism]
+) -> Iterator[Finding]:
+    """Check that measured totals differ from the sums of measured parts, as noise makes them.
+
+    Raises:
+        VerificationError: too many do not.
+    """
+    for total, parts in permutations(counts, 2):
+        (upper, margin), (lower, detail) = total, parts
+        if upper > lower or not detail.refines(margin):
+            continue
+        sums = coarsened(counts[parts], detail, margin)
+        for level in range(lower, upper, -1):
+            sums = opened.named.areas.summed_up(level, sums)
+        names = _file_of(opened, total), _file_of(opened, parts)
+        likely = mechanisms[total].concentration() * mechanisms[parts].concentration()
+        finding = no_residuals(names, (counts[total] - sums).reshape(-1), likely)
+        if finding.chance < CHANCE:
+            raise VerificationError(
+                "measurements", "residuals", str(finding), "as much noise as the mechanisms say"
+            )
+        found, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
+        yield made("residuals", str(finding), found, least)
+
+
+def _file_of(opened: OpenTabulation, table: Table) -> str:
+    named = named_table(opened, table)
+    return table_file(opened.name, opened.levels[named.level], named.names)
+
+
+def asserted_of(spec: Spec) -> Iterator[Finding]:
+    """What no file can show of tabulations."""
+    for tabulation in spec.tabulations:
+        yield made(
+            "tabulations.areas",
+            f"{tabulation.name}: that its areas, which the spec takes from a file, are public",
+        )
+        if tabulation.facts:
+            yield made(
+                "tabulations.declared",
+                f"{tabulation.name}: that its declared numbers are public and true",
+            )
+        if tabulation.zeros:
+            yield made(
+                "tabulations.declared",
+                f"{tabulation.name}: that its impossible combinations are impossible",
+            )
+        unread = tabulation_rests_on(spec, tabulation)
+        if unread is not None:
+            yield made("conditions.engine", unread)
