@@ -17,13 +17,12 @@ from release.bundle.tabulations.files import (
     declared_name,
     level_name,
 )
-from release.bundle.tabulations.numbers import tabulated
+from release.bundle.tabulations.numbers import tabulated, widths_of
 from release.bundle.tabulations.writing import (
     family_of,
     level_record,
     named_table,
     objective_of,
-    widths_of,
 )
 from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes

@@ -19,6 +19,7 @@ from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.tables.components import Integers
 from release.exact.tables.cone import coarsened
+from release.exact.tables.intervals import half_widths
 from release.exact.tables.least_squares import Estimates, Measurement, estimates
 from release.exact.tables.problem import MOST_VARIANCE, NotEstimableError
 from release.exact.tables.rounding import MILLION
@@ -79,6 +80,21 @@ class LevelNumbers:
 
     level: int
     margins: tuple[MarginNumbers, ...]
+
+
+def widths_of(opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]) -> dict[Table, Widths]:
+    """The half widths of the intervals of all published tables, from the noise alone.
+
+    Raises:
+        ValueError: a published table that the measured ones do not determine.
+    """
+    published = [one.table for one in opened.published]
+    found = half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
+    widths = {}
+    for table, own in found.items():
+        values = [tuple(width.value for width in row) for row in own.values]
+        widths[table] = Widths(own.kinds, own.sorts, tuple(values))
+    return widths
 
 
 def tabulated(
