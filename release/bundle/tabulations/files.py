@@ -23,9 +23,8 @@ from release.bundle.parquet import (
     parquet_bytes,
     source_of,
 )
+from release.bundle.tabulations.descriptions import COUNT, MEASURED
 from release.bundle.tabulations.layout import (
-    COUNT,
-    MEASURED,
     counts_table,
     level_keys,
     level_table,

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from release.bundle.tabulations.descriptions import TITLES
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
 from release.exact.tables.rounding import MILLION
@@ -28,18 +29,6 @@ _EXACT = 2**53
 _PIECE = 2**20
 """Rows of one piece of a column of text: Arrow holds 2^31 bytes in one."""
 
-MEASURED, COUNT = "measured", "count"
-"""The columns of noisy counts, and of declared numbers."""
-
-_TITLES = {
-    "answer": "least-squares estimate, unbiased, to the nearest millionth",
-    "rounded": "whole number; all tables add up",
-    "low": "lower end of the 95 % interval",
-    "high": "upper end of the 95 % interval",
-    "standard_error": "standard error of the answer, rounded up",
-    MEASURED: "noisy count",
-    COUNT: "declared number",
-}
 _IN_MILLIONTHS = ("answer", "standard_error")
 
 
@@ -145,7 +134,7 @@ def counts_table(
     Args:
         opened: the tabulation.
         table: which table.
-        column: ``MEASURED`` or ``COUNT``.
+        column: ``"measured"`` or ``"count"``.
         values: shape (areas, cells).
     """
     return _table(opened, table_keys(opened, table), {column: _in_rows([values])})
@@ -188,6 +177,6 @@ def schema_of(keys: Keys, numbers: Iterable[str], units: str | None) -> pa.Schem
         fields.append(pa.field(name, pa.string(), nullable=is_partial))
     for name in numbers:
         kind = pa.float64() if name in _IN_MILLIONTHS else pa.int64()
-        facts = {"title": _TITLES[name]} | ({} if units is None else {"unit": units})
+        facts = {"title": TITLES[name]} | ({} if units is None else {"unit": units})
         fields.append(pa.field(name, kind, nullable=False, metadata=facts))
     return pa.schema(fields)

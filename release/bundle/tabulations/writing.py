@@ -52,11 +52,16 @@ class MeasuredTable:
 
 @dataclass(frozen=True, eq=False)
 class PublicTabulation:
-    """A published tabulation: its entry in ``release.json``, and the numbers of each level."""
+    """A published tabulation: its entry in ``release.json``, and the numbers of each level.
+
+    ``noises`` are those of the measured tables. ``rests_on`` is the assumption about its SQL.
+    """
 
     opened: OpenTabulation
     record: TabulationRecord
     levels: tuple[LevelNumbers, ...]
+    noises: Mapping[Table, IntegerNoise]
+    rests_on: str | None = None
 
 
 def write_tabulation(
@@ -104,7 +109,7 @@ def write_tabulation(
         measured=entries,
         declared=declared,
     )
-    return PublicTabulation(opened, record, levels)
+    return PublicTabulation(opened, record, levels, noises)
 
 
 def _written(public: Path, path: str, data: bytes, rows: int) -> OutputFile:
