@@ -4,13 +4,16 @@ Under pure ε each table costs, and its precision grows like ε² at first. So a
 is best, and the objective has many local minima. The search starts with detail on some set of
 levels, and adds, drops and swaps tables until nothing is better. What it finds is the *best found*:
 no bound of the least objective is known that is worth printing.
+
+The search takes similar areas together, because the sets of tables that are good hardly depend on
+the sizes of areas. The best sets are compared on the areas as they are.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -38,6 +41,15 @@ _STARTS = 3
 
 _SECOND_LOOKS = 16
 """Where no step is better, the best so many supports are split anew from an even start."""
+
+_WORTHLESS = 5e-4
+"""Tables are left out as long as the objective is higher by at most this part, all together."""
+
+_ROUGH_CLASSES = 4
+"""The search tells so many shapes of areas of a level apart."""
+
+_FINALISTS = 4
+"""So many sets of tables are compared on the areas as they are."""
 
 _MOST_IN_PAIRS = 10
 """And of so many tables, those first that promise most, any two are added, one perhaps dropped."""
@@ -86,16 +98,13 @@ class SupportSearch:
         for support in dict.fromkeys(supports):
             if support in self._splits or self._estimability.allows(support):
                 wanted.append(support)
-        new: dict[int, list[Support]] = {}
-        for support in wanted:
-            if support not in self._splits:
-                new.setdefault(len(support), []).append(support)
-        for size, equal in new.items():
+        for equal in _by_size(support for support in wanted if support not in self._splits):
+            least = 0.5 / len(equal[0])
             starts = []
             for support in equal:
-                starts.append([max(start.get(t, 0.0), 0.5 / size) for t in sorted(support)])
-            for support, split in zip(equal, self._minima(equal, np.array(starts), goal), strict=True):
-                self._splits[support] = split
+                starts.append([max(start.get(table, 0.0), least) for table in sorted(support)])
+            minima = self._minima(equal, np.array(starts), goal)
+            self._splits.update(zip(equal, minima, strict=True))
         return [self._splits[support] for support in wanted]
 
     def _minima(self, supports: Sequence[Support], starts: Floats, goal: float) -> list[Split]:
@@ -135,9 +144,9 @@ class SupportSearch:
     def best(self) -> Split:
         """Return the best split that is found over all sets of tables."""
         starts = self.splits(starting_supports(self.publication), {})
-        starts.sort(key=lambda split: split.objective)
+        starts.sort(key=_objective)
         ends = [self.descended(start) for start in starts[:_STARTS]]
-        best = min(ends, key=lambda split: split.objective)
+        best = min(ends, key=_objective)
         while True:
             wider = self._looked_again(best)
             if not self._is_better(wider, best):
@@ -148,7 +157,7 @@ class SupportSearch:
         """The end of the steps that lower the objective most, one table more, less or other."""
         while True:
             around = self.splits(self._neighbors(split), split.shares, split.objective)
-            best = min([split, *around], key=lambda other: other.objective)
+            best = min([split, *around], key=_objective)
             if not self._is_better(best, split):
                 return split
             split = best
@@ -157,13 +166,27 @@ class SupportSearch:
         """The best split further around, the closest ones also from an even start."""
         supports = [*self._neighbors(split), *self._with_pairs(split)]
         around = [split, *self.splits(supports, split.shares, split.objective)]
-        around.sort(key=lambda other: other.objective)
+        around.sort(key=_objective)
         looks = around[:1]
-        for other in around[:_SECOND_LOOKS]:
-            support = frozenset(other.shares)
-            even = np.full((1, len(support)), 1 / len(support))
-            looks += self._minima([support], even, split.objective)
-        return min(looks, key=lambda other: other.objective)
+        for equal in _by_size(frozenset(other.shares) for other in around[:_SECOND_LOOKS]):
+            even = np.ones((len(equal), len(equal[0])))
+            looks += self._minima(equal, even, split.objective)
+        return min(looks, key=_objective)
+
+    def closest(self, count: int) -> list[Split]:
+        """The best splits over so many different sets of tables that have been seen."""
+        return sorted(self._splits.values(), key=_objective)[:count]
+
+    def without_worthless(self, split: Split) -> Split:
+        """The split without the tables that hardly lower the objective: each costs a file."""
+        limit = split.objective * (1 + _WORTHLESS)
+        while True:
+            support = frozenset(split.shares)
+            fewer = [support - {table} for table in sorted(support)]
+            best = min(self.splits(fewer, split.shares, limit), key=_objective, default=None)
+            if best is None or best.objective > limit:
+                return split
+            split = best
 
     @staticmethod
     def _is_better(split: Split, other: Split) -> bool:
@@ -174,10 +197,18 @@ class SupportSearch:
         others = self._additions(split)
         for table in sorted(support):
             yield support - {table}
+        levels = range(len(self.publication.areas.levels))
+        for one, another in itertools.combinations(levels, 2):
+            yield self._exchanged(support, {one: another, another: one})
         for other in others:
             yield support | {other}
             for table in sorted(support):
                 yield support - {table} | {other}
+
+    def _exchanged(self, support: Support, levels: Mapping[int, int]) -> Support:
+        """The same margins, at other levels."""
+        exchanged = {(levels.get(level, level), margin) for level, margin in support}
+        return frozenset(table for table in exchanged if self.publication.moves[table])
 
     def _with_pairs(self, split: Split) -> Iterator[Support]:
         """Two tables more, also in place of one: the single steps on the way are no better."""
@@ -193,6 +224,35 @@ class SupportSearch:
         moves = self.publication.moves
         others = [t for t in self.publication.tables if moves[t] and t not in split.shares]
         return sorted(others, key=lambda t: gradient[t] * moves[t] ** -2)[:MOST_CANDIDATES]
+
+
+def _by_size(supports: Iterable[Support]) -> list[list[Support]]:
+    """Sets of as many tables together: their splits are found side by side."""
+    groups: dict[int, list[Support]] = {}
+    for support in supports:
+        groups.setdefault(len(support), []).append(support)
+    return [groups[size] for size in sorted(groups)]
+
+
+def _objective(split: Split) -> float:
+    return split.objective
+
+
+def best_split(objective: Objective, budget: float, precision_of: PrecisionOf) -> Split:
+    """Return the best split that is found over all sets of tables, without worthless tables.
+
+    Args:
+        objective: the publication's.
+        budget: ε, of all tables together.
+        precision_of: of the noise.
+    """
+    rough = SupportSearch(replace(objective, most_classes=_ROUGH_CLASSES), budget, precision_of)
+    rough.best()
+    search = SupportSearch(objective, budget, precision_of)
+    finalists = []
+    for split in rough.closest(_FINALISTS):
+        finalists += search.splits([frozenset(split.shares)], split.shares)
+    return search.without_worthless(min(finalists, key=_objective))
 
 
 def starting_supports(publication: Publication) -> list[Support]:
