@@ -33,6 +33,13 @@ Weights = Annotated[
 Season = Annotated[
     int | None, typer.Option(help="What so many releases like this one amount to together.")
 ]
+DropOne = Annotated[
+    bool,
+    typer.Option(
+        "--drop-one",
+        help="Also for large tabulations: what the other tables gain where one is left out.",
+    ),
+]
 ProfileFile = Annotated[
     Path | None,
     typer.Option(
@@ -53,6 +60,8 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     split: Split = False,
     weight: Weights = None,
     season: Season = None,
+    drop_one: DropOne = False,
+    jobs: opt.Jobs = None,
     ledger: opt.LedgerPath = None,
     html: opt.Html = None,
     profile: ProfileFile = None,
@@ -64,6 +73,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     Example: dp-release plan data/persons.yaml --html plan.html
     """
     from release.noise.cache import default_cache
+    from release.noise.processes import InTurn
     from release.planning.recommend import make_advised_plan
     from release.queries.read import read_spec
 
@@ -72,11 +82,15 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         raise SpecError(
             "--split", "ask one question at a time: --epsilon-for, --delta-for, --split"
         )
-    plain_only = (html, ledger, season, profile)
+    plain_only = (html, ledger, season, profile, drop_one or None)
     if any(questions) and any(option is not None for option in plain_only):
         raise SpecError(
-            "--html", "--html, --ledger, --profile and --season are for plain plans; leave them out"
+            "--html",
+            "--html, --ledger, --profile, --season and --drop-one are for plain plans; leave them "
+            "out",
         )
+    if jobs is not None and not drop_one:
+        raise SpecError("--jobs", "is for the searches of --drop-one; give it too")
     if weight and not split:
         raise SpecError("--weight", "is for a split of the budget; give --split too")
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
@@ -86,8 +100,9 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     if split:
         _split(spec_file, weight or [], as_json)
         return
-    with working("planning"):
-        planned = make_advised_plan(spec_file, solvers, default_cache(), season)
+    with working("planning"), opt.fan_out(jobs) as pool:
+        searches = (pool or InTurn()) if drop_one else None
+        planned = make_advised_plan(spec_file, solvers, default_cache(), season, searches)
     remaining = None if ledger is None else _remaining(spec_file, ledger)
     if profile is not None:
         _write_profile(profile, planned)

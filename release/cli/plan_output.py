@@ -16,6 +16,7 @@ from release.bundle.answer_units import answer_unit
 from release.cli.console import print_table
 from release.errors import StorageError
 from release.exact.numbers import format_exact, format_up
+from release.planning.tabulations.text import HEADS, plain_tabulation, sentences, table_rows
 from release.planning.together_text import (
     epsilon_table,
     growth_sentence,
@@ -74,6 +75,10 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         print_table(_COLUMNS, rows)
         typer.echo("means are over all answers of the domain, each as likely (uniform prior)")
     _print_on_statistic(plan.on_statistic)
+    for tabulation in plan.tabulations:
+        print_table([tabulation.name, *HEADS[1:]], table_rows(tabulation))
+        for line in sentences(tabulation):
+            typer.echo(f"{tabulation.name}: {line}")
     for recommended in plan.recommendations:
         typer.echo(f"better: {recommended}")
     for planned in plan.queries:
@@ -208,6 +213,7 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "left": None if remaining is None else plain_amounts(*remaining),
         "queries": list(map(_plain_query, plan.queries)),
         "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),
+        "tabulations": list(map(plain_tabulation, plan.tabulations)),
         "recommendations": list(plan.recommendations),
         "composition": "pld" if plan.spec_file.spec.composes_exactly else "basic",
         "together": None if plan.together is None else plain_together(plan.together),
