@@ -50,6 +50,16 @@ ProfileFile = Annotated[
 ]
 TablePath = Annotated[Path, typer.Argument(help="A table: a Parquet or CSV file.")]
 UnitColumn = Annotated[str | None, typer.Option(help="The column that names the privacy unit.")]
+AreasFile = Annotated[
+    Path | None,
+    typer.Option(help="A CSV file of areas: a column for each level, a line for each lowest area."),
+]
+KeyFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --hierarchy: COLUMN=KEYS.csv, a column of the table and the file of its keys."
+    ),
+]
 NewSpec = Annotated[Path | None, typer.Option("--out", help="The spec to write, a new file.")]
 
 
@@ -125,14 +135,30 @@ def _write_profile(path: Path, planned: Plan) -> None:
     output.write_page(path, json.dumps({"step": format_exact(found.step), "values": values}))
 
 
-def init(table: TablePath, unit: UnitColumn = None, out: NewSpec = None) -> None:
+def init(
+    table: TablePath,
+    unit: UnitColumn = None,
+    hierarchy: AreasFile = None,
+    attribute: KeyFiles = None,
+    out: NewSpec = None,
+) -> None:
     """Write a starting spec for a table from its schema: names and types only, no value is read.
+
+    With --hierarchy for tables that add up over areas, whose areas and categories are in public
+    files.
 
     Example: dp-release init data/persons.parquet --out persons.yaml
     """
     from release.planning.scaffold import starting_spec
+    from release.planning.tabulations.scaffold import starting_tabulation
 
-    text = starting_spec(table, unit, None if out is None else out.parent)
+    if attribute and hierarchy is None:
+        raise SpecError("--attribute", "is for tables that add up; give --hierarchy too")
+    folder = None if out is None else out.parent
+    if hierarchy is None:
+        text = starting_spec(table, unit, folder)
+    else:
+        text = starting_tabulation(table, hierarchy, attribute or [], unit, folder)
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -21,7 +21,7 @@ from release.planning.compare import Curve, Losses, Side
 from release.planning.on_statistic import StatisticPlan
 from release.planning.plan import Candidate, Plan, QueryPlan
 from release.planning.tabulations.plan import TabulationPlan
-from release.planning.tabulations.text import HEADS, sentences, table_rows
+from release.planning.tabulations.text import sentences, table_of
 from release.planning.together_text import epsilon_table, growth_sentence, noise_table
 from release.planning.totals import TogetherPlan
 from release.spec.load import SpecFile
@@ -140,12 +140,13 @@ def _on_statistic(place: int, planned: StatisticPlan) -> dict[str, Any]:
 
 
 def _tabulation(planned: TabulationPlan) -> dict[str, Any]:
+    heads, rows = table_of(planned)
     return {
         "name": planned.name,
         "title": planned.opened.declared.title or planned.name,
         "sentences": sentences(planned),
-        "heads": HEADS,
-        "rows": table_rows(planned),
+        "heads": heads,
+        "rows": rows,
     }
 
 

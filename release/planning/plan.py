@@ -271,6 +271,8 @@ def make_plan(
         DesignError: a query for which no mechanism satisfies the claimed guarantee.
     """
     solvers = solvers or Solvers()
+    # Marks are looked for in what was written: a measured table has no text of the curator's.
+    marked = unfinished(spec_file.spec)
     chosen = choose_tables(spec_file)
     tabulations = plan_tabulations(chosen, drop_one)
     found = share_budget(chosen.spec_file, cache, solvers.gap)
@@ -306,7 +308,7 @@ def make_plan(
         tuple(on_statistic),
         total.epsilon,
         total.delta,
-        unfinished(spec),
+        marked,
         together,
         tabulations=tabulations,
     )

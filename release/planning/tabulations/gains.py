@@ -15,7 +15,7 @@ from release.noise.tables.measured import Family, Strategy
 from release.noise.tables.publication import Publication, Table
 from release.noise.tables.strategy import choose_strategy
 
-MOST_TABLES = 9
+MOST_TABLES = 6
 """Levels times margins up to which gains are found without being asked for."""
 
 

@@ -50,6 +50,11 @@ class TablePlan:
     error: float
     gain: float | None
 
+    @property
+    def text(self) -> str:
+        """The margin as readers see it."""
+        return " × ".join(self.margin) or "total"
+
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPlan:
@@ -111,7 +116,7 @@ class TabulationPlan:
                 {
                     "query": self.name,
                     "level": table.level,
-                    "margin": " × ".join(table.margin) or "total",
+                    "margin": table.text,
                     "mechanism": self.strategy.family,
                     "taken": True,
                     "cells": table.cells,
@@ -179,7 +184,7 @@ def _tables(
     return tuple(tables)
 
 
-def _table(  # noqa: PLR0913 - where it stands, what it is, and what is known of it
+def _table(
     opened: OpenTabulation,
     strategy: Strategy,
     place: Place,

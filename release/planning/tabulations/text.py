@@ -6,13 +6,14 @@ Standard errors are rounded to four digits; a bound below a strategy is rounded 
 from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Context
-from typing import Any
+from typing import Any, TypeAlias
 
 from release.exact.numbers import format_exact, format_up
 from release.noise.tables.measured import Strategy
 from release.planning.tabulations.plan import TablePlan, TabulationPlan
 
-HEADS = ["level", "margin", "cells", "measured with", "mean standard error", "gain if left out"]
+Table: TypeAlias = tuple[list[str], list[list[str]]]
+"""The heads of the columns, and the rows."""
 
 _DIGITS = 4
 
@@ -20,26 +21,31 @@ _DIGITS = 4
 def sentences(planned: TabulationPlan) -> list[str]:
     """What noise is taken, how good that is, and what it costs."""
     strategy = planned.strategy
-    taken = "Gaussian" if strategy.family == "gaussian" else strategy.family
+    measured = len(strategy.noises)
     lines = [
-        f"{taken} noise on {len(strategy.noises)} tables of {planned.units}; ε = "
-        f"{format_exact(strategy.epsilon)}, δ = {format_exact(strategy.delta)} for all together",
+        f"{_noise(strategy)} noise on {measured} {'table' if measured == 1 else 'tables'}; "
+        f"together ε = {format_exact(strategy.epsilon)}, δ = {format_exact(strategy.delta)}",
         f"mean standard error of the published tables: {_both(planned)}",
     ]
-    if not planned.has_gains and not planned.is_pinned:
-        lines.append("--drop-one searches for what is gained where a table is left out")
+    if planned.has_gains:
+        lines.append(
+            "the gain is by how much the mean standard error of the other published tables falls "
+            "where this one is not published"
+        )
+    elif not planned.is_pinned:
+        lines.append("plan --drop-one searches for what is gained where a table is left out")
     return lines
 
 
-def table_rows(planned: TabulationPlan) -> list[list[str]]:
-    """A row for each table under :data:`HEADS`."""
+def table_of(planned: TabulationPlan) -> Table:
+    """The heads of the columns, and a row for each table; gains only where they were found."""
+    heads = ["level", "margin", "cells", "measured with", "mean standard error"]
     rows = []
     for table in planned.tables:
-        margin = " × ".join(table.margin) or "total"
         error = f"{table.error:.{_DIGITS}g} {planned.units}"
-        gain = _gain(table.gain) if table.is_published else "not published"
-        rows.append([table.level, margin, str(table.cells), _measured_with(table), error, gain])
-    return rows
+        row = [table.level, _margin(table), str(table.cells), _measured_with(table), error]
+        rows.append([*row, _gain(table.gain)] if planned.has_gains else row)
+    return [*heads, "gain if left out"] if planned.has_gains else heads, rows
 
 
 def plain_tabulation(planned: TabulationPlan) -> dict[str, Any]:
@@ -67,10 +73,13 @@ def _both(planned: TabulationPlan) -> str:
     """Both objectives beside each other, and what is known of how good each is."""
     texts = []
     for strategy in _strategies(planned):
-        name = "Gaussian" if strategy.family == "gaussian" else strategy.family
         found = f"{strategy.objective:.{_DIGITS}g}"
-        texts.append(f"{name} {found} ({_known(planned, strategy)})")
+        texts.append(f"{_noise(strategy)} {found} ({_known(planned, strategy)})")
     return ", ".join(texts)
+
+
+def _noise(strategy: Strategy) -> str:
+    return "Gaussian" if strategy.family == "gaussian" else strategy.family
 
 
 def _known(planned: TabulationPlan, strategy: Strategy) -> str:
@@ -83,6 +92,10 @@ def _down(value: float) -> str:
     """The number to four digits, rounded down."""
     context = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
     return f"{context.create_decimal_from_float(value):f}"
+
+
+def _margin(table: TablePlan) -> str:
+    return table.text if table.is_published else f"{table.text} (not published)"
 
 
 def _measured_with(table: TablePlan) -> str:
