@@ -17,6 +17,9 @@ Table: TypeAlias = tuple[list[str], list[list[str]]]
 
 _DIGITS = 4
 
+_LEAST = 5e-4
+"""A smaller gain is shown as none: a search ends within rounding of the same strategy."""
+
 
 def sentences(planned: TabulationPlan) -> list[str]:
     """What noise is taken, how good that is, and what it costs."""
@@ -28,9 +31,11 @@ def sentences(planned: TabulationPlan) -> list[str]:
         f"mean standard error of the published tables: {_both(planned)}",
     ]
     if planned.has_gains:
+        is_below = any(table.gain is not None and table.gain < -_LEAST for table in planned.tables)
+        rises = "; below 0 it rises: what served the others is lost" if is_below else ""
         lines.append(
             "the gain is by how much the mean standard error of the other published tables falls "
-            "where this one is not published"
+            f"where this one is not published{rises}"
         )
     elif not planned.is_pinned:
         lines.append("plan --drop-one searches for what is gained where a table is left out")
@@ -111,8 +116,7 @@ def _measured_with(table: TablePlan) -> str:
 def _gain(gain: float | None) -> str:
     if gain is None:
         return "-"
-    # A search ends within rounding of the same strategy: less than a thousandth is none.
-    return "0" if abs(gain) < 5e-4 else f"{gain:.3f}"
+    return "0" if abs(gain) < _LEAST else f"{gain:.3f}"
 
 
 def _plain_strategy(strategy: Strategy) -> dict[str, Any]:

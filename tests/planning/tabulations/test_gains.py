@@ -10,9 +10,9 @@ from release.noise.processes import InTurn
 from release.noise.tables.chosen import choose_tables
 from release.planning.plan import make_plan
 from release.planning.tabulations.gains import without
-from release.queries.read import read_spec
+from release.planning.tabulations.text import sentences
 from tests.noise.tables import dense
-from tests.planning.tabulations.small import spec_of, written
+from tests.planning.tabulations.small import spec_of
 
 CROSSED: dict[str, list[list[str]]] = {
     "county": [["sex"], ["age"]],
@@ -45,17 +45,22 @@ def test_a_table_alone_has_no_gain(tmp_path: Path) -> None:
 
 
 def test_large_tabulations_are_searched_when_asked(tmp_path: Path) -> None:
-    levels = [*"abcdef", "tract"]
-    path = written(tmp_path, {level: [[]] for level in levels})
-    lines = [",".join(levels), "1,1,1,1,1,1,t1", "1,1,1,1,1,1,t2"]
-    (tmp_path / "areas.csv").write_text("\n".join(lines))
-    spec_file = read_spec(path)
+    publish: dict[str, list[list[str]]] = {
+        "county": [["sex"], ["age"]],
+        "tract": [["sex", "age"], []],
+    }
+    spec_file = spec_of(tmp_path, publish)
     (planned,) = make_plan(spec_file).tabulations
     assert not planned.has_gains
     assert {table.gain for table in planned.tables} == {None}
     (planned,) = make_plan(spec_file, drop_one=InTurn()).tabulations
     assert planned.has_gains
     assert None not in {table.gain for table in planned.tables if table.is_published}
+    detail = next(table for table in planned.tables if table.margin == ("sex", "age"))
+    # Without it nothing as fine is measured, and sex and age are measured one by one.
+    assert detail.gain is not None
+    assert detail.gain < -0.1
+    assert "; below 0 it rises" in sentences(planned)[-1]
 
 
 def test_a_margin_that_nothing_publishes_is_not_measured() -> None:
