@@ -199,7 +199,9 @@ class _Sweep:
     def _up(self) -> None:
         parts, margins, size, _ = self.block.measured.shape
         measured = np.swapaxes(self.block.measured, 0, 1).reshape(margins, -1)
-        information = (self.precisions @ measured).reshape(*self.precisions.shape[:2], parts, size, size)
+        information = (self.precisions @ measured).reshape(
+            *self.precisions.shape[:2], parts, size, size
+        )
         information += self.ridge[:, None, None, None, None] * np.eye(size)
         for level in range(len(self.kinds) - 1, -1, -1):
             own = information[:, level, :, None]
@@ -268,13 +270,15 @@ class _Sweep:
 
 
 def _inverted(matrices: Floats) -> Floats:
-    return 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices)
+    inverses = 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices)
+    return np.asarray(inverses, dtype=np.float64)
 
 
 def _summed(counts: Floats, covariances: Floats) -> Floats:
     """Sums of covariances, each as often as a row of ``counts`` says."""
     flat = covariances.reshape(*covariances.shape[:3], -1)
-    return np.asarray(counts @ flat).reshape(*flat.shape[:2], -1, *covariances.shape[3:])
+    sums = np.asarray(counts @ flat, dtype=np.float64)
+    return sums.reshape(*flat.shape[:2], -1, *covariances.shape[3:])
 
 
 def _add(target: Floats, places: Codes, values: Floats) -> None:
