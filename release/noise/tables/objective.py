@@ -270,14 +270,15 @@ class _Sweep:
 
 
 def _inverted(matrices: Floats) -> Floats:
-    inverted = 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices)
-    return np.asarray(inverted, dtype=np.float64)
+    inverses = 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices)
+    return np.asarray(inverses, dtype=np.float64)
 
 
 def _summed(counts: Floats, covariances: Floats) -> Floats:
     """Sums of covariances, each as often as a row of ``counts`` says."""
     flat = covariances.reshape(*covariances.shape[:3], -1)
-    return np.asarray(counts @ flat).reshape(*flat.shape[:2], -1, *covariances.shape[3:])
+    sums = np.asarray(counts @ flat, dtype=np.float64)
+    return sums.reshape(*flat.shape[:2], -1, *covariances.shape[3:])
 
 
 def _add(target: Floats, places: Codes, values: Floats) -> None:

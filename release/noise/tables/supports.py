@@ -96,7 +96,7 @@ class SupportSearch:
         """
         wanted = []
         for support in dict.fromkeys(supports):
-            if support in self._splits or self._estimability.allows(support):
+            if support and (support in self._splits or self._estimability.allows(support)):
                 wanted.append(support)
         for equal in _by_size(support for support in wanted if support not in self._splits):
             least = 0.5 / len(equal[0])
@@ -167,11 +167,13 @@ class SupportSearch:
         supports = [*self._neighbors(split), *self._with_pairs(split)]
         around = [split, *self.splits(supports, split.shares, split.objective)]
         around.sort(key=_objective)
-        looks = around[:1]
         for equal in _by_size(frozenset(other.shares) for other in around[:_SECOND_LOOKS]):
             even = np.ones((len(equal), len(equal[0])))
-            looks += self._minima(equal, even, split.objective)
-        return min(looks, key=_objective)
+            for support, look in zip(
+                equal, self._minima(equal, even, split.objective), strict=True
+            ):
+                self._splits[support] = min(self._splits[support], look, key=_objective)
+        return self.closest(1)[0]
 
     def closest(self, count: int) -> list[Split]:
         """The best splits over so many different sets of tables that have been seen."""
