@@ -33,6 +33,7 @@ from release.records.models import ReleaseRecord, parse
 from release.records.signing import PublicKey, create_key
 from release.verification.findings import CHECKS, Level
 from release.verification.provenance import Trust
+from release.verification.tabulations import outputs_of
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 
@@ -92,6 +93,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def entries_of(tabulation: Any) -> list[Any]:
+    """The entries of a tabulation in release.json, each with a table."""
+    return [*tabulation["levels"], *tabulation["measured"], *tabulation["declared"]]
+
+
 class Forger:
     """A copy of a release, and everything that follows from its files."""
 
@@ -141,6 +147,11 @@ class Forger:
                 else:
                     name = f"mechanisms/{entry['name']}.json"
                     mechanism["commitment"] = commitments.get(name, mechanism["commitment"])
+            for tabulation in plain.get("tabulations", []):
+                for entry in entries_of(tabulation):
+                    for named in (entry["output"], entry.get("mechanism_file")):
+                        if named is not None:
+                            named["sha256"] = sha256((self.public / named["path"]).read_bytes())
 
         record = self.public / "release.json"
         if kept != openings:
@@ -159,7 +170,8 @@ class Forger:
         try:
             record = parse(ReleaseRecord, (self.public / "release.json").read_bytes())
             spec = parse_spec((self.public / "spec.yaml").read_bytes())
-            tables = {each.output.path: self.public / each.output.path for each in record.queries}
+            outputs = [*(each.output for each in record.queries), *outputs_of(record)]
+            tables = {output.path: self.public / output.path for output in outputs}
             sizes = {name: table.stat().st_size for name, table in tables.items()}
             (self.public / DATAPACKAGE).write_bytes(datapackage(spec, record, sizes))
             (self.public / REGISTRY).write_bytes(registry(spec, record))
