@@ -270,9 +270,7 @@ def random_release(seed: int, *, is_pinned: bool = True) -> Tabulated:
     has_query = rng.random() < 0.25
     parts = []
     for number in range(count):
-        parts.append(
-            tabulation_of(rng, f"tab{number}", is_pinned=is_pinned, has_delta=has_delta)
-        )
+        parts.append(tabulation_of(rng, f"tab{number}", is_pinned=is_pinned, has_delta=has_delta))
     if count + has_query > 1:
         own = {"definition": "approximate" if has_delta else "pure", "epsilon": "1"}
         own |= {"delta": "0.0000001"} if has_delta else {}
@@ -366,5 +364,9 @@ def _check_declared(
     """Compare a table with the declared numbers of its margin."""
     for constraint in plain["constraints"]:
         if "file" in constraint and not depth and list(margin) == constraint["margin"]:
-            declared = {tuple(line[:-1]): int(line[-1]) for line in case.files[constraint["file"]][1:]}
-            assert declared == {key: row["rounded"] for key, row in cells.items()}
+            declared = {
+                tuple(line[:-1]): int(line[-1]) for line in case.files[constraint["file"]][1:]
+            }
+            for key, row in cells.items():
+                assert row["rounded"] == row["answer"] == row["low"] == row["high"] == declared[key]
+                assert row["standard_error"] == 0

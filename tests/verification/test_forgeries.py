@@ -104,15 +104,16 @@ class Forger:
     def __init__(self, source: Path, folder: Path) -> None:
         shutil.copytree(source, folder)
         (self.public,) = (folder / "public").iterdir()
-        half = auditor_bundle(self.public)
-        assert half is not None
-        self.half = half
+        self.half = auditor_bundle(self.public)
+        self.tops = (self.public,) if self.half is None else (self.public, self.half)
         self.first = self._files()
 
     def _files(self) -> dict[Path, bytes]:
-        both = (self.public, self.half)
         return {
-            path: path.read_bytes() for top in both for path in top.rglob("*") if path.is_file()
+            path: path.read_bytes()
+            for top in self.tops
+            for path in top.rglob("*")
+            if path.is_file()
         }
 
     def restore(self) -> None:
@@ -128,11 +129,12 @@ class Forger:
     def fit(self, kept: Path) -> None:
         """Make all that depends on the files anew, but for the file that was forged."""
         commitments = {}
-        openings = self.half / "openings.json"
+        half = self.half
 
         def open_anew(plain: Any) -> None:
+            assert half is not None
             for name, opening in plain["openings"].items():
-                data = (self.half / name).read_bytes()
+                data = (half / name).read_bytes()
                 opening["commitment"] = commit(bytes.fromhex(opening["key"]), data)
                 commitments[name] = opening["commitment"]
 
@@ -154,8 +156,8 @@ class Forger:
                             named["sha256"] = sha256((self.public / named["path"]).read_bytes())
 
         record = self.public / "release.json"
-        if kept != openings:
-            self._edit(openings, open_anew)
+        if half is not None and kept != half / "openings.json":
+            self._edit(half / "openings.json", open_anew)
         if kept != record:
             self._edit(record, name_anew)
         # Descriptions follow from the record, the spec and the tables alone.
@@ -263,7 +265,7 @@ def attacked(forger: Forger, trust: Trust, part: int, parts: int) -> dict[tuple[
     """The fields that were changed and accepted, of one part of all; and how many were tried."""
     found: dict[tuple[str, PATH], int] = {}
     tried = 0
-    for top in (forger.public, forger.half):
+    for top in forger.tops:
         for path in structured(top):
             name, plain = str(path.relative_to(top)), read(path)
             canonical = written(path, plain)

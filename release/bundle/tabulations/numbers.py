@@ -165,7 +165,7 @@ def answers_of(
     """The answers in millionths, and both ends of their intervals; shapes (areas, cells).
 
     An estimate x with the half width w has the interval of whole numbers from x − w to x + w, cut
-    at 0. Numbers beyond 64 bits saturate.
+    at 0; where there is none, the two whole numbers next to x. Numbers beyond 64 bits saturate.
 
     Args:
         numerators: of the estimates, integers of any size; shape (areas, cells).
@@ -188,6 +188,8 @@ def answers_of(
     answer = (floors // (scale // (2 * MILLION)) + 1) // 2
     low = -((reach - ceilings) // scale)
     high = (floors + reach) // scale
+    # Where no whole number is so near to x, that above it is the first and that below the second.
+    low, high = np.minimum(low, high), np.maximum(low, high)
     return _bounded(answer), _bounded(np.maximum(low, 0)), _bounded(np.maximum(high, 0))
 
 
