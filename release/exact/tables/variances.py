@@ -107,7 +107,8 @@ def _row_variances(problem: Problem, table: Table, component: Component) -> list
     kinds = []
     for covariance in covariances:
         squares = ((matrix @ covariance) * matrix).sum(axis=1)
-        kinds.append([Fraction(int(square), scale) for square in squares])
+        # Of what is known exactly, rounding may leave less than 0.
+        kinds.append([Fraction(max(0, int(square)), scale) for square in squares])
     return kinds
 
 

@@ -131,6 +131,10 @@ def strategies_of(spec_file: SpecFile, number: int) -> Choice:
                 field = f"{at}.strategy.tables[{position}].margin"
                 raise SpecError(field, "is published nowhere; name a published margin")
             place = opened.levels.index(table.level), margins.index(margin)
+            if place in shares:
+                # Two names of one table, such as a grouping of one class and the total.
+                field = f"{at}.strategy.tables[{position}]"
+                raise SpecError(field, "has the cells of an earlier table; keep one")
             shares[place] = float(table.share)
     try:
         return choose_strategy(
