@@ -9,9 +9,9 @@ one unit lies on few integers, and geometric noise has other tails than normal n
 The true count is an integer and not below 0. So the published interval runs from the least integer
 in it that is not below 0 to the greatest, and nothing of the coverage is lost.
 
-Chances are no more than about 10^-4 too high (docs/design/mathematics.md, 2.34): cells that have less
-than a thousandth of the variance each are taken as one normal variable. Where the error has atoms
-next to an end, a chance may be too low, and the interval a step too wide.
+Chances are no more than about 10^-4 too high (docs/design/mathematics.md, 2.34): cells that have
+less than a thousandth of the variance each are taken as one normal variable. Where the error has
+atoms next to an end, a chance may be too low, and the interval a step too wide.
 """
 
 from __future__ import annotations
