@@ -91,7 +91,12 @@ def test_init_writes_a_tabulation_that_plan_reads(
 ) -> None:
     write_public(tmp_path)
     spec = tmp_path / "spec.yaml"
-    files = ["--hierarchy", tmp_path / "areas.csv", "--attribute", f"sex={tmp_path / 'sex.csv'}"]
+    files: list[str | Path] = [
+        "--hierarchy",
+        tmp_path / "areas.csv",
+        "--attribute",
+        f"sex={tmp_path / 'sex.csv'}",
+    ]
     code, printed, _ = run(capsys, "init", tmp_path / "persons.parquet", *files, "--out", spec)
     assert code == 0
     assert "CHOOSE" in printed
