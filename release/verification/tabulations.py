@@ -55,12 +55,6 @@ def outputs_of(release: ReleaseRecord) -> Iterator[OutputFile]:
         yield from (entry.output for entry in record.declared)
 
 
-def measured_of(release: ReleaseRecord) -> Iterator[MeasuredRecord]:
-    """The measured tables of all tabulations of a release."""
-    for record in release.tabulations or ():
-        yield from record.measured
-
-
 @dataclass(frozen=True)
 class PublishedTabulations:
     """The tabulations of a release, with the areas and the declared numbers of its files.

@@ -12,6 +12,7 @@ from typing import Any
 
 from release.budget.cost import Charge, charge_of, kept_delta
 from release.budget.profiles import Made
+from release.exact.tables.intervals import half_widths
 from release.noise.processes import FanOut, InTurn
 from release.noise.tables.chosen import Chosen, guarantee_of, named, publication_of
 from release.noise.tables.measured import Strategy
@@ -22,7 +23,7 @@ from release.planning.tabulations.gains import MOST_TABLES, Search, gains
 from release.queries.registry import sensitivity_without_data
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.spec.tabulations.opened import NamedMargin, OpenTabulation
+from release.spec.tabulations.opened import OpenTabulation, Table
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class TablePlan:
         cost: the pure ε of its noise; None where it is not measured, or with Gaussian noise.
         variance: of the noise on a cell, 0 where none is needed; None where it is not measured.
         error: the mean standard error of its cells, in units.
+        margin_of_error: the mean half width of their 95 % intervals, in units; None where it is
+            not published.
         gain: by how much the mean standard error of the other published tables falls without it;
             None where that was not searched for.
     """
@@ -48,6 +51,7 @@ class TablePlan:
     cost: Fraction | None
     variance: Fraction | None
     error: float
+    margin_of_error: float | None
     gain: float | None
 
     @property
@@ -123,6 +127,7 @@ class TabulationPlan:
                     "published": table.is_published,
                     "noise_variance": None if table.variance is None else float(table.variance),
                     "mean_standard_error": table.error,
+                    "margin_of_error": table.margin_of_error,
                     "gain_if_left_out": table.gain,
                     "charge_epsilon": None if table.cost is None else float(table.cost),
                 }
@@ -170,6 +175,7 @@ def _tables(
     opened: OpenTabulation, publication: Publication, strategy: Strategy, gain: dict[Place, float]
 ) -> tuple[TablePlan, ...]:
     tables = []
+    reach = _margins_of_error(opened, publication, strategy)
     for level in range(len(opened.levels)):
         margins = []
         for one in opened.published_at(level):
@@ -179,29 +185,33 @@ def _tables(
             if margin not in known and (level, margin) not in strategy.exact:
                 margins.append((margin, named(opened, (level, margin))))
         for margin, one in margins:
-            is_published = margin in known
-            tables.append(_table(opened, strategy, (level, margin), one, is_published, gain))
+            place = (level, margin)
+            tables.append(
+                TablePlan(
+                    level=opened.levels[level],
+                    margin=one.names,
+                    cells=opened.cells(one.table),
+                    is_published=margin in known,
+                    cost=strategy.costs.get(place),
+                    variance=strategy.variances.get(place),
+                    error=float(strategy.errors[place]),
+                    margin_of_error=reach.get(one.table),
+                    gain=gain.get(place),
+                )
+            )
     return tuple(tables)
 
 
-def _table(
-    opened: OpenTabulation,
-    strategy: Strategy,
-    place: Place,
-    one: NamedMargin,
-    is_published: bool,
-    gain: dict[Place, float],
-) -> TablePlan:
-    return TablePlan(
-        level=opened.levels[one.level],
-        margin=one.names,
-        cells=opened.cells(one.table),
-        is_published=is_published,
-        cost=strategy.costs.get(place),
-        variance=strategy.variances.get(place),
-        error=float(strategy.errors[place]),
-        gain=gain.get(place),
-    )
+def _margins_of_error(
+    opened: OpenTabulation, publication: Publication, strategy: Strategy
+) -> dict[Table, float]:
+    """The mean half width of the intervals of each published table."""
+    noises = {}
+    for (level, margin), noise in strategy.noises.items():
+        noises[level, publication.margins[margin]] = noise
+    published = [one.table for one in opened.published]
+    widths = half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
+    return {table: float(own.table().mean()) for table, own in widths.items()}
 
 
 def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...]:

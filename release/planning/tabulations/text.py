@@ -44,11 +44,11 @@ def sentences(planned: TabulationPlan) -> list[str]:
 
 def table_of(planned: TabulationPlan) -> Table:
     """The heads of the columns, and a row for each table; gains only where they were found."""
-    heads = ["level", "margin", "cells", "measured with", "mean standard error"]
+    heads = ["level", "margin", "cells", "measured with", "standard error", "in 95 of 100"]
     rows = []
     for table in planned.tables:
-        error = f"{table.error:.{_DIGITS}g} {planned.units}"
-        row = [table.level, _margin(table), str(table.cells), _measured_with(table), error]
+        errors = [f"{table.error:.{_DIGITS}g} {planned.units}", _within(table)]
+        row = [table.level, _margin(table), str(table.cells), _measured_with(table), *errors]
         rows.append([*row, _gain(table.gain)] if planned.has_gains else row)
     return [*heads, "gain if left out"] if planned.has_gains else heads, rows
 
@@ -113,6 +113,12 @@ def _measured_with(table: TablePlan) -> str:
     return f"variance {float(table.variance):.{_DIGITS}g}"
 
 
+def _within(table: TablePlan) -> str:
+    if table.margin_of_error is None:
+        return "-"
+    return f"±{table.margin_of_error:.3g}"
+
+
 def _gain(gain: float | None) -> str:
     if gain is None:
         return "-"
@@ -138,5 +144,6 @@ def _plain_table(table: TablePlan) -> dict[str, Any]:
         "epsilon": None if table.cost is None else format_exact(table.cost),
         "noise_variance": None if table.variance is None else float(table.variance),
         "mean_standard_error": table.error,
+        "margin_of_error": table.margin_of_error,
         "gain_if_left_out": table.gain,
     }
