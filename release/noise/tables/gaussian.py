@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -30,6 +30,9 @@ CLOSE = 1e-4
 """The split is improved until the objective is above its least by at most this part."""
 
 _MOST_ROUNDS = 2000
+
+_ROUGH_CLASSES = 8
+"""The split begins with so many shapes of areas of a level."""
 
 _LEAST_SHARE = 0.05
 """Tables with less than this part of an even share are not measured, if nothing is lost."""
@@ -103,7 +106,10 @@ def convex_shares(objective: Objective) -> dict[Table, float]:
     """Return the share of each measured table in the precision, at the least up to a gap."""
     publication = objective.publication
     tables = [table for table in publication.tables if publication.moves[table]]
-    shares = _least_split(objective, dict.fromkeys(tables, 1 / len(tables)))
+    # Similar areas taken together are much faster, and nearly as good a start as the least itself.
+    rough = replace(objective, most_classes=_ROUGH_CLASSES)
+    shares = _least_split(rough, dict.fromkeys(tables, 1 / len(tables)))
+    shares = _least_split(objective, shares)
     kept = {table: share for table, share in shares.items() if share * len(tables) >= _LEAST_SHARE}
     if len(kept) == len(tables):
         return shares

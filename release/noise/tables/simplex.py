@@ -33,7 +33,7 @@ _MOST_EVALUATIONS = 120
 
 _MOST_HALVINGS = 12
 
-_HOPELESS = 20.0
+_HOPELESS = 8.0
 """A descent is given up where so many more iterations like the last would not reach the lowest."""
 
 
