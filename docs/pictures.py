@@ -6,6 +6,8 @@ that of its neighbor.
 
 ``docs/laws.png`` and ``docs/scale.png``: the figures of ``benchmarks/bench_laws.py --full`` and
 ``bench_scale.py --full``, kept in ``docs/*.csv``.
+
+``docs/rounding.png``: the figures of ``benchmarks/bench_rounding.py``, kept in the same way.
 """
 
 from __future__ import annotations
@@ -123,7 +125,33 @@ def draw_scale() -> None:
     figure.savefig(PROJECT / "docs" / "scale.png", dpi=110)
 
 
+def draw_rounding() -> None:
+    """The mean error of three numbers by the true count of the cell."""
+    with (PROJECT / "docs" / "rounding.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    true = [float(row["mean_true"]) for row in rows]
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(0, color="black", lw=0.6)
+    for way, colour, label in (
+        ("clamped", RED, "answer, clamped at 0"),
+        ("rounded", BLUE, "rounded"),
+        ("answer", GREY, "answer"),
+    ):
+        axes.plot(true, [float(row[way]) for row in rows], "o-", ms=4, color=colour, label=label)
+    axes.set_xscale("symlog", linthresh=5, linscale=1.5)
+    shown = (0, 1, 2, 3, 4, 5, 10, 20, 50)
+    axes.set_xticks(shown, [str(count) for count in shown])
+    axes.set_xlabel("true count of the cell")
+    axes.set_ylabel("mean error, persons")
+    axes.set_title("Race and age by tract, Hawaii 2020, ε = 1", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(PROJECT / "docs" / "rounding.png", dpi=90)
+
+
 if __name__ == "__main__":
     main()
     draw_laws()
     draw_scale()
+    draw_rounding()
