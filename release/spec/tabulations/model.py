@@ -7,6 +7,7 @@ the attributes by which its counts are broken down.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
@@ -139,3 +140,12 @@ class Tabulation(Model):
     def zeros(self) -> tuple[Impossible, ...]:
         """The constraints that are combinations of categories."""
         return tuple(one for one in self.constraints if isinstance(one, Impossible))
+
+    def of(self, name: str) -> str:
+        """The attribute that a name in a margin is of: itself, or that of the grouping."""
+        return self.groupings[name].of if name in self.groupings else name
+
+    def in_order(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The names of a margin in the order of the attributes that they are of."""
+        attributes = list(self.attributes)
+        return tuple(sorted(names, key=lambda name: attributes.index(self.of(name))))
