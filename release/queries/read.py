@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from release.errors import SpecError, listed, unknown_name
 from release.exact.channel import (
     MOST_PROBABILISTIC,
@@ -16,7 +18,6 @@ from release.exact.channel import (
     probabilistic_fits,
 )
 from release.exact.losses import LossName, line_fits, table_loss
-from release.exact.numbers import MAX_EPSILON
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
 from release.queries.statistics import OnStatisticQuery
@@ -115,17 +116,18 @@ def _check_tabulations(spec: Spec) -> None:
 def _check_guarantee(spec: Spec, place: int) -> None:
     guarantee, budget = spec.tabulations[place].guarantee, spec.budget
     field = f"tabulations[{place}].guarantee"
-    reach = f"tabulations need more than 0, and at most {MAX_EPSILON}"
     if guarantee is None:
         if len(spec.tabulations) + len(spec.queries) > 1:
             raise SpecError(field, "missing; a tabulation that is not alone needs its own")
-        if not budget.epsilon <= MAX_EPSILON:
-            raise SpecError("budget.epsilon", reach)
+        try:
+            spec.tabulations[place].guarantee_of_all(budget)
+        except ValidationError as error:
+            raise SpecError("budget", str(error.errors()[0]["ctx"]["error"])) from error
         return
     if guarantee.definition is Definition.PROBABILISTIC:
         raise SpecError(f"{field}.definition", "write pure or approximate")
-    if not 0 < guarantee.epsilon <= MAX_EPSILON:
-        raise SpecError(f"{field}.epsilon", reach)
+    if not guarantee.epsilon:
+        raise SpecError(f"{field}.epsilon", "tabulations need more than 0; raise it")
     # Of several guarantees the budget decides later, by what they charge together.
     if guarantee.delta and not budget.delta:
         raise SpecError(f"{field}.delta", "the budget has no delta; write 0, or raise budget.delta")

@@ -14,7 +14,6 @@ from fractions import Fraction
 from release.budget.cost import release_step
 from release.errors import SpecError
 from release.exact.integer_noise import IntegerNoise
-from release.exact.privacy import Definition
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.noise.shares import on_integers
@@ -85,10 +84,7 @@ def _with_measured(spec_file: SpecFile, measured: Sequence[Query]) -> SpecFile:
 
 def guarantee_of(opened: OpenTabulation, budget: Budget) -> GuaranteeSpec:
     """The guarantee of all tables of a tabulation together: its own, or the whole budget."""
-    if opened.declared.guarantee is not None:
-        return opened.declared.guarantee
-    definition = Definition.APPROXIMATE if budget.delta else Definition.PURE
-    return GuaranteeSpec(definition=definition, epsilon=budget.epsilon, delta=budget.delta)
+    return opened.declared.guarantee_of_all(budget)
 
 
 def publication_of(opened: OpenTabulation, neighbors: Relation) -> Publication:

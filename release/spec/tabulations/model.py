@@ -12,7 +12,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from release.spec.declarations import Column, FilePath, KeyRange, KeyValue, Name, Text
+from release.exact.privacy import Definition
+from release.spec.declarations import Budget, Column, FilePath, KeyRange, KeyValue, Name, Text
 from release.spec.domains import Exact, Label, Model, one_of
 from release.spec.guarantees import GuaranteeSpec
 
@@ -140,6 +141,17 @@ class Tabulation(Model):
     def zeros(self) -> tuple[Impossible, ...]:
         """The constraints that are combinations of categories."""
         return tuple(one for one in self.constraints if isinstance(one, Impossible))
+
+    def guarantee_of_all(self, budget: Budget) -> GuaranteeSpec:
+        """The guarantee of all its tables together: its own, or the whole budget.
+
+        Raises:
+            ValidationError: the budget is no guarantee, such as one with ε above 100.
+        """
+        if self.guarantee is not None:
+            return self.guarantee
+        definition = Definition.APPROXIMATE if budget.delta else Definition.PURE
+        return GuaranteeSpec(definition=definition, epsilon=budget.epsilon, delta=budget.delta)
 
     def of(self, name: str) -> str:
         """The attribute that a name in a margin is of: itself, or that of the grouping."""

@@ -20,6 +20,10 @@ MOST_CELLS = 2**25
 """Cells of one level: 256 MB of integers."""
 
 
+MOST_UNITS = 4 * 10**9
+"""Units that can be declared in all: whole numbers are computed in millionths, in 62 bits."""
+
+
 def open_tabulation(spec: Spec, place: int, folder: Path) -> OpenTabulation:
     """The tabulation ``tabulations[place]`` with the files that it names, below ``folder``.
 
@@ -103,6 +107,8 @@ def _declared_numbers(field: str, path: Path, opened: OpenTabulation, table: Nam
     if missing:
         raise SpecError(field, f"{missing} of {numbers.size} cells have no number; give 0 for none")
     counts = numbers.reshape(len(areas), table.margin.cells)
+    if int(counts.sum()) > MOST_UNITS:
+        raise SpecError(field, f"the counts add up to more than {MOST_UNITS}; declare fewer units")
     possible = opened.possible(table.margin)
     if possible is not None and (counts[:, ~possible] > 0).any():
         raise SpecError(field, "a number above 0 is of an impossible combination; write 0")
@@ -110,6 +116,9 @@ def _declared_numbers(field: str, path: Path, opened: OpenTabulation, table: Nam
 
 
 def _count(at: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise SpecError(at, f"the count is {text!r}; write a whole number of at least 0")
+    # No more digits than the bound has, so that no sum of 2^25 counts overflows.
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_UNITS))):
+        raise SpecError(
+            at, f"the count is {text[:40]!r}; write a whole number from 0 to {MOST_UNITS}"
+        )
     return int(text)
