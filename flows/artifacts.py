@@ -31,6 +31,9 @@ def show(public: Path, out: Path) -> None:
     for query in summary.queries:
         row = {"query": query.record.name, "cells": query.record.cells, "promise": query.promise}
         rows.append({**row, "charge": query.charge, "error": query.error})
+    for own in summary.tabulations:
+        row = {"query": own.record.name, "cells": own.cells, "promise": own.noise}
+        rows.append({**row, "charge": own.charge, "error": own.error})
     create_table_artifact(rows, key=f"queries-{key}", description=record.title)
     ledger = out / LEDGER
     verdict = verify(public, None, own_trust(ledger))

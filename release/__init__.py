@@ -260,6 +260,8 @@ def estimate(public: PathLike, query: str, *, level: float = 0.95) -> Estimates:
 def open(folder: PathLike) -> Opened:  # noqa: A001 - the verb; nothing here opens a file
     """The published tables of a release by the names of their queries.
 
+    Those of tabulations are opened by its method ``table``, and listed by ``tables``.
+
     Raises:
         VerificationError: the folder is no release.
     """

@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from release.analysis.sums import mean_intervals
+from release.analysis.tables import no_such_query
 from release.bundle.read import parse_any_mechanism
-from release.errors import DesignError, SpecError, VerificationError, unknown_name
+from release.errors import DesignError, SpecError, VerificationError
 from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integer import IntegerMechanism
 from release.exact.mechanism import Mechanism
@@ -382,9 +383,10 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
         VerificationError: a file is missing, is not what ``release.json`` says, or does not fit.
     """
     check_level(level)
-    records = {record.name: record for record in _record(public).queries}
+    release = _record(public)
+    records = {record.name: record for record in release.queries}
     if not isinstance(query, str) or query not in records:
-        raise SpecError("query", unknown_name(query, records))
+        raise SpecError("query", no_such_query(query, release))
     record = records[query]
     if not isinstance(record.mechanism_file, MechanismFile):
         raise SpecError(

@@ -6,14 +6,15 @@ whether the files are genuine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from release.analysis.estimation import Estimates, estimate_release
+from release.analysis.tables import list_tables, no_such_query, table_frame
 from release.bundle.read import read_record
-from release.errors import DesignError, SpecError, VerificationError, unknown_name
+from release.errors import DesignError, SpecError, VerificationError
 from release.records.hashes import sha256
 from release.records.models import QueryRecord, ReleaseRecord
 
@@ -111,7 +112,10 @@ class _UnknownQueryError(SpecError, KeyError):
 
 @dataclass(frozen=True)
 class Opened(Mapping[str, Table]):
-    """The published tables of a release by the names of their queries, in the order of the spec."""
+    """The published tables of a release by the names of their queries, in the order of the spec.
+
+    The tables of tabulations have no names: :meth:`tables` lists them and :meth:`table` opens one.
+    """
 
     public: Path
     record: ReleaseRecord
@@ -120,7 +124,7 @@ class Opened(Mapping[str, Table]):
         for record in self.record.queries:
             if record.name == query:
                 return Table(self.public, self.record.release_id, record)
-        raise _UnknownQueryError("query", unknown_name(query, list(self)))
+        raise _UnknownQueryError("query", no_such_query(query, self.record))
 
     def __iter__(self) -> Iterator[str]:
         for record in self.record.queries:
@@ -128,6 +132,46 @@ class Opened(Mapping[str, Table]):
 
     def __len__(self) -> int:
         return len(self.record.queries)
+
+    def __bool__(self) -> bool:
+        """True: a release of tabulations alone has no query, but is not empty."""
+        return True
+
+    def __repr__(self) -> str:
+        """What is published, by name."""
+        named = [f"queries {', '.join(self)}"] if len(self) else []
+        tabulations = [one.name for one in self.record.tabulations or ()]
+        if tabulations:
+            named.append(f"tabulations {', '.join(tabulations)}")
+        return f"<release {self.record.release_id}: {'; '.join(named)}>"
+
+    def tables(self) -> pd.DataFrame:
+        """The published tables of tabulations: level, margin, size and mean standard error.
+
+        Raises:
+            VerificationError: a file does not have the SHA-256 in ``release.json``.
+        """
+        return list_tables(self.public, self.record)
+
+    def table(
+        self, level: str, margin: Sequence[str] = (), *, tabulation: str | None = None
+    ) -> pd.DataFrame:
+        """A table of a tabulation: a row for each area of ``level`` and category of ``margin``.
+
+        ``answer`` is unbiased and may be negative: add it up, or average it. ``rounded`` is whole,
+        not negative, and adds up exactly. ``low`` and ``high`` bound the true count, both included,
+        in 95 of 100 cases for each cell by itself.
+
+        Args:
+            level: the level of the areas, such as ``"county"``.
+            margin: attributes and groupings in any order; none for the totals.
+            tabulation: its name, where the release has several.
+
+        Raises:
+            SpecError: no such tabulation, level or margin; the message names those there are.
+            VerificationError: the file does not have the SHA-256 in ``release.json``.
+        """
+        return table_frame(self.public, self.record, level, margin, tabulation)
 
 
 def open_release(public: Path) -> Opened:

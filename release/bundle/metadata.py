@@ -8,13 +8,21 @@ what only the curator knows with ``TODO(curator)`` (docs/design/format.md).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import rfc8785
 import yaml
 
-from release.bundle.statements import rests_on
+from release.bundle.statements import rests_on, tabulation_rests_on
+from release.bundle.tabulations.descriptions import (
+    domain_text,
+    mechanism_text,
+    outputs,
+    table_files,
+    unprotected_text,
+)
 from release.exact.domain import AnswerDomain, Topology
 from release.records.models import QueryRecord, ReleaseRecord
 from release.spec.model import Spec
@@ -53,6 +61,8 @@ def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
 def table_sizes(public: Path, record: ReleaseRecord) -> dict[str, int]:
     """The bytes of each released table by its path in the public bundle."""
     paths = [query.output.path for query in record.queries]
+    for tabulation in record.tabulations or ():
+        paths += [output.path for output in outputs(tabulation)]
     return {path: (public / path).stat().st_size for path in paths}
 
 
@@ -73,13 +83,18 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
                 "schema": _table_schema(query),
             }
         )
+    for declared, tabulation in zip(spec.tabulations, record.tabulations or (), strict=True):
+        for file in table_files(declared, tabulation):
+            profile = f"{_PROFILE}tableschema.json"
+            resources.append(file.resource(sizes[file.output.path], profile))
     package: dict[str, Any] = {
         "$schema": f"{_PROFILE}datapackage.json",
         "name": record.release_id,
         "title": record.title,
         "description": (
             f"{record.purpose}. Released under {record.guarantee.definition} differential privacy, "
-            f"epsilon {record.guarantee.epsilon}, delta {record.guarantee.delta}; every answer has "
+            f"epsilon {record.guarantee.epsilon}, delta {record.guarantee.delta}; "
+            f"{'every number but those declared' if _has_facts(spec) else 'every answer'} has "
             "noise."
         ),
         "version": record.published.replace("-", "."),
@@ -134,9 +149,15 @@ def _drawn(name: str, title: str, bounds: dict[str, int]) -> dict[str, Any]:
     return {"name": name, "type": "integer", "title": title, "constraints": constraints}
 
 
+def _has_facts(spec: Spec) -> bool:
+    return any(declared.facts for declared in spec.tabulations)
+
+
 def _worst_case(spec: Spec) -> str:
     scope = "for every table of the declared domain"
-    if any(rests_on(spec, query) is not None for query in spec.released):
+    rests = [rests_on(spec, query) for query in spec.released]
+    rests += [tabulation_rests_on(spec, declared) for declared in spec.tabulations]
+    if any(one is not None for one in rests):
         return f"{scope}, provided that its conditions are evaluated as published"
     return scope
 
@@ -152,7 +173,11 @@ _VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic"
 
 def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     """``registry.yaml``: one record for the public registry of deployments."""
-    names = ", ".join(query.name for query in record.queries)
+    tabulations = record.tabulations or []
+    named = [query.name for query in record.queries] + [one.name for one in tabulations]
+    names = ", ".join(named)
+    domains = [f"{query.name}: {query.kind}" for query in spec.released]
+    mechanisms = list(map(_mechanism, spec.released, record.queries))
     sections = {
         "basic": {
             "name": record.title,
@@ -166,7 +191,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
         },
         "dp_variant": {
             "variant_name": _VARIANTS[record.guarantee.definition],
-            "data_domain": ", ".join(f"{query.name}: {query.kind}" for query in spec.released),
+            "data_domain": _both(domains, map(domain_text, spec.tabulations)),
             "unprotected_quantities": _unprotected(spec),
         },
         "privacy_loss": _privacy_loss(spec, record),
@@ -187,7 +212,7 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
         },
         "implementation": {
             "preprocessing_and_hyperparameter_tuning": record.privacy.enforced_by,
-            "mechanisms": ", ".join(map(_mechanism, spec.released, record.queries)),
+            "mechanisms": _both(mechanisms, map(mechanism_text, tabulations)),
             "justification": _justified(spec),
         },
         "administrative": {
@@ -198,6 +223,12 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     }
     text: str = yaml.safe_dump(sections, sort_keys=False, allow_unicode=True, width=100)
     return text.encode()
+
+
+def _both(queries: Iterable[str], tabulations: Iterable[str]) -> str:
+    """What is said of queries, then of each tabulation."""
+    texts = [", ".join(queries), *tabulations]
+    return "; ".join(text for text in texts if text)
 
 
 def _privacy_loss(spec: Spec, record: ReleaseRecord) -> dict[str, Any]:
@@ -221,11 +252,19 @@ def _mechanism(query: Query, entry: QueryRecord) -> str:
 
 
 def _justified(spec: Spec) -> str:
+    reasons = []
+    if spec.released:
+        reasons.append("least expected loss under the guarantee")
+    if spec.tabulations:
+        reasons.append("of tabulations the least mean standard error that was found")
+    reasons.append("see the mechanisms and the report")
     pinned = [query.name for query in spec.released if query.mechanism != "best"]
-    reason = "least expected loss under the guarantee; see the mechanisms and the report"
     if pinned:
-        reason += f"; of {', '.join(pinned)} the spec names the mechanism"
-    return reason
+        reasons.append(f"of {', '.join(pinned)} the spec names the mechanism")
+    strategies = [one.name for one in spec.tabulations if one.strategy is not None]
+    if strategies:
+        reasons.append(f"of {', '.join(strategies)} the spec says what is measured")
+    return "; ".join(reasons)
 
 
 def _unprotected(spec: Spec) -> str:
@@ -236,4 +275,5 @@ def _unprotected(spec: Spec) -> str:
     if spec.privacy.fixed:
         fixed = ", ".join(spec.privacy.fixed)
         quantities.append(f"the fixed columns {fixed} of a {spec.privacy.unit}")
+    quantities += map(unprotected_text, spec.tabulations)
     return "; ".join(quantities) or "none"

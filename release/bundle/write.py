@@ -11,7 +11,7 @@ import datetime
 import platform
 import secrets
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -34,6 +34,7 @@ from release.bundle.statements import (
     limits,
     post_processing,
     rests_on,
+    tabulation_rests_on,
     withheld,
 )
 from release.bundle.tabulations.writing import MeasuredTable, PublicTabulation, write_tabulation
@@ -257,7 +258,9 @@ class _Writer:
         release_id = self._spec_file.spec.release.id
         for opened in self._spec_file.tabulations:
             own = self._measured[opened.name]
-            self.tabulations.append(write_tabulation(release_id, opened, own, self._public))
+            written = write_tabulation(release_id, opened, own, self._public)
+            rests = tabulation_rests_on(self._spec_file.spec, opened.declared)
+            self.tabulations.append(replace(written, rests_on=rests))
 
     def add(self, result: Result) -> None:
         query, design, spec = result.query, result.design, self._spec_file.spec
@@ -342,7 +345,7 @@ class _Writer:
         spec = self._spec_file.spec
         write(self._public / DATAPACKAGE, datapackage(spec, record, sizes))
         write(self._public / REGISTRY, registry(spec, record))
-        html = report_html(record, tuple(self._queries), spent)
+        html = report_html(record, tuple(self._queries), tuple(self.tabulations), spent)
         write(self._public / "report.html", html.encode())
         if self._openings:
             openings = OpeningsRecord(

@@ -42,6 +42,8 @@ def compare(
 
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
     queries = {released.name: released for released in spec_file.spec.released}
+    if not queries:
+        raise SpecError("QUERY", "the spec has no queries; plan compares the noise of tabulations")
     if query not in queries:
         names = ", ".join(queries)
         raise SpecError("QUERY", f"{query!r} is not in the spec; write one of {names}")

@@ -33,6 +33,13 @@ Weights = Annotated[
 Season = Annotated[
     int | None, typer.Option(help="What so many releases like this one amount to together.")
 ]
+DropOne = Annotated[
+    bool,
+    typer.Option(
+        "--drop-one",
+        help="Also for large tabulations: what the other tables gain where one is left out.",
+    ),
+]
 ProfileFile = Annotated[
     Path | None,
     typer.Option(
@@ -43,6 +50,16 @@ ProfileFile = Annotated[
 ]
 TablePath = Annotated[Path, typer.Argument(help="A table: a Parquet or CSV file.")]
 UnitColumn = Annotated[str | None, typer.Option(help="The column that names the privacy unit.")]
+AreasFile = Annotated[
+    Path | None,
+    typer.Option(help="A CSV file of areas: a column for each level, a line for each lowest area."),
+]
+KeyFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --hierarchy: COLUMN=KEYS.csv, a column of the table and the file of its keys."
+    ),
+]
 NewSpec = Annotated[Path | None, typer.Option("--out", help="The spec to write, a new file.")]
 
 
@@ -53,6 +70,8 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     split: Split = False,
     weight: Weights = None,
     season: Season = None,
+    drop_one: DropOne = False,
+    jobs: opt.Jobs = None,
     ledger: opt.LedgerPath = None,
     html: opt.Html = None,
     profile: ProfileFile = None,
@@ -64,6 +83,7 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     Example: dp-release plan data/persons.yaml --html plan.html
     """
     from release.noise.cache import default_cache
+    from release.noise.processes import InTurn
     from release.planning.recommend import make_advised_plan
     from release.queries.read import read_spec
 
@@ -72,11 +92,15 @@ def plan(  # noqa: PLR0913 - one parameter for each option
         raise SpecError(
             "--split", "ask one question at a time: --epsilon-for, --delta-for, --split"
         )
-    plain_only = (html, ledger, season, profile)
+    plain_only = (html, ledger, season, profile, drop_one or None)
     if any(questions) and any(option is not None for option in plain_only):
         raise SpecError(
-            "--html", "--html, --ledger, --profile and --season are for plain plans; leave them out"
+            "--html",
+            "--html, --ledger, --profile, --season and --drop-one are for plain plans; leave them "
+            "out",
         )
+    if jobs is not None and not drop_one:
+        raise SpecError("--jobs", "is for the searches of --drop-one; give it too")
     if weight and not split:
         raise SpecError("--weight", "is for a split of the budget; give --split too")
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
@@ -86,8 +110,9 @@ def plan(  # noqa: PLR0913 - one parameter for each option
     if split:
         _split(spec_file, weight or [], as_json)
         return
-    with working("planning"):
-        planned = make_advised_plan(spec_file, solvers, default_cache(), season)
+    with working("planning"), opt.fan_out(jobs) as pool:
+        searches = (pool or InTurn()) if drop_one else None
+        planned = make_advised_plan(spec_file, solvers, default_cache(), season, searches)
     remaining = None if ledger is None else _remaining(spec_file, ledger)
     if profile is not None:
         _write_profile(profile, planned)
@@ -110,14 +135,30 @@ def _write_profile(path: Path, planned: Plan) -> None:
     output.write_page(path, json.dumps({"step": format_exact(found.step), "values": values}))
 
 
-def init(table: TablePath, unit: UnitColumn = None, out: NewSpec = None) -> None:
+def init(
+    table: TablePath,
+    unit: UnitColumn = None,
+    hierarchy: AreasFile = None,
+    attribute: KeyFiles = None,
+    out: NewSpec = None,
+) -> None:
     """Write a starting spec for a table from its schema: names and types only, no value is read.
+
+    With --hierarchy for tables that add up over areas, whose areas and categories are in public
+    files.
 
     Example: dp-release init data/persons.parquet --out persons.yaml
     """
     from release.planning.scaffold import starting_spec
+    from release.planning.tabulations.scaffold import starting_tabulation
 
-    text = starting_spec(table, unit, None if out is None else out.parent)
+    if attribute and hierarchy is None:
+        raise SpecError("--attribute", "is for tables that add up; give --hierarchy too")
+    folder = None if out is None else out.parent
+    if hierarchy is None:
+        text = starting_spec(table, unit, folder)
+    else:
+        text = starting_tabulation(table, hierarchy, attribute or [], unit, folder)
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -16,6 +16,7 @@ from release.bundle.answer_units import answer_unit
 from release.cli.console import print_table
 from release.errors import StorageError
 from release.exact.numbers import format_exact, format_up
+from release.planning.tabulations.text import plain_tabulation, sentences, table_of
 from release.planning.together_text import (
     epsilon_table,
     growth_sentence,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from release.planning.on_statistic import StatisticPlan
     from release.planning.plan import Candidate, Plan, QueryPlan
     from release.planning.split import Share
+    from release.planning.tabulations.plan import TabulationPlan
     from release.planning.targets import Least
     from release.planning.totals import TogetherPlan
     from release.spec.load import SpecFile
@@ -74,6 +76,7 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         print_table(_COLUMNS, rows)
         typer.echo("means are over all answers of the domain, each as likely (uniform prior)")
     _print_on_statistic(plan.on_statistic)
+    _print_tabulations(plan.tabulations)
     for recommended in plan.recommendations:
         typer.echo(f"better: {recommended}")
     for planned in plan.queries:
@@ -109,6 +112,15 @@ def _print_together(together: TogetherPlan) -> None:
             print_table(columns, rows)
     if (sentence := growth_sentence(together)) is not None:
         typer.echo(sentence)
+
+
+def _print_tabulations(plans: tuple[TabulationPlan, ...]) -> None:
+    for planned in plans:
+        heads, rows = table_of(planned)
+        # By its name: the tables of a spec with several tabulations stand below each other.
+        print_table([planned.name, *heads[1:]], rows)
+        for line in sentences(planned):
+            typer.echo(f"{planned.name}: {line}")
 
 
 def _print_on_statistic(plans: tuple[StatisticPlan, ...]) -> None:
@@ -208,6 +220,7 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "left": None if remaining is None else plain_amounts(*remaining),
         "queries": list(map(_plain_query, plan.queries)),
         "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),
+        "tabulations": list(map(plain_tabulation, plan.tabulations)),
         "recommendations": list(plan.recommendations),
         "composition": "pld" if plan.spec_file.spec.composes_exactly else "basic",
         "together": None if plan.together is None else plain_together(plan.together),

@@ -42,7 +42,16 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
         name, cells = _printable(query.record.name), str(query.record.cells)
         family = query.record.mechanism
         rows.append((name, cells, query.promise, query.charge, family, query.exact, query.error))
-    print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
+    if rows:
+        print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
+    tables = []
+    for own in summary.tabulations:
+        name, areas = _printable(own.record.name), _printable(own.areas)
+        error = _printable(own.error)
+        tables.append((name, areas, str(own.tables), str(own.cells), own.noise, own.charge, error))
+    if tables:
+        heads = ("tabulation", "areas", "tables", "cells", "noise", "charge", "standard error")
+        print_table(heads, tables)
     typer.echo(f"with pictures: {summary.report}; checked by: dp-release verify {public}")
 
 

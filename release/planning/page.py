@@ -20,6 +20,8 @@ from release.noise.design import Asked
 from release.planning.compare import Curve, Losses, Side
 from release.planning.on_statistic import StatisticPlan
 from release.planning.plan import Candidate, Plan, QueryPlan
+from release.planning.tabulations.plan import TabulationPlan
+from release.planning.tabulations.text import sentences, table_of
 from release.planning.together_text import epsilon_table, growth_sentence, noise_table
 from release.planning.totals import TogetherPlan
 from release.spec.load import SpecFile
@@ -50,6 +52,7 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
         else [_signed(left[0] - plan.epsilon), _signed(left[1] - plan.delta)],
         scope=spec_file.spec.budget.scope,
         queries=[_planned(place, query) for place, query in enumerate(plan.queries)],
+        tabulations=[_tabulation(one) for one in plan.tabulations],
         on_statistic=[_on_statistic(place, one) for place, one in enumerate(plan.on_statistic)],
     )
 
@@ -133,6 +136,17 @@ def _on_statistic(place: int, planned: StatisticPlan) -> dict[str, Any]:
         "nearness": planned.nearness.sentence,
         "beside": planned.beside,
         "picture": nearness_svg(f"{place}-{planned.query.name}-nearness", planned.nearness),
+    }
+
+
+def _tabulation(planned: TabulationPlan) -> dict[str, Any]:
+    heads, rows = table_of(planned)
+    return {
+        "name": planned.name,
+        "title": planned.opened.declared.title or planned.name,
+        "sentences": sentences(planned),
+        "heads": heads,
+        "rows": rows,
     }
 
 

@@ -37,10 +37,13 @@ from release.noise.cache import DesignCache
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
 from release.noise.on_statistic import StatisticDesign
+from release.noise.processes import FanOut
 from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.shares import share_budget
 from release.noise.stage import asked_of, refusal
+from release.noise.tables.chosen import choose_tables
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
+from release.planning.tabulations.plan import TabulationPlan, plan_tabulations
 from release.planning.totals import TogetherPlan
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
@@ -154,6 +157,8 @@ class Plan:
     """Changes that would save more than half of a loss (:mod:`release.planning.recommend`)."""
     together: TogetherPlan | None = None
     """What the public queries amount to together (:mod:`release.planning.together`)."""
+    tabulations: tuple[TabulationPlan, ...] = ()
+    """The tables of counts that add up, and what is measured for them."""
 
     @property
     def cap_epsilon(self) -> Fraction:
@@ -168,7 +173,7 @@ class Plan:
     @property
     def public(self) -> tuple[Made, ...]:
         """The queries whose mechanism follows from the spec, with that and their sensitivity."""
-        return _public(self.queries, self.on_statistic)
+        return _public(self.queries, self.on_statistic, self.tabulations)
 
     def profile(self) -> Profile:
         """The privacy profile of the whole release, for a slot of a ledger's plan.
@@ -200,6 +205,8 @@ class Plan:
 
     def to_pandas(self) -> pd.DataFrame:
         """A row for each candidate mechanism of each query, the chosen one first.
+
+        Then a row for each table of each tabulation (:class:`TabulationPlan`).
 
         Errors are in codes of the answers, ε and δ as floats for reading, never for proofs.
         """
@@ -241,22 +248,34 @@ class Plan:
                     "charge_delta": float(statistic.charge.delta),
                 }
             )
+        for tabulation in self.tabulations:
+            rows += tabulation.rows()
         return pd.DataFrame(rows)
 
 
 def make_plan(
-    spec_file: SpecFile, solvers: Solvers | None = None, cache: DesignCache | None = None
+    spec_file: SpecFile,
+    solvers: Solvers | None = None,
+    cache: DesignCache | None = None,
+    drop_one: FanOut | None = None,
 ) -> Plan:
-    """The plan of a spec. Nothing but the spec and its key sets is read.
+    """The plan of a spec. Nothing but the spec and its public files is read.
 
-    A budget that is shared out is shared first; ``cache`` serves the mechanisms it needs for that.
+    The tables that tabulations measure are chosen first. A budget that is shared out is shared
+    next; ``cache`` serves the mechanisms it needs for that. ``drop_one`` is as in
+    :func:`release.planning.tabulations.plan.plan_tabulations`.
 
     Raises:
+        SpecError: a tabulation cannot be measured as it is declared.
         BudgetError: the budget cannot meet a target, or leaves nothing for the shares.
         DesignError: a query for which no mechanism satisfies the claimed guarantee.
     """
     solvers = solvers or Solvers()
-    found = share_budget(spec_file, cache, solvers.gap)
+    # Marks are looked for in what was written: a measured table has no text of the curator's.
+    marked = unfinished(spec_file.spec)
+    chosen = choose_tables(spec_file)
+    tabulations = plan_tabulations(chosen, drop_one)
+    found = share_budget(chosen.spec_file, cache, solvers.gap)
     spec_file = found.spec_file
     plans: list[QueryPlan] = []
     on_statistic: list[StatisticPlan] = []
@@ -275,9 +294,12 @@ def make_plan(
                 plans.append(_query_plan(spec_file, query, request, design))
         # Once a query: both cases of an empirical sensitivity are charged alike.
         charges.append(plans[-1].charge)
+    # As in the spec: what tabulations measure comes after all written queries.
+    for tabulation in tabulations:
+        charges += [measured.charge for measured in tabulation.measured]
     spec, together = spec_file.spec, None
     if spec.composes_exactly:
-        public = _public(plans, on_statistic)
+        public = _public(plans, on_statistic, tabulations)
         together = published_profiles(spec_file, public) if public else None
     total = total_of(spec, charges, together)
     return Plan(
@@ -286,12 +308,17 @@ def make_plan(
         tuple(on_statistic),
         total.epsilon,
         total.delta,
-        unfinished(spec),
+        marked,
         together,
+        tabulations=tabulations,
     )
 
 
-def _public(plans: Sequence[QueryPlan], on_statistic: Sequence[StatisticPlan]) -> tuple[Made, ...]:
+def _public(
+    plans: Sequence[QueryPlan],
+    on_statistic: Sequence[StatisticPlan],
+    tabulations: Sequence[TabulationPlan],
+) -> tuple[Made, ...]:
     public: list[Made] = []
     for planned in plans:
         if not planned.query.is_empirical:
@@ -299,6 +326,8 @@ def _public(plans: Sequence[QueryPlan], on_statistic: Sequence[StatisticPlan]) -
             public.append((planned.query, mechanism, planned.asked.sensitivity))
     for statistic in on_statistic:
         public.append((statistic.query, statistic.design.mechanism, None))
+    for tabulation in tabulations:
+        public += [measured.made for measured in tabulation.measured]
     return tuple(public)
 
 

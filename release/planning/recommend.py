@@ -18,6 +18,7 @@ from release.errors import DesignError, SpecError
 from release.exact.numbers import format_exact
 from release.noise.cache import DesignCache
 from release.noise.families import Solvers
+from release.noise.processes import FanOut
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.planning.plan import Plan, QueryPlan, make_plan
@@ -59,18 +60,20 @@ def make_advised_plan(
     solvers: Solvers | None = None,
     cache: DesignCache | None = None,
     season: int | None = None,
+    drop_one: FanOut | None = None,
 ) -> Plan:
     """The plan of a spec, with what it recommends, and what all queries amount to together.
 
-    Nothing but the spec and its key sets is read. ``season`` is a number of releases like this one.
+    Nothing but the spec and its public files is read. ``season`` is a number of releases like this
+    one; ``drop_one`` is as in :func:`release.planning.plan.make_plan`.
 
     Raises:
         BudgetError, DesignError: as :func:`release.planning.plan.make_plan`.
-        SpecError: ``season`` is no such number.
+        SpecError: ``season`` is no such number, or a tabulation cannot be measured as declared.
     """
     check_season(season)
     solvers = solvers or Solvers()
-    plan = make_plan(spec_file, solvers, cache)
+    plan = make_plan(spec_file, solvers, cache, drop_one)
     advice = recommendations(plan.spec_file, plan, solvers)
     return replace(
         plan,

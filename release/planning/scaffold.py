@@ -48,7 +48,7 @@ _PERSON = re.compile(r"household|person|meter")
 
 
 @dataclass(frozen=True)
-class _Stored:
+class StoredColumn:
     """A column of the table; one without a type is left out, for ``reason``."""
 
     name: str
@@ -66,6 +66,39 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
         SpecError: the file cannot be read, is no table, or has no column that a spec can use;
             ``unit`` is not a column of it that can name a unit.
     """
+    schema = read_schema(path, unit, folder)
+    text = head(schema) + _queries(schema)
+    # The reader of specs alone knows every rule of names, so it has the last word.
+    parse_spec(text.encode())
+    return text
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """What is read of a table: names and types.
+
+    Attributes:
+        path: the table.
+        relative: its path from the folder of the spec.
+        columns: those that a spec can use, with their types.
+        left_out: the others.
+        unit: the column that names the privacy unit.
+    """
+
+    path: Path
+    relative: str
+    columns: dict[str, ColumnType]
+    left_out: tuple[StoredColumn, ...]
+    unit: str
+
+    @property
+    def name(self) -> str:
+        """The name of the table in the spec."""
+        return _table_name(self.path.stem)
+
+
+def read_schema(path: Path, unit: str | None, folder: Path | None) -> TableSchema:
+    """The schema of a table; arguments and errors as those of :func:`starting_spec`."""
     if path.exists() and not path.is_file():
         raise SpecError("TABLE", f"is no plain file; {_TAKEN}")
     readers = {".parquet": _parquet, ".csv": _csv}
@@ -85,13 +118,10 @@ def starting_spec(path: Path, unit: str | None = None, folder: Path | None = Non
             left_out.append(column)
         else:
             columns[column.name] = column.kind
-    text = _text(path, relative, columns, left_out, _unit(path, columns, unit))
-    # The reader of specs alone knows every rule of names, so it has the last word.
-    parse_spec(text.encode())
-    return text
+    return TableSchema(path, relative, columns, tuple(left_out), _unit(path, columns, unit))
 
 
-def _parquet(path: Path) -> list[_Stored]:
+def _parquet(path: Path) -> list[StoredColumn]:
     try:
         schema = pq.read_schema(path)
         return list(map(_stored, schema.names, schema.types))
@@ -102,21 +132,25 @@ def _parquet(path: Path) -> list[_Stored]:
         raise SpecError("TABLE", f"{path.name!r} is not a Parquet file; {_TAKEN}") from error
 
 
-def _stored(name: str, stored: pa.DataType) -> _Stored:
+def _stored(name: str, stored: pa.DataType) -> StoredColumn:
     for kind in ColumnType:
         # Integers fit a number too, which comes after them.
         if fits(stored, kind):
-            return _Stored(name, kind)
+            return StoredColumn(name, kind)
     # A dictionary is a way of storing a column; its type is that of its values.
     plain = stored.value_type if pa.types.is_dictionary(stored) else stored
     if pa.types.is_timestamp(plain):
-        return _Stored(name, None, "its times have a time zone; store them in one zone, without it")
+        return StoredColumn(
+            name, None, "its times have a time zone; store them in one zone, without it"
+        )
     # A type of nested fields names them all, so its text may be of any length.
-    text = _scalar(str(stored)[:_SHOWN])
-    return _Stored(name, None, f"no type of a spec holds its {text}; store it as one that does")
+    text = scalar(str(stored)[:_SHOWN])
+    return StoredColumn(
+        name, None, f"no type of a spec holds its {text}; store it as one that does"
+    )
 
 
-def _csv(path: Path) -> list[_Stored]:
+def _csv(path: Path) -> list[StoredColumn]:
     """The titles in the first line; no byte after it is decoded or parsed."""
     try:
         # Bounded: a file without a line break would be read whole.
@@ -135,10 +169,10 @@ def _csv(path: Path) -> list[_Stored]:
         raise SpecError(
             "TABLE", f"line 1 of {path.name!r} cannot be read as UTF-8 CSV; write the names there"
         ) from error
-    return [_Stored(title, ColumnType.STRING) for title in titles]
+    return [StoredColumn(title, ColumnType.STRING) for title in titles]
 
 
-def _usable(path: Path, stored: list[_Stored]) -> list[_Stored]:
+def _usable(path: Path, stored: list[StoredColumn]) -> list[StoredColumn]:
     """The columns; one whose name no spec can hold loses its type and gets a reason."""
     if len(stored) > _MOST_COLUMNS:
         raise SpecError(
@@ -151,7 +185,7 @@ def _usable(path: Path, stored: list[_Stored]) -> list[_Stored]:
     usable = []
     for column in stored:
         reason = _why_unusable(column.name, alike[column.name.casefold()])
-        usable.append(_Stored(column.name[:_SHOWN], None, reason) if reason else column)
+        usable.append(StoredColumn(column.name[:_SHOWN], None, reason) if reason else column)
     return usable
 
 
@@ -159,7 +193,7 @@ def _why_unusable(name: str, alike: int) -> str:
     """Why no spec can hold a column of this name; empty where one can."""
     if alike > 1:
         return f"{alike} columns have this name but for case; rename one"
-    if len(_scalar(name)) > _LONGEST_KEY:
+    if len(scalar(name)) > _LONGEST_KEY:
         return "a name of which this is the beginning is too long"
     if name.casefold() in ENGINE_NAMES:
         return "the engine that reads tables has a column of this name; rename it"
@@ -189,7 +223,7 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
         raise SpecError(
             "--unit", f"{unit!r} is a {columns[unit].value} column; name a string or an integer one"
         )
-    raise SpecError("--unit", unknown_name(unit, list(map(_scalar, units))))
+    raise SpecError("--unit", unknown_name(unit, list(map(scalar, units))))
 
 
 def _rank(name: str, kind: ColumnType) -> int:
@@ -200,7 +234,7 @@ def _rank(name: str, kind: ColumnType) -> int:
     return 2 if kind is ColumnType.STRING else 3
 
 
-def _scalar(text: str) -> str:
+def scalar(text: str) -> str:
     """The text as YAML on one line, quoted where it has to be, also between flow brackets."""
     template = is_template(text.encode("utf-8", "surrogatepass"))
     if not template and _dumped([text], None)[1:-1] == text:
@@ -230,23 +264,29 @@ def _ascii(text: str) -> str:
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
 
 
-def _text(
-    path: Path, relative: str, columns: dict[str, ColumnType], left_out: list[_Stored], unit: str
-) -> str:
+def head(schema: TableSchema) -> str:
+    """The beginning of a starting spec: everything but what is asked of the table."""
+    columns, left_out = schema.columns, schema.left_out
+    return _HEAD.substitute(
+        file=scalar(schema.path.name),
+        id=scalar(_release_id(schema.path.stem)),
+        table=scalar(schema.name),
+        # A spec reads brackets in a path as a pattern.
+        path=scalar(glob.escape(schema.relative)),
+        untyped=_UNTYPED if schema.path.suffix.lower() == ".csv" else "",
+        columns="".join(f"      {scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
+        left_out="".join(f"      # Left out: {scalar(c.name)}: {c.reason}.\n" for c in left_out),
+        unit=scalar(schema.unit),
+    )
+
+
+def _queries(schema: TableSchema) -> str:
+    columns, unit = schema.columns, schema.unit
     examples = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
     key = examples[0] if examples else "column"
-    return _SPEC.substitute(
-        file=_scalar(path.name),
-        id=_scalar(_release_id(path.stem)),
-        table=_scalar(_table_name(path.stem)),
-        # A spec reads brackets in a path as a pattern.
-        path=_scalar(glob.escape(relative)),
-        untyped=_UNTYPED if path.suffix.lower() == ".csv" else "",
-        columns="".join(f"      {_scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
-        left_out="".join(f"      # Left out: {_scalar(c.name)}: {c.reason}.\n" for c in left_out),
-        unit=_scalar(unit),
-        key=_scalar(key),
-    ) + _examples(_scalar(_table_name(path.stem)), columns, examples)
+    table = scalar(schema.name)
+    text = _QUERIES.substitute(table=table, unit=scalar(unit), key=scalar(key))
+    return text + _examples(table, columns, examples)
 
 
 def _examples(table: str, columns: dict[str, ColumnType], names: list[str]) -> str:
@@ -255,14 +295,14 @@ def _examples(table: str, columns: dict[str, ColumnType], names: list[str]) -> s
     if names:
         is_integer = names[0] in integers
         domain = "{ordered: {min: 0, max: 23}}" if is_integer else "{nominal: [first, second]}"
-        text += _MODE.substitute(table=table, of=_scalar(names[0]), domain=domain)
+        text += _MODE.substitute(table=table, of=scalar(names[0]), domain=domain)
     if integers:
         # Tables tend to have keys in their first columns and measurements in their last.
-        text += _LEVEL.substitute(table=table, of=_scalar(integers[-1]))
+        text += _LEVEL.substitute(table=table, of=scalar(integers[-1]))
     return text
 
 
-_SPEC = Template("""\
+_HEAD = Template("""\
 # A starting spec for $file: names and types are the table's, no value of it was read.
 # It is valid as it stands; decide what is marked CHOOSE and TODO(curator) before anything is run.
 spec: dp-release/spec/v1
@@ -299,6 +339,9 @@ budget:
   epsilon: "1"
   # CHOOSE: delta caps what all guarantees that are not pure take of it together; safe is 0.
   delta: "0"
+""")
+
+_QUERIES = Template("""\
 # CHOOSE: keys are the cells that get an answer, one for each key; safe is a list that was public
 #   before, such as {$key: [first, second]}, and never one that was taken from the table.
 keys: {}

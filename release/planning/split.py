@@ -12,6 +12,7 @@ from release.budget.cost import charge_of, touched_cells
 from release.errors import DesignError, SpecError
 from release.noise.design import Asked
 from release.noise.families import Solvers
+from release.noise.tables.chosen import guarantee_of
 from release.planning.plan import possible, without_baselines
 from release.spec.query import Query
 from release.spec.shares import shared
@@ -43,7 +44,8 @@ def split_budget(
 ) -> tuple[Share, ...]:
     """The ε of each query that minimises the weighted sum of expected losses within the cap.
 
-    Each δ stays as it is, and so does a query with noise on its statistic. The loss of a query
+    Each δ stays as it is, and so do queries with noise on their statistic and tabulations, whose ε
+    is taken off the cap. The loss of a query
     falls ever more slowly as its ε grows, so budget goes to the steepest fall first, along the
     convex hull of losses at ``_GRID`` values of ε. Empirical sensitivity is taken to be the most
     that the declaration allows.
@@ -63,7 +65,11 @@ def split_budget(
         raise SpecError(
             "--weight", "write NAME=NUMBER above 0, of a query with noise on its answer"
         )
+    if not spec_file.spec.released:
+        raise SpecError("--split", "is for queries; plan shows how a tabulation splits its budget")
     cap = spec_file.spec.budget.epsilon
+    for tabulation in spec_file.tabulations:
+        cap -= guarantee_of(tabulation, spec_file.spec.budget).epsilon
     for query in spec_file.spec.released:
         if query.is_on_statistic:
             cap -= charge_of(spec_file, query, query.promised).epsilon

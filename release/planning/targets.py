@@ -142,6 +142,8 @@ class _Search:
 
 def _searches(spec_file: SpecFile, target: Target, solvers: Solvers | None) -> Iterator[_Search]:
     released, waiting = spec_file.spec.released, shared(spec_file.spec)
+    if not released:
+        raise SpecError("queries", "none; a tabulation has no target, plan shows its errors")
     if len(waiting) == len(released):
         raise SpecError(
             "queries", "get their guarantees from the whole budget; plan shows which they are"

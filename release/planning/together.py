@@ -105,6 +105,10 @@ def _charges(plan: Plan, *, are_public: bool) -> list[tuple[str, Charge]]:
     for statistic in plan.on_statistic:
         if are_public:
             charges[statistic.query.name] = statistic.charge
+    for tabulation in plan.tabulations:
+        for measured in tabulation.measured:
+            if are_public:
+                charges[measured.query.name] = measured.charge
     return list(charges.items())
 
 

@@ -39,7 +39,7 @@ from release.records.base import (
     SourceName,
     Word,
 )
-from release.records.tabulations import TabulationRecord
+from release.records.tabulations import MeasuredRecord, TabulationRecord
 from release.records.trees import ExpressionRecord
 from release.records.versions import unread
 
@@ -257,6 +257,11 @@ class ReleaseRecord(Record):
     software: Software = Field(description="the versions of the programs")
     withheld: list[str] = Field(description="what is left out, in words")
     limits: list[str] = Field(description="what is asserted and cannot be checked from the files")
+
+    @property
+    def measured(self) -> tuple[MeasuredRecord, ...]:
+        """The measured tables of all tabulations, in order."""
+        return tuple(entry for one in self.tabulations or () for entry in one.measured)
 
 
 FILES: dict[str, type[BaseModel]] = {

@@ -80,8 +80,7 @@ def check_charges(
         charged = charges(spec_file, kept, together)
     except ReleaseError as error:
         raise VerificationError(FILE, "charges", str(error), "charges within the cap") from error
-    tables = [entry for record in release.tabulations or () for entry in record.measured]
-    entries: list[QueryRecord | MeasuredRecord] = [*release.queries, *tables]
+    entries: list[QueryRecord | MeasuredRecord] = [*release.queries, *release.measured]
     for record, charge in zip(entries, charged.queries, strict=True):
         at = f"queries.{record.name}"
         if isinstance(record, QueryRecord):

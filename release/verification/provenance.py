@@ -362,10 +362,11 @@ def published_charge(release: ReleaseRecord, public: Path, rule: str) -> Release
     if rule == "basic":
         return release_charge(epsilon, delta, None, has_profile=True)
     profiles = []
-    for query in release.queries:
-        if not isinstance(query.mechanism_file, MechanismFile):
+    files = [query.mechanism_file for query in release.queries]
+    for file in (*files, *(table.mechanism_file for table in release.measured)):
+        if not isinstance(file, MechanismFile):
             return release_charge(epsilon, delta, None, has_profile=False)
-        path = query.mechanism_file.path
+        path = file.path
         record = read_any_mechanism(path, public / path)
         if record.profile is None:
             raise VerificationError(path, "profile", "none", "the profile of a public mechanism")

@@ -17,13 +17,12 @@ from release.bundle.tabulations.files import (
     declared_name,
     level_name,
 )
-from release.bundle.tabulations.numbers import tabulated
+from release.bundle.tabulations.numbers import tabulated, widths_of
 from release.bundle.tabulations.writing import (
     family_of,
     level_record,
     named_table,
     objective_of,
-    widths_of,
 )
 from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes
@@ -54,12 +53,6 @@ def outputs_of(release: ReleaseRecord) -> Iterator[OutputFile]:
         yield from (entry.output for entry in record.levels)
         yield from (entry.output for entry in record.measured)
         yield from (entry.output for entry in record.declared)
-
-
-def measured_of(release: ReleaseRecord) -> Iterator[MeasuredRecord]:
-    """The measured tables of all tabulations of a release."""
-    for record in release.tabulations or ():
-        yield from record.measured
 
 
 @dataclass(frozen=True)

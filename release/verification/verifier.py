@@ -87,7 +87,6 @@ from release.verification.statistics import check_statistic
 from release.verification.tabulations import (
     asserted_of,
     check_tables,
-    measured_of,
     open_published,
     outputs_of,
     with_measured,
@@ -183,7 +182,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     ]
     for query, record in zip(spec.released, release.queries, strict=True):
         findings += _check_query_mechanism(proofs, spec_file, query, record)
-    for query, entry in zip(spec.measured, measured_of(release), strict=True):
+    for query, entry in zip(spec.measured, release.measured, strict=True):
         findings += _prove_public(entry.mechanism_file.path, proofs, spec_file, query)
     with checking("tabulations.tables"):
         own, contents = check_tables(public, release, tabulations.opened, spec, proofs.public_ones)
@@ -218,7 +217,7 @@ def _charged(release: ReleaseRecord, spec: Spec) -> Finding:
         how = "add up to", "basic composition"
     else:
         how = "compose to", "exactly, from the profiles of their mechanisms"
-    measured = len(list(measured_of(release)))
+    measured = len(release.measured)
     charged = f"{len(release.queries)} queries"
     if measured:
         tables = f"{measured} measured table{'s' if measured > 1 else ''}"
@@ -312,7 +311,7 @@ def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
         if isinstance(mechanism, MechanismFile):
             owners.append(query.name)
             expected.add(_own_mechanism(query.name, mechanism, owners, sums))
-    for entry in measured_of(release):
+    for entry in release.measured:
         owners.append(entry.name)
         expected.add(_own_mechanism(entry.name, entry.mechanism_file, owners, sums))
     for output in outputs_of(release):

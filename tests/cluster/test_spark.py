@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,12 @@ from release.pipeline import answer, load
 from release.queries.engines.base import HereTables
 from release.queries.engines.spark import (
     Fragment,
+    ReadBucket,
     SparkTables,
+    TaskResult,
     _unpacked,
+    added,
+    count_bucket,
     read_bucket,
     rows_by_group,
     split_rows,
@@ -42,6 +48,7 @@ from release.tables.duckdb import Engine
 from release.tables.sources import dataset_of, find_sources
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
+from tests.queries.tabulations.test_measuring import HOMES, World, counted_again, person, worlds
 from tests.queries.test_kinds import smalls
 from tests.small import UNSIGNED, Row, Small, joint, part, query, sensitivities, table_of, truths
 
@@ -49,8 +56,10 @@ SPARK = Engine(spark="local[2]")
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 
 
-def in_buckets(spec_file: SpecFile, buckets: int, chance: random.Random) -> dict[str, pa.Table]:
-    """The profiles of every query as tasks find them, with nothing between but a shuffle."""
+def of_buckets(
+    spec_file: SpecFile, buckets: int, chance: random.Random, read: ReadBucket
+) -> list[TaskResult]:
+    """What tasks find, with nothing between but a shuffle."""
     sources, spec = find_sources(spec_file), spec_file.spec
     fragments = [
         Fragment(name, number, group)
@@ -61,13 +70,20 @@ def in_buckets(spec_file: SpecFile, buckets: int, chance: random.Random) -> dict
     shuffled = defaultdict(list)
     for bucket, blob in split_rows(fragments, spec_file, sources, buckets):
         shuffled[bucket].append((bucket, blob))
-    read = defaultdict(list)
+    results: list[TaskResult] = []
     for blobs in shuffled.values():
         chance.shuffle(blobs)
-        for what, name, data in read_bucket(blobs, spec_file, Engine()):
-            assert what == "profiles"
-            read[name].append(_unpacked(data))
-    return {query.name: merged(read[query.name]) for query in spec.released}
+        results += read(blobs, spec_file, Engine())
+    return results
+
+
+def in_buckets(spec_file: SpecFile, buckets: int, chance: random.Random) -> dict[str, pa.Table]:
+    """The profiles of every query as tasks find them."""
+    read = defaultdict(list)
+    for what, name, data in of_buckets(spec_file, buckets, chance, read_bucket):
+        assert what == "profiles"
+        read[name].append(_unpacked(data))
+    return {query.name: merged(read[query.name]) for query in spec_file.spec.released}
 
 
 @settings(max_examples=6)
@@ -84,6 +100,46 @@ def test_units_in_buckets_have_the_profiles_of_the_whole_table(
             for one in spec_file.spec.released:
                 expected = tables.profiles(one)
                 assert found[one.name].to_pylist() == expected.to_pylist(), one.name
+
+
+@settings(max_examples=12)
+@given(worlds(), st.integers(1, 9), st.randoms(use_true_random=False))
+def test_units_in_buckets_have_the_counts_of_the_whole_table(
+    world: World, buckets: int, chance: random.Random
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec_file = world.write(Path(folder))
+        opened = spec_file.tabulations[0]
+        cells = dict(enumerate(opened.finest))
+        count = partial(count_bucket, opened=opened, cells=cells)
+        results = of_buckets(spec_file, buckets, chance, count)
+        counts = added(results, opened, cells)
+        found = {level: own.tolist() for level, own in counts.items()}
+        assert found == counted_again(world, opened, cells)
+
+
+@needs_java
+def test_spark_counts_a_tabulation(tmp_path: Path) -> None:
+    rows = [person(f"p{number % 9}", age=(1, 17, 18, 40)[number % 4]) for number in range(20)]
+    world = World(rows, HOMES, attributes=("sex", "age", "minor", "kind"))
+    spec_file = world.write(tmp_path)
+    opened = spec_file.tabulations[0]
+    cells = dict(enumerate(opened.finest))
+    with load(spec_file, SPARK) as tables:
+        counts = tables.counts(opened, cells)
+    found = {level: own.tolist() for level, own in counts.items()}
+    assert found == counted_again(world, opened, cells)
+    assert counts[0].sum() == 9
+
+
+@needs_java
+def test_a_tabulation_is_checked_before_spark_starts(tmp_path: Path) -> None:
+    spec_file = World([], HOMES).write(tmp_path)
+    opened = spec_file.tabulations[0]
+    declared = opened.declared.model_copy(update={"where": "extra"})
+    wrong = replace(spec_file, tabulations=(replace(opened, declared=declared),))
+    with pytest.raises(SpecError, match=r"^tabulations\[0\]\.where: "):
+        load(wrong, SPARK)
 
 
 def test_nothing_read_is_no_profile() -> None:

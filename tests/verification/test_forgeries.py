@@ -33,6 +33,7 @@ from release.records.models import ReleaseRecord, parse
 from release.records.signing import PublicKey, create_key
 from release.verification.findings import CHECKS, Level
 from release.verification.provenance import Trust
+from release.verification.tabulations import outputs_of
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 
@@ -92,21 +93,27 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def entries_of(tabulation: Any) -> list[Any]:
+    """The entries of a tabulation in release.json, each with a table."""
+    return [*tabulation["levels"], *tabulation["measured"], *tabulation["declared"]]
+
+
 class Forger:
     """A copy of a release, and everything that follows from its files."""
 
     def __init__(self, source: Path, folder: Path) -> None:
         shutil.copytree(source, folder)
         (self.public,) = (folder / "public").iterdir()
-        half = auditor_bundle(self.public)
-        assert half is not None
-        self.half = half
+        self.half = auditor_bundle(self.public)
+        self.tops = (self.public,) if self.half is None else (self.public, self.half)
         self.first = self._files()
 
     def _files(self) -> dict[Path, bytes]:
-        both = (self.public, self.half)
         return {
-            path: path.read_bytes() for top in both for path in top.rglob("*") if path.is_file()
+            path: path.read_bytes()
+            for top in self.tops
+            for path in top.rglob("*")
+            if path.is_file()
         }
 
     def restore(self) -> None:
@@ -122,11 +129,12 @@ class Forger:
     def fit(self, kept: Path) -> None:
         """Make all that depends on the files anew, but for the file that was forged."""
         commitments = {}
-        openings = self.half / "openings.json"
+        half = self.half
 
         def open_anew(plain: Any) -> None:
+            assert half is not None
             for name, opening in plain["openings"].items():
-                data = (self.half / name).read_bytes()
+                data = (half / name).read_bytes()
                 opening["commitment"] = commit(bytes.fromhex(opening["key"]), data)
                 commitments[name] = opening["commitment"]
 
@@ -141,10 +149,15 @@ class Forger:
                 else:
                     name = f"mechanisms/{entry['name']}.json"
                     mechanism["commitment"] = commitments.get(name, mechanism["commitment"])
+            for tabulation in plain.get("tabulations", []):
+                for entry in entries_of(tabulation):
+                    for named in (entry["output"], entry.get("mechanism_file")):
+                        if named is not None:
+                            named["sha256"] = sha256((self.public / named["path"]).read_bytes())
 
         record = self.public / "release.json"
-        if kept != openings:
-            self._edit(openings, open_anew)
+        if half is not None and kept != half / "openings.json":
+            self._edit(half / "openings.json", open_anew)
         if kept != record:
             self._edit(record, name_anew)
         # Descriptions follow from the record, the spec and the tables alone.
@@ -159,7 +172,8 @@ class Forger:
         try:
             record = parse(ReleaseRecord, (self.public / "release.json").read_bytes())
             spec = parse_spec((self.public / "spec.yaml").read_bytes())
-            tables = {each.output.path: self.public / each.output.path for each in record.queries}
+            outputs = [*(each.output for each in record.queries), *outputs_of(record)]
+            tables = {output.path: self.public / output.path for output in outputs}
             sizes = {name: table.stat().st_size for name, table in tables.items()}
             (self.public / DATAPACKAGE).write_bytes(datapackage(spec, record, sizes))
             (self.public / REGISTRY).write_bytes(registry(spec, record))
@@ -251,7 +265,7 @@ def attacked(forger: Forger, trust: Trust, part: int, parts: int) -> dict[tuple[
     """The fields that were changed and accepted, of one part of all; and how many were tried."""
     found: dict[tuple[str, PATH], int] = {}
     tried = 0
-    for top in (forger.public, forger.half):
+    for top in forger.tops:
         for path in structured(top):
             name, plain = str(path.relative_to(top)), read(path)
             canonical = written(path, plain)

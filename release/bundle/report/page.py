@@ -26,6 +26,8 @@ from release.bundle.report.pictures import (
     mechanism_svg,
     nearness_svg,
 )
+from release.bundle.report.tabulations import MAX_ROWS, shown_tabulation
+from release.bundle.tabulations.writing import PublicTabulation
 from release.exact.accuracy import likely_around
 from release.exact.domain import Codes, Topology
 from release.exact.mechanism import Mechanism
@@ -35,9 +37,6 @@ from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import QueryRecord, ReleaseRecord
 from release.records.statistics import StatisticRecord
 from release.spec.query import Query
-
-MAX_ROWS = 200
-"""Longer tables are cut in the report; the Parquet file has them whole."""
 
 _BARS, _FIELDS = 60, 40
 
@@ -97,7 +96,10 @@ class PublicQuery:
 
 
 def report_html(
-    record: ReleaseRecord, queries: tuple[PublicQuery, ...], spent: Spending | None = None
+    record: ReleaseRecord,
+    queries: tuple[PublicQuery, ...],
+    tabulations: tuple[PublicTabulation, ...] = (),
+    spent: Spending | None = None,
 ) -> str:
     """The report as HTML; with the charges of the scope, ``spent``, where there is a ledger."""
     budget = None
@@ -111,12 +113,15 @@ def report_html(
             "charges": len(spent.days),
             "picture": budget_svg(spent),
         }
+    rests = [query.rests_on for query in queries] + [one.rests_on for one in tabulations]
     return render(
         "report.html",
         release=record,
         queries=[_shown(public, pictured=n < _PICTURED) for n, public in enumerate(queries)],
         without_pictures=max(0, len(queries) - _PICTURED),
-        rests=[query.rests_on for query in queries if query.rests_on is not None],
+        tabulations=list(map(shown_tabulation, tabulations)),
+        declared=any(one.record.declared for one in tabulations),
+        rests=[text for text in rests if text is not None],
         budget=budget,
         odds=odds(Fraction(record.guarantee.epsilon)),
         chance=chance(Fraction(record.guarantee.delta)),

@@ -10,9 +10,12 @@ from typing import Any
 from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
 from release.bundle.read import read_any_mechanism, read_file, read_record
 from release.errors import SpecError, VerificationError
+from release.exact.numbers import format_exact
 from release.queries.read import parse_spec
 from release.records.mechanisms import MechanismRecord
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
+from release.records.tabulations import TabulationRecord
+from release.spec.model import Spec
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Stands for the error where the mechanism depends on the table."""
@@ -71,12 +74,55 @@ class QuerySummary:
 
 
 @dataclass(frozen=True)
+class TabulationSummary:
+    """One tabulation: its record, and what it counts."""
+
+    record: TabulationRecord
+    units: str
+
+    @property
+    def tables(self) -> int:
+        """The number of published tables."""
+        return sum(len(entry.margins) for entry in self.record.levels)
+
+    @property
+    def cells(self) -> int:
+        """The number of published numbers."""
+        return sum(entry.output.rows for entry in self.record.levels)
+
+    @property
+    def areas(self) -> str:
+        """The number of areas of each level."""
+        return ", ".join(f"{entry.level} {entry.areas}" for entry in self.record.levels)
+
+    @property
+    def noise(self) -> str:
+        """The noise, and the number of tables that were measured with it."""
+        count = len(self.record.measured)
+        return f"{self.record.noise} on {count} {'table' if count == 1 else 'tables'}"
+
+    @property
+    def charge(self) -> str:
+        """What the measured tables cost, added up; exact composition finds no more."""
+        costs = [entry.charge for entry in self.record.measured]
+        epsilon = sum((Fraction(cost.epsilon) for cost in costs), Fraction(0))
+        delta = sum((Fraction(cost.delta) for cost in costs), Fraction(0))
+        return f"at most ε {format_exact(epsilon)}, δ {format_exact(delta)}"
+
+    @property
+    def error(self) -> str:
+        """The mean standard error of a published number."""
+        return f"{float(Fraction(self.record.objective)):.4g} {self.units} on average"
+
+
+@dataclass(frozen=True)
 class Summary:
     """A release as its public folder describes it; no signature or sum is checked."""
 
     record: ReleaseRecord
     queries: tuple[QuerySummary, ...]
     report: Path
+    tabulations: tuple[TabulationSummary, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """As plain data, numbers as the exact text of the files."""
@@ -90,8 +136,15 @@ class Summary:
             **self.record.model_dump(mode="json", include=_OF_RELEASE),
             "adjacency_text": self.record.privacy.adjacency_text,
             "queries": queries,
+            **self._plain_tabulations(),
             "report": str(self.report),
         }
+
+    def _plain_tabulations(self) -> dict[str, Any]:
+        """The tabulations; nothing where there is none, as in ``release.json``."""
+        if not self.tabulations:
+            return {}
+        return {"tabulations": [one.record.model_dump(mode="json") for one in self.tabulations]}
 
 
 def summarise(public: Path) -> Summary:
@@ -101,18 +154,23 @@ def summarise(public: Path) -> Summary:
         VerificationError: a file is missing, or is not of its declared shape.
     """
     record = read_record(ReleaseRecord, "release.json", public / "release.json")
-    units, queries = _units(public), []
+    spec, queries = _spec(public), []
+    units = {query.name: answer_unit(query) for query in spec.released}
     for query in record.queries:
         queries.append(QuerySummary(query, _accuracy(public, query), units.get(query.name, CODES)))
-    return Summary(record, tuple(queries), public / "report.html")
+    counted = {one.name: one.units or "rows" for one in spec.tabulations}
+    tabulations = []
+    for tabulation in record.tabulations or ():
+        named = counted.get(tabulation.name, "rows")
+        tabulations.append(TabulationSummary(tabulation, named))
+    return Summary(record, tuple(queries), public / "report.html", tuple(tabulations))
 
 
-def _units(public: Path) -> dict[str, AnswerUnit]:
+def _spec(public: Path) -> Spec:
     try:
-        spec = parse_spec(read_file("spec.yaml", public / "spec.yaml"))
+        return parse_spec(read_file("spec.yaml", public / "spec.yaml"))
     except SpecError as error:
         raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
-    return {query.name: answer_unit(query) for query in spec.released}
 
 
 def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:

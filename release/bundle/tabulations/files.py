@@ -23,9 +23,8 @@ from release.bundle.parquet import (
     parquet_bytes,
     source_of,
 )
+from release.bundle.tabulations.descriptions import COUNT, MEASURED
 from release.bundle.tabulations.layout import (
-    COUNT,
-    MEASURED,
     counts_table,
     level_keys,
     level_table,
@@ -37,6 +36,7 @@ from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes
 from release.queries.tabulations.table_count import CENTER, file_name, table_file
 from release.spec.declarations import ColumnType
+from release.spec.domains import MAX_ANSWERS
 from release.spec.tabulations.areas import NamedAreas, check_name, nested
 from release.spec.tabulations.open import MOST_CELLS
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation
@@ -88,7 +88,7 @@ def declared_bytes(
 
 
 def _entries(release_id: str, name: str) -> dict[str, str]:
-    return {"release_id": release_id, "name": name, "format": FORMAT}
+    return {"release_id": release_id, "query": name, "format": FORMAT}
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,16 +202,18 @@ def areas_of(
     try:
         keys = parquet.read(columns=list(levels))
         distinct = keys.group_by(list(levels)).aggregate([])
+        missing = sum(column.null_count for column in distinct.columns)
+        expect(file, "missing names of areas", missing, 0)
+        if distinct.num_rows > MAX_ANSWERS:
+            raise VerificationError(file, "areas", str(distinct.num_rows), f"up to {MAX_ANSWERS}")
+        names = [column.to_pylist() for column in distinct.columns]
     except (OSError, pa.ArrowException, ValueError) as error:
         raise _unreadable(file) from error
-    missing = sum(column.null_count for column in distinct.columns)
-    expect(file, "missing names of areas", missing, 0)
-    lines = list(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
     try:
-        for line in lines:
-            for level, name in zip(levels, line, strict=True):
+        for level, own in zip(levels, names, strict=True):
+            for name in set(own):
                 check_name(level, level, name, kinds)
-        return nested(levels[-1], levels, lines)
+        return nested(levels[-1], levels, list(zip(*names, strict=True)))
     except SpecError as error:
         raise VerificationError(file, "areas", error.problem, "areas that nest") from error
 
@@ -247,16 +249,18 @@ def _read(file: str, opened_file: _Opened, schema: pa.Schema, entries: dict[str,
     found = parquet.schema_arrow
     expect(file, "column names", found.names, schema.names)
     expect(file, "column types", found.types, schema.types)
+    expect(file, "columns with gaps", _with_gaps(found), _with_gaps(schema))
     if not found.equals(schema, check_metadata=True):
         raise VerificationError(file, "field metadata", "another", "what the spec says of a field")
     try:
-        table = parquet.read()
+        return parquet.read()
     except (OSError, pa.ArrowException, ValueError) as error:
         raise _unreadable(file) from error
-    for field, column in zip(schema, table.columns, strict=True):
-        if not field.nullable:
-            expect(file, f"missing values of {field.name}", column.null_count, 0)
-    return table
+
+
+def _with_gaps(schema: pa.Schema) -> list[str]:
+    """The columns that may have missing values."""
+    return [field.name for field in schema if field.nullable]
 
 
 def _check_equal(

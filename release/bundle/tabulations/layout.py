@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from release.bundle.tabulations.descriptions import TITLES
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
 from release.exact.tables.rounding import MILLION
@@ -21,21 +23,12 @@ from release.spec.tabulations.areas import NamedAreas
 from release.spec.tabulations.opened import NamedMargin, Names, OpenTabulation
 from release.tables.columns import number_column, text_column
 
+_EXACT = 2**53
+"""Integers up to here are doubles; Python divides larger ones exactly before it rounds."""
+
 _PIECE = 2**20
 """Rows of one piece of a column of text: Arrow holds 2^31 bytes in one."""
 
-MEASURED, COUNT = "measured", "count"
-"""The columns of noisy counts, and of declared numbers."""
-
-_TITLES = {
-    "answer": "least-squares estimate, unbiased, to the nearest millionth",
-    "rounded": "whole number; all tables add up",
-    "low": "lower end of the 95 % interval",
-    "high": "upper end of the 95 % interval",
-    "standard_error": "standard error of the answer, rounded up",
-    MEASURED: "noisy count",
-    COUNT: "declared number",
-}
 _IN_MILLIONTHS = ("answer", "standard_error")
 
 
@@ -141,7 +134,7 @@ def counts_table(
     Args:
         opened: the tabulation.
         table: which table.
-        column: ``MEASURED`` or ``COUNT``.
+        column: ``"measured"`` or ``"count"``.
         values: shape (areas, cells).
     """
     return _table(opened, table_keys(opened, table), {column: _in_rows([values])})
@@ -156,11 +149,18 @@ def _table(opened: OpenTabulation, keys: Keys, numbers: Mapping[str, Codes]) -> 
     columns = key_columns(keys)
     for name, values in numbers.items():
         if name in _IN_MILLIONTHS:
-            # A quotient of IEEE floats is rounded correctly, so it is the same on every machine.
-            columns.append(number_column(values / MILLION, pa.float64()))
+            columns.append(number_column(_of_millionths(values), pa.float64()))
         else:
             columns.append(number_column(values, pa.int64()))
     return pa.Table.from_arrays(columns, schema=schema_of(keys, numbers, opened.declared.units))
+
+
+def _of_millionths(values: Codes) -> NDArray[np.float64]:
+    """The doubles nearest to so many millionths."""
+    if max(int(values.max(initial=0)), -int(values.min(initial=0))) <= _EXACT:
+        # A quotient of IEEE doubles is rounded correctly, so it is the same on every machine.
+        return np.asarray(values / MILLION)
+    return np.array([value / MILLION for value in values.tolist()])
 
 
 def schema_of(keys: Keys, numbers: Iterable[str], units: str | None) -> pa.Schema:
@@ -177,6 +177,6 @@ def schema_of(keys: Keys, numbers: Iterable[str], units: str | None) -> pa.Schem
         fields.append(pa.field(name, pa.string(), nullable=is_partial))
     for name in numbers:
         kind = pa.float64() if name in _IN_MILLIONTHS else pa.int64()
-        facts = {"title": _TITLES[name]} | ({} if units is None else {"unit": units})
+        facts = {"title": TITLES[name]} | ({} if units is None else {"unit": units})
         fields.append(pa.field(name, kind, nullable=False, metadata=facts))
     return pa.schema(fields)

@@ -19,6 +19,7 @@ from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.tables.components import Integers
 from release.exact.tables.cone import coarsened
+from release.exact.tables.intervals import half_widths
 from release.exact.tables.least_squares import Estimates, Measurement, estimates
 from release.exact.tables.problem import MOST_VARIANCE, NotEstimableError
 from release.exact.tables.rounding import MILLION
@@ -28,6 +29,8 @@ from release.exact.tables.whole import Facts, Level, targets_of, whole_tables
 from release.spec.tabulations.opened import OpenTabulation, Table
 
 Values: TypeAlias = tuple[tuple[Fraction, ...], ...]
+
+_FINE = 2**64
 
 _INTEGERS = np.iinfo(np.int64)
 
@@ -77,6 +80,21 @@ class LevelNumbers:
 
     level: int
     margins: tuple[MarginNumbers, ...]
+
+
+def widths_of(opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]) -> dict[Table, Widths]:
+    """The half widths of the intervals of all published tables, from the noise alone.
+
+    Raises:
+        ValueError: a published table that the measured ones do not determine.
+    """
+    published = [one.table for one in opened.published]
+    found = half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
+    widths = {}
+    for table, own in found.items():
+        values = [tuple(width.value for width in row) for row in own.values]
+        widths[table] = Widths(own.kinds, own.sorts, tuple(values))
+    return widths
 
 
 def tabulated(
@@ -165,20 +183,24 @@ def answers_of(
     """The answers in millionths, and both ends of their intervals; shapes (areas, cells).
 
     An estimate x with the half width w has the interval of whole numbers from x − w to x + w, cut
-    at 0. Numbers beyond 64 bits saturate.
+    at 0. Where there is none it has the two next to x: an empty interval would not be read as one.
+    All is of x to the nearest 2^-64. Numbers beyond 64 bits saturate.
 
     Args:
         numerators: of the estimates, integers of any size; shape (areas, cells).
         denominator: of all estimates, above 0.
         widths: of the intervals.
     """
+    # Least squares rounds its coefficients. Where the noise is on a lattice, x ± w can be whole,
+    # and x must not miss it by a trifle: the ends of an interval may have much probability.
+    near = (numerators.astype(object) * (2 * _FINE) + denominator) // (2 * denominator)
     # ⌊x·s⌋ is all that the integers below need of x, where s is a multiple of the denominators of
     # all w and of 2 millionths: ⌊x + w⌋ = ⌊(⌊x·s⌋ + w·s)/s⌋. And so for ⌈x − w⌉ with ⌈x·s⌉.
     scale = lcm(2 * MILLION, *(value.denominator for row in widths.values for value in row))
     wide = [[int(value * scale) for value in row] for row in widths.values]
-    scaled = numerators.astype(object) * scale
-    floors = scaled // denominator
-    is_between = floors * denominator != scaled
+    scaled = near * scale
+    floors = scaled // _FINE
+    is_between = floors * _FINE != scaled
     most = int(np.abs(floors).max(initial=0)) + max(map(max, wide)) + 1
     # Beyond 62 bits Python's own integers go on; no table of real size gets there.
     kind = np.int64 if most < 2**62 else object
@@ -186,9 +208,13 @@ def answers_of(
     ceilings = floors + is_between
     reach = np.array(wide, dtype=kind)[widths.kinds][:, widths.sorts]
     answer = (floors // (scale // (2 * MILLION)) + 1) // 2
-    low = -((reach - ceilings) // scale)
-    high = (floors + reach) // scale
-    return _bounded(answer), _bounded(np.maximum(low, 0)), _bounded(np.maximum(high, 0))
+    first = np.maximum(-((reach - ceilings) // scale), 0)
+    last = np.maximum((floors + reach) // scale, 0)
+    return (
+        _bounded(answer),
+        _bounded(np.minimum(first, last)),
+        _bounded(np.maximum(first, last)),
+    )
 
 
 def _bounded(values: Integers) -> Codes:

@@ -16,7 +16,7 @@ from release.bundle.tabulations.files import (
     level_name,
     measured_bytes,
 )
-from release.bundle.tabulations.numbers import LevelNumbers, Widths, tabulated
+from release.bundle.tabulations.numbers import LevelNumbers, tabulated, widths_of
 from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.numbers import format_exact, format_up
@@ -52,11 +52,16 @@ class MeasuredTable:
 
 @dataclass(frozen=True, eq=False)
 class PublicTabulation:
-    """A published tabulation: its entry in ``release.json``, and the numbers of each level."""
+    """A published tabulation: its entry in ``release.json``, and the numbers of each level.
+
+    ``noises`` are those of the measured tables. ``rests_on`` is the assumption about its SQL.
+    """
 
     opened: OpenTabulation
     record: TabulationRecord
     levels: tuple[LevelNumbers, ...]
+    noises: Mapping[Table, IntegerNoise]
+    rests_on: str | None = None
 
 
 def write_tabulation(
@@ -104,7 +109,7 @@ def write_tabulation(
         measured=entries,
         declared=declared,
     )
-    return PublicTabulation(opened, record, levels)
+    return PublicTabulation(opened, record, levels, noises)
 
 
 def _written(public: Path, path: str, data: bytes, rows: int) -> OutputFile:
@@ -170,21 +175,3 @@ def objective_of(opened: OpenTabulation, levels: Sequence[LevelNumbers]) -> str:
             total += weight * Fraction(int(errors.sum()), errors.size * MILLION)
             weights += weight
     return format_up(total / weights, 6)
-
-
-def widths_of(opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]) -> dict[Table, Widths]:
-    from release.exact.tables.variances import variances
-
-    measured = {table: noise.moment(2) for table, noise in noises.items()}
-    measured |= dict.fromkeys(opened.facts, Fraction(0))
-    found = variances(
-        opened.named.areas, opened.sizes, measured, [one.table for one in opened.published]
-    )
-    widths = {}
-    for table, own in found.items():
-        values = tuple(
-            tuple(Fraction(round(2000 * float(value) ** 0.5), 1000) for value in row)
-            for row in own.values
-        )
-        widths[table] = Widths(own.kinds, own.sorts, values)
-    return widths

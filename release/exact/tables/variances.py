@@ -16,6 +16,9 @@ from release.exact.tables.covariances import FINE
 from release.exact.tables.problem import Problem, Table
 from release.exact.tables.structure import Areas, Margin
 
+SHOWN = 256
+"""Variances are integers over 2^SHOWN: finer than any noise, coarser than their own rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class CellVariances:
@@ -86,7 +89,14 @@ def variances_of(problem: Problem, table: Table) -> CellVariances:
         for kind, own in enumerate(of_rows):
             for sort, (row, share) in enumerate(zip(rows, shares, strict=True)):
                 values[kind][sort] += own[row] * share
-    return CellVariances(kinds, sorts.cells, tuple(map(tuple, values)))
+    rounded = (tuple(map(_rounded, row)) for row in values)
+    return CellVariances(kinds, sorts.cells, tuple(rounded))
+
+
+def _rounded(variance: Fraction) -> Fraction:
+    """The variance to the nearest 2^-SHOWN: covariances are rounded far behind that."""
+    # What follows from declared facts has the variance 0 then, and not a trifle of either sign.
+    return Fraction(round(variance * 2**SHOWN), 2**SHOWN)
 
 
 def _row_variances(problem: Problem, table: Table, component: Component) -> list[list[Fraction]]:
@@ -97,7 +107,8 @@ def _row_variances(problem: Problem, table: Table, component: Component) -> list
     kinds = []
     for covariance in covariances:
         squares = ((matrix @ covariance) * matrix).sum(axis=1)
-        kinds.append([Fraction(int(square), scale) for square in squares])
+        # Of what is known exactly, rounding may leave less than 0.
+        kinds.append([Fraction(max(0, int(square)), scale) for square in squares])
     return kinds
 
 

@@ -27,12 +27,12 @@ class Block:
     Attributes:
         measured: what each margin measures, AᵀA in an orthonormal basis; shape (parts, margins,
             k, k).
-        cells: for each margin its kinds of cells in that basis, scaled by the length of what
-            deviates; each has the shape (parts, kinds, k).
+        cells: the kinds of cells of all margins, one margin after the other, in that basis, scaled
+            by the length of what deviates; shape (parts, kinds, k).
     """
 
     measured: Floats
-    cells: tuple[Floats, ...]
+    cells: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,12 @@ class Blocks:
 
     Attributes:
         blocks: one for each size.
-        counts: for each margin how many of its cells are of each kind, the same in every block.
+        averages: for each margin which part of its cells are of each kind, 0 for the kinds of other
+            margins; shape (kinds, margins), the same for every block.
     """
 
     blocks: tuple[Block, ...]
-    counts: tuple[Floats, ...]
+    averages: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +93,18 @@ def blocks_of(margins: Sequence[Margin]) -> Blocks:
     blocks = []
     for equal in parts.values():
         measured = np.array([matrices for matrices, _ in equal])
-        cells = []
-        for place in range(len(margins)):
-            cells.append(np.array([rows[place] for _, rows in equal]))
-        blocks.append(Block(measured, tuple(cells)))
-    return Blocks(tuple(blocks), tuple(counts))
+        cells = np.array([np.concatenate(rows) for _, rows in equal])
+        blocks.append(Block(measured, cells))
+    return Blocks(tuple(blocks), _averages(counts))
+
+
+def _averages(counts: Sequence[Floats]) -> Floats:
+    averages = np.zeros((sum(own.size for own in counts), len(counts)))
+    start = 0
+    for place, own in enumerate(counts):
+        averages[start : start + own.size, place] = own / own.sum()
+        start += own.size
+    return averages
 
 
 def _part(

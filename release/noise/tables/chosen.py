@@ -157,9 +157,9 @@ def _shares(
         if (level, margin) in opened.facts:
             raise SpecError(f"{field}[{number}]", "its numbers are declared; leave it out")
         place = level, margins.index(margin)
-        # One margin can have two names.
         if place in shares:
-            raise SpecError(f"{field}[{number}]", "this table stands twice; keep one")
+            # Two names of one table, such as a grouping of one class and the total.
+            raise SpecError(f"{field}[{number}]", "has the cells of an earlier table; keep one")
         shares[place] = float(table.share)
     return shares
 

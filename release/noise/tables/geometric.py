@@ -16,7 +16,7 @@ from release.exact.statistics.sums import geometric_noise
 from release.noise.tables.measured import Strategy, errors_of
 from release.noise.tables.objective import Objective
 from release.noise.tables.publication import Floats, Table
-from release.noise.tables.supports import SupportSearch
+from release.noise.tables.supports import best_split
 
 SHARE_UNITS = 10**6
 """Shares are multiples of one millionth, so that a person can add up the ε of the tables."""
@@ -43,8 +43,7 @@ def geometric_strategy(
     """
     publication = objective.publication
     if shares is None:
-        search = SupportSearch(objective, float(epsilon), geometric_precisions)
-        shares = search.best().shares
+        shares = best_split(objective, float(epsilon), geometric_precisions).shares
     costs = split_exactly(shares, epsilon)
     noises = {}
     for table, cost in costs.items():

@@ -34,8 +34,14 @@ class LevelKinds:
     shares: Floats
 
 
-def kinds_of(areas: Areas) -> tuple[LevelKinds, ...]:
-    """Return the classes and kinds of every level, from the highest down."""
+def kinds_of(areas: Areas, most: int | None = None) -> tuple[LevelKinds, ...]:
+    """Return the classes and kinds of every level, from the highest down.
+
+    Args:
+        areas: the areas.
+        most: where a level has more classes than this, those with about as many areas below are
+            made one, with the mean of their children; None for never.
+    """
     depth = len(areas.levels)
     classes = [np.zeros(areas.size(depth - 1), dtype=np.int64)]
     children = [np.zeros((1, 0))]
@@ -43,6 +49,8 @@ def kinds_of(areas: Areas) -> tuple[LevelKinds, ...]:
         members = np.zeros((areas.size(level), int(classes[0].max()) + 1))
         np.add.at(members, (areas.parents[level + 1], classes[0]), 1)
         shapes, places = np.unique(members, axis=0, return_inverse=True)
+        if most is not None and len(shapes) > most:
+            shapes, places = _merged(members, most)
         classes.insert(0, places.reshape(-1))
         children.insert(0, shapes)
     levels = []
@@ -54,3 +62,15 @@ def kinds_of(areas: Areas) -> tuple[LevelKinds, ...]:
         if level + 1 < depth:
             above = places.reshape(-1)[areas.parents[level + 1]]
     return tuple(levels)
+
+
+def _merged(members: Floats, most: int) -> tuple[Floats, Codes]:
+    """At most so many classes, of areas with similar numbers of children: means, and who is in."""
+    # What a parent knows changes with the logarithm of its number of children.
+    sizes = np.log(members.sum(axis=1))
+    width = (sizes.max() - sizes.min()) / most
+    steps = np.minimum((sizes - sizes.min()) // max(width, 1e-9), most - 1)
+    places = np.unique(steps, return_inverse=True)[1].reshape(-1)
+    sums = np.zeros((int(places.max()) + 1, members.shape[1]))
+    np.add.at(sums, places, members)
+    return sums / np.bincount(places)[:, None], places

@@ -7,7 +7,8 @@ is published is calculated exactly elsewhere.
 For each block of the margins (:mod:`release.noise.tables.blocks`), W(l) is the information that the
 tables of level l have of an area. Up: X = P⁻¹ is the covariance from the tree below an area, with
 P = W + Y, Y = Σ⁻¹, Σ the sum of X over its children. Down: V = X at the top, and for a child
-V = X - X·K·X with K = Y - Y·V·Y of its parent. The gradient goes the same way back.
+V = X - X·K·X with K = Y - Y·V·Y of its parent. The gradient goes the same way back. Many strategies
+are computed at once: the matrices are small, and one by one most of the time is overhead.
 """
 
 from __future__ import annotations
@@ -36,11 +37,22 @@ CERTAIN = 1e5
 """The precision of tables without noise, beside the largest other one."""
 
 
+_MOST_NUMBERS = 2**16
+"""Strategies are computed at once as long as a covariance of all of them has so many entries."""
+
+
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The objective of a publication."""
+    """The objective of a publication.
+
+    Attributes:
+        publication: what is published.
+        most_classes: areas of a level with more shapes of the tree below than this are taken
+            together with similar ones, as an approximation; None for none.
+    """
 
     publication: Publication
+    most_classes: int | None = None
 
     @cached_property
     def places(self) -> Codes:
@@ -55,12 +67,23 @@ class Objective:
         areas = self.publication.areas
         first = [int(np.argmax(self.places == place)) for place in range(self.places[-1] + 1)]
         names = tuple(areas.levels[level] for level in first)
-        return kinds_of(Areas(names, tuple(areas.parents[level] for level in first)))
+        distinct = Areas(names, tuple(areas.parents[level] for level in first))
+        return kinds_of(distinct, self.most_classes)
 
     @cached_property
     def blocks(self) -> Blocks:
         """The blocks of the margins."""
         return blocks_of(self.publication.margins)
+
+    @cached_property
+    def _weights(self) -> tuple[Floats, ...]:
+        """Of each place the part of each kind of cells in the objective; shape (cells,)."""
+        published = self.publication.shares.copy()
+        for table in self.publication.exact:
+            published[table] = 0
+        together = np.zeros((len(self.kinds), published.shape[1]))
+        np.add.at(together, self.places, published)
+        return tuple(self.blocks.averages @ shares for shares in together)
 
     def errors(self, precisions: Floats) -> Floats:
         """Return the mean root variance of every table, published or not.
@@ -72,13 +95,12 @@ class Objective:
         Returns:
             Shape (levels, margins).
         """
-        sweeps = self._sweeps(precisions)
-        errors = np.zeros(precisions.shape)
-        for level, margin in self.publication.tables:
-            variances = self._variances(sweeps, level, margin)
-            counts = self.blocks.counts[margin]
-            shares = self.kinds[self.places[level]].shares
-            errors[level, margin] = shares @ np.sqrt(variances) @ counts / counts.sum()
+        sweeps = self._sweeps(precisions[None])
+        means = []
+        for place, kinds in enumerate(self.kinds):
+            roots = np.sqrt(_variances(sweeps, place))[0]
+            means.append(kinds.shares @ roots @ self.blocks.averages)
+        errors = np.array(means)[self.places]
         for table in self.publication.exact:
             errors[table] = 0
         return errors
@@ -92,57 +114,77 @@ class Objective:
 
         Arguments as those of :meth:`errors`; the gradient has their shape.
         """
+        values, gradients = self.with_gradients(precisions[None])
+        return float(values[0]), gradients[0]
+
+    def with_gradients(self, precisions: Floats) -> tuple[Floats, Floats]:
+        """Return objectives and their derivatives, as :meth:`with_gradient`, of many strategies.
+
+        Args:
+            precisions: shape (strategies, levels, margins).
+
+        Returns:
+            Shapes (strategies,) and (strategies, levels, margins).
+        """
+        most = max(len(kinds.own) for kinds in self.kinds)
+        numbers = max(most * block.measured[:, 0].size for block in self.blocks.blocks)
+        size = max(1, _MOST_NUMBERS // numbers)
+        parts = [self._some(precisions[at : at + size]) for at in range(0, len(precisions), size)]
+        values, gradients = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(gradients)
+
+    def _some(self, precisions: Floats) -> tuple[Floats, Floats]:
         sweeps = self._sweeps(precisions)
-        total = 0.0
-        for level, margin in self.publication.importance:
-            share = self.publication.shares[level, margin]
-            if (level, margin) in self.publication.exact:
-                continue
-            counts = self.blocks.counts[margin]
-            roots = np.sqrt(self._variances(sweeps, level, margin))
-            weights = share * np.outer(self.kinds[self.places[level]].shares, counts / counts.sum())
-            total += float((weights * roots).sum())
+        values = np.zeros(len(precisions))
+        for place, kinds in enumerate(self.kinds):
+            roots = np.sqrt(_variances(sweeps, place))
+            weights = kinds.shares[:, None] * self._weights[place]
+            values += (weights * roots).sum(axis=(1, 2))
             for sweep in sweeps:
-                sweep.weigh(self.places[level], margin, weights / (2 * roots))
-        gradient = np.zeros(precisions.shape)
+                sweep.weigh(place, weights / (2 * roots))
+        gradients = np.zeros(precisions.shape)
         for sweep in sweeps:
-            gradient += sweep.gradient()[self.places]
-        for table in self.publication.exact:
-            gradient[table] = 0
-        return total, gradient
+            gradients += sweep.gradient()[:, self.places]
+        for level, margin in self.publication.exact:
+            gradients[:, level, margin] = 0
+        return values, gradients
 
     def _sweeps(self, precisions: Floats) -> list[_Sweep]:
         known = precisions.copy()
-        for table in self.publication.exact:
-            known[table] = 0
-        largest = known.max()
-        for table in self.publication.exact:
-            known[table] = CERTAIN * largest
-        together = np.zeros((len(self.kinds), known.shape[1]))
-        np.add.at(together, self.places, known)
+        for level, margin in self.publication.exact:
+            known[:, level, margin] = 0
+        largest = known.max(axis=(1, 2))
+        for level, margin in self.publication.exact:
+            known[:, level, margin] = CERTAIN * largest
+        together = np.zeros((len(known), len(self.kinds), known.shape[2]))
+        for level, place in enumerate(self.places):
+            together[:, place] += known[:, level]
         return [
             _Sweep(block, self.kinds, together, RIDGE * largest) for block in self.blocks.blocks
         ]
 
-    def _variances(self, sweeps: list[_Sweep], level: int, margin: int) -> Floats:
-        """The variances of the cells of a table; shape (kinds of areas, kinds of cells)."""
-        parts = [sweep.variances(self.places[level], margin) for sweep in sweeps]
-        whole = np.sum(parts, axis=0)
-        # Where nothing is known, rounding leaves any number: no search may take it for a good one.
-        return np.asarray(np.where(whole > 0, whole, _UNKNOWN), dtype=np.float64)
+
+def _variances(sweeps: list[_Sweep], place: int) -> Floats:
+    """The variances of all cells at a place; shape (strategies, kinds of areas, cells)."""
+    whole = sweeps[0].variances(place)
+    for sweep in sweeps[1:]:
+        whole = whole + sweep.variances(place)
+    # Where nothing is known, rounding leaves any number: no search may take it for a good one.
+    return np.asarray(np.where(whole > 0, whole, _UNKNOWN), dtype=np.float64)
 
 
 @dataclass(eq=False)
 class _Sweep:
     """Covariances of one block for all classes and kinds of all levels, and their adjoints.
 
-    Shapes are (parts, classes, k, k), and (parts, kinds, k, k) for ``whole`` and ``bend``.
+    Shapes are (strategies, parts, classes, k, k), and (strategies, parts, kinds, k, k) for
+    ``whole`` and ``bend``.
     """
 
     block: Block
     kinds: tuple[LevelKinds, ...]
     precisions: Floats
-    ridge: float
+    ridge: Floats
     below: list[Floats] = field(default_factory=list)
     inverse: list[Floats] = field(default_factory=list)
     whole: list[Floats] = field(default_factory=list)
@@ -155,39 +197,42 @@ class _Sweep:
         self.adjoint = [np.zeros_like(covariance) for covariance in self.whole]
 
     def _up(self) -> None:
-        size = self.block.measured.shape[-1]
-        information = np.einsum("lm,bmij->lbij", self.precisions, self.block.measured)
-        information += self.ridge * np.eye(size)
+        parts, margins, size, _ = self.block.measured.shape
+        measured = np.swapaxes(self.block.measured, 0, 1).reshape(margins, -1)
+        information = (self.precisions @ measured).reshape(
+            *self.precisions.shape[:2], parts, size, size
+        )
+        information += self.ridge[:, None, None, None, None] * np.eye(size)
         for level in range(len(self.kinds) - 1, -1, -1):
-            own = information[level][:, None]
+            own = information[:, level, :, None]
             if level == len(self.kinds) - 1:
                 inverse = np.zeros_like(own)
             else:
-                inverse = np.linalg.inv(_summed(self.kinds[level].children, self.below[0]))
+                inverse = _inverted(_summed(self.kinds[level].children, self.below[0]))
             self.inverse.insert(0, inverse)
-            self.below.insert(0, np.linalg.inv(own + inverse))
+            self.below.insert(0, _inverted(own + inverse))
 
     def _down(self) -> None:
         for level, kinds in enumerate(self.kinds):
-            own = self.below[level][:, kinds.own]
+            own = self.below[level][:, :, kinds.own]
             covariance = own
             if level:
-                covariance = own - own @ self.bend[-1][:, kinds.above] @ own
-            inverse = self.inverse[level][:, kinds.own]
+                covariance = own - own @ self.bend[-1][:, :, kinds.above] @ own
+            inverse = self.inverse[level][:, :, kinds.own]
             self.whole.append(covariance)
             self.bend.append(inverse - inverse @ covariance @ inverse)
 
-    def variances(self, level: int, margin: int) -> Floats:
-        """The part of this block in the variances of a table; shape (kinds, kinds of cells)."""
-        cells = self.block.cells[margin]
-        half = np.einsum("bci,bdij->bdcj", cells, self.whole[level])
-        return np.asarray(np.einsum("bdcj,bcj->dc", half, cells), dtype=np.float64)
+    def variances(self, level: int) -> Floats:
+        """The part of this block in the variances; shape (strategies, kinds, kinds of cells)."""
+        cells = self.block.cells
+        half = cells[:, None] @ self.whole[level]
+        return np.asarray(np.einsum("nbdcj,bcj->ndc", half, cells), dtype=np.float64)
 
-    def weigh(self, level: int, margin: int, weights: Floats) -> None:
-        """Note the derivative of the objective in the variances of a table."""
-        cells = self.block.cells[margin]
-        weighed = np.einsum("dc,bci->bdci", weights, cells)
-        self.adjoint[level] += np.einsum("bdci,bcj->bdij", weighed, cells)
+    def weigh(self, level: int, weights: Floats) -> None:
+        """Note the derivative of the objective in the variances of a level."""
+        cells = self.block.cells
+        weighed = weights[:, None, :, :, None] * cells[:, None]
+        self.adjoint[level] += _turned(weighed) @ cells[:, None]
 
     def gradient(self) -> Floats:
         """The derivative in each precision, of all that has been weighed."""
@@ -196,7 +241,8 @@ class _Sweep:
         for level, kinds in enumerate(self.kinds):
             own = self.below[level]
             information = -(own @ below[level] @ own)
-            gradient[level] = np.einsum("bij,bmij->m", information.sum(axis=1), self.block.measured)
+            summed = information.sum(axis=2)
+            gradient[:, level] = np.einsum("nbij,bmij->nm", summed, self.block.measured)
             if level + 1 < len(self.kinds):
                 inverses = self.inverse[level]
                 sums = -(inverses @ (inverse[level] + information) @ inverses)
@@ -210,12 +256,12 @@ class _Sweep:
         whole = self.adjoint
         for level in range(len(self.kinds) - 1, 0, -1):
             kinds, parents = self.kinds[level], self.kinds[level - 1]
-            own, bend = self.below[level][:, kinds.own], self.bend[level - 1]
-            part = whole[level] @ own @ bend[:, kinds.above]
+            own, bend = self.below[level][:, :, kinds.own], self.bend[level - 1]
+            part = whole[level] @ own @ bend[:, :, kinds.above]
             _add(below[level], kinds.own, whole[level] - part - _turned(part))
             bends = np.zeros_like(bend)
             _add(bends, kinds.above, -(own @ whole[level] @ own))
-            above = self.inverse[level - 1][:, parents.own]
+            above = self.inverse[level - 1][:, :, parents.own]
             part = bends @ above @ self.whole[level - 1]
             _add(inverse[level - 1], parents.own, bends - part - _turned(part))
             whole[level - 1] -= above @ bends @ above
@@ -223,14 +269,23 @@ class _Sweep:
         return below, inverse
 
 
+def _inverted(matrices: Floats) -> Floats:
+    inverses = 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices)
+    return np.asarray(inverses, dtype=np.float64)
+
+
 def _summed(counts: Floats, covariances: Floats) -> Floats:
     """Sums of covariances, each as often as a row of ``counts`` says."""
-    return np.asarray(np.einsum("vu,buij->bvij", counts, covariances), dtype=np.float64)
+    flat = covariances.reshape(*covariances.shape[:3], -1)
+    sums = np.asarray(counts @ flat, dtype=np.float64)
+    return sums.reshape(*flat.shape[:2], -1, *covariances.shape[3:])
 
 
 def _add(target: Floats, places: Codes, values: Floats) -> None:
-    """Add each of ``values`` to its place on the second axis."""
-    np.add.at(np.swapaxes(target, 0, 1), places, np.swapaxes(values, 0, 1))
+    """Add each of ``values`` to its place on the third axis."""
+    members = np.zeros((target.shape[2], places.size))
+    members[places, np.arange(places.size)] = 1
+    target += _summed(members, values)
 
 
 def _turned(values: Floats) -> Floats:

@@ -3,12 +3,13 @@
 Every statement up to the profiles looks at the rows of one unit at a time. So Spark brings the rows
 of each unit together, in *buckets* by a hash of the unit, and each bucket is read by the same
 statements in a DuckDB of its own. The tasks return the distinct profiles of each bucket, and
-:func:`release.queries.profiles.merged` puts them together. There is one dialect, and a condition
-means the same everywhere: the integers are equal by construction, and a test compares every kind.
+:func:`release.queries.profiles.merged` puts them together; the counts of tabulations are added up.
+There is one dialect, and a condition means the same everywhere: the integers are equal by
+construction, and a test compares every kind.
 
-Cost: each declared column of each table goes over the network once, as compressed Arrow
-batches, whatever the number of queries; this package has to be installed where the tasks run. Row
-groups of Parquet files are read where the tasks run; other formats are for one machine.
+Cost: each declared column of each table goes over the network once for all queries and once for
+each tabulation, as compressed Arrow batches; this package has to be installed where the tasks run.
+Row groups of Parquet files are read where the tasks run; other formats are for one machine.
 
 Confidential rows lie in the memory and the shuffle files of the cluster's workers. A cluster that
 is not this machine has to be declared: ``engine: {backend: spark, cluster: inside}``. An error
@@ -24,25 +25,31 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from release.errors import BudgetError, DataError, ReleaseError, SpecError
+from release.exact.domain import Codes
+from release.exact.tables.structure import Margin
 from release.queries.base import MOST_UNITS, Rerun, RerunQuery
-from release.queries.profiles import merged, read_profiles
+from release.queries.profiles import integers, merged, read_profiles
+from release.queries.tabulations.measuring import read_counts
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.spec.query import Query
+from release.spec.tabulations.opened import OpenTabulation
+from release.tables.columns import number_column
 from release.tables.duckdb import Engine, Tables, given_table, wide_table
 from release.tables.normal import normal_sql
 from release.tables.schemas import ARROW_TYPES
@@ -93,7 +100,9 @@ def is_local(master: str) -> bool:
 class SparkTables:
     """Confidential tables on a Spark cluster; as :class:`release.queries.engines.base.Loaded`.
 
-    All queries are read in one job, when the first is asked for. Spark stops when this is closed.
+    All queries are read in one job, when the first is asked for. Each tabulation is counted in a
+    job of its own, because which cells to count is known only then. Spark stops when this is
+    closed.
 
     Raises:
         SpecError: PySpark is missing, the master cannot be reached, a table is not Parquet, or the
@@ -146,13 +155,18 @@ class SparkTables:
     def profiles(self, query: Query) -> pa.Table:
         """As :class:`release.queries.engines.base.Loaded` has it."""
         if self._read is None:
-            self._read = self._run()
+            self._read = self._gathered(self._run(read_bucket))
         return self._read[query.name]
+
+    def counts(self, opened: OpenTabulation, cells: Mapping[int, Margin]) -> dict[int, Codes]:
+        """As :class:`release.queries.engines.base.Loaded` has it: a job of its own."""
+        count = partial(count_bucket, opened=opened, cells=dict(cells))
+        return added(self._run(count), opened, cells)
 
     def rerun(self, query: RerunQuery) -> Rerun:
         """The answers of a statement and of every neighbor, on this machine: the table is small."""
         if self._read is None:
-            self._read = self._run()
+            self._read = self._gathered(self._run(read_bucket))
         blobs = self._base[query.name]
         rows = {}
         for name in self._sources:
@@ -175,9 +189,14 @@ class SparkTables:
             for query in self._spec_file.spec.released:
                 if not isinstance(query, RerunQuery):
                     read_profiles(tables, self._spec_file, query)
+            for opened in self._spec_file.tabulations:
+                read_counts(tables, self._spec_file, opened, {})
 
-    def _run(self) -> dict[str, pa.Table]:
-        """Read every query: one shuffle, one task a bucket."""
+    def _run(self, read_one: ReadBucket) -> list[TaskResult]:
+        """Read every bucket: one shuffle, one task a bucket.
+
+        Results are sorted. Of several errors always the same is raised.
+        """
         spec_file, sources = self._spec_file, self._sources
         fragments: list[Fragment] = []
         rows = 0
@@ -195,7 +214,7 @@ class SparkTables:
             yield from split_rows(part, spec_file, sources, buckets)
 
         def read(part: Iterable[tuple[int, tuple[str, bytes]]]) -> Iterator[TaskResult]:
-            yield from read_bucket(part, spec_file, engine)
+            yield from read_one(part, spec_file, engine)
 
         slices = max(1, min(len(fragments), 8 * parallel))
         try:
@@ -211,15 +230,16 @@ class SparkTables:
         except Exception:
             # ``from None``: Spark's message holds the traceback of a task, which quotes values.
             raise DataError("tables: Spark could not read them") from None
-        return self._gathered(results)
+        results.sort(key=itemgetter(0, 1))
+        for label, name, content in results:
+            if label == "error":
+                raise _ERRORS.get(name, DataError)(content.decode("utf-8"))
+        return results
 
     def _gathered(self, results: list[TaskResult]) -> dict[str, pa.Table]:
         batches = defaultdict(list)
         self._base = defaultdict(lambda: defaultdict(list))
-        # Sorted, so that of several errors always the same is raised.
-        for label, name, content in sorted(results, key=itemgetter(0, 1)):
-            if label == "error":
-                raise _ERRORS.get(name, DataError)(content.decode("utf-8"))
+        for label, name, content in results:
             if label == "profiles":
                 batches[name].append(_unpacked(content))
             else:
@@ -233,7 +253,16 @@ class SparkTables:
 
 
 TaskResult = tuple[str, str, bytes]
-"""A label, a name and content: profiles of a query, rows of a table for a statement, an error."""
+"""A label, a name and content.
+
+Profiles of a query, rows of a table for a statement, counts of a level, or an error.
+"""
+
+ShuffledRows: TypeAlias = Iterable[tuple[int, tuple[str, bytes]]]
+"""A bucket, and some normal rows of a table in it."""
+
+ReadBucket: TypeAlias = Callable[[ShuffledRows, SpecFile, Engine], Iterator[TaskResult]]
+"""What a task does with the rows of a bucket."""
 
 _BROKEN = -1
 """The bucket of an error that occurred before the shuffle."""
@@ -318,12 +347,61 @@ def split_rows(
                         yield int(numbers[start]), (name, _packed(part))
 
 
-def read_bucket(
-    rows: Iterable[tuple[int, tuple[str, bytes]]],
+def read_bucket(rows: ShuffledRows, spec_file: SpecFile, engine: Engine) -> Iterator[TaskResult]:
+    """Every query of the spec on the rows of a bucket."""
+
+    def read(tables: Tables) -> Iterator[TaskResult]:
+        for query in spec_file.spec.released:
+            if isinstance(query, RerunQuery):
+                yield from _base_of(tables, spec_file, query)
+            else:
+                yield "profiles", query.name, _packed(read_profiles(tables, spec_file, query))
+
+    yield from _on_bucket(rows, spec_file, engine, read)
+
+
+def count_bucket(
+    rows: ShuffledRows,
     spec_file: SpecFile,
     engine: Engine,
+    opened: OpenTabulation,
+    cells: Mapping[int, Margin],
 ) -> Iterator[TaskResult]:
-    """Every query of the spec on the rows of a bucket."""
+    """The counts of a tabulation in a bucket, level by level; cells without a unit are left out."""
+
+    def read(tables: Tables) -> Iterator[TaskResult]:
+        for level, counts in read_counts(tables, spec_file, opened, cells).items():
+            flat = counts.reshape(-1)
+            places = np.flatnonzero(flat)
+            columns = {"place": places, "count": flat[places]}
+            found = {name: number_column(own, pa.int64()) for name, own in columns.items()}
+            yield "counts", str(level), _packed(pa.table(found))
+
+    yield from _on_bucket(rows, spec_file, engine, read)
+
+
+def added(
+    results: Iterable[TaskResult], opened: OpenTabulation, cells: Mapping[int, Margin]
+) -> dict[int, Codes]:
+    """The counts of disjoint groups of units as those of all of them. Confidential."""
+    counts = {}
+    for level, margin in cells.items():
+        counts[level] = np.zeros((opened.named.areas.size(level), margin.cells), dtype=np.int64)
+    for _, level_text, content in results:
+        part = _unpacked(content)
+        flat = counts[int(level_text)].reshape(-1)
+        # A place stands once in each part.
+        flat[integers(part, "place")] += integers(part, "count")
+    return counts
+
+
+def _on_bucket(
+    rows: ShuffledRows,
+    spec_file: SpecFile,
+    engine: Engine,
+    read: Callable[[Tables], Iterator[TaskResult]],
+) -> Iterator[TaskResult]:
+    """What ``read`` finds in the rows of a bucket; nothing where it has none."""
     schemas = {name: schema_of(table) for name, table in spec_file.spec.tables.items()}
     packed: dict[str, list[bytes]] = {name: [] for name in schemas}
     for bucket, item in rows:
@@ -340,11 +418,7 @@ def read_bucket(
     private = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
     scratch = Path(tempfile.mkdtemp(prefix="dp-release-", dir=private))
     with Tables(spec_file, limits, scratch, unpacked) as tables:
-        for query in spec_file.spec.released:
-            if isinstance(query, RerunQuery):
-                yield from _base_of(tables, spec_file, query)
-            else:
-                yield "profiles", query.name, _packed(read_profiles(tables, spec_file, query))
+        yield from read(tables)
 
 
 def _each(schema: pa.Schema, blobs: list[bytes]) -> Iterator[pa.Table]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import yaml
 
 from release.bundle.tabulations.numbers import Widths
 from release.exact.domain import Codes
@@ -52,6 +52,11 @@ TABULATION: dict[str, Any] = {
 
 def spec_of(tabulation: Mapping[str, Any]) -> Spec:
     """A spec with one tabulation."""
+    return parse_spec(spec_text(tabulation))
+
+
+def spec_text(*tabulations: Mapping[str, Any]) -> bytes:
+    """The file of a spec with these tabulations."""
     plain = {
         "spec": "dp-release/spec/v1",
         "release": {
@@ -76,9 +81,10 @@ def spec_of(tabulation: Mapping[str, Any]) -> Spec:
         },
         "privacy": {"unit": "person", "neighbors": "add_remove", "max_rows_per_unit": 1},
         "budget": {"scope": "census-2024", "epsilon": "3", "delta": "0"},
-        "tabulations": [tabulation],
+        "tabulations": list(tabulations),
     }
-    return parse_spec(yaml.safe_dump(plain, sort_keys=False).encode())
+    # By JSON, because YAML would write a value that stands twice as an alias.
+    return json.dumps(plain).encode()
 
 
 def opened_of(tabulation: Mapping[str, Any] = TABULATION, lines: Lines = LINES) -> OpenTabulation:

@@ -98,3 +98,20 @@ def test_levels_and_variances_out_of_bounds_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         variances(areas_of([0], [0, 0]), (3, 2), {table: variance}, [table])
+
+
+@pytest.mark.parametrize("variance", [Fraction(5), Fraction(4, 7), Fraction(10**9, 3)])
+@pytest.mark.parametrize("measured", [FIRST, DETAIL, Margin(((0, 1, 1), (0, 1)))])
+def test_what_is_declared_has_no_variance(variance: Fraction, measured: Margin) -> None:
+    # Rounded covariances would leave a trifle, of either sign.
+    areas = areas_of([0, 0], [0, 1, 1])
+    known = {(0, TOTAL): Fraction(0), (1, measured): variance}
+    result = variances(areas, (3, 2), known, [(0, TOTAL), (1, TOTAL), (1, FIRST)])
+    assert not any(result[0, TOTAL].variance(area, 0) for area in range(2))
+    one = result[1, TOTAL]
+    assert one.variance(0, 0) == 0
+    # Of two areas with a known sum: half of the measured difference.
+    assert one.standard_errors()[1, 0] ** 2 == pytest.approx(
+        float(variance * measured.cells / 2), rel=1e-12
+    )
+    assert one.mean_root() > 0

@@ -70,6 +70,38 @@ def test_the_gradient_is_the_slope(publication: Publication, seed: int) -> None:
         assert gradient[table] == pytest.approx(slope, rel=1e-3, abs=1e-5 * value)
 
 
+@settings(max_examples=30, deadline=None)
+@given(dense.publications(), st.integers(0, 2**32 - 1), st.sampled_from([None, 1, 2]))
+def test_many_strategies_at_once_are_each_alone(
+    publication: Publication, seed: int, most: int | None
+) -> None:
+    if all(publication.moves[table] == 0 for table in publication.importance):
+        return
+    source = np.random.default_rng(seed)
+    objective = Objective(publication, most)
+    precisions = source.uniform(0.5, 2, (3, *publication.shares.shape))
+    values, gradients = objective.with_gradients(precisions)
+    for place in range(3):
+        value, gradient = objective.with_gradient(precisions[place])
+        assert values[place] == pytest.approx(value, rel=1e-9)
+        assert gradients[place] == pytest.approx(gradient, rel=1e-6, abs=1e-9 * value)
+
+
+def test_similar_areas_taken_together_change_little() -> None:
+    areas = dense.areas_of((9,), (4, 5, 5, 6, 6, 7, 7, 8, 9))
+    publication = dense.publication_of(areas, (DETAIL, HALVES, TOTAL))
+    precisions = np.array([[0.1, 0.0, 3.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.5]])
+    exact = Objective(publication).value(precisions)
+    assert Objective(publication, 6).value(precisions) == pytest.approx(exact, rel=1e-9)
+    for most in (3, 1):
+        rough = Objective(publication, most)
+        assert len(rough.kinds[1].children) == most
+        assert rough.value(precisions) == pytest.approx(exact, rel=5e-3)
+        # Every area below still lies in an area above.
+        parts = rough.kinds[1]
+        assert parts.shares @ parts.children[parts.own].sum(axis=1) == pytest.approx(57 / 9)
+
+
 def test_noise_twice_as_wide_doubles_every_error() -> None:
     publication = dense.publication_of(dense.areas_of((2,), (1, 2)), (DETAIL, HALVES))
     objective = Objective(publication)

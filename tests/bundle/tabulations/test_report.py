@@ -1,0 +1,214 @@
+"""The report on tabulations: its numbers are the published ones, and anyone can read it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from release.bundle.report.page import report_html
+from release.bundle.report.summary import summarise
+from release.bundle.report.tabulation_picture import SizedTable, sizes_svg
+from release.bundle.report.tabulations import MAX_ROWS, amount
+from release.bundle.tabulations.numbers import MarginNumbers
+from release.cli.main import app
+from release.exact.tables.rounding import MILLION
+from tests.bundle.tabulations.cases import TABULATION, spec_text
+from tests.bundle.tabulations.folders import Folder, census, folder_of
+from tests.bundle.test_report import Page
+
+CONSTRAINTS = [
+    {"level": "state", "margin": ["age"], "file": "ages.csv"},
+    {"impossible": {"race": ["b"], "age": ["young"]}},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    place = tmp_path_factory.mktemp("reported") / "public"
+    return census(place, title="Persons <by> age", constraints=CONSTRAINTS)
+
+
+def page_of(folder: Folder) -> str:
+    return report_html(folder.record, (), folder.tabulations)
+
+
+def rows_of(page: str, caption: str) -> list[list[str]]:
+    """The rows of the table with this caption, below its head."""
+    (body,) = re.findall(
+        rf"<caption>{re.escape(caption)}</caption>.*?<tbody>(.*?)</tbody>", page, re.DOTALL
+    )
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
+    return [
+        list(map(unescape, re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL)))
+        for row in rows
+    ]
+
+
+def plain(text: str) -> list[int]:
+    """The numbers of a text."""
+    return [int(number.replace(",", "")) for number in re.findall(r"[0-9][0-9,]*", text)]
+
+
+def test_every_table_has_its_published_numbers(folder: Folder) -> None:
+    page = page_of(folder)
+    (tabulation,) = folder.tabulations
+    opened = tabulation.opened
+    for level in tabulation.levels:
+        for named, numbers in zip(opened.published_at(level.level), level.margins, strict=True):
+            name = opened.levels[named.level]
+            rows = rows_of(page, f"census, {name}: {named.text}")
+            assert [plain(row[-2])[0] for row in rows] == numbers.rounded.reshape(-1).tolist()
+            ends = [plain(row[-1]) for row in rows]
+            assert [low for low, _ in ends] == numbers.low.reshape(-1).tolist()
+            assert [high for _, high in ends] == numbers.high.reshape(-1).tolist()
+            labels = [opened.by_name[name].labels for name in named.names]
+            areas = opened.named.names[level.level]
+            keys = [[area, *key] for area in areas for key in product(*labels)]
+            assert [row[-3 - len(labels) : -2] for row in rows] == keys
+    # The last table of the highest level, its first row.
+    first = rows_of(page, "census, state: race × age")[0]
+    low, high = plain(first[-1])
+    example = f"Published {first[-2]} persons for state hi, race a, age young: the true count "
+    assert example + f"lies from {low:,} to {high:,} in 95 of 100" in page
+    # The county stands beside its tract; the only state would say nothing.
+    tracts = rows_of(page, "census, tract: age")
+    assert tracts[0][:3] == ["north", "t1", "young"]
+    assert rows_of(page, "census, county: total")[0][0] == "north"
+
+
+def test_the_overview_has_the_mean_errors(folder: Folder) -> None:
+    rows = rows_of(page_of(folder), "census: how near the numbers are")
+    (tabulation,) = folder.tabulations
+    tables: list[MarginNumbers] = []
+    for level in tabulation.levels:
+        tables += level.margins
+    for row, numbers in zip(rows, tables, strict=True):
+        assert plain(row[3]) == [numbers.rounded.size]
+        error = float(np.mean(numbers.standard_error)) / MILLION
+        assert float(row[4]) == pytest.approx(error, abs=0.06)
+        width = float(np.mean(numbers.high - numbers.answer / MILLION))
+        assert float(row[5].removeprefix("± ")) == pytest.approx(width, abs=0.06)
+        share = float(np.mean(numbers.low > 0))
+        assert plain(row[6])[0] == int(100 * share + 1e-9)
+    assert [row[:2] for row in rows[:3]] == [
+        ["state", "total"],
+        ["state", "race × age"],
+        ["county", "hispanic"],
+    ]
+
+
+def test_auditors_see_what_was_measured(folder: Folder) -> None:
+    page = page_of(folder)
+    rows = rows_of(page, "census: what was measured")
+    assert [row[0] for row in rows] == ["tract: race × age", "state: race × age"]
+    # Two-sided geometric noise of ε has the variance 1/(cosh ε − 1).
+    for row, epsilon in zip(rows, (0.5, 0.25), strict=True):
+        assert float(row[4]) == pytest.approx((np.cosh(epsilon) - 1) ** -0.5, abs=0.05)
+    assert "mechanisms/census_tract_race_age.json" in rows[0][5]
+    charges = rows_of(page, "Claimed guarantee and charge of each query and measured table")
+    assert [row[0] for row in charges] == ["census_tract_race_age", "census_state_race_age"]
+
+
+def test_public_facts_are_told_apart_from_noisy_numbers(folder: Folder, tmp_path: Path) -> None:
+    page = page_of(folder)
+    assert "Known without noise, and kept to exactly by the rounded numbers: state: age." in page
+    assert "Declared impossible, so that the rounded number is 0: race b with age young." in page
+    assert "but for the declared numbers, was changed by random noise" in page
+    without = page_of(census(tmp_path / "public"))
+    assert "Known without noise" not in without
+    assert "Every answer here was changed by random noise" in without
+
+
+def test_anyone_can_read_the_page(folder: Folder) -> None:
+    """Elements are closed, pictures are told in words, headings and links lead somewhere."""
+    text = page_of(folder)
+    page = Page(text)
+    assert not page.open
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= set(ids)
+    assert "t-census" in ids
+    for _, attributes in page.elements:
+        if attributes.get("role") == "img":
+            assert len(attributes["aria-label"] or "") > 20
+    assert "Persons &lt;by&gt; age" in text
+    assert "<by>" not in text
+    assert page_of(folder) == text
+
+
+def test_what_rests_on_sql_is_asserted(tmp_path: Path) -> None:
+    folder = census(tmp_path / "public", where="age <> 'old' and race < 'd'")
+    (tabulation,) = folder.tabulations
+    told = replace(tabulation, rests_on="census: that the engine evaluated its condition")
+    page = report_html(folder.record, (), (told,))
+    assert "<li>census: that the engine evaluated its condition</li>" in page
+    assert "provided that the conditions of the queries" in page
+    assert "where <code>age &lt;&gt; &#39;old&#39; and race &lt; &#39;d&#39;</code>" in page
+
+
+def test_long_tables_are_cut(tmp_path: Path) -> None:
+    """A page of a country is no longer than one of a county; files are named for the rest."""
+    lines = tuple(("hi", f"c{place % 30:02}", f"t{place:05}") for place in range(600))
+    folder = folder_of(tmp_path / "public", spec_text(TABULATION), (lines,))
+    page = page_of(folder)
+    assert len(rows_of(page, "census, tract: age")) == MAX_ROWS
+    assert "1,000 more rows are in <code>data/census_tract.parquet</code>" in page
+    assert len(rows_of(page, "census, county: race × age")) == 180
+    assert page.count("<tr>") < 1500
+
+
+@pytest.mark.parametrize("size", [(0,) * 5, (0, 0, 3, 7, 10), (2.0e6,) * 5])
+@pytest.mark.parametrize("width", [0.0, 0.3, 1e5])
+def test_any_table_can_be_drawn(size: tuple[float, ...], width: float) -> None:
+    """Each margin of error where it is beside the counts: left of larger ones, right of others."""
+    tables = [SizedTable("state", "total", size, width)]
+    svg = sizes_svg("picture", "persons", tables)
+    assert svg == sizes_svg("picture", "persons", tables)
+    assert "nan" not in svg
+    assert "inf" not in svg
+    median = float(re.findall(r'<circle cx="([0-9.]+)"', svg)[0])
+    mark = float(re.findall(r'<polyline points="([0-9.]+),', svg)[0])
+    assert np.sign(median - mark) == np.sign(size[2] - width)
+    places = [float(place) for place in re.findall(r'<text x="([0-9.]+)"', svg)]
+    assert all(0 <= place <= 576 for place in places)
+
+
+def test_few_digits_are_shown() -> None:
+    assert [amount(value) for value in (0.0, 0.567, 12.34, 99.96, 1234.5)] == [
+        "0.00",
+        "0.57",
+        "12.3",
+        "100.0",
+        "1,234",
+    ]
+
+
+def test_the_summary_names_tabulations(folder: Folder) -> None:
+    summary = summarise(folder.public)
+    (told,) = summary.tabulations
+    assert (told.tables, told.cells) == (8, 85)
+    assert told.areas == "state 1, county 2, tract 5"
+    assert told.noise == "geometric on 2 tables"
+    assert told.charge == "at most ε 1, δ 0"
+    done = CliRunner().invoke(app, ["report", str(folder.public)])
+    assert done.exit_code == 0, done.output
+    (line,) = (line for line in done.output.splitlines() if line.startswith("census "))
+    assert re.split(r"\s{2,}", line) == [
+        "census",
+        "state 1, county 2, tract 5",
+        "8",
+        "85",
+        "geometric on 2 tables",
+        "at most ε 1, δ 0",
+        told.error,
+    ]
+    assert summary.plain()["tabulations"][0]["name"] == "census"

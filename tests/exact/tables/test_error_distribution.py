@@ -1,0 +1,169 @@
+"""The distribution of weighted sums of noise, beside sums over all their values."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.exact.integer_noise import IntegerNoise, Tail
+from release.exact.statistics.sums import geometric_noise
+from release.exact.tables.error_distribution import ErrorDistribution, transform_of
+from release.exact.tables.weights import Floats, Weights
+from release.noise.composed.laws import exponential_power
+
+THREE = IntegerNoise.symmetric([(1, 8), (1, 4)])
+FLAT = IntegerNoise.symmetric([(1, 2), (3, 1)])
+STAIRS = IntegerNoise.symmetric([(1, 8), (2, 3), (3, 2)], Tail(3, 2**63))
+NARROW = geometric_noise(2**61)
+WIDE = geometric_noise(2**64 - 2**58)
+NOISES = [
+    THREE,
+    FLAT,
+    STAIRS,
+    NARROW,
+    WIDE,
+    exponential_power(Fraction(1, 2), Fraction(2)),
+    exponential_power(Fraction(40), Fraction(2)),
+    exponential_power(Fraction(300), Fraction(3, 2), block=9),
+]
+
+
+def of(
+    values: Sequence[float], noise: IntegerNoise, counts: Sequence[int] = ()
+) -> ErrorDistribution:
+    times = np.array(counts or [1] * len(values), dtype=float)
+    weights = Weights(np.array(values), times, np.zeros(len(values), dtype=np.int64))
+    spread = float(noise.moment(2))
+    variance = float((weights.values**2 * times).sum()) * spread
+    return ErrorDistribution.of(weights, [transform_of(noise)], np.array([spread]), variance)
+
+
+def masses(noise: IntegerNoise) -> dict[int, float]:
+    """All values but those that together have less than 10^-7 of the probability."""
+    reach = noise.radius(1 - 1e-8)
+    right = noise.probabilities(reach + 1).tolist()
+    return {value: right[abs(value)] for value in range(-reach, reach + 1)}
+
+
+def brute_force(values: Sequence[float], noise: IntegerNoise) -> tuple[Floats, Floats]:
+    """The absolute values of all errors, ascending, and the chance of one no larger."""
+    own = masses(noise)
+    errors, chances = np.zeros(1), np.ones(1)
+    for value in values:
+        errors = np.add.outer(errors, value * np.array(list(own))).reshape(-1)
+        chances = np.multiply.outer(chances, np.array(list(own.values()))).reshape(-1)
+    order = np.argsort(np.abs(errors))
+    return np.abs(errors)[order], np.cumsum(chances[order])
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_characteristic_function_is_the_sum_of_cosines(noise: IntegerNoise) -> None:
+    transform = transform_of(noise)
+    deviation = sqrt(noise.moment(2))
+    angles = np.linspace(0.001 / deviation, 12 / deviation, 97)
+    own = masses(noise)
+    errors = np.array(list(own))
+    expected = np.cos(np.outer(angles, errors)) @ np.array(list(own.values()))
+    one, three = np.array([1.0]), np.array([3.0])
+    assert transform.product(angles[None], one) == pytest.approx(expected, abs=2e-5)
+    # Near 0, where hundreds of small weights multiply up, it is right to more digits.
+    few = angles[:9]
+    assert transform.product(few[None], three) == pytest.approx(expected[:9] ** 3, abs=1e-5)
+    # It has the period 2π and no sign, and rows multiply.
+    rows = np.stack([2 * np.pi + angles, 2 * np.pi - angles])
+    both = transform.product(rows, np.ones(2))
+    assert both == pytest.approx(expected**2, abs=2e-5)
+
+
+def test_noise_that_is_not_symmetric_is_refused() -> None:
+    with pytest.raises(ValueError, match="symmetric"):
+        transform_of(IntegerNoise(0, ((1, 3), (1, 1))))
+
+
+def on_a_lattice(multiples: Mapping[int, int], noise: IntegerNoise, most: Fraction) -> Fraction:
+    """The chance in rationals that Σ multiple·η is at most ``most`` from 0, for finite noise."""
+    sums = {0: Fraction(1)}
+    for multiple, count in multiples.items():
+        for _ in range(count):
+            longer: dict[int, Fraction] = defaultdict(Fraction)
+            for value, chance in sums.items():
+                for error in range(noise.low, noise.high + 1):
+                    longer[value + multiple * error] += chance * noise.mass(error)
+            sums = dict(longer)
+    return sum((own for value, own in sums.items() if abs(value) <= most), Fraction(0))
+
+
+@given(
+    multiples=st.dictionaries(st.integers(1, 7), st.integers(1, 3), min_size=1, max_size=3),
+    divisor=st.integers(1, 12),
+    noise=st.sampled_from([THREE, FLAT]),
+    data=st.data(),
+)
+@settings(max_examples=25, deadline=None)
+def test_errors_on_a_lattice_have_exact_chances_with_both_ends(
+    multiples: dict[int, int], divisor: int, noise: IntegerNoise, data: st.DataObject
+) -> None:
+    reach = sum(multiple * count for multiple, count in multiples.items()) * noise.high
+    most = data.draw(st.integers(0, reach))
+    values = [multiple / divisor for multiple in multiples]
+    error = of(values, noise, list(multiples.values()))
+    assert error.spacing > 0
+    expected = float(on_a_lattice(multiples, noise, Fraction(most)))
+    assert error.within(most / divisor) == pytest.approx(expected, abs=1e-9)
+    assert error.within((most + 0.9) / divisor) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("noise", [NARROW, geometric_noise(2**63), STAIRS])
+@pytest.mark.parametrize("values", [[1.0, 0.8660254], [0.7236068, 0.4472136, 0.1], [0.5773503]])
+def test_errors_off_a_lattice_have_the_chances_of_all_their_values(
+    values: list[float], noise: IntegerNoise
+) -> None:
+    error = of(values, noise)
+    assert error.spacing == 0
+    errors, chances = brute_force(values, noise)
+
+    def within(width: float) -> float:
+        return float(np.append(0.0, chances)[np.searchsorted(errors, width, side="right")])
+
+    # Never above the truth but for 10^-4, nor below what a little less width has.
+    for width in np.linspace(0.11, 4.4, 25) * sqrt(noise.moment(2)):
+        chance = error.within(float(width))
+        assert within(width - 2 * error.margin) - 1e-4 <= chance <= within(width) + 1e-4
+
+
+@pytest.mark.parametrize(("count", "ratio"), [(2000, 2**63), (400, 2**64 - 2**60)])
+def test_many_small_weights_are_as_good_as_normal(count: int, ratio: int) -> None:
+    # The same sum on a lattice is exact. Off it, halfway between its values, the sum is normal.
+    noise = geometric_noise(ratio)
+    exact = of([1.0, 30.0], noise, [count, 1])
+    shifted = of([1 / sqrt(2), 30 / sqrt(2)], noise, [count, 1])
+    assert exact.spacing == 1
+    assert shifted.spacing == 0
+    for width in (40.5, 80.5, 120.5, 180.5):
+        own = shifted.within(width / sqrt(2))
+        assert own == pytest.approx(exact.within(width), abs=1e-4)
+
+
+def test_one_wide_geometric_error_has_the_chance_of_its_tails() -> None:
+    error, ratio = of([sqrt(2)], WIDE), 1 - 2.0**-6
+    for most in (20, 90, 200, 400):
+        expected = 1 - 2 * ratio ** (most + 1) / (1 + ratio)
+        assert error.within((most + 0.5) * sqrt(2)) == pytest.approx(expected, abs=2e-4)
+
+
+def test_what_is_left_out_of_the_weights_is_normal() -> None:
+    # One cell, and a thousand times its variance that no weight tells of.
+    noise = geometric_noise(2**63)
+    spread = np.array([float(noise.moment(2))])
+    weights = Weights(np.array([1.0]), np.array([1.0]), np.zeros(1, dtype=np.int64))
+    error = ErrorDistribution.of(weights, [transform_of(noise)], spread, 1001 * float(spread[0]))
+    deviation = sqrt(1001 * float(spread[0]))
+    chances: Floats = np.array([error.within(deviation * z) for z in (0.5, 1.0, 1.959964, 3.0)])
+    assert chances == pytest.approx([0.382925, 0.682689, 0.95, 0.9973], abs=1e-5)

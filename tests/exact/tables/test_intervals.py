@@ -1,0 +1,226 @@
+"""Intervals around estimates: how often they cover, and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil, floor, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from release.exact.integer_noise import IntegerNoise
+from release.exact.statistics.sums import geometric_noise
+from release.exact.tables.intervals import (
+    COVERAGE,
+    SLACK,
+    HalfWidth,
+    HalfWidths,
+    half_widths,
+    step_of,
+)
+from release.exact.tables.least_squares import Measurement, estimates
+from release.exact.tables.problem import NotEstimableError, Table
+from release.exact.tables.structure import Margin, kept_whole, summed_out
+from release.noise.composed.laws import exponential_power
+from tests.exact.tables.dense import areas_of
+
+SIZES = (3, 2)
+TOTAL = Margin((summed_out(3), summed_out(2)))
+FIRST = Margin(((0, 1, 1), summed_out(2)))
+DETAIL = Margin((kept_whole(3), kept_whole(2)))
+ALONE = areas_of([0])
+
+
+def geometric(ratio: Fraction) -> IntegerNoise:
+    return geometric_noise(int(ratio * 2**64))
+
+
+@given(ratio=st.fractions(Fraction(1, 1000), Fraction(99, 100), max_denominator=1000))
+@settings(max_examples=40, deadline=None)
+def test_a_cell_measured_alone_has_the_least_whole_half_width(ratio: Fraction) -> None:
+    noise = geometric(ratio)
+    own = half_widths(ALONE, SIZES, {(0, DETAIL): noise}, [], [(0, DETAIL)])[0, DETAIL]
+    masses = [noise.mass(0)]
+    while sum(masses) < Fraction(95, 100):
+        masses.append(2 * noise.mass(len(masses)))
+    width = own.half_width(0, 4)
+    assert floor(width) == len(masses) - 1
+    assert own.values[0][0].coverage == pytest.approx(float(sum(masses)), abs=1e-9)
+    assert floor(width - own.values[0][0].step) == len(masses) - 2 or len(masses) == 1
+
+
+def test_thirds_that_a_fact_leaves_are_counted_with_both_ends() -> None:
+    # Three cells that add up to a known number: each error is (2·a − b − c)/3.
+    noise = geometric(Fraction(3, 10))
+    three = Margin((kept_whole(3),))
+    facts = [(0, Margin((summed_out(3),)))]
+    own = half_widths(ALONE, (3,), {(0, three): noise}, facts, [(0, three)])[0, three]
+    width = own.half_width(0, 1)
+    reach = range(-30, 31)
+    mass = {error: noise.mass(error) for error in reach}
+
+    def within(most: Fraction) -> Fraction:
+        chance = Fraction(0)
+        for a in reach:
+            for b in range(-12, 13):
+                low, high = ceil(2 * a - b - 3 * most), floor(2 * a - b + 3 * most)
+                both = mass[a] * mass[b]
+                chance += both * sum((mass[c] for c in range(low, high + 1) if c in mass), start=0)
+        return chance
+
+    assert float(within(width)) == pytest.approx(own.values[0][0].coverage, abs=1e-5)
+    assert within(width) >= Fraction(95, 100) - Fraction(1, 10**5)
+    assert within(width - own.values[0][0].step) < Fraction(95, 100)
+
+
+@pytest.mark.parametrize(
+    "noises",
+    [
+        [geometric(Fraction(4, 5)), geometric(Fraction(1, 2)), geometric(Fraction(9, 10))],
+        [geometric(Fraction(1, 20)), geometric(Fraction(1, 9)), geometric(Fraction(1, 12))],
+        [exponential_power(Fraction(scale), Fraction(2)) for scale in (1, 4, 9)],
+    ],
+)
+def test_simulated_releases_are_covered_as_often_as_computed(
+    noises: Sequence[IntegerNoise],
+) -> None:
+    # Many trees of one shape side by side, each with noise of its own; the truth is 0.
+    runs = 1000
+    counties, tracts = np.array([0, 0, 0]), np.array([0, 0, 0, 0, 1, 1, 2])
+    trees = np.arange(runs)[:, None]
+    areas = areas_of([0] * runs, (trees + counties).reshape(-1), (3 * trees + tracts).reshape(-1))
+    tables: list[Table] = [(0, TOTAL), (1, FIRST), (2, DETAIL)]
+    measured = dict(zip(tables, noises, strict=True))
+    published = [(0, TOTAL), (1, FIRST), (2, FIRST), (2, DETAIL)]
+    widths = half_widths(areas, SIZES, measured, [], published)
+    source = np.random.default_rng(5).bytes
+    measurements = {}
+    for (level, margin), noise in measured.items():
+        drawn = noise.draw(areas.size(level) * margin.cells, source).reshape(-1, margin.cells)
+        measurements[level, margin] = Measurement(drawn, noise.moment(2))
+    result = estimates(areas, SIZES, measurements, published)
+    for table in published:
+        own = widths[table]
+        errors = np.abs((result.table(*table) / result.denominator).astype(float))
+        inside = errors <= own.table()
+        for (kind, sort), width in cells_of(own):
+            chosen = inside[own.kinds == kind][:, own.sorts == sort]
+            # Errors of one tree may be equal: only trees are independent.
+            deviation = sqrt(0.05 * 0.95 / runs)
+            assert chosen.mean() == pytest.approx(width.coverage, abs=4.5 * deviation)
+
+
+def cells_of(widths: HalfWidths) -> list[tuple[tuple[int, int], HalfWidth]]:
+    cells: list[tuple[tuple[int, int], HalfWidth]] = []
+    for kind, row in enumerate(widths.values):
+        cells.extend(((kind, sort), own) for sort, own in enumerate(row))
+    return cells
+
+
+def unequal() -> dict[Table, HalfWidths]:
+    areas = areas_of([0], [0, 0, 0], [0, 0, 1, 2, 2, 2])
+    noises = {
+        (0, TOTAL): geometric(Fraction(1, 2)),
+        (1, FIRST): geometric(Fraction(2, 3)),
+        (2, DETAIL): geometric(Fraction(1, 3)),
+    }
+    published = [(0, FIRST), (1, TOTAL), (2, FIRST), (2, DETAIL)]
+    return half_widths(areas, SIZES, noises, [], published)
+
+
+def test_every_half_width_is_the_least_on_its_grid() -> None:
+    for widths in unequal().values():
+        for _, own in cells_of(widths):
+            assert own.narrower < COVERAGE <= own.coverage
+            assert own.value == (own.count + Fraction(1, 2)) * own.step
+
+
+def test_areas_that_change_places_keep_their_half_widths() -> None:
+    noises = {
+        (1, FIRST): geometric(Fraction(2, 3)),
+        (2, DETAIL): exponential_power(Fraction(3), Fraction(2)),
+    }
+    published = [(1, TOTAL), (2, DETAIL)]
+    one = half_widths(areas_of([0], [0] * 3, [0, 0, 1, 2, 2, 2]), SIZES, noises, [], published)
+    other = half_widths(areas_of([0], [0] * 3, [0, 1, 1, 1, 2, 2]), SIZES, noises, [], published)
+    assert (one[1, TOTAL].table()[[1, 2, 0]] == other[1, TOTAL].table()).all()
+    assert (one[2, DETAIL].table()[[2, 3, 4, 5, 0, 1]] == other[2, DETAIL].table()).all()
+    assert len(np.unique(one[2, DETAIL].table())) > 1
+
+
+def test_declared_facts_have_no_width() -> None:
+    areas = areas_of([0], [0, 0])
+    noises = {(1, DETAIL): geometric(Fraction(1, 2))}
+    published = [(0, TOTAL), (0, FIRST), (1, FIRST)]
+    widths = half_widths(areas, SIZES, noises, [(0, TOTAL)], published)
+    assert widths[0, TOTAL].table().tolist() == [[0]]
+    assert widths[0, TOTAL].counts == ((0,),)
+    assert (widths[0, FIRST].table() > 0).all()
+    # Half of a known number and half of another: 1 unit more on one side is 1 less on the other.
+    assert widths[0, FIRST].half_width(0, 0) == widths[0, FIRST].half_width(0, 1)
+
+
+@given(
+    values=st.lists(st.fractions(-9, 9, max_denominator=30), min_size=2, max_size=2),
+    counts=st.tuples(st.integers(0, 40), st.integers(0, 40)),
+    places=st.tuples(st.integers(0, 7), st.integers(0, 7)),
+)
+def test_bounds_are_the_whole_numbers_within_the_half_width(
+    values: list[Fraction], counts: tuple[int, int], places: tuple[int, int]
+) -> None:
+    row = []
+    for count, place in zip(counts, places, strict=True):
+        row.append(HalfWidth(Fraction(1, 2**place), count, 0.96, 0.94))
+    widths = HalfWidths(np.array([0]), np.array([0, 1]), (tuple(row),))
+    denominator = values[0].denominator * values[1].denominator
+    numerators = np.array([[int(value * denominator) for value in values]], dtype=object)
+    low, high = widths.bounds(numerators, denominator)
+    for cell, value in enumerate(values):
+        width = widths.half_width(0, cell)
+        ends = ceil(value - width), floor(value + width)
+        if ends[0] > ends[1]:
+            ends = floor(value), ceil(value)
+        assert (low[0, cell], high[0, cell]) == (max(0, ends[0]), max(0, ends[1]))
+
+
+def test_steps_are_the_greatest_powers_of_two_of_a_32nd_of_the_standard_error() -> None:
+    assert step_of(Fraction(1)) == Fraction(1, 32)
+    assert step_of(Fraction(1) - Fraction(1, 2**90)) == Fraction(1, 64)
+    assert step_of(Fraction(4)) == Fraction(1, 16)
+    assert step_of(Fraction(15)) == Fraction(1, 16)
+    assert step_of(Fraction(1, 2**60)) == Fraction(1, 2**35)
+    assert step_of(Fraction(10**9)) == 1
+
+
+def test_other_counts_are_admitted_only_where_rounding_may_decide() -> None:
+    (widths,) = half_widths(
+        ALONE, SIZES, {(0, DETAIL): geometric(Fraction(1, 2))}, [], [(0, DETAIL)]
+    ).values()
+    ((count,),) = widths.counts
+    assert widths.admits(widths.counts)
+    assert not widths.admits([[count - 1]])
+    assert not widths.admits([[count + 1]])
+    assert not widths.admits([[count, count]])
+    assert not widths.admits([])
+    step = Fraction(1, 4)
+    enough_by_a_hair = HalfWidth(step, 9, COVERAGE + SLACK / 2, 0.94)
+    assert [enough_by_a_hair.admits(count) for count in (8, 9, 10, 11)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    short_by_a_hair = HalfWidth(step, 9, 0.96, COVERAGE - SLACK / 2)
+    assert [short_by_a_hair.admits(count) for count in (7, 8, 9, 10)] == [False, True, True, False]
+
+
+def test_what_has_no_interval_is_refused() -> None:
+    noise = geometric(Fraction(1, 2))
+    with pytest.raises(NotEstimableError, match="not estimable"):
+        half_widths(ALONE, SIZES, {(0, TOTAL): noise}, [], [(0, DETAIL)])
+    with pytest.raises(ValueError, match="symmetric"):
+        lopsided = IntegerNoise(0, ((1, 3), (1, 1)))
+        half_widths(ALONE, SIZES, {(0, TOTAL): lopsided}, [], [(0, TOTAL)])

@@ -1,0 +1,1 @@
+"""Plans and starting specs of tabulations."""
