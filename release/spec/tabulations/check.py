@@ -68,7 +68,7 @@ def _check_columns(spec: Spec, at: str, declared: Tabulation) -> None:
         if name not in columns:
             raise SpecError(field, unknown_name(name, columns))
         if name == spec.privacy.unit:
-            raise SpecError(field, "is the privacy unit, which is confidential; leave it out")
+            raise SpecError(field, "the privacy unit is confidential; leave it out")
         if columns[name] not in _TYPES:
             raise SpecError(
                 field, "areas and categories are strings, integers or dates; derive such a column"
