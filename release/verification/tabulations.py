@@ -38,7 +38,7 @@ from release.records.models import OutputFile, ReleaseRecord
 from release.records.tabulations import MeasuredRecord, TabulationRecord
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.model import Spec
-from release.spec.tabulations.open import with_areas, with_facts
+from release.spec.tabulations.open import MOST_UNITS, with_areas, with_facts
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
 from release.verification.findings import Finding, made
 from release.verification.mechanisms import expect
@@ -130,6 +130,9 @@ def _with_declared(
         if not checked.by_bytes:
             by_contents.append(path)
         facts[table.table] = checked.values
+        # No value is above the bound, so that no sum of 2^25 of them overflows.
+        if checked.values.max() > MOST_UNITS or int(checked.values.sum()) > MOST_UNITS:
+            raise VerificationError(path, "count", "a larger sum", f"at most {MOST_UNITS} in all")
         possible = opened.possible(table.margin)
         if possible is not None and (checked.values[:, ~possible] > 0).any():
             raise VerificationError(path, "count", "above 0", "0 in impossible combinations")
