@@ -30,6 +30,7 @@ from release.exact.domain import Codes
 from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise
 from release.exact.mechanism import Mechanism
+from release.exact.numbers import format_exact
 from release.exact.privacy import Definition
 from release.exact.tables.cone import coarsened
 from release.queries.tabulations.answers import table_of
@@ -175,6 +176,9 @@ def _measured(opened: OpenTabulation, entry: MeasuredRecord) -> tuple[NamedMargi
         )
     except ValueError as error:
         raise VerificationError(FILE, f"{at}.epsilon", entry.epsilon, "a guarantee") from error
+    # Equal numbers have equal texts, as everywhere in a record.
+    expect(FILE, f"{at}.epsilon", entry.epsilon, format_exact(guarantee.epsilon))
+    expect(FILE, f"{at}.delta", entry.delta, format_exact(guarantee.delta))
     query = table_count(opened, table, guarantee)
     expect(FILE, f"{at}.name", entry.name, query.name)
     expect(FILE, f"{at}.cells", entry.cells, query.cells)
