@@ -61,7 +61,7 @@ def case(neighbors: str, noise: str, constraints: Sequence[Plain] = ()) -> Tabul
     }
     delta = "0" if noise == "geometric" else "0.000001"
     spec = plain_spec([tabulation], neighbors, ("2", delta))
-    return Tabulated(spec, rows_of(Random(5), LINES, 12), FILES)
+    return Tabulated(spec, rows_of(Random(5), LINES, 12), FILES)  # noqa: S311
 
 
 def masses(noise: Mapping[str, Any]) -> dict[int, Fraction]:
@@ -158,7 +158,7 @@ def test_no_output_tells_more_than_pure_epsilon_and_some_tells_all_of_it(
     released = made(tmp_path / "made", own)
     assert released.delta == 0
     true, most = counts(tmp_path / "true", own, released), 0.0
-    rng = Random(11)
+    rng = Random(11)  # noqa: S311
     for number, rows in enumerate(neighbors_of(rng, own)):
         other = counts(tmp_path / f"other-{number}", own.with_rows(rows), released)
         steps = steps_of(true, other)
@@ -207,7 +207,7 @@ def test_gaussian_noise_has_the_delta_that_the_release_says(neighbors: str, tmp_
     assert released.delta == Fraction(1, 10**6)
     true, most = counts(tmp_path / "true", own, released), 0.0
     known: dict[tuple[tuple[str, int], ...], tuple[float, float]] = {}
-    for number, rows in enumerate(neighbors_of(Random(12), own)):
+    for number, rows in enumerate(neighbors_of(Random(12), own)):  # noqa: S311
         other = counts(tmp_path / f"other-{number}", own.with_rows(rows), released)
         steps = tuple(sorted(steps_of(true, other)))
         if steps not in known:
