@@ -122,7 +122,7 @@ def compare(state: State, epsilon: Fraction, family: Family, draws: int, seed: i
         for place, (level, margin) in enumerate(ALL_TABLES):
             errors = np.abs(levels[level] @ SUMS[margin])
             # The sums of floats are off by some 10^-13, also where they are whole numbers.
-            reaches = widths[PUBLISHED[place]].table(), normal[place]
+            reaches = of_cells(widths[PUBLISHED[place]]), normal[place]
             for way, reach in enumerate(reaches):
                 inside[place][way][:] += (errors <= reach + 1e-9).sum(axis=0)
     print(f"\nε = {epsilon}, {family}, {len(noises)} tables measured; {seconds:.2f} CPU s")
@@ -146,7 +146,7 @@ def show(name: str, widths: HalfWidths, hits: list[Floats], normal: Floats, draw
     numbers = by_type(widths, np.ones_like(normal), is_sum=True)
     # As if cells were independent: they nearly are, but for classes and areas that share a sum.
     scores = (counted - computed) / np.sqrt(computed * (1 - computed) / (draws * numbers))
-    wider = (widths.table() / normal).mean()
+    wider = (of_cells(widths) / normal).mean()
     print(
         f"  {name:20} {computed.min():8.4f} {counted.min():8.4f} {np.abs(scores).max():7.2f} "
         f"{max(own.narrower for own in cells):8.4f} {ordinary.min():15.4f} {hits[1].mean():7.4f} "
@@ -154,6 +154,12 @@ def show(name: str, widths: HalfWidths, hits: list[Floats], normal: Floats, draw
         flush=True,
     )
     return float(counted.min())
+
+
+def of_cells(widths: HalfWidths) -> Floats:
+    """The half width of every cell; shape (areas, cells)."""
+    values = np.array([[float(own.value) for own in row] for row in widths.values])
+    return np.asarray(values[widths.kinds][:, widths.sorts])
 
 
 def by_type(widths: HalfWidths, values: Floats, *, is_sum: bool = False) -> Floats:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from release.errors import SpecError, listed, unknown_name
 from release.exact.channel import (
     MOST_PROBABILISTIC,
@@ -16,11 +18,10 @@ from release.exact.channel import (
     probabilistic_fits,
 )
 from release.exact.losses import LossName, line_fits, table_loss
-from release.exact.numbers import MAX_EPSILON
 from release.exact.privacy import Definition
 from release.queries.registry import check_declared
 from release.queries.statistics import OnStatisticQuery
-from release.queries.tabulations.table_count import file_name, table_file
+from release.queries.tabulations.table_count import MAX_FILE_NAME, files_of
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import MAX_ANSWERS
 from release.spec.expressions.places import expressions
@@ -31,7 +32,7 @@ from release.spec.model import Spec
 from release.spec.periods import Period, filled
 from release.spec.query import Query
 from release.spec.shares import check_shared, with_target_losses
-from release.spec.tabulations.open import check_tabulation
+from release.spec.tabulations.check import check_tabulation
 from release.spec.tuples import with_parts
 
 ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
@@ -94,6 +95,44 @@ def _check_names(spec: Spec) -> None:
             raise SpecError(f"keys.{column}", unknown_name(column, every))
 
 
+def _check_tabulations(spec: Spec) -> None:
+    if not spec.queries and not spec.tabulations:
+        raise SpecError("queries", "missing; add it (the queries), or tabulations")
+    if not spec.tabulations:
+        return
+    if spec.budget.composition == "basic":
+        raise SpecError("budget.composition", "tabulations compose by pld; leave it out")
+    for query in spec.queries:
+        if query.is_shared:
+            raise SpecError(
+                spec.place_of(query), "beside a tabulation a query needs a guarantee of its own"
+            )
+    for place in range(len(spec.tabulations)):
+        check_tabulation(spec, place)
+        _check_guarantee(spec, place)
+    _check_files(spec)
+
+
+def _check_guarantee(spec: Spec, place: int) -> None:
+    guarantee, budget = spec.tabulations[place].guarantee, spec.budget
+    field = f"tabulations[{place}].guarantee"
+    if guarantee is None:
+        if len(spec.tabulations) + len(spec.queries) > 1:
+            raise SpecError(field, "missing; a tabulation that is not alone needs its own")
+        try:
+            spec.tabulations[place].guarantee_of_all(budget)
+        except ValidationError as error:
+            raise SpecError("budget", str(error.errors()[0]["ctx"]["error"])) from error
+        return
+    if guarantee.definition is Definition.PROBABILISTIC:
+        raise SpecError(f"{field}.definition", "write pure or approximate")
+    if not guarantee.epsilon:
+        raise SpecError(f"{field}.epsilon", "tabulations need more than 0; raise it")
+    # Of several guarantees the budget decides later, by what they charge together.
+    if guarantee.delta and not budget.delta:
+        raise SpecError(f"{field}.delta", "the budget has no delta; write 0, or raise budget.delta")
+
+
 def _check_files(spec: Spec) -> None:
     """Refuse two files of one name: those of queries, and of the levels and tables of tabulations.
 
@@ -101,46 +140,23 @@ def _check_files(spec: Spec) -> None:
     """
     names = {query.name for query in spec.queries}
     for place, tabulation in enumerate(spec.tabulations):
-        levels = tabulation.hierarchy.levels
-        files = [file_name(tabulation.name, level) for level in levels]
-        margins = {tuple(margin) for level in levels for margin in tabulation.publish[level]}
-        for margin in sorted(margins):
-            files += [table_file(tabulation.name, level, margin) for level in levels]
-        for file in files:
+        field = f"tabulations[{place}].name"
+        # Charges and strategies go by this name, and no file may be taken for another's.
+        if tabulation.name in names:
+            raise SpecError(field, f"{tabulation.name!r} is also the name of another; rename one")
+        names.add(tabulation.name)
+        for file in files_of(tabulation):
+            if len(file) > MAX_FILE_NAME:
+                raise SpecError(
+                    field,
+                    f"a file would be called {file[:40]!r}… of {len(file)} letters, at most "
+                    f"{MAX_FILE_NAME}; shorten the names of levels or attributes",
+                )
             if file in names:
                 raise SpecError(
-                    f"tabulations[{place}].name",
-                    f"two files would be called {file!r}; rename the tabulation, or a column",
+                    field, f"two files would be called {file!r}; rename the tabulation, or a column"
                 )
             names.add(file)
-
-
-def _check_tabulations(spec: Spec) -> None:
-    if not spec.queries and not spec.tabulations:
-        raise SpecError("queries", "missing; add it (the queries), or tabulations")
-    budget, alone = spec.budget, len(spec.tabulations) + len(spec.queries) == 1
-    if spec.tabulations and budget.composition == "basic":
-        raise SpecError("budget.composition", "tabulations compose by pld; leave it out")
-    for place, tabulation in enumerate(spec.tabulations):
-        at = f"tabulations[{place}]"
-        check_tabulation(spec, place)
-        guarantee = tabulation.guarantee
-        if guarantee is None and not alone:
-            raise SpecError(
-                f"{at}.guarantee", "missing; a tabulation that is not alone needs its own"
-            )
-        if guarantee is not None and guarantee.definition is Definition.PROBABILISTIC:
-            raise SpecError(f"{at}.guarantee.definition", "write pure or approximate")
-        epsilon = budget.epsilon if guarantee is None else guarantee.epsilon
-        if not 0 < epsilon <= MAX_EPSILON:
-            field = "budget" if guarantee is None else f"{at}.guarantee"
-            raise SpecError(f"{field}.epsilon", "tabulations need more than 0, and at most 100")
-        if spec.is_shared:
-            shared = next(query for query in spec.queries if query.is_shared)
-            raise SpecError(
-                spec.place_of(shared), "beside a tabulation a query needs a guarantee of its own"
-            )
-    _check_files(spec)
 
 
 def _check_unit(spec: Spec) -> None:

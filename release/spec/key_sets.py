@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from release.errors import SpecError
-from release.spec.declarations import ColumnType, KeyFile, KeyRange
+from release.spec.declarations import ColumnType, KeyFile, KeyRange, KeyValue
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
 from release.spec.model import Spec
 
@@ -36,24 +37,32 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
         # A line counts from 1, and the first is the header.
         for line, key in enumerate(_keys_of_file(at, column, folder / declared.file), start=2):
             values.append(key_text(f"{at} (line {line})", key, kind))
-    elif isinstance(declared, KeyRange):
-        first, last = declared.range
-        if kind is not ColumnType.INTEGER:
-            raise SpecError(f"{at}.range", f"a range is for integers; {column!r} is {kind.value}")
-        if not -INTEGER_LIMIT < first <= last < INTEGER_LIMIT:
-            problem = "write [first, last] with first at most last, both within ±(2^31 - 2)"
-            raise SpecError(f"{at}.range", problem)
-        if last - first >= MAX_ANSWERS:
-            raise SpecError(f"{at}.range", f"{last - first + 1} keys; at most {MAX_ANSWERS}")
-        values += map(str, range(first, last + 1))
     else:
-        for position, key_value in enumerate(declared):
-            values.append(key_text(f"{at}[{position}]", key_value, kind))
+        values = listed_keys(at, declared, kind)
     return check_keys(at, values)
 
 
-def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
-    """The keys, ascending.
+def listed_keys(at: str, declared: Sequence[KeyValue] | KeyRange, kind: ColumnType) -> list[str]:
+    """The keys of a list or a range as the column's values are written, in their order.
+
+    Raises:
+        SpecError: a key of the wrong type, or a range that is empty, too long or out of bounds.
+    """
+    if not isinstance(declared, KeyRange):
+        return [key_text(f"{at}[{place}]", key, kind) for place, key in enumerate(declared)]
+    at, (first, last) = f"{at}.range", declared.range
+    if kind is not ColumnType.INTEGER:
+        raise SpecError(at, f"a range is for integers; the column is declared {kind.value}")
+    if not -INTEGER_LIMIT < first <= last < INTEGER_LIMIT:
+        problem = "write [first, last] with first at most last, both within ±(2^31 - 2)"
+        raise SpecError(at, problem)
+    if last - first >= MAX_ANSWERS:
+        raise SpecError(at, f"{last - first + 1} keys; at most {MAX_ANSWERS}")
+    return list(map(str, range(first, last + 1)))
+
+
+def check_keys(at: str, values: list[str], noun: str = "key") -> tuple[str, ...]:
+    """The keys, ascending; ``noun`` is what messages call one.
 
     Raises:
         SpecError: no keys, too many, one that is empty or not printable, or one that stands twice.
@@ -65,9 +74,9 @@ def check_keys(at: str, values: list[str]) -> tuple[str, ...]:
     # Keys are printed in reports and messages, which control characters could rewrite.
     for position, key in enumerate(values):
         if not key or not key.isprintable():
-            raise SpecError(f"{at}[{position}]", "a key is empty or has control characters")
+            raise SpecError(f"{at}[{position}]", f"a {noun} is empty or has control characters")
     if len(set(values)) != len(values):
-        raise SpecError(at, "a key stands twice; keep each once")
+        raise SpecError(at, f"a {noun} stands twice; keep each once")
     # In the order of code points, which is the order of the published rows: a shuffled list of keys
     # makes the same files.
     return tuple(sorted(values))

@@ -213,6 +213,16 @@ _TAGS = {
     *("declared", "codes", "vectors", "name", "table"),
 }
 
+_TABULATION_TAGS = {
+    # tabulations[0].attributes.<name>.<list or range>[0].<type of a category>
+    "attributes": (4, 6),
+    # tabulations[0].groupings.<name>.classes.<label>.<list or range>[0].<type of a category>
+    "groupings": (6, 8),
+    # tabulations[0].constraints[0].<kind>.impossible.<name>.<list or range>[0].<type of a category>
+    "constraints": (4, 7, 9),
+}
+"""Where such names stand in the location of an error below a field of a tabulation."""
+
 _RENAMED = {
     "differences": "sensitivity",
     "levels": "bins",
@@ -248,6 +258,8 @@ def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
     if isinstance(previous, int) and location[0] == "queries":
         # The place of the query's model, which no field can be called.
         return ":" in str(location[position])
+    if location[0] == "tabulations" and len(location) > 2:
+        return position in _TABULATION_TAGS.get(str(location[2]), ())
     return location[position] in _TAGS and (
         previous in {"domain", "loss", "sensitivity"}
         or location[position] in {"codes", "vectors"}

@@ -66,8 +66,8 @@ def stored_strings(schema: pa.Schema, columns: Mapping[str, ColumnType]) -> list
     return strings
 
 
-def all_different(batches: Iterable[NDArray[np.uint64]]) -> bool:
-    """Whether no hash stands twice. Confidential, as the hashes are."""
+def repeated_hashes(batches: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """The hashes that stand more than once, each once. Confidential, as the hashes are."""
     # In parts of one first byte each, because a processor's cache can hold one.
     parts: list[list[NDArray[np.uint64]]] = [[] for _ in range(256)]
     for hashes in batches:
@@ -77,8 +77,8 @@ def all_different(batches: Iterable[NDArray[np.uint64]]) -> bool:
         ends = np.cumsum(np.bincount(first, minlength=256)).tolist()
         for part, start, end in zip(parts, [0, *ends], ends, strict=False):
             part.append(ordered[start:end])
+    repeated = [np.empty(0, dtype=np.uint64)]
     for part in filter(None, parts):
         values = np.sort(np.concatenate(part))
-        if (values[1:] == values[:-1]).any():
-            return False
-    return True
+        repeated.append(np.unique(values[1:][values[1:] == values[:-1]]))
+    return np.concatenate(repeated)

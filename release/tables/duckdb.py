@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from release.errors import DataError, SpecError
 from release.spec.contract import OnViolation
@@ -31,7 +33,7 @@ from release.spec.expressions.parse import parse_expression
 from release.spec.expressions.places import derived_tree, usable_columns
 from release.spec.expressions.sql import row_sql
 from release.spec.load import SpecFile
-from release.tables.columns import all_different, number_column, numbers_of, text_column
+from release.tables.columns import number_column, numbers_of, repeated_hashes, text_column
 from release.tables.lines import UNREADABLE
 from release.tables.normal import faults_sql, normal_sql
 from release.tables.schemas import (
@@ -83,6 +85,9 @@ _MOST_HASHES = 10**8
 
 _BATCH_ROWS = 2**20
 
+_OUT_OF_MEMORY = "Out of Memory Error: "
+"""How the text of an error begins that DuckDB's own type no longer tells."""
+
 _CLAMPED = {"minimum", "maximum"}
 
 
@@ -119,7 +124,7 @@ class Tables:
         self._in_place: dict[str, str] = {}
         self._read_again: dict[str, Callable[[], Iterator[Incoming]]] = {}
         self._keys: set[str] = set()
-        self._single: dict[str, bool] = {}
+        self._hashes: dict[str, NDArray[np.uint64] | None] = {}
         self._answers: dict[str, pa.Table] = {}
         sources = {} if batches_of is not None else find_sources(spec_file)
         self._sources = sources
@@ -370,15 +375,42 @@ class Tables:
         Cost: a hash of each row's unit, in memory. It is False too where two units share a hash,
         and of a table with very many rows: then another statement has to tell.
         """
-        if table not in self._single:
-            unit = identifier(self._spec_file.spec.privacy.unit)
-            # One more than will do, so that a table of more rows can be told.
-            select = f"SELECT hash({unit}) AS h FROM {wide_table(table)} LIMIT {_MOST_HASHES + 1}"
-            hashes = self.rows(select, table).column("h")
-            self._single[table] = len(hashes) <= _MOST_HASHES and all_different(
-                map(numbers_of, hashes.chunks)
+        repeated = self._repeated_hashes(table)
+        return repeated is not None and not repeated.size
+
+    def repeated_units(self, table: str) -> str:
+        """The SQL name of a table with the ``#hash`` of each unit with several rows. Confidential.
+
+        A unit with one row may share such a hash. Cost: as :meth:`has_single_rows`; of a table with
+        very many rows a grouping.
+        """
+        name = identifier(f"#repeated {table}")
+        hashes = self._repeated_hashes(table)
+        if hashes is None:
+            self.run(
+                f'CREATE TABLE IF NOT EXISTS {name} AS SELECT {self._hash} AS "#hash" '
+                f"FROM {wide_table(table)} GROUP BY ALL HAVING count(*) > 1"
             )
-        return self._single[table]
+        else:
+            incoming = pa.table({"#hash": number_column(hashes, pa.uint64())})
+            self.connection.register("#incoming", incoming)
+            self.run(f'CREATE TABLE IF NOT EXISTS {name} AS SELECT * FROM "#incoming"')
+            self.connection.unregister("#incoming")
+        return name
+
+    def _repeated_hashes(self, table: str) -> NDArray[np.uint64] | None:
+        """The hash of each unit with several rows; None of a table with very many rows."""
+        if table not in self._hashes:
+            # One more than will do, so that a table of more rows can be told.
+            select = f"SELECT {self._hash} FROM {wide_table(table)} LIMIT {_MOST_HASHES + 1}"
+            hashes = self.rows(select, table).column(0)
+            few = len(hashes) <= _MOST_HASHES
+            self._hashes[table] = repeated_hashes(map(numbers_of, hashes.chunks)) if few else None
+        return self._hashes[table]
+
+    @property
+    def _hash(self) -> str:
+        return f"hash({identifier(self._spec_file.spec.privacy.unit)})"
 
     def run(self, sql: str) -> None:
         """Execute a statement of ours."""
@@ -490,11 +522,14 @@ def _engine_errors(field: str) -> Iterator[None]:
     """Translate the engine's errors: their messages quote values, and their types may tell one."""
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise DataError(f"{field}: not enough memory or scratch space to read the table") from error
     # An error in the midst of a result reaches Arrow as an OSError.
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise DataError(f"{field}: the table cannot be read") from error
+        # Only the engine's own text begins so: what a row or a spec says comes after another type.
+        if isinstance(error, duckdb.OutOfMemoryException) or str(error).startswith(_OUT_OF_MEMORY):
+            problem = "not enough memory or scratch space to read the table"
+        else:
+            problem = "the table cannot be read"
+        raise DataError(f"{field}: {problem}") from error
 
 
 @contextmanager

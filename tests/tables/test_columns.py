@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.tables.columns import all_different, number_column, numbers_of, text_column
+from release.tables.columns import number_column, numbers_of, repeated_hashes, text_column
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
@@ -34,10 +34,12 @@ def test_numbers_go_in_and_come_out(values: list[int]) -> None:
     st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9) | st.integers(2**56 - 2, 2**56 + 2)),
     st.integers(0, 20),
 )
-def test_hashes_differ_where_they_make_a_set(values: list[int], cut: int) -> None:
+def test_repeated_hashes_are_those_that_are_counted_twice(values: list[int], cut: int) -> None:
     """However they are split into batches."""
     hashes = np.array(values, dtype=np.uint64)
-    assert all_different([hashes[:cut], hashes[cut:]]) == (len(set(values)) == len(values))
+    found = repeated_hashes([hashes[:cut], hashes[cut:]])
+    assert found.dtype == np.uint64
+    assert sorted(found.tolist()) == sorted({one for one in values if values.count(one) > 1})
 
 
 def test_no_column_loads_pandas() -> None:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, lcm
-from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.tables.components import Integers
 from release.exact.tables.cone import coarsened
-from release.exact.tables.intervals import half_widths
+from release.exact.tables.intervals import HalfWidths, half_widths
 from release.exact.tables.least_squares import Estimates, Measurement, estimates
 from release.exact.tables.problem import MOST_VARIANCE, NotEstimableError
 from release.exact.tables.rounding import MILLION
@@ -28,26 +27,9 @@ from release.exact.tables.variances import CellVariances
 from release.exact.tables.whole import Facts, Level, targets_of, whole_tables
 from release.spec.tabulations.opened import OpenTabulation, Table
 
-Values: TypeAlias = tuple[tuple[Fraction, ...], ...]
-
 _FINE = 2**64
 
 _INTEGERS = np.iinfo(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Widths:
-    """The half widths of the intervals of a table, as :class:`CellVariances` has variances.
-
-    Attributes:
-        kinds: the kind of each area of the level; shape (areas,).
-        sorts: the sort of each cell of the margin; shape (cells,).
-        values: the half width, by kind and sort; at least 0.
-    """
-
-    kinds: Codes
-    sorts: Codes
-    values: Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +64,23 @@ class LevelNumbers:
     margins: tuple[MarginNumbers, ...]
 
 
-def widths_of(opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]) -> dict[Table, Widths]:
+def widths_of(
+    opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]
+) -> dict[Table, HalfWidths]:
     """The half widths of the intervals of all published tables, from the noise alone.
 
     Raises:
         ValueError: a published table that the measured ones do not determine.
     """
     published = [one.table for one in opened.published]
-    found = half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
-    widths = {}
-    for table, own in found.items():
-        values = [tuple(width.value for width in row) for row in own.values]
-        widths[table] = Widths(own.kinds, own.sorts, tuple(values))
-    return widths
+    return half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
 
 
 def tabulated(
     opened: OpenTabulation,
     measured: Mapping[Table, Codes],
     noises: Mapping[Table, IntegerNoise],
-    widths: Mapping[Table, Widths],
+    widths: Mapping[Table, HalfWidths],
 ) -> tuple[LevelNumbers, ...]:
     """The published numbers of every level, from the noisy counts.
 
@@ -168,7 +147,7 @@ def _whole_tables(opened: OpenTabulation, found: Estimates) -> tuple[Level, ...]
 
 
 def _margin_numbers(
-    found: Estimates, level: int, margin: Margin, counts: Codes, widths: Widths
+    found: Estimates, level: int, margin: Margin, counts: Codes, widths: HalfWidths
 ) -> MarginNumbers:
     numerators = found.table(level, margin)
     answer, low, high = answers_of(numerators, found.denominator, widths)
@@ -178,7 +157,7 @@ def _margin_numbers(
 
 
 def answers_of(
-    numerators: Integers, denominator: int, widths: Widths
+    numerators: Integers, denominator: int, widths: HalfWidths
 ) -> tuple[Codes, Codes, Codes]:
     """The answers in millionths, and both ends of their intervals; shapes (areas, cells).
 
@@ -196,8 +175,9 @@ def answers_of(
     near = (numerators.astype(object) * (2 * _FINE) + denominator) // (2 * denominator)
     # ⌊x·s⌋ is all that the integers below need of x, where s is a multiple of the denominators of
     # all w and of 2 millionths: ⌊x + w⌋ = ⌊(⌊x·s⌋ + w·s)/s⌋. And so for ⌈x − w⌉ with ⌈x·s⌉.
-    scale = lcm(2 * MILLION, *(value.denominator for row in widths.values for value in row))
-    wide = [[int(value * scale) for value in row] for row in widths.values]
+    values = [[width.value for width in row] for row in widths.values]
+    scale = lcm(2 * MILLION, *(value.denominator for row in values for value in row))
+    wide = [[int(value * scale) for value in row] for row in values]
     scaled = near * scale
     floors = scaled // _FINE
     is_between = floors * _FINE != scaled

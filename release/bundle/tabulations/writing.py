@@ -136,12 +136,14 @@ def _measured_record(own: MeasuredTable, output: OutputFile) -> MeasuredRecord:
 
 
 def named_table(opened: OpenTabulation, table: Table) -> NamedMargin:
-    """A table with the names of its margin."""
+    """A measured or a declared table, with the names of its margin."""
     level, margin = table
-    for one in (*opened.published_at(level), *opened.margins):
-        if one.margin == margin:
-            return NamedMargin(level, one.names, margin)
-    names = opened.in_order([name for fact in opened.declared.facts for name in fact.margin])
+    # One margin can have two names, such as an attribute and a grouping with a class for each of
+    # its categories. Declared numbers keep the name that they are declared by.
+    if table in opened.facts:
+        names = opened.in_order(opened.declared.facts[0].margin)
+    else:
+        names = next(one.names for one in opened.margins if one.margin == margin)
     return NamedMargin(level, names, margin)
 
 

@@ -19,32 +19,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import ceil, sqrt
-from typing import TypeAlias
 
 import numpy as np
 
 from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
-from release.exact.tables.components import Integers
 from release.exact.tables.error_distribution import ErrorDistribution, transform_of
 from release.exact.tables.problem import Problem, Table
 from release.exact.tables.structure import Areas
 from release.exact.tables.variances import variances_of
-from release.exact.tables.weights import Floats, weights_of
+from release.exact.tables.weights import weights_of
 
 COVERAGE = 0.95
 """The least chance that an interval covers the true count."""
 
-SLACK = 1e-9
-"""Chances that differ by less may be the same number on another machine."""
-
 _FINENESS = 32
 _NO_VARIANCE = Fraction(1, 2**200)  # of a cell that follows from facts: rounding alone
 _FARTHEST = 1 / sqrt(1 - COVERAGE)  # in standard errors: Chebyshev's inequality
-
-Counts: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -52,32 +44,18 @@ class HalfWidth:
     """The half width of one kind of area and sort of cell.
 
     Attributes:
-        step: of the grid; 0 for a cell without noise.
-        count: the half width is (``count`` + 1/2)·``step``.
+        value: the half width, halfway between two multiples of the step; 0 for a cell without
+            noise.
         coverage: the chance that the error is no larger.
         narrower: the same chance at the half width one step less.
     """
 
-    step: Fraction
-    count: int
+    value: Fraction
     coverage: float
     narrower: float
 
-    @property
-    def value(self) -> Fraction:
-        """The half width."""
-        return (self.count + Fraction(1, 2)) * self.step
 
-    def admits(self, count: int) -> bool:
-        """Whether another machine may have found this count: chances are floats."""
-        if count == self.count + 1:
-            return bool(self.step) and self.coverage < COVERAGE + SLACK
-        if count == self.count - 1:
-            return self.narrower >= COVERAGE - SLACK
-        return count == self.count
-
-
-NO_WIDTH = HalfWidth(Fraction(0), 0, 1.0, 0.0)
+NO_WIDTH = HalfWidth(Fraction(0), 1.0, 0.0)
 """Of a cell that is known without noise."""
 
 
@@ -95,52 +73,12 @@ class HalfWidths:
     sorts: Codes
     values: tuple[tuple[HalfWidth, ...], ...]
 
-    @property
-    def counts(self) -> Counts:
-        """What is to be stated of every half width, by kind and sort: its place on the grid."""
-        return tuple(tuple(own.count for own in row) for row in self.values)
-
-    def half_width(self, area: int, cell: int) -> Fraction:
-        """The half width of one cell."""
-        return self.values[int(self.kinds[area])][int(self.sorts[cell])].value
-
-    def table(self) -> Floats:
-        """The half width of every cell, exact unless it is above 2^45; shape (areas, cells)."""
+    def mean(self) -> float:
+        """The mean over all cells."""
         values = np.array([[float(own.value) for own in row] for row in self.values])
-        return np.asarray(values[self.kinds][:, self.sorts])
-
-    def admits(self, counts: Sequence[Sequence[int]]) -> bool:
-        """Whether counts that another machine states are right; by kind and sort."""
-        if [len(row) for row in counts] != [len(row) for row in self.values]:
-            return False
-        pairs = zip(self.values, counts, strict=True)
-        return all(
-            own.admits(count)
-            for row, stated in pairs
-            for own, count in zip(row, stated, strict=True)
-        )
-
-    def bounds(self, numerators: Integers, denominator: int) -> tuple[Integers, Integers]:
-        """The least and the greatest count of every interval; shapes (areas, cells).
-
-        Where no whole number is within the half width, the two next to the estimate are the ends.
-
-        Args:
-            numerators: the estimates, shape (areas, cells).
-            denominator: of all of them.
-        """
-        wide = self._denominator
-        widths = np.array([[int(own.value * wide) for own in row] for row in self.values], object)
-        reach = (widths * denominator)[self.kinds][:, self.sorts]
-        middle = numerators.astype(object) * wide
-        whole = denominator * wide
-        low = -((reach - middle) // whole)
-        high = (middle + reach) // whole
-        return np.maximum(np.minimum(low, high), 0), np.maximum(np.maximum(low, high), 0)
-
-    @cached_property
-    def _denominator(self) -> int:
-        return max(own.value.denominator for row in self.values for own in row)
+        areas = np.bincount(self.kinds, minlength=values.shape[0])
+        cells = np.bincount(self.sorts, minlength=values.shape[1])
+        return float(areas @ values @ cells) / (self.kinds.size * self.sorts.size)
 
 
 def half_widths(
@@ -205,17 +143,17 @@ def _least(error: ErrorDistribution, variance: Fraction) -> HalfWidth:
     """The least half width on the grid with enough coverage."""
     step = step_of(variance)
 
-    def within(count: int) -> float:
-        return error.within(float((count + Fraction(1, 2)) * step))
+    def value(count: int) -> Fraction:
+        return (count + Fraction(1, 2)) * step
 
     low, high = -1, ceil(_FARTHEST * sqrt(variance) / step)
     narrower, coverage = 0.0, 1.0
     # Invariant: ``low`` has too little coverage, ``high`` has enough.
     while low + 1 < high:
         middle = (low + high) // 2
-        chance = within(middle)
+        chance = error.within(float(value(middle)))
         if chance < COVERAGE:
             low, narrower = middle, chance
         else:
             high, coverage = middle, chance
-    return HalfWidth(step, high, coverage, narrower)
+    return HalfWidth(value(high), coverage, narrower)

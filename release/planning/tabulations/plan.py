@@ -19,7 +19,12 @@ from release.noise.tables.measured import Strategy
 from release.noise.tables.publication import Publication
 from release.noise.tables.publication import Table as Place
 from release.noise.tables.strategy import Choice
-from release.planning.tabulations.gains import MOST_TABLES, Search, gains
+from release.planning.tabulations.gains import (
+    MOST_TABLES,
+    MOST_WITH_DELTA,
+    Search,
+    gains,
+)
 from release.queries.registry import sensitivity_without_data
 from release.spec.load import SpecFile
 from release.spec.query import Query
@@ -156,9 +161,10 @@ def _plan_tabulation(
     gain: dict[Place, float] = {}
     pinned = opened.declared.strategy
     is_searched = pinned is None or pinned.tables is None
-    has_gains = is_searched and (drop_one is not None or len(publication.tables) <= MOST_TABLES)
+    asked = guarantee_of(opened, spec.budget)
+    most = MOST_WITH_DELTA if asked.delta else MOST_TABLES
+    has_gains = is_searched and (drop_one is not None or len(publication.tables) <= most)
     if has_gains:
-        asked = guarantee_of(opened, spec.budget)
         family = None if pinned is None else pinned.noise
         search = Search(publication, asked.epsilon, asked.delta, family)
         gain = gains(search, choice.best, drop_one or InTurn())
@@ -211,7 +217,7 @@ def _margins_of_error(
         noises[level, publication.margins[margin]] = noise
     published = [one.table for one in opened.published]
     widths = half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
-    return {table: float(own.table().mean()) for table, own in widths.items()}
+    return {table: own.mean() for table, own in widths.items()}
 
 
 def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...]:

@@ -40,8 +40,8 @@ def read_counts(
     Returns:
         For each level the units in each cell of each area; int64, shape (areas, margin.cells).
 
-    Cost: a hash of each row's unit, and one pass over the table; where a unit has several rows,
-    one grouping by unit more, and a sort of the rows that count.
+    Cost: a hash of each row's unit, and one pass over the table; where units have several rows, one
+    pass more, and a sort of the rows of these units that count.
 
     Raises:
         SpecError: the condition is not a Boolean expression over the table's columns.
@@ -99,10 +99,16 @@ def _numbered_rows(
     """The rows that count, in batches: the numbers of their areas and of their combinations."""
     table = opened.declared.table
     statement = _statement(tables, spec_file, opened)
-    if _has_repeated_units(tables, spec_file, table):
-        statement += f" QUALIFY {_is_first(spec_file, table)}"
-    for batch in tables.batches(statement, table):
-        yield numbers_of(batch.column(0)), numbers_of(batch.column(1))
+    statements = [statement]
+    if not tables.has_single_rows(table):
+        # A window holds and sorts its rows, so those of units with one row go without.
+        unit = identifier(spec_file.spec.privacy.unit)
+        is_repeated = f"hash(rows.{unit}) IN (FROM {tables.repeated_units(table)})"
+        first = f"{statement} AND {is_repeated} QUALIFY {_is_first(spec_file, table)}"
+        statements = [f"{statement} AND NOT {is_repeated}", first]
+    for own in statements:
+        for batch in tables.batches(own, table):
+            yield numbers_of(batch.column(0)), numbers_of(batch.column(1))
 
 
 def _statement(tables: Tables, spec_file: SpecFile, opened: OpenTabulation) -> str:
@@ -164,20 +170,6 @@ def _is_possible(impossible: Mapping[str, Sequence[int]]) -> str:
     for name, places in impossible.items():
         members.append(f"{_number(name)} IN ({', '.join(map(str, places))})")
     return f"NOT ({' AND '.join(members)})"
-
-
-def _has_repeated_units(tables: Tables, spec_file: SpecFile, table: str) -> bool:
-    """Whether some unit has several rows, anywhere in the table."""
-    # A grouping would hold every unit; where each has one row, its hash alone can tell.
-    if tables.has_single_rows(table):
-        return False
-    unit = identifier(spec_file.spec.privacy.unit)
-    most = tables.rows_once(
-        f"SELECT coalesce(max(n), 0) AS n FROM "
-        f"(SELECT count(*) AS n FROM {wide_table(table)} GROUP BY {unit})",
-        table,
-    )
-    return bool(most.column("n")[0].as_py() > 1)
 
 
 def _is_first(spec_file: SpecFile, table: str) -> str:

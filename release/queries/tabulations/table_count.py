@@ -7,7 +7,7 @@ area and category; only its cells are numbered by the tabulation, and not by key
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -17,9 +17,15 @@ from release.exact.losses import LossName
 from release.queries.count import CountQuery
 from release.spec.domains import Exact, Integers, NoBounds
 from release.spec.guarantees import GuaranteeSpec, Source
+from release.spec.tabulations.model import Tabulation
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation
 
-TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=200)]
+MAX_FILE_NAME = 200
+"""Letters of a file's name without its ending; file systems take 255."""
+
+TableName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=MAX_FILE_NAME)
+]
 
 CENTER = Integers(integers=NoBounds()).ordered.min
 """The count whose code is 0; that of a count c is c - CENTER."""
@@ -58,6 +64,21 @@ def file_name(*names: str) -> str:
 def table_file(tabulation: str, level: str, margin: Sequence[str]) -> str:
     """The name of the files of a table that a tabulation measures."""
     return file_name(tabulation, level, *(margin or ("total",)))
+
+
+def files_of(tabulation: Tabulation) -> Iterator[str]:
+    """The names of all files that a tabulation can have, whatever is measured."""
+    levels = tabulation.hierarchy.levels
+    for level in levels:
+        yield file_name(tabulation.name, level)
+    if tabulation.facts:
+        yield file_name(tabulation.name, "declared")
+    margins = dict.fromkeys(
+        tabulation.in_order(margin) for level in levels for margin in tabulation.publish[level]
+    )
+    for margin in margins:
+        for level in levels:
+            yield table_file(tabulation.name, level, margin)
 
 
 def table_count(

@@ -49,38 +49,62 @@ class NamedAreas:
 
 
 def read_lines(at: str, path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """The values of some columns of a CSV file, line by line.
+    """The values of some columns of a CSV file, line by line after the header.
+
+    A byte order mark in front is passed over. Every value stands in one line, so that the number of
+    a line is its place in the list plus 2.
 
     Raises:
         SpecError: it cannot be read, or lacks a column or a value.
     """
+    reader = csv.reader(io.StringIO(_text(at, path, columns), newline=""), strict=True)
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise SpecError(
-                at,
-                f"{path.name} has more than {_MOST_BYTES} bytes; keep the columns "
-                f"{', '.join(columns)} alone",
-            )
-        reader = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
         header = next(reader, [])
-        for column in columns:
-            if header.count(column) != 1:
-                raise SpecError(at, f"{path.name} has no column {column!r} in its header, or two")
-        places = [header.index(column) for column in columns]
+        places = [_place_in(at, path.name, header, column) for column in columns]
         lines = []
         for number, line in enumerate(reader, start=2):
+            if reader.line_num != number:
+                raise SpecError(
+                    at, f"line {number} of {path.name} has a line break in a value; remove it"
+                )
             if len(line) != len(header):
                 raise SpecError(
                     at,
-                    f"line {number} of {path.name} has {len(line)} values for "
-                    f"{len(header)} columns",
+                    f"line {number} of {path.name} has {len(line)} values for {len(header)} "
+                    "columns; write one for each",
                 )
             lines.append(tuple(line[place] for place in places))
-        return lines
-    except (OSError, ValueError, csv.Error) as error:
-        raise SpecError(at, f"{path.name} cannot be read as UTF-8 CSV") from error
+    except csv.Error as error:
+        raise _unreadable(at, path) from error
+    return lines
+
+
+def _text(at: str, path: Path, columns: Sequence[str]) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) <= _MOST_BYTES:
+            return data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise _unreadable(at, path) from error
+    raise SpecError(
+        at,
+        f"{path.name} has more than {_MOST_BYTES} bytes; keep the columns {', '.join(columns)} "
+        "alone",
+    )
+
+
+def _unreadable(at: str, path: Path) -> SpecError:
+    return SpecError(at, f"{path.name} cannot be read as UTF-8 CSV; give the path of such a file")
+
+
+def _place_in(at: str, file: str, header: Sequence[str], column: str) -> int:
+    """The place of a column in the header."""
+    if column not in header:
+        raise SpecError(at, f"{file} has no column {column!r}; name it in the header")
+    if header.count(column) > 1:
+        raise SpecError(at, f"{file} has the column {column!r} twice; keep one")
+    return header.index(column)
 
 
 def read_areas(
@@ -92,7 +116,7 @@ def read_areas(
         at: the field of the hierarchy, for messages.
         path: the file: a column for each level, a line for each area of the lowest.
         levels: the columns, from the highest level to the lowest.
-        kinds: the types of columns of the table; other columns are text.
+        kinds: the types of columns of the table; other levels are text.
 
     Raises:
         SpecError: it cannot be read, an area has no proper name, or levels do not nest.
@@ -111,52 +135,60 @@ def check_name(at: str, level: str, name: str, kinds: Mapping[str, ColumnType]) 
     """Refuse what is no name of an area.
 
     Raises:
-        SpecError: it is empty or not printable, or not a value of its column.
+        SpecError: it is empty or not printable, or not written as its column has it.
     """
     if not name or not name.isprintable():
-        raise SpecError(at, f"the {level} is empty or has control characters; name every area")
+        raise SpecError(at, f"the {level} is empty or not printable; name every area")
     kind = kinds.get(level, ColumnType.STRING)
-    if kind is not ColumnType.STRING:
+    try:
         key_text(at, name, kind)
+    except SpecError as error:
+        # Codes such as 007 are read as integers where nobody says otherwise.
+        raise SpecError(at, f"{error.problem}, or declare {level!r} a string") from error
 
 
 def nested(at: str, levels: Sequence[str], lines: Sequence[tuple[str, ...]]) -> NamedAreas:
     """The areas that the lines name, one for each area of the lowest level, in any order.
+
+    Args:
+        at: the field, for messages.
+        levels: the levels, from the highest to the lowest.
+        lines: one or more, each with a name for every level.
 
     Raises:
         SpecError: an area lies in two areas, stands twice, or there are too many.
     """
     if len(lines) > MAX_ANSWERS:
         raise SpecError(at, f"{len(lines)} areas; at most {MAX_ANSWERS}")
-    ordered = sorted(lines)
+    columns = list(zip(*sorted(lines), strict=True))
+    for depth in range(1, len(levels)):
+        _check_nested(at, levels[depth - 1 : depth + 1], columns[depth - 1], columns[depth])
+    _check_once(at, levels[-1], columns[-1])
     parents: list[Codes] = []
     names: list[tuple[str, ...]] = []
-    above, begun = [""] * len(ordered), np.zeros(1, dtype=np.int64)
-    for depth, level in enumerate(levels):
-        own = [line[depth] for line in ordered]
-        _check_nested(at, level, levels[depth - 1] if depth else None, own, above)
-        # Sorted, an area's lines lie together: a new area begins where its name changes.
-        first = [place for place in range(len(own)) if not place or own[place] != own[place - 1]]
-        starts = np.array(first, dtype=np.int64)
-        if depth:
-            parents.append((np.searchsorted(begun, starts, side="right") - 1).astype(np.int64))
-        else:
-            parents.append(np.zeros(len(first), dtype=np.int64))
-        names.append(tuple(own[place] for place in first))
-        begun, above = starts, own
-    if len(names[-1]) != len(ordered):
-        own = [line[-1] for line in ordered]
-        twice = next(name for name, after in pairwise(own) if name == after)
-        raise SpecError(at, f"the {levels[-1]} {twice!r} stands twice; keep one line for each")
+    above = np.zeros(1, dtype=np.int64)
+    for column in columns:
+        starts = _starts(column)
+        # The last area above that begins no later is the one that this area lies in.
+        parents.append(np.searchsorted(above, starts, side="right").astype(np.int64) - 1)
+        names.append(tuple(column[line] for line in starts.tolist()))
+        above = starts
     return NamedAreas(Areas(tuple(levels), tuple(parents)), tuple(names))
 
 
+def _starts(column: Sequence[str]) -> Codes:
+    """The first line of each area; the lines of an area lie together, because they are sorted."""
+    changes = [line for line in range(1, len(column)) if column[line] != column[line - 1]]
+    return np.array([0, *changes], dtype=np.int64)
+
+
 def _check_nested(
-    at: str, level: str, upper: str | None, own: Sequence[str], above: Sequence[str]
+    at: str, levels: Sequence[str], above: Sequence[str], names: Sequence[str]
 ) -> None:
     """Refuse an area that lies in two areas of the level above."""
+    upper, level = levels
     within: dict[str, str] = {}
-    for name, parent in zip(own, above, strict=True):
+    for parent, name in zip(above, names, strict=True):
         known = within.setdefault(name, parent)
         if known != parent:
             raise SpecError(
@@ -164,3 +196,10 @@ def _check_nested(
                 f"levels do not nest: the {level} {name!r} lies in the {upper} {known!r} and in "
                 f"{parent!r}; give each its own name",
             )
+
+
+def _check_once(at: str, level: str, names: Sequence[str]) -> None:
+    """Refuse an area of the lowest level with two lines, which lie together."""
+    for name, following in pairwise(names):
+        if name == following:
+            raise SpecError(at, f"the {level} {name!r} stands twice; keep one line for each")

@@ -7,11 +7,13 @@ the attributes by which its counts are broken down.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from release.spec.declarations import Column, FilePath, KeyRange, KeyValue, Name, Text
+from release.exact.privacy import Definition
+from release.spec.declarations import Budget, Column, FilePath, KeyRange, KeyValue, Name, Text
 from release.spec.domains import Exact, Label, Model, one_of
 from release.spec.guarantees import GuaranteeSpec
 
@@ -41,17 +43,19 @@ class Grouping(Model):
 
     of: str = Field(description="the attribute")
     classes: dict[Label, Categories] = Field(
-        min_length=1, description="the categories of each class; every category is in one of them"
+        min_length=1,
+        description="the categories of each class, by its label; every category is in one class",
     )
 
 
 class DeclaredNumbers(Model):
     """A table of the highest level that is known without noise, such as an official total."""
 
-    level: str = Field(description="the highest level")
+    level: str = Field(description="the highest level; numbers of no other are declared")
     margin: MarginNames = Field(description="the attributes or groupings; `[]` for the total")
     file: FilePath = Field(
-        description="a CSV file with the columns of the level and of the margin, and `count`"
+        description="a CSV file with the columns of the level and of the margin, and `count`, and "
+        "a line for each cell; its path is relative to the spec"
     )
 
 
@@ -59,7 +63,7 @@ class Impossible(Model):
     """Combinations of categories that nobody can have, in any area."""
 
     impossible: dict[str, Categories] = Field(
-        min_length=1, description="the categories of each attribute; all their combinations"
+        min_length=1, description="categories of attributes; nobody has a combination of them"
     )
 
 
@@ -82,8 +86,8 @@ class PinnedTable(Model):
     level: str = Field(description="the level")
     margin: MarginNames = Field(description="the attributes or groupings; `[]` for the total")
     share: Exact = Field(
-        description="its part of the budget, in any unit: of ε for geometric noise, of the "
-        "precision for Gaussian noise"
+        description="its part of the budget beside the other shares, above 0: of ε for geometric "
+        "noise, of the precision (one over the variance) for Gaussian noise"
     )
 
 
@@ -101,23 +105,26 @@ class PinnedStrategy(Model):
 class Tabulation(Model):
     """Tables of counts that add up over all levels and margins, from one budget."""
 
-    name: Name = Field(description="the name of the tabulation, and the beginning of its files'")
+    name: Name = Field(description="its name, with which the names of its files begin")
     title: Text | None = Field(default=None, description="a title for people; else the name")
     units: Text | None = Field(default=None, description="what is counted, such as `persons`")
-    table: str = Field(description="the table, with one row for each unit")
-    where: str | None = Field(default=None, description="an SQL condition on one row")
+    table: str = Field(description="the table; a unit has one row")
+    where: str | None = Field(
+        default=None, description="an SQL condition on one row; others do not count"
+    )
     hierarchy: Hierarchy = Field(description="the areas")
     attributes: dict[Column, Categories] = Field(
-        default={}, description="the public categories of each column that breaks counts down"
+        default={}, description="the columns that break counts down, with their public categories"
     )
     groupings: dict[Column, Grouping] = Field(
-        default={}, description="coarser categories of attributes, by the name of the new column"
+        default={}, description="coarser categories of an attribute, by the name of the new column"
     )
     publish: dict[str, list[MarginNames]] = Field(
         min_length=1, description="for each level the margins to publish; `[]` is the total"
     )
     importance: dict[str, Exact] = Field(
-        default={}, description="how much an error counts on each level; 1 where none is given"
+        default={},
+        description="how much an error counts on a level, above 0; 1 where none is given",
     )
     constraints: list[Constraint] = Field(
         default=[], description="public facts that the published numbers keep to"
@@ -139,3 +146,23 @@ class Tabulation(Model):
     def zeros(self) -> tuple[Impossible, ...]:
         """The constraints that are combinations of categories."""
         return tuple(one for one in self.constraints if isinstance(one, Impossible))
+
+    def guarantee_of_all(self, budget: Budget) -> GuaranteeSpec:
+        """The guarantee of all its tables together: its own, or the whole budget.
+
+        Raises:
+            ValidationError: the budget is no guarantee, such as one with ε above 100.
+        """
+        if self.guarantee is not None:
+            return self.guarantee
+        definition = Definition.APPROXIMATE if budget.delta else Definition.PURE
+        return GuaranteeSpec(definition=definition, epsilon=budget.epsilon, delta=budget.delta)
+
+    def of(self, name: str) -> str:
+        """The attribute that a name in a margin is of: itself, or that of the grouping."""
+        return self.groupings[name].of if name in self.groupings else name
+
+    def in_order(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The names of a margin in the order of the attributes that they are of."""
+        attributes = list(self.attributes)
+        return tuple(sorted(names, key=lambda name: attributes.index(self.of(name))))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,9 @@ Table: TypeAlias = tuple[int, Margin]
 """The level and the margin of a table."""
 
 Names: TypeAlias = tuple[str, ...]
+
+Places: TypeAlias = Mapping[str, tuple[int, ...]]
+"""The places of some categories, by attribute."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class OpenTabulation:
         by_name: every attribute and grouping.
         published: the tables to publish, level by level, in the order of the spec.
         facts: the tables that are declared; their values have the shape (areas, cells).
-        zeros: for each combination of impossible categories the places of the categories, by
-            attribute.
+        zeros: the impossible categories of each constraint; all their combinations are impossible,
+            whatever the categories of the other attributes are.
     """
 
     declared: Tabulation
@@ -79,7 +81,7 @@ class OpenTabulation:
     by_name: Mapping[str, Attribute]
     published: tuple[NamedMargin, ...]
     facts: Mapping[Table, Codes]
-    zeros: tuple[Mapping[str, tuple[int, ...]], ...]
+    zeros: tuple[Places, ...]
 
     @property
     def name(self) -> str:
@@ -107,8 +109,7 @@ class OpenTabulation:
 
     def in_order(self, names: Sequence[str]) -> Names:
         """The names of a margin in the order of the attributes."""
-        attributes = list(self.categories)
-        return tuple(sorted(names, key=lambda name: attributes.index(self.by_name[name].of)))
+        return self.declared.in_order(names)
 
     def labels(self, names: Names) -> list[tuple[str, ...]]:
         """The labels of each class of each of ``names``, whose combinations are the cells."""
@@ -142,15 +143,14 @@ class OpenTabulation:
         return tuple(columns)
 
     def possible(self, margin: Margin) -> Codes | None:
-        """Which cells of a margin somebody can be in; None without a constraint."""
+        """Which cells of a margin somebody can be in; None without a constraint.
+
+        Boolean, shape (cells,).
+        """
         if not self.zeros:
             return None
-        detail = np.ones(self.sizes, dtype=bool)
-        for zero in self.zeros:
-            places = [zero.get(name, range(len(own))) for name, own in self.categories.items()]
-            detail[np.ix_(*(np.array(own, dtype=np.int64) for own in places))] = False
         reached = np.zeros(margin.cells, dtype=bool)
-        np.logical_or.at(reached, margin.cell_of, detail.reshape(-1))
+        reached[margin.cell_of[possible_combinations(self.categories, self.zeros)]] = True
         return reached
 
     def cells(self, table: Table) -> int:
@@ -159,7 +159,7 @@ class OpenTabulation:
 
     def rows(self, level: int) -> int:
         """The number of rows that are published of a level."""
-        cells = sum(prod(one.margin.shape) for one in self.published_at(level))
+        cells = sum(one.margin.cells for one in self.published_at(level))
         return self.named.areas.size(level) * cells
 
     def moves(self, is_replaced: bool) -> Iterator[tuple[Table, int]]:
@@ -174,3 +174,14 @@ class OpenTabulation:
 def whole_attribute(name: str, categories: tuple[str, ...]) -> Attribute:
     """An attribute by itself."""
     return Attribute(name, name, categories, kept_whole(len(categories)))
+
+
+def possible_combinations(
+    categories: Mapping[str, tuple[str, ...]], zeros: Iterable[Places]
+) -> Codes:
+    """Which combinations of categories somebody can have; Boolean, in row-major order."""
+    possible = np.ones([len(own) for own in categories.values()], dtype=bool)
+    for zero in zeros:
+        places = [zero.get(name, range(len(own))) for name, own in categories.items()]
+        possible[np.ix_(*places)] = False
+    return possible.reshape(-1)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from release.bundle.tabulations.numbers import Widths
 from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.tables.cone import coarsened
+from release.exact.tables.intervals import HalfWidth, HalfWidths
 from release.exact.tables.structure import Margin, kept_whole
 from release.exact.tables.variances import variances
 from release.noise.published.baselines import geometric
@@ -101,7 +101,7 @@ class Draw:
     truth: tuple[Codes, ...]
     measured: Mapping[Table, Codes]
     noises: Mapping[Table, IntegerNoise]
-    widths: Mapping[Table, Widths]
+    widths: Mapping[Table, HalfWidths]
 
 
 def detail_of(opened: OpenTabulation) -> Margin:
@@ -143,18 +143,22 @@ def draw_of(
     return Draw(opened, tuple(truth), measured, noises, widths_of(opened, noises))
 
 
-def widths_of(opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]) -> dict[Table, Widths]:
+def widths_of(
+    opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]
+) -> dict[Table, HalfWidths]:
     """Half widths that depend on the cell: about 1.96 times its standard error, in eighths."""
     known = {table: noise.moment(2) for table, noise in noises.items()}
     known |= dict.fromkeys(opened.facts, Fraction(0))
     tables = [one.table for one in opened.published]
     widths = {}
     for table, own in variances(opened.named.areas, opened.sizes, known, tables).items():
-        values = []
-        for row in own.values:
-            values.append(tuple(Fraction(round(8 * 1.96 * float(v) ** 0.5), 8) for v in row))
-        widths[table] = Widths(own.kinds, own.sorts, tuple(values))
+        values = tuple(tuple(map(_width, row)) for row in own.values)
+        widths[table] = HalfWidths(own.kinds, own.sorts, values)
     return widths
+
+
+def _width(variance: Fraction) -> HalfWidth:
+    return HalfWidth(Fraction(round(8 * 1.96 * float(variance) ** 0.5), 8), 0.95, 0.94)
 
 
 def permuted(draw: Draw, opened: OpenTabulation, places: Sequence[Codes]) -> Draw:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from release.bundle.tabulations.numbers import (
     LevelNumbers,
-    Widths,
     answers_of,
     standard_errors_of,
     tabulated,
 )
 from release.exact.domain import Codes
+from release.exact.tables.intervals import HalfWidth, HalfWidths
 from release.exact.tables.least_squares import Measurement
 from release.exact.tables.problem import estimable
 from release.exact.tables.structure import Margin
@@ -108,7 +108,7 @@ def test_numbers_are_those_of_dense_least_squares_in_rationals(draw: Draw) -> No
             shape = found.answer.shape
             for place, (estimate, variance) in enumerate(zip(*expected, strict=True)):
                 area, cell = np.unravel_index(place, shape)
-                width = widths.values[widths.kinds[area]][widths.sorts[cell]]
+                width = widths.values[widths.kinds[area]][widths.sorts[cell]].value
                 first, last = ceil(estimate - width), floor(estimate + width)
                 ends = sorted([max(0, first), max(0, last)])
                 answer = int(found.answer[area, cell])
@@ -221,9 +221,10 @@ def test_margins_that_do_not_determine_their_cells_have_whole_numbers_too() -> N
         assert np.abs(own.rounded * 10**6 - own.answer).max() < 2 * 10**6
 
 
-def widths_with(*values: Fraction) -> Widths:
+def widths_with(*values: Fraction) -> HalfWidths:
     """One area, and a sort for each cell."""
-    return Widths(np.zeros(1, dtype=np.int64), np.arange(len(values)), (values,))
+    row = tuple(HalfWidth(value, 0.95, 0.94) for value in values)
+    return HalfWidths(np.zeros(1, dtype=np.int64), np.arange(len(values)), (row,))
 
 
 @pytest.mark.parametrize(
@@ -252,6 +253,24 @@ def test_answers_and_intervals_of_known_estimates(
     assert [column[0, 0] for column in found] == [answer, low, high]
     assert [column[0, 1] for column in found] == [0, 0, 0]
     assert all(column.dtype == np.int64 for column in found)
+
+
+@given(
+    values=st.lists(st.fractions(-9, 9, max_denominator=30), min_size=2, max_size=2),
+    widths=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 7)), min_size=2, max_size=2),
+)
+def test_intervals_are_the_whole_numbers_within_the_half_width(
+    values: list[Fraction], widths: list[tuple[int, int]]
+) -> None:
+    denominator = values[0].denominator * values[1].denominator
+    numerators = np.array([[int(value * denominator) for value in values]], dtype=object)
+    reaches = [Fraction(2 * count + 1, 2 ** (place + 1)) for count, place in widths]
+    _, low, high = answers_of(numerators, denominator, widths_with(*reaches))
+    for cell, (value, width) in enumerate(zip(values, reaches, strict=True)):
+        ends = ceil(value - width), floor(value + width)
+        if ends[0] > ends[1]:
+            ends = floor(value), ceil(value)
+        assert (low[0, cell], high[0, cell]) == (max(0, ends[0]), max(0, ends[1]))
 
 
 def test_standard_errors_are_rounded_up() -> None:

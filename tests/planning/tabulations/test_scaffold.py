@@ -135,7 +135,7 @@ AREA_FILES = {
     "short line": ("line 2", "county,tract\nk1\n"),
     "no header": ("names its levels in line 1", "\n"),
     "many columns": ("names its levels in line 1", ",".join("abcdefghijklm") + "\n"),
-    "column twice": ("or two", "tract,tract\nt1,t1\n"),
+    "column twice": ("twice; keep one", "tract,tract\nt1,t1\n"),
     "quote": ("cannot be read", '"county,tract\n'),
 }
 

@@ -27,6 +27,7 @@ from release.queries.engines.base import HereTables
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.tabulations.opened import OpenTabulation
+from release.tables.duckdb import Engine
 
 DAYS = [datetime.date(2020, 1, 31), datetime.date(2020, 2, 29), datetime.date(2021, 3, 1)]
 AREAS: dict[str, list[Any]] = {"string": ["t1", "t2", "t3"], "integer": [7, 8, -9], "date": DAYS}
@@ -346,9 +347,26 @@ def test_a_condition_is_refused_under_its_place(tmp_path: Path) -> None:
         tables.counts(wrong, {})
 
 
-def test_an_error_in_the_midst_of_a_result_quotes_no_value(tmp_path: Path) -> None:
+FAILURES = {
+    # What a row says is not taken for what the engine says.
+    "CASE WHEN i = 2999999 THEN error('Out of Memory Error: quagzil') END": (
+        "tables.persons: the table cannot be read"
+    ),
+    "repeat('quagzil', CASE WHEN i = 2999999 THEN 100000000 ELSE 1 END)": (
+        "tables.persons: not enough memory or scratch space to read the table"
+    ),
+}
+
+
+@pytest.mark.parametrize("value", FAILURES)
+def test_an_error_in_the_midst_of_a_result_quotes_no_value(value: str, tmp_path: Path) -> None:
     spec_file = World([], HOMES).write(tmp_path)
-    fails = "SELECT CASE WHEN i = 999999 THEN error('quagzil') END FROM range(1000000) t(i)"
-    with HereTables(spec_file) as tables, pytest.raises(DataError) as refused:
-        list(tables.batches(fails, "persons"))
-    assert str(refused.value) == "tables.persons: the table cannot be read"
+    fails = f"SELECT {value} FROM range(3000000) t(i)"
+    with (
+        HereTables(spec_file, Engine(memory_limit="200MB", threads=1)) as tables,
+        pytest.raises(DataError) as refused,
+    ):
+        batches = tables.batches(fails, "persons")
+        assert next(batches).num_rows
+        list(batches)
+    assert str(refused.value) == FAILURES[value]

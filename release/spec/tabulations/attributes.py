@@ -1,0 +1,131 @@
+"""The public categories of a tabulation: of its attributes, its groupings, and the impossible ones.
+
+All of it follows from the spec, before any file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from release.errors import SpecError, unknown_name
+from release.spec.declarations import ColumnType
+from release.spec.key_sets import check_keys, listed_keys
+from release.spec.model import Spec
+from release.spec.tabulations.model import Grouping, Impossible, Tabulation
+from release.spec.tabulations.opened import (
+    Attribute,
+    Places,
+    possible_combinations,
+    whole_attribute,
+)
+
+MOST_COMBINATIONS = 2**20
+"""Combinations of all categories."""
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """What counts are broken down by.
+
+    Attributes:
+        categories: of each attribute, as text, in the order of the spec.
+        by_name: every attribute, each followed by its groupings.
+        zeros: the impossible combinations, in the order of the spec.
+    """
+
+    categories: Mapping[str, tuple[str, ...]]
+    by_name: Mapping[str, Attribute]
+    zeros: tuple[Places, ...]
+
+
+def attributes_of(spec: Spec, place: int) -> Attributes:
+    """The attributes of ``tabulations[place]``, which are columns of its table.
+
+    Raises:
+        SpecError: categories of another type, repeated ones or too many, classes that do not part
+            the categories, or nothing that is possible.
+    """
+    declared, at = spec.tabulations[place], f"tabulations[{place}]"
+    kinds = spec.table_columns(declared.table)
+    categories = _categories(at, declared, kinds)
+    by_name = {}
+    for name, own in categories.items():
+        by_name[name] = whole_attribute(name, own)
+        for column, grouping in declared.groupings.items():
+            if grouping.of == name:
+                field = f"{at}.groupings.{column}.classes"
+                by_name[column] = _grouped(field, column, grouping, own, kinds[name])
+    zeros = []
+    for number, constraint in enumerate(declared.constraints):
+        if isinstance(constraint, Impossible):
+            field = f"{at}.constraints[{number}].impossible"
+            zeros.append(_places(field, declared, constraint, categories, kinds))
+    if zeros and not possible_combinations(categories, zeros).any():
+        raise SpecError(f"{at}.constraints", "every combination is impossible; leave some possible")
+    return Attributes(categories, by_name, tuple(zeros))
+
+
+def _categories(
+    at: str, declared: Tabulation, kinds: Mapping[str, ColumnType]
+) -> dict[str, tuple[str, ...]]:
+    categories, combinations = {}, 1
+    for name, given in declared.attributes.items():
+        field = f"{at}.attributes.{name}"
+        values = listed_keys(field, given, kinds[name])
+        check_keys(field, values, "category")
+        categories[name] = tuple(values)
+        combinations *= len(values)
+        if combinations > MOST_COMBINATIONS:
+            raise SpecError(
+                field, f"more than {MOST_COMBINATIONS} combinations of categories; use fewer"
+            )
+    return categories
+
+
+def _grouped(
+    at: str, name: str, grouping: Grouping, categories: tuple[str, ...], kind: ColumnType
+) -> Attribute:
+    """A grouping, its classes in the order of their first categories."""
+    known = frozenset(categories)
+    class_of: dict[str, str] = {}
+    for label, given in grouping.classes.items():
+        if not label.isprintable():
+            raise SpecError(at, f"the label {label!r} is not printable; rename the class")
+        for category in listed_keys(f"{at}.{label}", given, kind):
+            if category not in known:
+                raise SpecError(f"{at}.{label}", unknown_name(category, categories))
+            if category in class_of:
+                raise SpecError(f"{at}.{label}", f"{category!r} stands twice; keep it in one class")
+            class_of[category] = label
+    missing = [category for category in categories if category not in class_of]
+    if missing:
+        raise SpecError(at, f"{missing[0]!r} is in no class; add it to one")
+    labels = [class_of[category] for category in categories]
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    return Attribute(name, grouping.of, tuple(numbers), tuple(numbers[label] for label in labels))
+
+
+def _places(
+    at: str,
+    declared: Tabulation,
+    zero: Impossible,
+    categories: Mapping[str, tuple[str, ...]],
+    kinds: Mapping[str, ColumnType],
+) -> Places:
+    """The places of impossible categories, by attribute."""
+    places = {}
+    for name, given in zero.impossible.items():
+        field = f"{at}.{name}"
+        if name in declared.groupings:
+            raise SpecError(field, f"is a grouping; name categories of {declared.of(name)!r}")
+        if name not in categories:
+            raise SpecError(field, unknown_name(name, categories))
+        known = {category: number for number, category in enumerate(categories[name])}
+        texts = listed_keys(field, given, kinds[name])
+        check_keys(field, texts, "category")
+        for text in texts:
+            if text not in known:
+                raise SpecError(field, unknown_name(text, categories[name]))
+        places[name] = tuple(known[text] for text in texts)
+    return places
