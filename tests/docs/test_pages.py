@@ -25,6 +25,7 @@ PAGES = (
     "index",
     "tutorial",
     "census",
+    "rounding",
     "counts",
     "auditors",
     "concepts",
