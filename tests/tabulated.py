@@ -15,6 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from release.errors import SpecError
+from release.pipeline import run_release
+
 Row: TypeAlias = dict[str, Any]
 
 Plain: TypeAlias = dict[str, Any]
@@ -263,7 +266,7 @@ def label_of(plain: Plain, name: str, detail: Mapping[str, str]) -> str:
 
 def random_release(seed: int, *, is_pinned: bool = True) -> Tabulated:
     """A random spec with one tabulation or two, some beside a query, and a random table."""
-    rng = Random(seed)
+    rng = Random(seed)  # noqa: S311
     delta = rng.choice(["0", "0", "0.000001"])
     has_delta = delta != "0"
     count = rng.choice([1, 1, 1, 2])
@@ -294,6 +297,25 @@ def random_release(seed: int, *, is_pinned: bool = True) -> Tabulated:
 
 Cells: TypeAlias = dict[tuple[str, ...], Row]
 """The published row of each cell: the areas from the highest level down, then the labels."""
+
+
+NOTHING = "every table is the same for all neighbors: nothing to protect"
+
+
+def run_and_check(seed: int, folder: Path, *, is_pinned: bool = True) -> int:
+    """Release a random case and check what is published; how many sums were compared.
+
+    The run verifies the release by itself. A case of which every published table is declared is
+    refused, in one line that names its field.
+    """
+    case = random_release(seed, is_pinned=is_pinned)
+    try:
+        public = run_release(case.write(folder), folder / "out").public
+    except SpecError as error:
+        assert (error.problem, error.exit_status) == (NOTHING, 2)
+        assert case.files.keys() - {f"{each['name']}.csv" for each in case.plain["tabulations"]}
+        return 0
+    return check_published(case, public)
 
 
 def published_tables(plain: Plain, public: Path) -> dict[tuple[int, tuple[str, ...]], Cells]:

@@ -17,7 +17,7 @@ from release.bundle.tabulations.files import (
     declared_name,
     level_name,
 )
-from release.bundle.tabulations.numbers import tabulated, widths_of
+from release.bundle.tabulations.numbers import LevelNumbers, tabulated, widths_of
 from release.bundle.tabulations.writing import (
     family_of,
     level_record,
@@ -29,6 +29,7 @@ from release.exact.domain import Codes
 from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise
 from release.exact.mechanism import Mechanism
+from release.exact.numbers import format_exact
 from release.exact.privacy import Definition
 from release.exact.tables.cone import coarsened
 from release.queries.tabulations.answers import table_of
@@ -115,12 +116,16 @@ def _with_declared(
 ) -> tuple[OpenTabulation, list[str]]:
     """The tabulation with the numbers that its spec declares."""
     at = f"tabulations.{opened.name}.declared"
-    expect(FILE, at, len(record.declared), len(opened.declared.facts))
+    expect(FILE, f"{at} (number)", len(record.declared), len(opened.declared.facts))
     facts: dict[Table, Codes] = {}
     by_contents = []
     for entry, fact in zip(record.declared, opened.declared.facts, strict=True):
         names = opened.in_order(fact.margin)
         table = NamedMargin(0, names, opened.margin(names))
+        if not opened.finest[0].refines(table.margin):
+            raise VerificationError(
+                "spec.yaml", f"{at} (margin)", str(fact.margin), "what a published margin refines"
+            )
         expect(FILE, f"{at} (level)", entry.level, opened.levels[0])
         expect(FILE, f"{at} (margin)", entry.margin, list(names))
         path = f"measurements/{declared_name(opened)}.parquet"
@@ -171,6 +176,9 @@ def _measured(opened: OpenTabulation, entry: MeasuredRecord) -> tuple[NamedMargi
         )
     except ValueError as error:
         raise VerificationError(FILE, f"{at}.epsilon", entry.epsilon, "a guarantee") from error
+    # Equal numbers have equal texts, as everywhere in a record.
+    expect(FILE, f"{at}.epsilon", entry.epsilon, format_exact(guarantee.epsilon))
+    expect(FILE, f"{at}.delta", entry.delta, format_exact(guarantee.delta))
     query = table_count(opened, table, guarantee)
     expect(FILE, f"{at}.name", entry.name, query.name)
     expect(FILE, f"{at}.cells", entry.cells, query.cells)
@@ -196,6 +204,10 @@ def _check_strategy(
         asked = []
         for one in pinned.tables:
             margin = opened.margin(opened.in_order(one.margin))
+            if margin not in margins:
+                raise VerificationError(
+                    "spec.yaml", f"{at} (pinned)", str(one.margin), "a published margin"
+                )
             asked.append((opened.levels.index(one.level), margins.index(margin)))
         expect(FILE, f"{at} (pinned)", places, sorted(asked))
 
@@ -239,7 +251,7 @@ def check_tables(
         findings += check_residuals(tabulation, counts, laws)
         at = f"tabulations.{tabulation.name}"
         expect(FILE, f"{at}.noise", record.noise, family_of(list(noises.values())))
-        levels = tabulated(tabulation, counts, noises, widths_of(tabulation, noises))
+        levels = _computed(at, tabulation, counts, noises)
         expect(FILE, f"{at}.objective", record.objective, objective_of(tabulation, levels))
         cells = 0
         for numbers, level in zip(levels, record.levels, strict=True):
@@ -253,6 +265,20 @@ def check_tables(
         )
         findings.append(made("tabulations.tables", text, str(cells), str(cells)))
     return findings, by_contents
+
+
+def _computed(
+    at: str,
+    opened: OpenTabulation,
+    counts: Mapping[Table, Codes],
+    noises: Mapping[Table, IntegerNoise],
+) -> tuple[LevelNumbers, ...]:
+    try:
+        return tabulated(opened, counts, noises, widths_of(opened, noises))
+    except ValueError as error:
+        raise VerificationError(
+            FILE, f"{at}.measured", str(error), "tables from which all that is published follows"
+        ) from error
 
 
 def _mechanism_of(name: str, record: AnyMechanismRecord) -> IntegerMechanism:

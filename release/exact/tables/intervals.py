@@ -73,6 +73,13 @@ class HalfWidths:
     sorts: Codes
     values: tuple[tuple[HalfWidth, ...], ...]
 
+    def mean(self) -> float:
+        """The mean over all cells."""
+        values = np.array([[float(own.value) for own in row] for row in self.values])
+        areas = np.bincount(self.kinds, minlength=values.shape[0])
+        cells = np.bincount(self.sorts, minlength=values.shape[1])
+        return float(areas @ values @ cells) / (self.kinds.size * self.sorts.size)
+
 
 def half_widths(
     areas: Areas,

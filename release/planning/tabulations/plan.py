@@ -217,7 +217,7 @@ def _margins_of_error(
         noises[level, publication.margins[margin]] = noise
     published = [one.table for one in opened.published]
     widths = half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
-    return {table: float(own.table().mean()) for table, own in widths.items()}
+    return {table: own.mean() for table, own in widths.items()}
 
 
 def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...]:

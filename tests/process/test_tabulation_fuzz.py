@@ -1,0 +1,24 @@
+"""Random tabulations from spec to verdict: many, and strategies that are searched for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tabulated import run_and_check
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_many_random_tabulations_are_published_and_add_up(part: int, tmp_path: Path) -> None:
+    compared = 0
+    for seed in range(1000 + part, 1160, 8):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        compared += run_and_check(seed, folder)
+    assert compared > 500
+
+
+@pytest.mark.parametrize("seed", range(2000, 2012))
+def test_found_strategies_publish_tables_that_add_up(seed: int, tmp_path: Path) -> None:
+    run_and_check(seed, tmp_path, is_pinned=False)
