@@ -227,7 +227,7 @@ def declared_lines(
 
 def combinations(plain: Plain) -> list[dict[str, str]]:
     """Every combination of all categories."""
-    every = product(*(map(str, CATEGORIES[name]) for name in plain["attributes"]))
+    every = product(*(map(str, own) for own in plain["attributes"].values()))
     return [dict(zip(plain["attributes"], chosen, strict=True)) for chosen in every]
 
 

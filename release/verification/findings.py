@@ -58,8 +58,8 @@ CHECKS = {
     "spec.unread": Check(
         Level.ASSERTED,
         "what no check reads of the spec: where tables lay, a cap above the charges, key sets and "
-        "columns that nothing uses, titles of tabulations, and whether a mechanism or a strategy, "
-        "with its shares, was named or chosen",
+        "columns that nothing uses, attributes of no margin, titles of tabulations, and whether a "
+        "mechanism or a strategy, with its shares, was named or chosen",
     ),
     "tables.form": Check(
         Level.TESTED, "tables have their columns, every combination of keys once, possible answers"

@@ -40,6 +40,7 @@ from release.records.signing import create_key, read_key
 from release.verification.provenance import own_trust
 from release.verification.verifier import verify
 from tests.small import Row, Small, query
+from tests.tabulated import random_release
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
@@ -113,7 +114,13 @@ def staged_tables(place: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*")}
 
 
-def check_all_is_well(place: Path, staged: dict[str, bytes]) -> None:
+def check_all_is_well(
+    place: Path,
+    staged: dict[str, bytes],
+    charge: Fraction = CHARGE,
+    made: tuple[str, ...] = ("auditor", "ledger", "public"),
+    inputs: tuple[str, ...] = ("rows.parquet", "spec.yaml"),
+) -> None:
     """One commit, charges counted once for each draw, no stray file, and all of it verifies."""
     out = place / "out"
     public = out / "public" / "small"
@@ -123,21 +130,16 @@ def check_all_is_well(place: Path, staged: dict[str, bytes]) -> None:
     assert sum(isinstance(entry, Commit) for entry in read.entries) == 1
     assert len(reserves) == len(aborts) + 1
     drawn = 1 + sum(entry.drawn for entry in aborts)
-    assert read.state.spent("tests").epsilon == drawn * CHARGE
+    assert read.state.spent("tests").epsilon == drawn * charge
     assert read.state.running == {}
     assert verify(public, auditor_bundle(public), own_trust(out / "ledger")).complete
     tables = {path.name: path.read_bytes() for path in (public / "data").glob("*")}
     if staged:
         assert tables == staged
-    assert sorted(path.name for path in out.iterdir()) == ["auditor", "ledger", "public"]
+    assert sorted(path.name for path in out.iterdir()) == list(made)
     assert [path.name for path in (out / "public").iterdir()] == ["small"]
     assert not list((out / "ledger").glob(".*"))
-    assert sorted(path.name for path in place.iterdir()) == [
-        "key",
-        "out",
-        "rows.parquet",
-        "spec.yaml",
-    ]
+    assert sorted(path.name for path in place.iterdir()) == ["key", "out", *inputs]
 
 
 def run_again(place: Path) -> None:
@@ -360,3 +362,30 @@ def test_a_working_folder_that_vanished_counts_as_drawn(place: Path) -> None:
     aborts = [e for e in read_ledger(place / "out" / "ledger").entries if isinstance(e, Abort)]
     assert [entry.drawn for entry in aborts] == [True] * len(running)
     check_all_is_well(place, {})
+
+
+def test_a_tabulation_is_published_once_whatever_kills_its_run(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Killed before every third lasting step."""
+    case = random_release(13)
+    case.write(tmp_path)
+    signer = create_key(tmp_path / "key")
+    cap = ScopeCap(scope="tests", epsilon="10000", delta="0.9")
+    create_ledger(tmp_path / "out" / "ledger", signer, "example.org/dp", (cap,), "2024-01-01")
+    start = tmp_path_factory.mktemp("start") / "out"
+    shutil.copytree(tmp_path / "out", start)
+    charge = Fraction(case.plain["budget"]["epsilon"])
+    inputs = "persons.parquet", "spec.yaml", *sorted(case.files)
+    kills = 0
+    for number in range(0, 1000, 3):
+        fresh(tmp_path, start)
+        status = forked(killed_at(tmp_path, number))
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        staged = staged_tables(tmp_path)
+        run_again(tmp_path)
+        check_all_is_well(tmp_path, staged, charge, ("ledger", "public"), inputs)
+        kills += 1
+    assert kills >= 20

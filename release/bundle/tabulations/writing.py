@@ -143,7 +143,7 @@ def named_table(opened: OpenTabulation, table: Table) -> NamedMargin:
     if table in opened.facts:
         names = opened.in_order(opened.declared.facts[0].margin)
     else:
-        names = next(one.names for one in opened.margins if one.margin == margin)
+        names = {one.margin: one.names for one in opened.margins}[margin]
     return NamedMargin(level, names, margin)
 
 

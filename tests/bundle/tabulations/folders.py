@@ -54,7 +54,6 @@ from tests.bundle.tabulations.cases import (
     TABULATION,
     Draw,
     Lines,
-    detail_of,
     draw_of,
     spec_text,
 )
@@ -100,8 +99,9 @@ def folder_of(public: Path, text: bytes, lines: tuple[Lines, ...], persons: int 
         fact = None
         for known in opened.declared.facts:
             fact = opened.margin(known.margin)
-        last, detail = len(levels) - 1, detail_of(opened)
-        tables = {(last, detail): Fraction(1, 2), (0, opened.finest[0]): Fraction(1, 4)}
+        # Both are published: only such tables have a name.
+        last, cells = len(levels) - 1, opened.finest
+        tables = {(last, cells[last]): Fraction(1, 2), (0, cells[0]): Fraction(1, 4)}
         draws.append(draw_of(opened, tables, random, fact, persons))
     return folder_of_draws(public, text, tuple(draws))
 
