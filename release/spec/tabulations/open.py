@@ -30,6 +30,9 @@ MOST_CELLS = 2**25
 MOST_CATEGORIES = 2**20
 """Combinations of all categories."""
 
+MOST = 2**32
+"""Declared numbers are below this: whole numbers are computed in millionths of 52 bits."""
+
 OWN_COLUMNS = ("answer", "rounded", "low", "high", "standard_error", "measured", "count")
 """The columns of the published tables that no level or attribute may be called."""
 
@@ -361,8 +364,10 @@ def _numbers(field: str, path: Path, opened: OpenTabulation, constraint: Declare
             if label not in known:
                 raise SpecError(at, unknown_name(label, known))
             cell = cell * len(known) + known.index(label)
-        if not (count.isascii() and count.isdigit() and len(count) <= 15):
-            raise SpecError(at, f"count is {count!r}; write a whole number of at least 0")
+        if not (count.isascii() and count.isdigit() and len(count) <= 10 and int(count) < MOST):
+            raise SpecError(
+                at, f"count is {count!r}; write a whole number of at least 0 and below {MOST}"
+            )
         if (areas[area], cell) in found:
             raise SpecError(at, "a number stands twice; keep one")
         found[areas[area], cell] = int(count)
