@@ -10,7 +10,6 @@ from release.errors import SpecError
 from release.pipeline import run_release
 from tests.tabulated import Plain, Tabulated, check_published, plain_spec, run_and_check
 
-
 NO_WHOLE_NUMBER_NEAR, KNOWN_EXACTLY = 43, 104
 """Seeds with an interval shorter than 1, and with a total that rounding left below 0 variance."""
 
