@@ -10,11 +10,12 @@ from release.errors import SpecError
 from release.pipeline import run_release
 from tests.tabulated import Plain, Tabulated, check_published, plain_spec, run_and_check
 
-NO_WHOLE_NUMBER_NEAR, KNOWN_EXACTLY = 43, 104
-"""Seeds with an interval shorter than 1, and with a total that rounding left below 0 variance."""
+NO_WHOLE_NUMBER_NEAR, KNOWN_EXACTLY, TWO_NAMES = 43, 104, 1159
+"""Seeds with an interval shorter than 1, with a total that rounding left below 0 variance, and with
+declared numbers of a margin that is published under another name too."""
 
 
-@pytest.mark.parametrize("seed", [*range(16), NO_WHOLE_NUMBER_NEAR, KNOWN_EXACTLY])
+@pytest.mark.parametrize("seed", [*range(16), NO_WHOLE_NUMBER_NEAR, KNOWN_EXACTLY, TWO_NAMES])
 def test_random_tabulations_are_published_and_add_up(seed: int, tmp_path: Path) -> None:
     run_and_check(seed, tmp_path)
 
