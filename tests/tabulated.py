@@ -176,7 +176,7 @@ def tabulation_of(rng: Random, name: str, *, is_pinned: bool, has_delta: bool) -
         plain["where"] = rng.choice(["wh > 2", "wh IS NULL OR wh < 5", "size = 3 AND wh <> 1"])
     if rng.random() < 0.4:
         plain["importance"] = {rng.choice(levels): rng.choice(["4", "0.5", "1/3"])}
-    constraints: list[dict[str, Any]] = []
+    constraints: list[Plain] = []
     if names and rng.random() < 0.4:
         some = rng.sample(names, rng.randint(1, len(names)))
         constraints.append({"impossible": {each: CATEGORIES[each][:1] for each in some}})

@@ -82,8 +82,9 @@ def write_tabulation(
         data = measured_bytes(release_id, opened, named, own.counts)
         entries.append(_measured_record(own, _written(public, path, data, own.counts.size)))
     declared = []
-    for table, numbers in opened.facts.items():
-        named = named_table(opened, table)
+    for fact, (table, numbers) in zip(opened.declared.facts, opened.facts.items(), strict=True):
+        # As declared: a published margin may have the same cells under another name.
+        named = NamedMargin(table[0], opened.in_order(fact.margin), table[1])
         path = f"measurements/{declared_name(opened)}.parquet"
         data = declared_bytes(release_id, opened, named, numbers)
         declared.append(
