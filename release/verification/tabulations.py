@@ -21,19 +21,16 @@ from release.bundle.tabulations.numbers import LevelNumbers, tabulated, widths_o
 from release.bundle.tabulations.writing import (
     family_of,
     level_record,
-    named_table,
     objective_of,
 )
 from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes
 from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise
-from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition
 from release.exact.tables.cone import coarsened
-from release.queries.tabulations.answers import table_of
-from release.queries.tabulations.table_count import TableCount, table_count, table_file
+from release.queries.tabulations.table_count import TableCount, table_count
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import OutputFile, ReleaseRecord
 from release.records.tabulations import MeasuredRecord, TabulationRecord
@@ -119,15 +116,16 @@ def _with_declared(
     expect(FILE, f"{at} (number)", len(record.declared), len(opened.declared.facts))
     facts: dict[Table, Codes] = {}
     by_contents = []
-    for entry, fact in zip(record.declared, opened.declared.facts, strict=True):
-        names = opened.in_order(fact.margin)
-        table = NamedMargin(0, names, opened.margin(names))
+    for entry, table in zip(record.declared, opened.declared_tables, strict=True):
         if not opened.finest[0].refines(table.margin):
             raise VerificationError(
-                "spec.yaml", f"{at} (margin)", str(fact.margin), "what a published margin refines"
+                "spec.yaml",
+                f"{at} (margin)",
+                str(list(table.names)),
+                "what a published margin refines",
             )
         expect(FILE, f"{at} (level)", entry.level, opened.levels[0])
-        expect(FILE, f"{at} (margin)", entry.margin, list(names))
+        expect(FILE, f"{at} (margin)", entry.margin, list(table.names))
         path = f"measurements/{declared_name(opened)}.parquet"
         expect(FILE, f"{at} (path)", entry.output.path, path)
         expect(FILE, f"{at} (rows)", entry.output.rows, opened.cells(table.table))
@@ -212,6 +210,27 @@ def _check_strategy(
         expect(FILE, f"{at} (pinned)", places, sorted(asked))
 
 
+@dataclass(frozen=True, eq=False)
+class MeasuredCounts:
+    """The noisy counts of a table, whose file passed every check.
+
+    Attributes:
+        name: of the table's files.
+        path: of the file, in the release.
+        table: the level and the margin.
+        mechanism: that of every cell.
+        counts: shape (areas, cells).
+        by_bytes: whether every byte was compared.
+    """
+
+    name: str
+    path: str
+    table: Table
+    mechanism: IntegerMechanism
+    counts: Codes
+    by_bytes: bool
+
+
 def check_tables(
     public: Path,
     release: ReleaseRecord,
@@ -229,41 +248,24 @@ def check_tables(
     findings: list[Finding] = []
     by_contents: list[str] = []
     for tabulation, record in zip(opened, release.tabulations or [], strict=True):
-        counts: dict[Table, Codes] = {}
-        noises: dict[Table, IntegerNoise] = {}
-        laws: dict[Table, IntegerMechanism] = {}
-        own = [query for query in spec.measured if query.tabulation == tabulation.name]
-        for query, entry in zip(own, record.measured, strict=True):
-            if not isinstance(query, TableCount):
-                raise TypeError(f"{query.name} is no table of a tabulation")
-            path = f"measurements/{query.name}.parquet"
-            at = f"tabulations.{tabulation.name}.{query.name}"
-            expect(FILE, f"{at} (path)", entry.output.path, path)
-            expect(FILE, f"{at} (rows)", entry.output.rows, query.cells)
-            table = table_of(tabulation, query)
-            named = named_table(tabulation, table)
-            checked = check_measured(path, public / path, release.release_id, tabulation, named)
-            if not checked.by_bytes:
-                by_contents.append(path)
-            counts[table] = checked.values
-            laws[table] = _mechanism_of(query.name, mechanisms[query.name])
-            noises[table] = laws[table].noise
-        findings += check_residuals(tabulation, counts, laws)
+        queries = _queries_of(spec, tabulation)
+        own = []
+        for query, entry in zip(queries, record.measured, strict=True):
+            mechanism = _mechanism_of(query.name, mechanisms[query.name])
+            own.append(_read(public, release.release_id, tabulation, query, entry, mechanism))
+        counts = {measured.table: measured.counts for measured in own}
+        noises = {measured.table: measured.mechanism.noise for measured in own}
+        findings += check_residuals(tabulation, own)
         at = f"tabulations.{tabulation.name}"
         expect(FILE, f"{at}.noise", record.noise, family_of(list(noises.values())))
         levels = _computed(at, tabulation, counts, noises)
         expect(FILE, f"{at}.objective", record.objective, objective_of(tabulation, levels))
-        cells = 0
+        by_contents += [measured.path for measured in own if not measured.by_bytes]
         for numbers, level in zip(levels, record.levels, strict=True):
             path = level.output.path
             if not check_level(path, public / path, release.release_id, tabulation, numbers):
                 by_contents.append(path)
-            cells += level.output.rows
-        text = (
-            f"{tabulation.name}: all {cells} published numbers follow from {len(own)} measured "
-            "tables; whole numbers add up over areas and margins and are not negative"
-        )
-        findings.append(made("tabulations.tables", text, str(cells), str(cells)))
+        findings.append(_tables_follow(record))
     return findings, by_contents
 
 
@@ -288,35 +290,65 @@ def _mechanism_of(name: str, record: AnyMechanismRecord) -> IntegerMechanism:
     return mechanism
 
 
+def _queries_of(spec: Spec, opened: OpenTabulation) -> list[TableCount]:
+    queries = [query for query in spec.measured if isinstance(query, TableCount)]
+    return [query for query in queries if query.tabulation == opened.name]
+
+
+def _read(
+    public: Path,
+    release_id: str,
+    opened: OpenTabulation,
+    query: TableCount,
+    entry: MeasuredRecord,
+    mechanism: IntegerMechanism,
+) -> MeasuredCounts:
+    """The counts of a measured table, and a check that its file and its entry say nothing else."""
+    path = f"measurements/{query.name}.parquet"
+    at = f"tabulations.{opened.name}.{query.name}"
+    expect(FILE, f"{at} (path)", entry.output.path, path)
+    expect(FILE, f"{at} (rows)", entry.output.rows, query.cells)
+    table = opened.table(query.level, query.margin)
+    checked = check_measured(path, public / path, release_id, opened, table)
+    values, by_bytes = checked.values, checked.by_bytes
+    return MeasuredCounts(query.name, path, table.table, mechanism, values, by_bytes)
+
+
+def _tables_follow(record: TabulationRecord) -> Finding:
+    cells = str(sum(level.output.rows for level in record.levels))
+    count = len(record.measured)
+    tables = "1 measured table" if count == 1 else f"{count} measured tables"
+    text = (
+        f"{record.name}: the numbers of all {cells} published cells follow from {tables}; the "
+        "whole numbers add up over areas and margins and are not negative"
+    )
+    return made("tabulations.tables", text, cells, cells)
+
+
 def check_residuals(
-    opened: OpenTabulation, counts: Mapping[Table, Codes], mechanisms: Mapping[Table, Mechanism]
+    opened: OpenTabulation, measured: Sequence[MeasuredCounts]
 ) -> Iterator[Finding]:
     """Check that measured totals differ from the sums of measured parts, as noise makes them.
 
     Raises:
         VerificationError: too many do not.
     """
-    for total, parts in permutations(counts, 2):
-        (upper, margin), (lower, detail) = total, parts
+    for total, parts in permutations(measured, 2):
+        (upper, margin), (lower, detail) = total.table, parts.table
         if upper > lower or not detail.refines(margin):
             continue
-        sums = coarsened(counts[parts], detail, margin)
+        sums = coarsened(parts.counts, detail, margin)
         for level in range(lower, upper, -1):
             sums = opened.named.areas.summed_up(level, sums)
-        names = _file_of(opened, total), _file_of(opened, parts)
-        likely = mechanisms[total].concentration() * mechanisms[parts].concentration()
-        finding = no_residuals(names, (counts[total] - sums).reshape(-1), likely)
+        likely = total.mechanism.concentration() * parts.mechanism.concentration()
+        residuals = (total.counts - sums).reshape(-1)
+        finding = no_residuals((total.name, parts.name), residuals, likely)
         if finding.chance < CHANCE:
             raise VerificationError(
                 "measurements", "residuals", str(finding), "as much noise as the mechanisms say"
             )
         found, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
         yield made("residuals", str(finding), found, least)
-
-
-def _file_of(opened: OpenTabulation, table: Table) -> str:
-    named = named_table(opened, table)
-    return table_file(opened.name, opened.levels[named.level], named.names)
 
 
 def asserted_of(spec: Spec) -> Iterator[Finding]:

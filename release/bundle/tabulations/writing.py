@@ -22,7 +22,6 @@ from release.exact.integer_noise import IntegerNoise
 from release.exact.numbers import format_exact, format_up
 from release.exact.statistics.sums import geometric_noise
 from release.exact.tables.rounding import MILLION
-from release.queries.tabulations.answers import table_of
 from release.queries.tabulations.table_count import TableCount
 from release.records.files import write
 from release.records.hashes import sha256
@@ -33,7 +32,7 @@ from release.records.tabulations import (
     MeasuredRecord,
     TabulationRecord,
 )
-from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
+from release.spec.tabulations.opened import OpenTabulation, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,32 +74,26 @@ def write_tabulation(
     noises, counts = {}, {}
     entries = []
     for own in measured:
-        table = table_of(opened, own.query)
-        noises[table], counts[table] = own.noise, own.counts
-        named = named_table(opened, table)
+        table = opened.table(own.query.level, own.query.margin)
+        noises[table.table], counts[table.table] = own.noise, own.counts
         path = f"measurements/{own.query.name}.parquet"
-        data = measured_bytes(release_id, opened, named, own.counts)
+        data = measured_bytes(release_id, opened, table, own.counts)
         entries.append(_measured_record(own, _written(public, path, data, own.counts.size)))
     declared = []
-    for fact, (table, numbers) in zip(opened.declared.facts, opened.facts.items(), strict=True):
-        # As declared: a published margin may have the same cells under another name.
-        named = NamedMargin(table[0], opened.in_order(fact.margin), table[1])
+    for table in opened.declared_tables:
+        known = opened.facts[table.table]
         path = f"measurements/{declared_name(opened)}.parquet"
-        data = declared_bytes(release_id, opened, named, numbers)
-        declared.append(
-            DeclaredRecord(
-                level=opened.levels[table[0]],
-                margin=list(named.names),
-                output=_written(public, path, data, numbers.size),
-            )
-        )
+        data = declared_bytes(release_id, opened, table, known)
+        output = _written(public, path, data, known.size)
+        level = opened.levels[table.level]
+        declared.append(DeclaredRecord(level=level, margin=list(table.names), output=output))
     levels = tabulated(opened, counts, noises, widths_of(opened, noises))
     outputs = []
-    for level in levels:
-        path = f"data/{level_name(opened, level.level)}.parquet"
-        data = level_bytes(release_id, opened, level)
-        output = _written(public, path, data, opened.rows(level.level))
-        outputs.append(level_record(opened, level.level, output))
+    for numbers in levels:
+        path = f"data/{level_name(opened, numbers.level)}.parquet"
+        data = level_bytes(release_id, opened, numbers)
+        output = _written(public, path, data, opened.rows(numbers.level))
+        outputs.append(level_record(opened, numbers.level, output))
     record = TabulationRecord(
         name=opened.name,
         table=opened.declared.table,
@@ -134,18 +127,6 @@ def _measured_record(own: MeasuredTable, output: OutputFile) -> MeasuredRecord:
         mechanism_file=own.file,
         output=output,
     )
-
-
-def named_table(opened: OpenTabulation, table: Table) -> NamedMargin:
-    """A measured or a declared table, with the names of its margin."""
-    level, margin = table
-    # One margin can have two names, such as an attribute and a grouping with a class for each of
-    # its categories. Declared numbers keep the name that they are declared by.
-    if table in opened.facts:
-        names = opened.in_order(opened.declared.facts[0].margin)
-    else:
-        names = {one.margin: one.names for one in opened.margins}[margin]
-    return NamedMargin(level, names, margin)
 
 
 def level_record(opened: OpenTabulation, level: int, output: OutputFile) -> LevelRecord:

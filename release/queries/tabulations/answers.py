@@ -11,15 +11,10 @@ from release.exact.tables.cone import coarsened
 from release.exact.tables.structure import Margin
 from release.exact.tables.whole import finest
 from release.queries.tabulations.table_count import CENTER, TableCount
-from release.spec.tabulations.opened import OpenTabulation, Table
+from release.spec.tabulations.opened import OpenTabulation
 
 if TYPE_CHECKING:
     from release.queries.engines.base import Loaded
-
-
-def table_of(opened: OpenTabulation, query: TableCount) -> Table:
-    """The level and the margin of a measured table."""
-    return opened.levels.index(query.level), opened.margin(query.margin)
 
 
 def true_codes(
@@ -29,14 +24,14 @@ def true_codes(
 
     Every level is counted once, at cells that refine all that is measured there.
     """
+    measured = {query.name: opened.table(query.level, query.margin) for query in queries}
     margins: dict[int, list[Margin]] = defaultdict(list)
-    for query in queries:
-        level, margin = table_of(opened, query)
-        margins[level].append(margin)
+    for table in measured.values():
+        margins[table.level].append(table.margin)
     cells = {level: finest([own])[0] for level, own in margins.items()}
     counts = tables.counts(opened, cells)
     codes = {}
-    for query in queries:
-        level, margin = table_of(opened, query)
-        codes[query.name] = coarsened(counts[level], cells[level], margin).reshape(-1) - CENTER
+    for name, table in measured.items():
+        own = coarsened(counts[table.level], cells[table.level], table.margin)
+        codes[name] = own.reshape(-1) - CENTER
     return codes

@@ -127,6 +127,16 @@ class OpenTabulation:
             seen.setdefault(one.margin, one)
         return tuple(seen.values())
 
+    def table(self, level: str, names: Sequence[str]) -> NamedMargin:
+        """The table of a level that breaks counts down by these attributes and groupings."""
+        ordered = self.in_order(names)
+        return NamedMargin(self.levels.index(level), ordered, self.margin(ordered))
+
+    @property
+    def declared_tables(self) -> tuple[NamedMargin, ...]:
+        """The tables of ``facts``, by the names that they are declared by."""
+        return tuple(self.table(fact.level, fact.margin) for fact in self.declared.facts)
+
     @cached_property
     def finest(self) -> tuple[Margin, ...]:
         """The cells of each level: they refine its published margins and those below it."""

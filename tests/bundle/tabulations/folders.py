@@ -25,7 +25,6 @@ from release.bundle.tabulations.writing import (
     PublicTabulation,
     family_of,
     level_record,
-    named_table,
     objective_of,
 )
 from release.queries.read import parse_spec
@@ -48,7 +47,7 @@ from release.records.tabulations import (
 from release.spec.model import Spec
 from release.spec.tabulations.areas import nested
 from release.spec.tabulations.open import with_areas
-from release.spec.tabulations.opened import NamedMargin
+from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
 from tests.bundle.tabulations.cases import (
     LINES,
     TABULATION,
@@ -132,13 +131,13 @@ def _tabulation(public: Path, draw: Draw) -> PublicTabulation:
     levels = tabulated(opened, draw.measured, draw.noises, draw.widths)
     measured = []
     for table, counts in draw.measured.items():
-        named = named_table(opened, table)
+        named = _named(opened, table)
         path = f"measurements/{measured_name(opened, named)}.parquet"
         data = measured_bytes(RELEASE, opened, named, counts)
         measured.append(_measured(draw, named, _written(public, path, data, counts.size)))
     declared = []
     for table, counts in opened.facts.items():
-        named = named_table(opened, table)
+        named = _named(opened, table)
         path = f"measurements/{declared_name(opened)}.parquet"
         data = declared_bytes(RELEASE, opened, named, counts)
         output = _written(public, path, data, counts.size)
@@ -154,6 +153,12 @@ def _tabulation(public: Path, draw: Draw) -> PublicTabulation:
         declared=declared,
     )
     return PublicTabulation(opened, record, levels, draw.noises)
+
+
+def _named(opened: OpenTabulation, table: Table) -> NamedMargin:
+    level, margin = table
+    names = {one.margin: one.names for one in opened.margins}[margin]
+    return opened.table(opened.levels[level], names)
 
 
 def _level(public: Path, draw: Draw, numbers: LevelNumbers) -> LevelRecord:
