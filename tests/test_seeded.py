@@ -1,8 +1,9 @@
 """Releases with a fixed seed: a refactoring changes neither a mechanism nor an answer.
 
-``seeded.txt`` has a line for each query of the sample specs, and of a small spec with every kind of
-query and every mechanism: the spec, the query, the SHA-256 of the mechanism's integers and that of
-the answers, both cut to 16 digits. The tables are invented, so nothing confidential is hashed.
+``seeded.txt`` has a line for each query and each level of the sample specs, and of a small spec
+with every kind of query and every mechanism: the spec, the query, the SHA-256 of the mechanism's
+integers and that of the answers, both cut to 16 digits. The tables are invented, so nothing
+confidential is hashed.
 
 To write the file anew, on purpose only: ``python -m tests.test_seeded``. The change log says why.
 """
@@ -91,8 +92,22 @@ def fingerprints(name: str) -> Iterator[str]:
     """The lines of a spec."""
     with tempfile.TemporaryDirectory() as folder:
         published = run(name, Path(folder))
+        release = json.loads((published.public / "release.json").read_bytes())
+        # The tables of a level follow from all that its tabulation measures.
+        levels, measured = set(), []
+        for tabulation in release.get("tabulations", []):
+            levels |= {Path(level["output"]["path"]).stem for level in tabulation["levels"]}
+            for table in tabulation["measured"]:
+                record = json.loads(
+                    (published.public / table["mechanism_file"]["path"]).read_bytes()
+                )
+                measured.append([record[field] for field in INTEGERS if field in record])
         for answers in sorted(published.public.glob("data/*.parquet")):
             file = published.public / "mechanisms" / f"{answers.stem}.json"
+            if answers.stem in levels:
+                rows = [list(row.values()) for row in pq.read_table(answers).to_pylist()]
+                yield f"{name} {answers.stem} {fingerprint(measured)} {fingerprint(rows)}"
+                continue
             if not file.exists():
                 assert published.auditor is not None
                 file = published.auditor / "mechanisms" / file.name

@@ -18,8 +18,9 @@ from release.noise.tables.objective import Objective
 from release.noise.tables.publication import Floats, Table
 from release.noise.tables.supports import best_split
 
-SHARE_UNITS = 10**6
-"""Shares are multiples of one millionth, so that a person can add up the ε of the tables."""
+FOUND_UNITS, PINNED_UNITS = 10**3, 10**6
+"""Shares that are found are multiples of one thousandth: the last digits of a search in floats may
+differ between machines, and make no difference to errors. Pinned ones are of one millionth."""
 
 
 def geometric_precisions(epsilons: Floats) -> tuple[Floats, Floats]:
@@ -42,9 +43,11 @@ def geometric_strategy(
         ValueError: an ε too small for noise of 62 bits.
     """
     publication = objective.publication
+    units = PINNED_UNITS
     if shares is None:
         shares = best_split(objective, float(epsilon), geometric_precisions).shares
-    costs = split_exactly(shares, epsilon)
+        units = FOUND_UNITS
+    costs = split_exactly(shares, epsilon, units)
     noises = {}
     for table, cost in costs.items():
         noises[table] = geometric_noise(least_ratio(cost / publication.moves[table], 1))
@@ -62,15 +65,17 @@ def geometric_strategy(
     )
 
 
-def split_exactly(shares: Mapping[Table, float], epsilon: Fraction) -> dict[Table, Fraction]:
+def split_exactly(
+    shares: Mapping[Table, float], epsilon: Fraction, parts: int
+) -> dict[Table, Fraction]:
     """Return ε for each table, in proportion to its share and together exactly ``epsilon``.
 
-    Every table gets a millionth of it or more; the largest takes what rounding leaves.
+    Every table gets one of so many ``parts`` or more; the largest takes what rounding leaves.
     """
     total = sum(shares.values())
     units = {}
     for table in sorted(shares):
-        units[table] = max(1, round(SHARE_UNITS * shares[table] / total))
+        units[table] = max(1, round(parts * shares[table] / total))
     largest = max(units, key=lambda table: units[table])
-    units[largest] += SHARE_UNITS - sum(units.values())
-    return {table: epsilon * Fraction(count, SHARE_UNITS) for table, count in units.items()}
+    units[largest] += parts - sum(units.values())
+    return {table: epsilon * Fraction(count, parts) for table, count in units.items()}
