@@ -2,8 +2,8 @@
 
 Every run is a forked process with a fresh ledger, which has loaded all modules beforehand: a run
 that loads them takes ten times as long, and few kills would fall on what is measured. The moment of
-a kill is uniform over the time that a whole run takes. After a kill ``recover`` does what the next run would do first, and the ledger tells
-whether a charge was lost: an abort after the draw.
+a kill is uniform over the time that a whole run takes. After a kill ``recover`` does what the next
+run would do first, and the ledger tells whether a charge was lost: an abort after the draw.
 
 ``python -m benchmarks.bench_kills [KILLS] [SEED]``
 """

@@ -55,6 +55,13 @@ _CODES = np.dtype("<i8")
 Rational = Annotated[str, Field(pattern=r"^[0-9]+(/[1-9][0-9]*)?$")]
 
 
+class ComparedRecord(Record):
+    """The expected loss of a mechanism that was compared."""
+
+    name: str
+    loss: Rational
+
+
 class TableRecord(Record):
     """A table that a tabulation measures."""
 
@@ -80,7 +87,7 @@ class QueryOfDraw(Record):
     delta: Rational
     family: str
     file: MechanismFile | MechanismCommitment
-    compared: list[tuple[str, Rational]] = Field(strict=False)
+    compared: list[ComparedRecord]
     found: FoundRecord | None
     table: TableRecord | None
 
@@ -170,7 +177,7 @@ def _query_record(one: PreparedQuery) -> QueryOfDraw:
         delta=str(charge.delta),
         family=one.family,
         file=one.file,
-        compared=[(name, str(loss)) for name, loss in one.compared],
+        compared=[ComparedRecord(name=name, loss=str(loss)) for name, loss in one.compared],
         found=found,
         table=table,
     )
@@ -302,7 +309,7 @@ class Draw:
                     mechanisms[path] = _mechanism(self.folder / PUBLIC / path)
                 mechanism = mechanisms[path]
             charge = Charge(one.cells, Fraction(one.epsilon), Fraction(one.delta))
-            compared = tuple((name, Fraction(loss)) for name, loss in one.compared)
+            compared = tuple((each.name, Fraction(each.loss)) for each in one.compared)
             prepared = PreparedQuery(query, charge, one.family, one.file, mechanism, compared)
             queries.append(prepared)
         charged = Charges(

@@ -50,7 +50,7 @@ from release.budget.ledger import (
 )
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
-from release.records.files import make_folder, storage_errors, sync, sync_tree, write
+from release.records.files import make_folder, storage_errors, sync, sync_file, sync_tree, write
 from release.records.hashes import sha256
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, Signer, attest
@@ -279,7 +279,8 @@ class Publication:
         """
         if self._answers is None:
             with storage_errors(self.out, "the release"):
-                self._mark(_DRAWING, b"")
+                self._put_in_place(_DRAWING, b"")
+                sync(self._work)
             # Marked before the first draw: a run cut off in between counts as drawn and pays.
             self._is_drawing = True
             # Once only: a second draw for one charge would let its noise be averaged away.
@@ -288,16 +289,20 @@ class Publication:
             if encode is not None:
                 # A run that gets through needs no copy, so that this failure alone costs nothing.
                 with suppress(OSError):
-                    self._mark(_DRAWN, encode(answers))
+                    self._put_in_place(_DRAWN, encode(answers))
+                    sync_file(self._work / _DRAWN)
+                    sync(self._work)
         return self._answers  # type: ignore[return-value]  # a T, from drawing
 
-    def _mark(self, name: str, data: bytes) -> None:
-        """Put a file of these bytes in place at once, durably."""
+    def _put_in_place(self, name: str, data: bytes) -> None:
+        """Give a file of these bytes its name at once; the caller syncs it."""
+        # Not synced before: a kill in between would cost the charge. What a power cut leaves of
+        # the file is known by its digest, and an empty mark has no bytes to lose.
         aside = self._work / _ASIDE
         aside.unlink(missing_ok=True)
-        write(aside, data, 0o600)
+        aside.touch(mode=0o600, exist_ok=False)
+        aside.write_bytes(data)
         aside.rename(self._work / name)
-        sync(self._work)
 
     def stage(self, writing: Callable[[Path], None]) -> None:
         """Have ``writing`` write ``public/`` and ``auditor/`` into a folder, and fix their bytes.
@@ -485,7 +490,8 @@ class Publication:
         """Whether noise may have been drawn for a reserve; in doubt it may."""
         if self._run == entry.run:
             return self._is_drawing
-        return (self._work / _DRAWING).exists() or not self._is_own(entry)
+        is_marked = any((self._work / mark).exists() for mark in (_DRAWING, _DRAWN))
+        return is_marked or not self._is_own(entry)
 
     def _is_own(self, entry: Reserve) -> bool:
         """Whether a reserve is of a run that worked in this folder."""

@@ -81,7 +81,12 @@ def sync_tree(root: Path) -> None:
 def sync(folder: Path) -> None:
     """Sync a folder."""
     # Syncing a file makes its bytes durable, but not its name in the folder.
-    descriptor = os.open(folder, os.O_RDONLY)
+    sync_file(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Sync the bytes of a file."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
