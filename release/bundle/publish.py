@@ -299,8 +299,7 @@ class Publication:
         # Not synced before: a kill in between would cost the charge. What a power cut leaves of
         # the file is known by its digest, and an empty mark has no bytes to lose.
         aside = self._work / _ASIDE
-        aside.unlink(missing_ok=True)
-        aside.touch(mode=0o600, exist_ok=False)
+        aside.touch(mode=0o600)
         aside.write_bytes(data)
         aside.rename(self._work / name)
 
