@@ -1,4 +1,4 @@
-"""The one-way street: spec → load → answer → sensitivity → design → charge → draw → publish.
+"""The street: spec → load → answer → sensitivity → design → charge → prepare → draw → publish.
 
 Each stage is a plain function; :func:`run_release` strings them together through ``step``, which
 calls a stage by default and is a Prefect task in :mod:`flows`. Confidential values exist between
@@ -208,7 +208,8 @@ def run_release(
     refuses it.
 
     Raises:
-        ReleaseError: refused; nothing was published and nothing is left behind.
+        ReleaseError: refused; nothing was published and nothing is left behind. Only a draw stays
+            where the disk failed after it: the next run publishes it.
     """
     chosen = options or Options()
     spec_file = step("spec", read_spec, spec_path, chosen.period)

@@ -73,8 +73,8 @@ class Faults:
     def is_below(self, path: object) -> bool:
         """Whether a path, or what a descriptor is open on, lies below the root."""
         if isinstance(path, int):
-            path = os.readlink(f"/proc/self/fd/{path}")
-        return Path(os.path.abspath(os.fspath(path))).is_relative_to(self.root)  # type: ignore[call-overload]
+            path = Path(f"/proc/self/fd/{path}").readlink()
+        return Path(str(path)).absolute().is_relative_to(self.root)
 
 
 class _Raw(io.FileIO):

@@ -159,7 +159,7 @@ def work_of(place: Path) -> Path:
 
 def kinds(place: Path) -> list[str]:
     """What the ledger says, without its beginning."""
-    told = []
+    told: list[str] = []
     for entry in read_ledger(place / "out" / "ledger").entries:
         if isinstance(entry, Reserve | Commit):
             told.append(entry.kind)

@@ -293,7 +293,7 @@ def test_a_test_run_leaves_what_a_release_left_alone(place: Path) -> None:
 
 def test_a_run_without_the_ledger_takes_nothing_away(place: Path) -> None:
     """Cut off when all was staged; the ledger is away for a while."""
-    kill_when(place, lambda: bool(staged_tables(place)))
+    kill_when(place, lambda: len(staged_tables(place)) > 0)
     staged = staged_tables(place)
     ledger = place / "out" / "ledger"
     ledger.rename(place / "away")
@@ -305,7 +305,7 @@ def test_a_run_without_the_ledger_takes_nothing_away(place: Path) -> None:
 
 
 def test_a_cut_off_release_of_another_spec_is_finished_and_told_of(place: Path) -> None:
-    kill_when(place, lambda: bool(staged_tables(place)))
+    kill_when(place, lambda: len(staged_tables(place)) > 0)
     staged = staged_tables(place)
     spec = place / "spec.yaml"
     before = spec.read_text()
