@@ -277,7 +277,7 @@ def test_a_failure_after_the_charge_is_given_up_in_the_ledger(place: Path) -> No
 
 def test_a_test_run_leaves_what_a_release_left_alone(place: Path) -> None:
     """Cut off after drawing; a TEST run with chosen noise comes, and then the release again."""
-    kill_when(place, lambda: (place / "out" / ".work-small" / "drawing").exists())
+    kill_when(place, (place / "out" / ".work-small" / "drawing").exists)
     kept = sorted(str(path) for path in (place / "out" / ".work-small").rglob("*"))
     assert any(path.endswith("drawing") for path in kept)
     with pytest.MonkeyPatch.context() as patch:
