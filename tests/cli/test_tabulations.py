@@ -21,15 +21,7 @@ def test_a_plan_shows_each_table(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert code == 0
     (planned,) = make_plan(read_spec(spec)).tabulations
     lines = printed.splitlines()
-    heads = [
-        "pl",
-        "margin",
-        "cells",
-        "measured with",
-        "standard error",
-        "in 95 of 100",
-        "gain if left out",
-    ]
+    heads = ["pl", "margin", "cells", "measured with", "standard error", "in 95 of 100", "gain if left out"]
     assert lines[0].split("  ")[0] == "pl"
     assert all(head in lines[0] for head in heads)
     html = page.read_text()

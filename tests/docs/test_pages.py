@@ -21,17 +21,7 @@ from release.spec.load import parse_models
 from tests.conftest import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGES = (
-    "index",
-    "tutorial",
-    "census",
-    "counts",
-    "auditors",
-    "concepts",
-    "answers",
-    "kinds",
-    "operations",
-)
+PAGES = ("index", "tutorial", "census", "counts", "auditors", "concepts", "answers", "kinds", "operations")
 
 
 @dataclass
