@@ -8,7 +8,7 @@
     ├── BudgetError         (1)  the charges would exceed the cap
     ├── LedgerError         (1)  the ledger is not intact, or an entry cannot come next
     ├── DesignError         (1)  no mechanism is proved to satisfy the guarantee
-    ├── StorageError        (1)  the release could not be written; nothing was left behind
+    ├── StorageError        (1)  the release could not be written; only what was drawn is left
     └── VerificationError   (1)  a published file fails a check
 
 Foreign exceptions (DuckDB, PuLP, Arrow, the file system) are translated where the reason is known,
@@ -67,7 +67,7 @@ class DesignError(ReleaseError):
 
 
 class StorageError(ReleaseError):
-    """The release could not be written; its staged files were removed."""
+    """The release could not be written; what was drawn or staged stays for the next run."""
 
 
 class VerificationError(ReleaseError):

@@ -1,4 +1,4 @@
-"""The one-way street: spec → load → answer → sensitivity → design → charge → draw → publish.
+"""The street: spec → load → answer → sensitivity → design → charge → prepare → draw → publish.
 
 Each stage is a plain function; :func:`run_release` strings them together through ``step``, which
 calls a stage by default and is a Prefect task in :mod:`flows`. Confidential values exist between
@@ -23,8 +23,8 @@ from release.budget.composed import Together, release_charge
 from release.budget.cost import Charges, charges, kept_delta, least_charges
 from release.budget.ledger import today
 from release.budget.profiles import published_profiles
+from release.bundle.prepared import About, Prepared
 from release.bundle.publish import LEDGER, Publication, open_ledger
-from release.bundle.write import About, Result, write_release
 from release.errors import ReleaseError, SpecError
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
@@ -208,7 +208,8 @@ def run_release(
     refuses it.
 
     Raises:
-        ReleaseError: refused; nothing was published and nothing is left behind.
+        ReleaseError: refused; nothing was published and nothing is left behind. Only a draw stays
+            where the disk failed after it: the next run publishes it.
     """
     chosen = options or Options()
     spec_file = step("spec", read_spec, spec_path, chosen.period)
@@ -235,8 +236,9 @@ def run_release(
             runs = step("sensitivity", find_sensitivity, runs, spec_file, chosen.watch)
             runs = step("design", design, runs, spec_file, chosen, shared.designs)
             charged = step("charge", charge, publication, spec_file, runs)
+            prepared = step("prepare", prepare, publication, spec_file, runs, charged, about)
             runs = step("draw", draw, publication, runs, test_source or os.urandom)
-            public = step("publish", publish, publication, spec_file, runs, charged, about)
+            public = step("publish", publish, publication, spec_file, prepared, runs)
     auditor = auditor_bundle(public)
     verdict = step("verify", check_published, public, auditor, out) if kind == "RELEASE" else None
     return Published(public, auditor, verdict)
@@ -252,10 +254,9 @@ def open_publication(
     """
     release_id = spec_file.spec.release.id
     if kind == "TEST":
-        return Publication(out, release_id, None, "test")
-    publication = Publication(
-        out, release_id, open_ledger(out, None if key is None else read_key(key))
-    )
+        return Publication(out, release_id, None, "test", spec_file)
+    ledger = open_ledger(out, None if key is None else read_key(key))
+    publication = Publication(out, release_id, ledger, spec_file=spec_file)
     # What was cut off is published already. It may stand for this run only if the spec is the same.
     finished = publication.recovered
     if finished is not None and (finished / "spec.yaml").read_bytes() != spec_file.text:
@@ -444,29 +445,53 @@ def _together(spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Together:
     return published_profiles(spec_file, made)
 
 
-def draw(
-    publication: Publication, runs: tuple[QueryRun, ...], source: RandomBytes
-) -> tuple[QueryRun, ...]:
-    """Draw one noisy answer for each cell of each query; the only place where noise is drawn."""
-    return publication.draw(lambda: tuple(run.drawn(source) for run in runs))
-
-
-def publish(
+def prepare(
     publication: Publication,
     spec_file: SpecFile,
     runs: tuple[QueryRun, ...],
     charged: Charges,
     about: About,
-) -> Path:
-    """Put the results together, write them, and make them public."""
-    from release.queries.profiles import cells_of
+) -> Prepared:
+    """Write what needs no noise, so that little is between the draw and the publication.
 
-    results = []
-    for run, charge in zip(runs, charged.queries, strict=True):
-        # The cells of a tabulation are areas times categories, which its files name.
-        keys = () if run.query.is_measured else cells_of(spec_file, run.query).keys
-        results.append(Result(run.query, keys, run.made, charge, reached(run.noisy)))
+    Raises:
+        StorageError: the disk is full or read-only.
+    """
+    from release.bundle import drawn, prepared
+
     spent = publication.spending(spec_file.spec.budget.scope)
     of = replace(about, sequence=publication.sequence, spending=spent)
-    publication.stage(lambda folder: write_release(spec_file, tuple(results), charged, folder, of))
+    designs = [(run.query, run.made) for run in runs]
+
+    def writing(folder: Path) -> Prepared:
+        written = prepared.prepare(spec_file, designs, charged, of, folder)
+        drawn.save(spec_file, written)
+        return written
+
+    return publication.prepare(writing)
+
+
+def draw(
+    publication: Publication, runs: tuple[QueryRun, ...], source: RandomBytes
+) -> tuple[QueryRun, ...]:
+    """Draw one noisy answer for each cell of each query; the only place where noise is drawn."""
+    from release.bundle.drawn import encoded
+
+    return publication.draw(
+        lambda: tuple(run.drawn(source) for run in runs),
+        lambda drawn: encoded([reached(run.noisy) for run in drawn]),
+    )
+
+
+def publish(
+    publication: Publication,
+    spec_file: SpecFile,
+    prepared: Prepared,
+    runs: tuple[QueryRun, ...],
+) -> Path:
+    """Write the release with the noise that was drawn, and make it public."""
+    from release.bundle.write import write_release
+
+    noisy = [reached(run.noisy) for run in runs]
+    publication.stage(lambda folder: write_release(spec_file, prepared, noisy, folder))
     return publication.finish()

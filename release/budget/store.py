@@ -465,7 +465,9 @@ def _aside(folder: Path, data: bytes, what: str) -> Iterator[Path]:
             write(aside, data)
             yield aside
     finally:
-        aside.unlink(missing_ok=True)
+        # One that stays is removed by the next writer; it must not hide what happened before.
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
 
 
 def today() -> datetime.date:

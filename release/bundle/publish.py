@@ -4,12 +4,16 @@ Each step leaves a durable mark, and a later run continues from the last mark:
 
 1. ``OUT/.work-<id>/`` is created and locked: one run a release.
 2. ``run`` names this run, and the ledger reserves the charge for it.
-3. ``drawing`` is written: from here on noise may have been drawn.
-4. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
-5. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
-6. The auditor bundle is renamed into its place, then the public one, and the folder is removed.
+3. What needs no noise is written into ``prepared/`` (:mod:`release.bundle.prepared`).
+4. ``drawing`` is written: from here on noise may have been drawn.
+5. The noise is drawn, and ``drawn`` holds it (:mod:`release.bundle.drawn`).
+6. The release is written into ``part/`` and renamed to ``staged/``: from here on its bytes stand.
+7. It is attested, and the ledger commits the attestation; without a ledger nothing is signed.
+8. The auditor bundle is renamed into its place, then the public one, and the folder is removed.
 
-Where ``staged/`` exists, a run continues at 5: the same bytes, no second charge. Otherwise it
+Where ``staged/`` exists, a run continues at 7: the same bytes, no second charge. Where ``drawn``
+exists for the open reserve, a run of the same spec continues at 6, and so does a recovery: the same
+noise, and no confidential table is read. Otherwise a run
 aborts the reserve in the ledger and starts again. The abort refunds the charge as not drawn only if
 the reserve is of the run that ``run`` names and ``drawing`` is absent: whoever removes the folder,
 or works on the same ledger from another one, gets no refund. Where the ledger names a store, a
@@ -27,7 +31,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from release.budget.ledger import (
     Ledger,
@@ -46,21 +50,22 @@ from release.budget.ledger import (
 )
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
-from release.records.files import make_folder, storage_errors, sync, sync_tree, write
+from release.records.files import make_folder, storage_errors, sync, sync_file, sync_tree, write
 from release.records.hashes import sha256
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, Signer, attest
 
+if TYPE_CHECKING:
+    from release.bundle.drawn import Draw
+    from release.spec.load import SpecFile
+
 T = TypeVar("T")
 
 LEDGER = "ledger"
-_RUN, _DRAWING, _PART, _STAGED, _SCRATCH = (
-    "run",
-    "drawing",
-    "part",
-    "staged",
-    "scratch",
-)
+_RUN, _DRAWING, _DRAWN = "run", "drawing", "drawn"
+_PREPARED, _PART, _STAGED, _SCRATCH = "prepared", "part", "staged", "scratch"
+_ASIDE = ".aside"
+"""A mark on its way: a rename puts it in place at once."""
 
 
 def check_free(out: Path, release_id: str) -> None:
@@ -129,8 +134,10 @@ class Publication:
     """One release on its way to being public; a context manager that holds its lock.
 
     Leaving it before the release is staged aborts the release, visibly in the ledger, and leaves
-    no file. ``recovered`` is the public folder if an earlier run had staged the release, so that
-    this run only had to finish it.
+    no file; but what was drawn stays for the next run where no refusal is the reason.
+    ``recovered`` is the public folder if an earlier run had staged the release, or drawn its noise
+    for the spec ``spec_file``, so that this run only had to finish it. Without ``spec_file`` the
+    spec of that run is taken.
 
     Raises:
         SpecError: the release is public already, or key and ledger do not go together.
@@ -139,9 +146,15 @@ class Publication:
     """
 
     def __init__(
-        self, out: Path, release_id: str, ledger: Ledger | None, work: str = "work"
+        self,
+        out: Path,
+        release_id: str,
+        ledger: Ledger | None,
+        work: str = "work",
+        spec_file: SpecFile | None = None,
     ) -> None:
         self.out, self.release_id, self.ledger = out, release_id, ledger
+        self._spec_file = spec_file
         self.recovered: Path | None = None
         self.sequence: int | None = None
         self._run = new_run()
@@ -176,6 +189,9 @@ class Publication:
     ) -> None:
         try:
             if self._published is None and not (self._work / _STAGED).exists():
+                if self._keeps_draw(error):
+                    self._remove(_PART, _SCRATCH)
+                    return
                 # The error that led here matters more; the next run aborts what remains.
                 with suppress(ReleaseError):
                     self._give_up()
@@ -229,21 +245,63 @@ class Publication:
         """What a scope has spent, this release included; None without a ledger."""
         return None if self.ledger is None else spending(replay(self.ledger.folder), scope)
 
-    def draw(self, drawing: Callable[[], T]) -> T:
-        """The answers that ``drawing`` draws; a retry gets the same ones.
+    def prepare(self, writing: Callable[[Path], T]) -> T:
+        """Have ``writing`` write into a folder what needs no noise; what ``writing`` returns.
+
+        A retry writes it anew, but not after the draw.
 
         Raises:
-            StorageError: the mark that precedes drawing cannot be written.
+            StorageError: the disk is full or read-only.
+            TypeError: the noise is drawn already.
+        """
+        if self._is_drawing:
+            raise TypeError("a release is prepared before its noise is drawn")
+        folder = self._work / _PREPARED
+        with storage_errors(self.out, "the release"):
+            # The draw of an earlier run that could not be removed is not one of this reserve.
+            for mark in (_DRAWN, _DRAWING):
+                (self._work / mark).unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            prepared = writing(folder)
+            sync_tree(folder)
+            sync(self._work)
+        return prepared
+
+    def draw(self, drawing: Callable[[], T], encode: Callable[[T], bytes] | None = None) -> T:
+        """The answers that ``drawing`` draws; a retry gets the same ones.
+
+        ``encode`` gives the bytes from which a later run publishes the same answers. Without it,
+        a run that is cut off before they are staged has lost them.
+
+        Raises:
+            StorageError: the mark that precedes drawing cannot be written; nothing was drawn.
         """
         if self._answers is None:
+            with storage_errors(self.out, "the release"):
+                self._put_in_place(_DRAWING, b"")
+                sync(self._work)
             # Marked before the first draw: a run cut off in between counts as drawn and pays.
             self._is_drawing = True
-            with storage_errors(self.out, "the release"):
-                write(self._work / _DRAWING, b"")
-                sync(self._work)
             # Once only: a second draw for one charge would let its noise be averaged away.
-            self._answers = drawing()
+            answers = drawing()
+            self._answers = answers
+            if encode is not None:
+                # A run that gets through needs no copy, so that this failure alone costs nothing.
+                with suppress(OSError):
+                    self._put_in_place(_DRAWN, encode(answers))
+                    sync_file(self._work / _DRAWN)
+                    sync(self._work)
         return self._answers  # type: ignore[return-value]  # a T, from drawing
+
+    def _put_in_place(self, name: str, data: bytes) -> None:
+        """Give a file of these bytes its name at once; the caller syncs it."""
+        # Not synced before: a kill in between would cost the charge. What a power cut leaves of
+        # the file is known by its digest, and an empty mark has no bytes to lose.
+        aside = self._work / _ASIDE
+        aside.touch(mode=0o600)
+        aside.write_bytes(data)
+        aside.rename(self._work / name)
 
     def stage(self, writing: Callable[[Path], None]) -> None:
         """Have ``writing`` write ``public/`` and ``auditor/`` into a folder, and fix their bytes.
@@ -276,7 +334,7 @@ class Publication:
             return self._published
 
     def _publish(self) -> Path:
-        """Steps 5 and 6; an earlier run may have taken either."""
+        """Steps 7 and 8; an earlier run may have taken either."""
         public, auditor = self._work / _STAGED / "public", self._work / _STAGED / "auditor"
         if public.exists():
             if self.ledger is not None:
@@ -337,7 +395,58 @@ class Publication:
         if staged.exists() and self._can_finish(staged / "public"):
             self.recovered = self.finish()
             return
+        if (self._work / _DRAWN).exists() and self._render():
+            self.recovered = self.finish()
+            return
         self._give_up()
+
+    def _render(self) -> bool:
+        """Stage what an earlier run has drawn; False where its draw does not fit, or is damaged.
+
+        Raises:
+            StorageError: the disk is full, or cannot be read. What was drawn stays for a later run.
+            LedgerError: the ledger is not intact.
+        """
+        # Imported here: they load the kinds of queries and the report, and few runs need them.
+        from release.bundle.drawn import Draw
+
+        self._remove(_STAGED, _SCRATCH)
+        try:
+            draw = Draw.read(self._work / _PREPARED, self._work / _DRAWN)
+            if not self._fits(draw):
+                return False
+            self.stage(lambda folder: draw.write(folder, self._spec_file))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StorageError(f"{self._work}: what was drawn cannot be read") from error
+        except (LedgerError, StorageError, MemoryError):
+            raise
+        # A file that was changed can fail in any way, and a run must get past it.
+        except Exception:
+            return False
+        return True
+
+    def _fits(self, draw: Draw) -> bool:
+        """Whether a draw is of this spec and of the open reserve of a run in this folder."""
+        if self._spec_file is not None and self._spec_file.text != draw.text:
+            return False
+        if draw.record.release_id != self.release_id:
+            return False
+        if self.ledger is None:
+            return draw.record.sequence is None
+        running = self.ledger.recover().state.running.get(self.release_id)
+        if running is None or not self._is_own(running):
+            return False
+        return running.seq == draw.record.sequence
+
+    def _keeps_draw(self, error: BaseException | None) -> bool:
+        """Whether what was drawn stays for the next run: no refusal ends this one."""
+        if error is None or not (self._work / _DRAWN).exists():
+            return False
+        # A refusal would come again; a full disk, an interruption or a lack of memory need not.
+        is_refusal = isinstance(error, ReleaseError) and type(error) is not ReleaseError
+        return isinstance(error, StorageError) or not is_refusal
 
     def _can_finish(self, public: Path) -> bool:
         """Whether the staged release has an open reserve or a commit in its ledger, if any."""
@@ -365,18 +474,23 @@ class Publication:
                 drawn = self._may_be_drawn(running)
                 day = today().isoformat()
                 self.ledger.append(abort(self.release_id, day, drawn=drawn, of=running))
-        for name in (_PART, _STAGED, _SCRATCH):
-            shutil.rmtree(self._work / name, ignore_errors=True)
+        self._remove(_PART, _STAGED, _SCRATCH, _PREPARED)
         # Last, after the abort: until then they are the evidence of what may have been drawn.
-        for mark in (_DRAWING, _RUN):
+        for mark in (_ASIDE, _DRAWN, _DRAWING, _RUN):
             with suppress(OSError):
                 (self._work / mark).unlink(missing_ok=True)
+
+    def _remove(self, *names: str) -> None:
+        """Remove folders of the working folder, as far as possible."""
+        for name in names:
+            shutil.rmtree(self._work / name, ignore_errors=True)
 
     def _may_be_drawn(self, entry: Reserve) -> bool:
         """Whether noise may have been drawn for a reserve; in doubt it may."""
         if self._run == entry.run:
             return self._is_drawing
-        return (self._work / _DRAWING).exists() or not self._is_own(entry)
+        is_marked = any((self._work / mark).exists() for mark in (_DRAWING, _DRAWN))
+        return is_marked or not self._is_own(entry)
 
     def _is_own(self, entry: Reserve) -> bool:
         """Whether a reserve is of a run that worked in this folder."""

@@ -34,6 +34,7 @@ STAGES = {
     "sensitivity": "computing the sensitivity of the queries",
     "design": "solving for the mechanisms and proving their guarantees",
     "charge": "charging the budget",
+    "prepare": "writing the mechanisms",
     "draw": "drawing the noise",
     "publish": "publishing",
     "verify": "verifying the published files",

@@ -27,7 +27,7 @@ from release.budget.ledger import (
 from release.budget.state import entry_file, is_entry
 from release.bundle.statements import SUMS
 from release.errors import LedgerError, StorageError
-from release.records.files import make_folder, storage_errors, sync, sync_tree, write
+from release.records.files import PART, make_folder, storage_errors, sync, sync_tree, write
 from release.records.hashes import sha256
 from release.records.signing import PublicKey
 from release.records.stores import Store
@@ -90,7 +90,7 @@ def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> bool:
     with storage_errors(target, "the release"):
         make_folder(target.parent, 0o755)
         # A fresh name, because two deliveries at once must not write into one folder.
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=store.root))
+        part = Path(tempfile.mkdtemp(prefix=PART, dir=store.root))
         try:
             for file in files:
                 write(part / file, _local(public / file))

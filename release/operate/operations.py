@@ -16,7 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from release.budget.ledger import abort, follow_store, newest, read_ledger, replay, today
+from release.budget.ledger import (
+    abort,
+    follow_store,
+    named_store,
+    newest,
+    read_ledger,
+    replay,
+    today,
+)
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.statements import SUMS
 from release.errors import LedgerError, ReleaseError, SpecError
@@ -148,8 +156,11 @@ def deliver_all(place: Place) -> tuple[str, ...]:
         # A folder without sums is no release.
         if (public / SUMS).is_file() and deliver(public, place.store):
             delivered.append(name)
+    place.store.sweep()
     if (place.out / LEDGER).is_dir():
         deliver_ledger(place.out / LEDGER, place.store)
+        if (own := named_store(replay(place.out / LEDGER))) is not None:
+            own.sweep()
     return tuple(delivered)
 
 

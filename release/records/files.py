@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from release.errors import StorageError
 
 PUBLIC_FILE = 0o644
+
+ASIDE, PART = ".put-", ".part-"
+"""How the names of files and folders begin that are on their way to their place."""
 
 
 @contextmanager
@@ -64,12 +67,14 @@ def written_aside(path: Path, data: bytes) -> Iterator[Path]:
     """Write a public file beside ``path``, to be moved or linked there; else removed on exit."""
     # A fresh name, because writers on several machines may meet here. It is not the name of a
     # ledger's own temporary files, which its next writer removes.
-    aside = path.with_name(f".put-{secrets.token_hex(8)}")
+    aside = path.with_name(f"{ASIDE}{secrets.token_hex(8)}")
     try:
         write(aside, data)
         yield aside
     finally:
-        aside.unlink(missing_ok=True)
+        # One that stays is swept later; it must not hide what happened before.
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
 
 
 def sync_tree(root: Path) -> None:
@@ -81,7 +86,12 @@ def sync_tree(root: Path) -> None:
 def sync(folder: Path) -> None:
     """Sync a folder."""
     # Syncing a file makes its bytes durable, but not its name in the folder.
-    descriptor = os.open(folder, os.O_RDONLY)
+    sync_file(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Sync the bytes of a file."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -16,7 +16,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import stat
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +30,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from release.errors import ReleaseError, SpecError, StorageError
-from release.records.files import make_folder, storage_errors, sync, write_anew, written_aside
+from release.records.files import (
+    ASIDE,
+    PART,
+    make_folder,
+    storage_errors,
+    sync,
+    write_anew,
+    written_aside,
+)
 
 if TYPE_CHECKING:
     import obstore.store
@@ -36,6 +46,8 @@ if TYPE_CHECKING:
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)(?:/(.*))?", re.ASCII | re.DOTALL)
 _NO_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_LEFT_BEHIND = timedelta(days=1)
+"""What a delivery has left aside for longer, it will not come back for."""
 _CLOUDS = {"s3", "gs", "az", "abfs", "abfss"}
 
 
@@ -126,6 +138,10 @@ class Store(ABC):
             StorageError: the store does not answer.
         """
 
+    def sweep(self) -> None:
+        """Remove what deliveries that were cut off long ago have left aside; never fails."""
+        return
+
     def path(self, name: str) -> str:
         """The path of a name in the file system."""
         return f"{self.root}/{name}" if name else self.root
@@ -198,6 +214,23 @@ class Folder(Store):
             make_folder(path.parent, 0o755)
             write_anew(path, data)
             sync(path.parent)
+
+    def sweep(self) -> None:
+        """As :meth:`Store.sweep`."""
+        root, oldest = Path(self.root), time.time() - _LEFT_BEHIND.total_seconds()
+        strays: list[Path] = []
+        with suppress(OSError):
+            for pattern in (f"{ASIDE}*", f"*/{ASIDE}*", f"{PART}*"):
+                strays += root.glob(pattern)
+        for stray in strays:
+            # Another machine may be writing a younger one, or remove this one as well.
+            with suppress(OSError):
+                if stray.stat().st_mtime >= oldest:
+                    continue
+                if stray.is_dir():
+                    shutil.rmtree(stray)
+                else:
+                    stray.unlink()
 
     def sizes(self, folder: str) -> dict[str, int]:
         """As :meth:`Store.sizes`."""

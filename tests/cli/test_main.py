@@ -363,9 +363,14 @@ def left_behind(out: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full to know the platform")
-@pytest.mark.parametrize("limit", [0, 1000, 8_000])
-def test_a_full_disk_leaves_nothing(small: Path, tmp_path: Path, limit: int) -> None:
-    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+@pytest.mark.parametrize(("limit", "is_drawn"), [(0, False), (1000, False), (8_000, True)])
+def test_a_full_disk_leaves_nothing(
+    small: Path, tmp_path: Path, limit: int, is_drawn: bool
+) -> None:
+    """A limit on the size of files stands for the full disk: writing fails in the middle.
+
+    Only what was drawn stays, privately, and the next run publishes it.
+    """
 
     def no_space() -> None:
         import signal
@@ -378,8 +383,25 @@ def test_a_full_disk_leaves_nothing(small: Path, tmp_path: Path, limit: int) -> 
     lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert done.returncode == 1, done.stderr
     assert len(lines) == 1
-    assert left_behind(tmp_path / "out") == []
     assert "Traceback" not in done.stderr
+    assert is_only_a_draw(tmp_path / "out") == is_drawn
+    if is_drawn:
+        assert command(small, tmp_path / "out").returncode == 0
+        assert names(tmp_path / "out") == ["auditor", "public"]
+    else:
+        assert left_behind(tmp_path / "out") == []
+
+
+def is_only_a_draw(out: Path) -> bool:
+    """Whether nothing is left but what a run has drawn."""
+    work = out / ".work-small"
+    if not work.exists() or names(out) != [work.name]:
+        return False
+    return names(work) == ["drawing", "drawn", "prepared"]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes into read-only folders")
@@ -414,7 +436,7 @@ def test_a_small_or_read_only_file_system_leaves_nothing(
         line = done.stderr.splitlines()[-1]
         assert line.startswith("error: ")
         assert "No space left" in line or "Read-only" in line
-        assert left_behind(disk) == []
+        assert left_behind(disk) == [] or is_only_a_draw(disk / "out")
     finally:
         subprocess.run(["umount", str(disk)], check=True)  # noqa: S607 - as above
 

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 import rfc8785
 
+from release.bundle.mechanisms import mechanism_record
 from release.bundle.metadata import registry
 from release.bundle.statements import SUMS
-from release.bundle.write import mechanism_record
 from release.errors import VerificationError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss

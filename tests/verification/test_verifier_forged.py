@@ -18,9 +18,9 @@ import rfc8785
 import yaml
 
 from release.bundle.answers import released_bytes
+from release.bundle.mechanisms import mechanism_record
 from release.bundle.read import parse_mechanism, read_mechanism
 from release.bundle.statements import SUMS
-from release.bundle.write import mechanism_record
 from release.errors import VerificationError
 from release.exact.channel import Channel
 from release.exact.integer import IntegerMechanism

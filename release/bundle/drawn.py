@@ -1,0 +1,357 @@
+"""The draw of a run that has not published it yet, so that a later run publishes the same.
+
+Two things are durable in the private working folder. ``prepared/`` is written before the draw: the
+mechanism files of both bundles, the text of the spec, and ``prepared.json``, which says what the
+queries charge. The file ``drawn`` follows the draw at once: the noisy codes, which are public by
+definition. No true answer is in either. Both are private to one version of this distribution.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from release.budget.caps import Rule
+from release.budget.cost import Charge, Charges
+from release.budget.ledger import Spending
+from release.bundle.prepared import PUBLIC, About, Prepared, PreparedQuery
+from release.bundle.write import write_release
+from release.exact.domain import Codes
+from release.exact.privacy import Definition
+from release.queries.read import parse_spec
+from release.queries.tabulations.table_count import TableCount, table_count
+from release.records.base import DefinitionName, Record, Sha256
+from release.records.files import write
+from release.records.hashes import sha256
+from release.records.mechanisms import AnyMechanismRecord
+from release.records.models import (
+    MechanismCommitment,
+    MechanismFile,
+    Software,
+    canonical,
+    parse,
+    parse_plain,
+)
+from release.spec.guarantees import GuaranteeSpec
+from release.spec.load import SpecFile, open_named
+from release.spec.mechanisms import any_record_model
+from release.spec.query import Query
+from release.spec.tabulations.opened import NamedMargin
+from release.version import VERSION
+
+RECORD, SPEC = "prepared.json", "spec.yaml"
+_CODES = np.dtype("<i8")
+
+Rational = Annotated[str, Field(pattern=r"^[0-9]+(/[1-9][0-9]*)?$")]
+
+
+class ComparedRecord(Record):
+    """The expected loss of a mechanism that was compared."""
+
+    name: str
+    loss: Rational
+
+
+class TableRecord(Record):
+    """A table that a tabulation measures."""
+
+    tabulation: str
+    level: str
+    margin: list[str]
+
+
+class FoundRecord(Record):
+    """A guarantee that is not in the spec: it was found with the mechanism."""
+
+    definition: DefinitionName
+    epsilon: Rational
+    delta: Rational
+
+
+class QueryOfDraw(Record):
+    """A query: what it charges, and its mechanism."""
+
+    name: str
+    cells: int
+    epsilon: Rational
+    delta: Rational
+    family: str
+    file: MechanismFile | MechanismCommitment
+    compared: list[ComparedRecord]
+    found: FoundRecord | None
+    table: TableRecord | None
+
+
+class SpendingRecord(Record):
+    """What the scope of the release has spent, for its report."""
+
+    scope: str
+    rule: Rule
+    days: list[str]
+    levels: list[Rational]
+    cap: Rational
+
+
+class PreparedRecord(Record):
+    """``prepared.json``: all that rendering needs beside the files next to it, and the noise."""
+
+    version: str
+    release_id: str
+    kind: Literal["RELEASE", "TEST"]
+    day: str
+    sequence: int | None
+    spending: SpendingRecord | None
+    folder: str = Field(description="of the spec")
+    inputs: Sha256 = Field(description="of the public files that the spec names, as opened")
+    epsilon: Rational
+    delta: Rational
+    definition: DefinitionName
+    step: Rational | None
+    software: Software
+    queries: list[QueryOfDraw]
+    files: dict[str, Sha256]
+
+
+def save(spec_file: SpecFile, prepared: Prepared) -> None:
+    """Write into the folder of ``prepared`` what a later run needs to render the release.
+
+    Raises:
+        OSError: the disk is full or read-only.
+    """
+    folder, charged, of = prepared.folder, prepared.charged, prepared.of
+    write(folder / SPEC, spec_file.text, 0o600)
+    record = PreparedRecord(
+        version=VERSION,
+        release_id=spec_file.spec.release.id,
+        kind=of.kind,
+        day=of.day.isoformat(),
+        sequence=of.sequence,
+        spending=None if of.spending is None else _spending_record(of.spending),
+        folder=str(spec_file.folder.absolute()),
+        inputs=_inputs(spec_file),
+        epsilon=str(charged.epsilon),
+        delta=str(charged.delta),
+        definition=charged.definition.value,
+        step=None if charged.step is None else str(charged.step),
+        software=prepared.software,
+        queries=list(map(_query_record, prepared.queries)),
+        files=_digests(folder),
+    )
+    write(folder / RECORD, canonical(record), 0o600)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    digests = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path != folder / RECORD:
+            digests[str(path.relative_to(folder))] = sha256(path.read_bytes())
+    return digests
+
+
+def _query_record(one: PreparedQuery) -> QueryOfDraw:
+    query, charge = one.query, one.charge
+    found = table = None
+    if query.is_measured or query.is_shared:
+        promised = query.promised
+        found = FoundRecord(
+            definition=promised.definition.value,
+            epsilon=str(promised.epsilon),
+            delta=str(promised.delta),
+        )
+    if isinstance(query, TableCount):
+        table = TableRecord(tabulation=query.tabulation, level=query.level, margin=query.margin)
+    return QueryOfDraw(
+        name=query.name,
+        cells=charge.cells,
+        epsilon=str(charge.epsilon),
+        delta=str(charge.delta),
+        family=one.family,
+        file=one.file,
+        compared=[ComparedRecord(name=name, loss=str(loss)) for name, loss in one.compared],
+        found=found,
+        table=table,
+    )
+
+
+def _spending_record(spending: Spending) -> SpendingRecord:
+    return SpendingRecord(
+        scope=spending.scope,
+        rule=spending.rule,
+        days=list(spending.days),
+        levels=list(map(str, spending.levels)),
+        cap=str(spending.cap),
+    )
+
+
+def _inputs(spec_file: SpecFile) -> str:
+    """The SHA-256 of what the public files hold that a spec names: keys, areas and numbers."""
+    digest = hashlib.sha256(repr(sorted(spec_file.keys.items())).encode())
+    for opened in spec_file.tabulations:
+        digest.update(repr((opened.named.names, sorted(opened.categories.items()))).encode())
+        for parents in opened.named.areas.parents:
+            digest.update(parents.astype(_CODES).tobytes())
+        for table, numbers in opened.facts.items():
+            digest.update(repr((table, numbers.shape)).encode())
+            digest.update(numbers.astype(_CODES).tobytes())
+    return digest.hexdigest()
+
+
+def encoded(noisy: Sequence[Codes]) -> bytes:
+    """The file ``drawn``: its SHA-256, the shapes of what was drawn, and the codes.
+
+    Codes stand as 64-bit integers with the least byte first, query after query.
+    """
+    shapes = repr([list(codes.shape) for codes in noisy]).replace(" ", "")
+    parts = [codes.astype(_CODES, casting="safe").tobytes() for codes in noisy]
+    body = b"\n".join((shapes.encode(), b"".join(parts)))
+    return sha256(body).encode() + b"\n" + body
+
+
+def decoded(data: bytes) -> tuple[Codes, ...]:
+    """What :func:`encoded` wrote.
+
+    Raises:
+        ValueError: the bytes are damaged.
+    """
+    digest, _, body = data.partition(b"\n")
+    if sha256(body).encode() != digest:
+        raise ValueError("the draw is damaged")
+    shapes, _, rest = body.partition(b"\n")
+    noisy, begin = [], 0
+    for shape in parse_plain(shapes):
+        count = prod(shape)
+        codes = np.frombuffer(rest, _CODES, count, begin * _CODES.itemsize)
+        noisy.append(codes.astype(np.int64).reshape(shape))
+        begin += count
+    return tuple(noisy)
+
+
+@dataclass(frozen=True, repr=False)
+class Draw:
+    """What an earlier run prepared in ``folder`` and drew; its files are as it wrote them."""
+
+    folder: Path
+    record: PreparedRecord
+    noisy: tuple[Codes, ...]
+
+    @classmethod
+    def read(cls, folder: Path, drawn: Path) -> Draw:
+        """Read both.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: they are damaged, or of another version.
+        """
+        record = parse(PreparedRecord, (folder / RECORD).read_bytes())
+        if record.version != VERSION:
+            raise ValueError("the draw is of another version")
+        if _digests(folder) != record.files:
+            raise ValueError("what was prepared is damaged")
+        return cls(folder, record, decoded(drawn.read_bytes()))
+
+    @cached_property
+    def text(self) -> bytes:
+        """The text of the spec."""
+        return (self.folder / SPEC).read_bytes()
+
+    def write(self, folder: Path, spec_file: SpecFile | None = None) -> None:
+        """Write both bundles below ``folder``, as :func:`release.bundle.write.write_release`.
+
+        ``spec_file`` is the spec, where the caller has it; else the files that it names are opened.
+
+        Raises:
+            OSError: the disk is full or read-only.
+            SpecError: a file that the spec names cannot be read.
+            ValueError: the files that the spec names have changed.
+        """
+        opened = spec_file or open_named(parse_spec(self.text), self.text, Path(self.record.folder))
+        if opened.text != self.text or _inputs(opened) != self.record.inputs:
+            raise ValueError("the draw is of another spec")
+        with_found = self._with_found(opened)
+        write_release(with_found, self._prepared(with_found), self.noisy, folder)
+
+    def _with_found(self, spec_file: SpecFile) -> SpecFile:
+        """The spec with the guarantees and the tables that were found before the draw."""
+        records = {one.name: one for one in self.record.queries}
+        queries: list[Query] = []
+        for query in spec_file.spec.queries:
+            one = records.get(query.name)
+            if one is not None and one.found is not None:
+                update = {"guarantee": _guarantee(one.found)}
+                queries.append(query.model_copy(update=update))
+            else:
+                queries.append(query)
+        for one in self.record.queries:
+            if one.table is not None and one.found is not None:
+                queries.append(_table(spec_file, one.table, one.found))
+        spec = spec_file.spec.model_copy(update={"queries": queries})
+        return replace(spec_file, spec=spec)
+
+    def _prepared(self, spec_file: SpecFile) -> Prepared:
+        record = self.record
+        mechanisms: dict[str, AnyMechanismRecord] = {}
+        queries = []
+        for query, one in zip(spec_file.spec.charged, record.queries, strict=True):
+            mechanism = None
+            if isinstance(one.file, MechanismFile):
+                path = one.file.path
+                if path not in mechanisms:
+                    mechanisms[path] = _mechanism(self.folder / PUBLIC / path)
+                mechanism = mechanisms[path]
+            charge = Charge(one.cells, Fraction(one.epsilon), Fraction(one.delta))
+            compared = tuple((each.name, Fraction(each.loss)) for each in one.compared)
+            prepared = PreparedQuery(query, charge, one.family, one.file, mechanism, compared)
+            queries.append(prepared)
+        charged = Charges(
+            tuple(one.charge for one in queries),
+            Fraction(record.epsilon),
+            Fraction(record.delta),
+            Definition(record.definition),
+            None if record.step is None else Fraction(record.step),
+        )
+        spending = None if record.spending is None else _spending(record.spending)
+        day = datetime.date.fromisoformat(record.day)
+        of = About(record.kind, day, record.sequence, spending)
+        return Prepared(self.folder, tuple(queries), charged, of, record.software)
+
+
+def _guarantee(found: FoundRecord) -> GuaranteeSpec:
+    return GuaranteeSpec(
+        definition=Definition(found.definition),
+        epsilon=Fraction(found.epsilon),
+        delta=Fraction(found.delta),
+    )
+
+
+def _table(spec_file: SpecFile, table: TableRecord, found: FoundRecord) -> TableCount:
+    named = {opened.name: opened for opened in spec_file.tabulations}
+    opened = named[table.tabulation]
+    names = tuple(table.margin)
+    margin = NamedMargin(opened.levels.index(table.level), names, opened.margin(names))
+    return table_count(opened, margin, _guarantee(found))
+
+
+def _mechanism(path: Path) -> AnyMechanismRecord:
+    data = path.read_bytes()
+    plain: Any = parse_plain(data)
+    return parse(any_record_model(plain["mechanism"]), data)
+
+
+def _spending(record: SpendingRecord) -> Spending:
+    return Spending(
+        record.scope,
+        record.rule,
+        tuple(record.days),
+        tuple(map(Fraction, record.levels)),
+        Fraction(record.cap),
+    )
