@@ -46,7 +46,6 @@ from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile, open_named
 from release.spec.mechanisms import any_record_model
 from release.spec.query import Query
-from release.spec.tabulations.opened import NamedMargin
 from release.version import VERSION
 
 RECORD, SPEC = "prepared.json", "spec.yaml"
@@ -336,9 +335,7 @@ def _guarantee(found: FoundRecord) -> GuaranteeSpec:
 def _table(spec_file: SpecFile, table: TableRecord, found: FoundRecord) -> TableCount:
     named = {opened.name: opened for opened in spec_file.tabulations}
     opened = named[table.tabulation]
-    names = tuple(table.margin)
-    margin = NamedMargin(opened.levels.index(table.level), names, opened.margin(names))
-    return table_count(opened, margin, _guarantee(found))
+    return table_count(opened, opened.table(table.level, table.margin), _guarantee(found))
 
 
 def _mechanism(path: Path) -> AnyMechanismRecord:
