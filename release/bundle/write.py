@@ -77,7 +77,7 @@ from release.records.profiles import ProfileRecord
 from release.records.statistics import StatisticRecord
 from release.spec.declarations import Privacy
 from release.spec.expressions.places import expressions
-from release.spec.load import SpecFile
+from release.spec.load import SPEC_JSON, SpecFile, spec_json
 from release.spec.mechanisms import record_model, statistic_record_model
 from release.spec.query import Query
 from release.version import VERSION
@@ -340,6 +340,7 @@ class _Writer:
 
     def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)
+        write(self._public / SPEC_JSON, spec_json(self._spec_file.text))
         write(self._public / "release.json", canonical(record))
         sizes = table_sizes(self._public, record)
         spec = self._spec_file.spec
