@@ -1186,6 +1186,70 @@ def check_ends(file: str, plain: Plain, size: int) -> None:
     need(counted <= size, file, "low_end, high_end", counted, f"at most {size} outcomes")
 
 
+def check_line_bound(file: str, plain: Plain, noise: Noise, distances: set[int]) -> None:
+    """The loss that is bounded, and a proved bound of noise on the integers [39]."""
+    design, guarantee = plain["design"], plain["guarantee"]
+    degree = {"error_rate": 0, "absolute": 1, "squared": 2}.get(design["loss"], 3)
+    need(degree < 3, file, "design.loss", design["loss"], "one of a line")
+    same(file, "design.bounded_loss", design["bounded_loss"], up(noise.moment(degree), 18))
+    epsilon, delta = number(guarantee["epsilon"]), number(guarantee["delta"])
+    if design["bound"] == "proved" and number(design["lower_bound"]) > 0:
+        best = closed_bound(distances, degree, epsilon, delta)
+        if design["multipliers"]:
+            best = max(best, priced_bound(file, plain, distances, degree))
+        proved = number(design["lower_bound"]) <= best
+        need(proved, file, "lower_bound", design["lower_bound"], f"at most {up(best, 20)}")
+
+
+def closed_bound(distances: set[int], degree: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The closed form for A = {g, 2g, …, m·g}, or 0 (5.3)."""
+    unit = gcd(*distances)
+    m = max(distances) // unit
+    if len(distances) != m or epsilon == 0 or (delta > 0 and degree > 0):
+        return Fraction(0)
+    x = Fraction(SCALE, above_e(epsilon))
+    mean, square = x / (1 - x), x * (1 + x) / (1 - x) ** 2
+    sums = []
+    for t in range(1, m + 1):
+        # Blocks of m integers from t on have the weights x, x², …, on both sides of 0.
+        ones, twos = absolute_sum(t, t + m - 1), square_sum(t, t + m - 1)
+        outer = (m, ones + m * m * mean, twos + 2 * ones * m * mean + m**3 * square)[degree]
+        inner = (t - 1, absolute_sum(0, t - 1), square_sum(0, t - 1))[degree]
+        sums.append((2 * inner + 2 * outer * mean) / (2 * t - 1 + 2 * m * mean))
+    least = min(sums) * unit**degree
+    if degree == 2 and m > 1:
+        least -= unit * unit // 4
+    return least * (1 - delta)
+
+
+def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> Fraction:
+    """The bound that multipliers prove (5.3)."""
+    above = above_e(number(plain["guarantee"]["epsilon"]))
+    prices: dict[int, list[int]] = {}
+    for each in plain["design"]["multipliers"]:
+        known = each["distance"] in distances and each["distance"] not in prices
+        need(known, file, "multipliers", each["distance"], "distances of the file, each once")
+        prices[each["distance"]] = list(map(int, each["prices"]))
+    lengths = {len(listed) for listed in prices.values()}
+    reach = max(lengths) // 2
+    need(lengths == {2 * reach + 1}, file, "multipliers", lengths, "one odd length")
+    tops = {s: max(listed) for s, listed in prices.items()}
+
+    def price(s: int, k: int) -> int:
+        return prices[s][k + reach] if abs(k) <= reach else tops[s]
+
+    values = []
+    for k in range(reach + max(prices) + 2):
+        total = 2 * (k**degree if k else 0) * 2**80 * SCALE
+        for s in prices:
+            total += SCALE * (price(s, k) + price(s, -k))
+            total -= above * (price(s, k - s) + price(s, -k - s))
+        values.append(total)
+    least = Fraction(min(values), 2 * 2**80 * SCALE)
+    spent = number(plain["guarantee"]["delta"]) * Fraction(sum(tops.values()), 2**80)
+    return max(least - spent, Fraction(0))
+
+
 def is_far(noise: Noise, distances: set[int]) -> bool:
     """Whether the largest distance is more than 256 periods of a tail."""
     return any(period and max(distances) // period > FAR for period in noise.periods)
