@@ -13,22 +13,20 @@ from __future__ import annotations
 
 import argparse
 import base64
-import calendar
 import datetime
 import hashlib
 import hmac
 import json
 import re
 import sys
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, permutations, product
-from math import gcd, isqrt, lcm, log2, prod
+from itertools import accumulate, pairwise, permutations, product
+from math import gcd, isqrt, lcm, prod
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +43,7 @@ NEVER_READ = (
 )
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A check failed: the file, the check, what was found and what was expected."""
 
     def __init__(self, file: str, check: str, found: object, expected: object) -> None:
@@ -56,13 +54,13 @@ class Refused(Exception):
 def same(file: str, check: str, found: object, expected: object) -> None:
     """Refuse values that differ; JSON tells ``true`` from 1, so types are compared too."""
     if type(found) is not type(expected) or found != expected:
-        raise Refused(file, check, repr(found), repr(expected))
+        raise RefusedError(file, check, repr(found), repr(expected))
 
 
 def need(holds: object, file: str, check: str, found: object, expected: object) -> None:
     """Refuse if a condition does not hold."""
     if not holds:
-        raise Refused(file, check, found, expected)
+        raise RefusedError(file, check, found, expected)
 
 
 @dataclass
@@ -74,7 +72,7 @@ class Verdict:
     missing: list[str] = field(default_factory=list)
 
 
-# ---- Canonical JSON (1.1) ------------------------------------------------------------------
+# ---- Canonical JSON (1.1) ----------------------------------------------------------------------
 
 
 def canonical(value: Any) -> bytes:
@@ -100,7 +98,7 @@ def read_json(file: str, data: bytes) -> Plain:
         value = json.loads(data.decode("utf-8"), parse_float=refuse, parse_constant=refuse)
         is_canonical = isinstance(value, dict) and canonical(value) == data
     except (ValueError, RecursionError) as error:
-        raise Refused(file, "JSON", error, "canonical JSON") from error
+        raise RefusedError(file, "JSON", error, "canonical JSON") from error
     need(is_canonical, file, "JSON", "another form", "one object in canonical form")
     check_integers(file, value)
     plain: Plain = value
@@ -150,12 +148,12 @@ def fits(value: Any, shape: Any) -> bool:
     """Whether a value has a shape."""
     try:
         check_shape("", "", value, shape)
-    except Refused:
+    except RefusedError:
         return False
     return True
 
 
-# ---- Exact numbers (1.2), and the rationals about e^ε (1.3) ----------------------------------
+# ---- Exact numbers (1.2), and the rationals about e^ε (1.3) ------------------------------------
 
 EXACT = re.compile(r"(?=.{1,400}\Z)[0-9]+(\.[0-9]+|/[1-9][0-9]*)?")
 WHOLE = re.compile(r"(?=.{1,400}\Z)(0|[1-9][0-9]*)")
@@ -239,7 +237,7 @@ def digest(data: bytes) -> str:
 
 
 def bundle_files(folder: Path) -> dict[str, bytes]:
-    """All files of a bundle by path; links, empty folders and folders in folders are refused [1]."""
+    """All files of a bundle by path; links, empty folders and nested ones are refused [1]."""
     files = {}
     need(folder.is_dir(), str(folder), "folder", "none", "a bundle")
     for path in sorted(folder.rglob("*")):
@@ -274,7 +272,7 @@ def check_sums(files: dict[str, bytes]) -> dict[str, str]:
     return sums
 
 
-# ---- The spec (3) --------------------------------------------------------------------------------
+# ---- The spec (3) ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -389,7 +387,7 @@ class Query:
 
     @property
     def rows_stated(self) -> int:
-        """r₀ of 4.1."""
+        """The bound r₀ of 4.1."""
         if all(part.kind == "per_unit" for part in self.parts):
             return 1
         limit = self.spec.privacy["max_rows_per_unit"]
@@ -400,7 +398,7 @@ class Query:
 
     @property
     def rows(self) -> int:
-        """r of 4.1: the rows of a unit that are read."""
+        """The bound r of 4.1: the rows of a unit that are read."""
         if self.source != "declared":
             return self.rows_stated
         group, declared = self.group, set()
@@ -420,7 +418,7 @@ class Query:
         return few
 
     def sum_of(self, rows: int) -> tuple[int, int]:
-        """p and q of 4.2: by how much a unit that comes in raises and lowers a sum."""
+        """The p and q of 4.2: by how much a unit that comes in raises and lowers a sum."""
         low, high = self.clamp
         return rows * max(high, 0), rows * max(-low, 0)
 
@@ -446,7 +444,10 @@ class Query:
         more, less = self.sum_of(rows)
         rise, fall = (more, less) if one_way else (more + less, more + less)
         grid, bins = self.plain.get("grid"), self.plain.get("bins")
-        width = Fraction(grid["step"]) if grid else Fraction(bins["high"] - bins["low"], size)
+        if grid is None:
+            need(bins is not None, "spec.json", f"{self.name}.bins", None, "bins or a grid")
+        span = Fraction(0) if bins is None else Fraction(bins["high"] - bins["low"], size)
+        width = span if grid is None else Fraction(grid["step"])
         most = [min(ceil(change / width), size - 1) for change in (fall, rise)]
         return range(-most[0], most[1] + 1)
 
@@ -462,7 +463,7 @@ class Query:
         return moved - {(0,) * len(group)}, distances
 
     def cells_touched(self, free: int, cells: int) -> int:
-        """t of 4.3, where ``free`` is F and ``cells`` the product of all key sets."""
+        """The number t of 4.3, where ``free`` is F and ``cells`` the product of all key sets."""
         if all(part.kind == "per_unit" for part in self.parts):
             return 1
         if self.kind == "sql":
@@ -546,7 +547,7 @@ class Spec:
         return sizes
 
 
-# ---- The record (5.1), against the spec (8.2 to 8.4) ---------------------------------------------
+# ---- The record (5.1), against the spec (8.2 to 8.4) -------------------------------------------
 
 DIGEST = re.compile("[0-9a-f]{64}")
 FIGURES = {"epsilon": EXACT, "delta": EXACT}
@@ -585,10 +586,12 @@ RECORD = {
     **{"queries": [QUERY_SHAPE], "tabulations?": [TABULATION]},
     "composition": {"rule": str, "step": (EXACT, None), **FIGURES},
     "sampling": {"source": str, "method": str, "seeded": bool},
-    **dict.fromkeys(("invariants", "post_processing", "withheld", "limits"), [str]),
+    **{"invariants": [str], "post_processing": [str], "withheld": [str], "limits": [str]},
     "ledger": {"scope": str, "sequence": (int, None)},
     "software": dict.fromkeys(VERSIONS, re.compile("[0-9A-Za-z.+]{1,40}")),
 }
+
+
 def is_date(text: Any) -> bool:
     """A day of the Gregorian calendar (1.5)."""
     try:
@@ -711,7 +714,7 @@ def categories(tabulation: Plain, table: Plain) -> int:
     return prod(sizes)
 
 
-# ---- Privacy of pairs of distributions (4.5) ------------------------------------------------------
+# ---- Privacy of pairs of distributions (4.5) ---------------------------------------------------
 
 
 class Pairs:
@@ -774,7 +777,7 @@ def rolled(weights: list[int], group: list[int], by: tuple[int, ...]) -> list[in
     return blocks
 
 
-# ---- Noise on the integers (5.3) ------------------------------------------------------------------
+# ---- Noise on the integers (5.3) ---------------------------------------------------------------
 
 Run = tuple[int, int, int]
 """The first and the last integer, and the mass of each integer between them."""
@@ -799,9 +802,9 @@ class Noise:
         need(min(self.lengths) >= 1, file, "noise.lengths", self.lengths, "at least 1 each")
         window = sum(n * w for n, w in zip(self.lengths, self.weights, strict=True))
         same(file, "noise.weights", window, total)
-        inside = -(2**62) <= self.low and self.high <= 2**62
+        inside = max(-self.low, self.high) <= 2**62
         need(inside, file, "noise.low", self.low, "a window within ±2^62")
-        repeated = any(a == b for a, b in zip(self.weights, self.weights[1:], strict=False))
+        repeated = any(a == b for a, b in pairwise(self.weights))
         need(not repeated, file, "noise.weights", "equal neighbors", "different neighbors")
         self.periods, self.ratios = [0, 0], [0, 0]
         for side, name in enumerate(("left", "right")):
@@ -822,14 +825,14 @@ class Noise:
         for length, weight in zip(self.lengths, self.weights, strict=True):
             end = start + length
             edges = [start, *(cut for cut in sorted(set(cuts)) if start < cut < end), end]
-            for first, after in zip(edges, edges[1:], strict=False):
+            for first, after in pairwise(edges):
                 side = -1 if first < cuts[0] else int(first >= cuts[1])
                 yield first, after - 1, weight, side
             start = end
 
     def scale(self, most: int) -> int:
         """The sum of the masses of :meth:`runs`."""
-        return self.total * UNIT ** (most + 1)
+        return self.total << 64 * (most + 1)
 
     def runs(self, low: int, high: int, most: int) -> list[Run]:
         """The masses from low to high, in order; ``most`` repetitions of a block suffice."""
@@ -865,7 +868,7 @@ class Noise:
         return max(1, left, ceil_div(high - self.high, q) if q and high > self.high else 0)
 
     def pairs(self, distance: int) -> Pairs:
-        """f(k) and f(k + distance) over all integers k; one period of a tail stands for it."""
+        """The pairs f(k) and f(k + distance); one period of a tail stands for the whole of it."""
         p, q = self.periods
         low = min(self.low, self.low - distance) - p
         high = max(self.high, self.high - distance) + q
@@ -889,11 +892,11 @@ class Noise:
         low, high = self.low - self.periods[0], self.high + self.periods[1]
         masses = [0] * (not self.periods[0]) + [run[2] for run in self.runs(low, high, 1)]
         masses += [0] * (not self.periods[1])
-        falls = [a > b for a, b in zip(masses, masses[1:], strict=False) if a != b]
+        falls = [a > b for a, b in pairwise(masses) if a != b]
         return falls == sorted(falls)
 
     def mass(self, place: int) -> Fraction:
-        """f of one integer."""
+        """The probability of one integer."""
         most = self.repetitions(place, place)
         return Fraction(self.runs(place, place, most)[0][2], self.scale(most))
 
@@ -965,7 +968,7 @@ def together(here: list[Run], there: list[Run], shift: int) -> Iterator[tuple[in
             j += 1
 
 
-# ---- Mechanism files (5.3, 8.11) -----------------------------------------------------------------
+# ---- Mechanism files (5.3, 8.11) ---------------------------------------------------------------
 
 BASE = {
     **{"schema": str, "query": str, "mechanism": str},
@@ -991,9 +994,11 @@ FAMILIES = {
     "channel": {**ON_ANSWER, "rows": [[WHOLE]], "pairs": [[int]]},
     "integer": {
         **{**ON_ANSWER, "noise": NOISE},
-        **dict.fromkeys(("low_end", "high_end", "distances"), [[int]]),
+        **{"low_end": [[int]], "high_end": [[int]], "distances": [[int]]},
     },
 }
+
+
 @dataclass
 class Mechanism:
     """A mechanism that was checked: the δ that it uses, and how far it lets an answer move.
@@ -1126,8 +1131,11 @@ def channel(file: str, plain: Plain, query: Query) -> Checked:
     for a, b in expected:
         compared = Pairs(Counter(zip(rows[a], rows[b], strict=True)), total)
         pairs.setdefault(abs(a - b), []).append(compared)
+
     def cell(far: int) -> list[Pairs]:
-        return [each for distance in pairs if distance <= far or far == 0 for each in pairs[distance]]
+        return [
+            each for distance in pairs if distance <= far or far == 0 for each in pairs[distance]
+        ]
 
     return [each for some in pairs.values() for each in some], cell
 
@@ -1157,6 +1165,7 @@ def on_integers(file: str, plain: Plain, query: Query) -> Checked:
     need(work_of(noise, chosen) <= 10**6, file, "size", work_of(noise, chosen), "at most 10^6")
     if plain["design"]["bound_of"] == BOUNDED[2]:
         check_line_bound(file, plain, noise, distances)
+
     def cell(far: int) -> list[Pairs] | Fraction | None:
         return integer_cell(noise, {each for each in distances if each <= far})
 
@@ -1216,7 +1225,7 @@ def closed_bound(distances: set[int], degree: int, epsilon: Fraction, delta: Fra
         outer = (m, ones + m * m * mean, twos + 2 * ones * m * mean + m**3 * square)[degree]
         inner = (t - 1, absolute_sum(0, t - 1), square_sum(0, t - 1))[degree]
         sums.append((2 * inner + 2 * outer * mean) / (2 * t - 1 + 2 * m * mean))
-    least = min(sums) * unit**degree
+    least: Fraction = min(sums) * (1, unit, unit * unit)[degree]
     if degree == 2 and m > 1:
         least -= unit * unit // 4
     return least * (1 - delta)
@@ -1278,7 +1287,7 @@ def integer_cell(noise: Noise, distances: set[int]) -> list[Pairs] | Fraction | 
     return ceil_div(max(distances), noise.periods[0]) * loss
 
 
-# ---- Mechanisms on a statistic (4.7, 5.3) ---------------------------------------------------------
+# ---- Mechanisms on a statistic (4.7, 5.3) ------------------------------------------------------
 
 STATISTIC: dict[str, Plain] = {
     "permute_and_flip": {"spread": int, "ratio": WHOLE, "candidates": int},
@@ -1299,34 +1308,10 @@ STATISTIC["top_histogram"]["counts"] = bool
 def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) -> None:
     """The family, its parameters and its condition for ε [30]."""
     family, given = plain["mechanism"], query.plain
-    size, rows, two_way = query.group[0], query.rows, not query.spec.is_one_way
+    size, two_way = query.group[0], not query.spec.is_one_way
     need(epsilon > 0, file, "epsilon", epsilon, "above 0")
     need(family in families_of(query), file, "mechanism", family, families_of(query))
-    shares = [number(share) for share in given.get("at") or ["1/2"]]
-    base = lcm(*(share.denominator for share in shares))
-    weight = 1 if counts_units(query) else rows
-    if query.kind in ("mode", "top") and given.get("weight") is not None:
-        weight = rows * max(map(abs, query.clamp))
-    touched = min(rows, size) if weight == 1 and counts_units(query) else 1
-    if query.kind == "mode":
-        spread = weight * (1 + two_way)
-    elif query.kind == "top":
-        spread = weight * (min(2 * touched, size) if two_way else touched)
-    elif query.kind == "sum":
-        more, less = query.sum_of(rows)
-        spread = more + less if two_way else max(more, less)
-    elif query.kind == "mean":
-        spread = rows * (query.clamp[1] - query.clamp[0]) * (1 + two_way)
-    elif query.kind in ("min", "max"):
-        spread = 2 * rows
-    elif query.kind == "median" or len(shares) == 1:
-        share = Fraction(1, 2) if query.kind == "median" else shares[0]
-        a, b = share.numerator, share.denominator
-        spread = 2 * rows * (b if two_way else max(a, b - a))
-    else:
-        ends = zip([Fraction(0), *shares], [*shares, Fraction(1)], strict=True)
-        least = 0 if two_way else min(int(base * (after - share)) for share, after in ends)
-        spread = 2 * rows * (base - least)
+    shares, weight, touched, spread = spread_of(query)
     once = (2 if two_way else 1) * weight
     expected = {
         **{"spread": spread, "candidates": size, "categories": size, "sublevels": 256},
@@ -1349,6 +1334,40 @@ def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) ->
             "top_peeled": once * (given.get("k") or 1),
         }[family]
         check_ratio(file, int(plain["ratio"]), factor, epsilon)
+
+
+def spread_of(query: Query) -> tuple[list[Fraction], int, int, int]:
+    """The shares of ranks, the weight and the reach of a unit, and the spread (4.7)."""
+    given, size, rows, two_way = query.plain, query.group[0], query.rows, not query.spec.is_one_way
+    shares = [number(share) for share in given.get("at") or ["1/2"]]
+    weight = 1 if counts_units(query) else rows
+    if given.get("weight") is not None:
+        weight = rows * max(map(abs, query.clamp))
+    touched = min(rows, size) if counts_units(query) else 1
+    if query.kind == "sum":
+        more, less = query.sum_of(rows)
+        return shares, weight, touched, more + less if two_way else max(more, less)
+    if query.kind == "mean":
+        width = query.clamp[1] - query.clamp[0]
+        return shares, weight, touched, rows * width * (1 + two_way)
+    if query.kind == "top":
+        norm = weight * (min(2 * touched, size) if two_way else touched)
+        return shares, weight, touched, norm
+    if query.kind == "mode":
+        return shares, weight, touched, weight * (1 + two_way)
+    return shares, weight, touched, 2 * rows * rank_steps(query.kind, shares, two_way)
+
+
+def rank_steps(kind: str, shares: list[Fraction], two_way: bool) -> int:
+    """By how much one row moves the score of a rank, in halves of what 4.7 calls the spread."""
+    if kind in ("min", "max"):
+        return 1
+    if len(shares) == 1:
+        a, b = shares[0].numerator, shares[0].denominator
+        return b if two_way else max(a, b - a)
+    base = lcm(*(share.denominator for share in shares))
+    ends = zip([Fraction(0), *shares], [*shares, Fraction(1)], strict=True)
+    return base - (0 if two_way else min(int(base * (after - share)) for share, after in ends))
 
 
 def counts_units(query: Query) -> bool:
@@ -1382,7 +1401,7 @@ def loss_of(ratio: int) -> Fraction:
 
 
 def check_ratio(file: str, ratio: int, factor: int, epsilon: Fraction) -> None:
-    """factor · ln(1/ρ) is at most ε, and no smaller ρ has that."""
+    """Check that factor · ln(1/ρ) is at most ε, and no smaller ρ has that."""
     need(1 <= ratio < UNIT, file, "ratio", ratio, "1 to 2^64 - 1")
     need(factor * loss_of(ratio) <= epsilon, file, "ratio", ratio, f"a loss of at most {epsilon}")
     least = ratio == 1 or factor * loss_of(ratio - 1) > epsilon
@@ -1452,7 +1471,7 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
 
 
 def statistic_cells(file: str, plain: Plain, epsilon: Fraction) -> Mechanism:
-    """What the profile of a mechanism on a statistic compares: its pure ε, or the noise of a sum."""
+    """What the profile of a statistic compares: its pure ε, or the noise of a sum."""
     if plain["mechanism"] == "noisy_sums" and plain["sums"] == 1:
         noise, spread = Noise(file, plain["noise"], 2**62), {plain["spread"]}
         small = work_of(noise, spread) <= 3 * 10**5 and not is_far(noise, spread)
@@ -1461,7 +1480,7 @@ def statistic_cells(file: str, plain: Plain, epsilon: Fraction) -> Mechanism:
     return Mechanism(Fraction(0), epsilon)
 
 
-# ---- Profiles (5.3.1) -----------------------------------------------------------------------------
+# ---- Profiles (5.3.1) --------------------------------------------------------------------------
 
 PARTS = 10**28
 LONGEST = 2**14
@@ -1486,7 +1505,8 @@ def cell_values(mechanism: Mechanism, far: int, step: Fraction) -> list[int] | N
     if isinstance(pairs, Fraction):
         if pairs > 100:
             return [PARTS]
-        top, values = above_e(pairs), []
+        top = above_e(pairs)
+        values: list[int] = []
         while len(values) < most and len(values) * step < pairs:
             excess = top - below_e(len(values) * step)
             values.append(min(PARTS, ceil_div(PARTS * excess, top + SCALE)))
@@ -1526,7 +1546,7 @@ def losses_of(values: list[int], step: Fraction) -> Losses:
     if last == 0:
         return Losses(0, [PARTS - values[0]], values[0])
     b, c = Fraction(SCALE, above_e(step)), Fraction(SCALE, below_e(step))
-    falls = [before - after for before, after in zip(values, values[1:], strict=False)] + [0]
+    falls = [before - after for before, after in pairwise(values)] + [0]
     upper, lower, g = [], [], Fraction(1)
     for i in range(1, last + 1):
         mass = max(0, ceil((falls[i - 1] - b * falls[i]) / (1 - c)))
@@ -1656,7 +1676,7 @@ def profile_of(mechanism: Mechanism, patterns: list[list[int]], step: Fraction) 
     return largest(lists, step)
 
 
-# ---- Charges (4.3, 4.4) [26] ----------------------------------------------------------------------
+# ---- Charges (4.3, 4.4) [26] -------------------------------------------------------------------
 
 
 @dataclass
@@ -1672,7 +1692,7 @@ class Charged:
 
     @property
     def delta(self) -> Fraction:
-        """δ′ of 4.3."""
+        """The δ′ of 4.3."""
         claimed = number(self.entry["delta"])
         if self.mechanism is None or self.query.source == "empirical":
             return claimed
@@ -1690,21 +1710,19 @@ class Charged:
 
 
 def step_of(charged: list[Charged], spec: Spec, spent: Fraction) -> Fraction:
-    """The grid of the release (4.3.1)."""
+    """The grid of a release without tabulations (4.3.1)."""
     budget = number(spec.plain["budget"]["epsilon"])
     count = sum(each.touched for each in charged)
-    root = isqrt(count - 1) + 1 if count else 0
-    steps = min(LONGEST, max(1000, 50 * root))
-    found = any(each.query.is_composed for each in charged) and not spec.tabulations
-    whole = ceil_div(max(1000, 50 * root), count) * count if 1 < count <= 1000 else steps
-    if found or any(type(each.query) is Query and each.query.is_composed for each in charged):
+    steps = max(1000, 50 * (isqrt(count - 1) + 1))
+    whole = ceil_div(steps, count) * count if 1 < count <= 1000 else min(LONGEST, steps)
+    if any(each.query.is_composed for each in charged):
         return budget / whole
     claims = [number(each.entry["epsilon"]) for each in charged]
-    base = lcm(*(claim.denominator for claim in claims)) if claims else 1
+    base = lcm(*(claim.denominator for claim in claims))
     unit = Fraction(gcd(*(int(claim * base) for claim in claims)), base)
-    least = min(budget, spent)
+    least = min(budget, spent) or budget
     if unit and LONGEST * unit >= least:
-        return unit / ceil(unit * steps / least)
+        return unit / ceil(unit * min(LONGEST, steps) / least)
     return least / whole
 
 
@@ -1752,7 +1770,7 @@ def check_total(
     return True
 
 
-# ---- Signatures (5.9): Ed25519 of RFC 8032, section 5.1 --------------------------------------------
+# ---- Signatures (5.9): Ed25519 of RFC 8032, section 5.1 ----------------------------------------
 
 FIELD = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -1829,7 +1847,7 @@ def decode(file: str, text: str) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except ValueError as error:
-        raise Refused(file, "base64", text, "base64") from error
+        raise RefusedError(file, "base64", text, "base64") from error
     same(file, "base64", base64.b64encode(data).decode(), text)
     return data
 
@@ -1838,7 +1856,7 @@ def read_key(text: str) -> Key:
     """A key from its text."""
     match = re.fullmatch(r"([!-*,-~]{1,200})\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)", text.strip())
     if match is None:
-        raise Refused("key", "form", text, "name+hint+base64")
+        raise RefusedError("key", "form", text, "name+hint+base64")
     data = decode("key", match[3])
     need(len(data) == 33 and data[0] == 1, "key", "form", data[:1], "byte 1 and 32 bytes")
     key = Key(match[1], data[1:])
@@ -1862,7 +1880,7 @@ def read_checkpoint(file: str, text: str, keys: Iterable[Key]) -> Checkpoint:
         r"(([^\n]+)\n(0|[1-9][0-9]{0,8})\n([^\n]+)\n)\n((— [^ \n]+ [A-Za-z0-9+/=]+\n){1,100})", text
     )
     if match is None:
-        raise Refused(file, "checkpoint", text[:80], "origin, size, root and signatures")
+        raise RefusedError(file, "checkpoint", text[:80], "origin, size, root and signatures")
     known = {(key.name, key.hint): key for key in keys}
     signers = set()
     for line in match[5].splitlines():
@@ -1878,7 +1896,7 @@ def read_checkpoint(file: str, text: str, keys: Iterable[Key]) -> Checkpoint:
     return Checkpoint(match[2], int(match[3]), root, frozenset(signers))
 
 
-# ---- The ledger (7) ------------------------------------------------------------------------------
+# ---- The ledger (7) ----------------------------------------------------------------------------
 
 ENTRY = {"seq": int, "prev": str, "date": str, "kind": str}
 CAP = {"scope": str, **FIGURES, "period?": ({"every": str, **FIGURES}, None)}
@@ -2054,7 +2072,7 @@ def read_ledger(folder: Path) -> Ledger:
     return ledger
 
 
-# ---- Attestation and proof (8.5) -------------------------------------------------------------------
+# ---- Attestation and proof (8.5) ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -2097,10 +2115,12 @@ def check_provenance(
         re.DOTALL,
     )
     if match is None:
-        raise Refused(file, "form", "another", "that of section 5.11")
+        raise RefusedError(file, "form", "another", "that of section 5.11")
     data, index = decode(file, match[1]), int(match[2])
     point = read_checkpoint(file, match[4], every)
-    need(any(key.name == point.origin for key in every), file, "origin", point.origin, "a key's name")
+    need(
+        any(key.name == point.origin for key in every), file, "origin", point.origin, "a key's name"
+    )
     need(index < point.size, file, "index", index, f"below {point.size}")
     path = [decode(file, line) for line in match[3].split()]
     same(file, "root", root_by_path(leaf(data), index, point.size, path), point.root)
@@ -2130,8 +2150,8 @@ def check_reserve(ledger: Ledger, record: Plain, verdict: Verdict) -> None:
     between = ledger.entries[sequence + 1 : ledger.committed[name]]
     entry = ledger.entries[sequence]
     same("ledger", "kind of the entry", entry["kind"], "reserve")
-    expected = (name, record["ledger"]["scope"])
-    expected += (record["composition"]["epsilon"], record["composition"]["delta"])
+    total = record["composition"]
+    expected = (name, record["ledger"]["scope"], total["epsilon"], total["delta"])
     found = tuple(entry[each] for each in ("release_id", "scope", "epsilon", "delta"))
     same("ledger", f"entry {sequence}", found, expected)
     others = [each for each in between if each.get("release_id") == name]
@@ -2174,7 +2194,7 @@ def check_attestation(
     same(file, "payload", payload, canonical(statement))
 
 
-# ---- The auditor bundle (6) ------------------------------------------------------------------------
+# ---- The auditor bundle (6) --------------------------------------------------------------------
 
 
 def open_auditor(record: Plain, folder: Path | None, spec: Spec) -> dict[str, bytes]:
@@ -2190,7 +2210,9 @@ def open_auditor(record: Plain, folder: Path | None, spec: Spec) -> dict[str, by
     openings = read_json("openings.json", files["openings.json"])
     opening = {"commitment": COMMITMENT["commitment"], "key": DIGEST}
     paths = dict.fromkeys((f"mechanisms/{name}.json" for name in names), opening)
-    check_shape("openings.json", "", openings, {"openings": paths, "release_id": str, "schema": str})
+    check_shape(
+        "openings.json", "", openings, {"openings": paths, "release_id": str, "schema": str}
+    )
     found = (openings["schema"], openings["release_id"])
     same("openings.json", "release", found, ("dp-release/openings/v1", record["release_id"]))
     opened = {}
@@ -2226,7 +2248,7 @@ def check_sensitivity(name: str, files: dict[str, bytes], mechanism: Plain, spec
     same(file, "sensitivity", {"apart": None} | found, expected)
 
 
-# ---- The whole verification (8) --------------------------------------------------------------------
+# ---- The whole verification (8) ----------------------------------------------------------------
 
 
 def verify(public: Path, auditor: Path | None, trust: Trust) -> Verdict:
@@ -2238,11 +2260,18 @@ def verify(public: Path, auditor: Path | None, trust: Trust) -> Verdict:
     record = read_json("release.json", files["release.json"])
     check_shape("release.json", "", record, RECORD)
     found = (record["schema"], record["kind"], record["release_id"])
-    same("release.json", "release", found, ("dp-release/release/v1", "RELEASE", public.resolve().name))
+    same(
+        "release.json",
+        "release",
+        found,
+        ("dp-release/release/v1", "RELEASE", public.resolve().name),
+    )
     check_files_of(record, sums)
     check_provenance(files, record, sums, trust, verdict)
     if "spec.json" not in files:
-        verdict.missing.append("the spec: an older release has no spec.json, so no figure is proved")
+        verdict.missing.append(
+            "the spec: an older release has no spec.json, so no figure is proved"
+        )
         return verdict
     spec = Spec(read_json("spec.json", files["spec.json"]))
     check_record(record, spec)
@@ -2297,8 +2326,14 @@ def check_profiles(
     """The profile of every public mechanism [40]; none if one of them is not recomputed."""
     public = [each for each in charged if each.query.source != "empirical"]
     spent = sum((each.touched * number(each.entry["epsilon"]) for each in public), Fraction(0))
-    shared = step_of(public, spec, spent) if spec.composes_exactly and public else None
     stated = record["composition"]["step"]
+    shared = None
+    if spec.tabulations:
+        # A total is proved on any grid, and this one rests on the areas, in a table.
+        shared = number(stated)
+        need(shared > 0, "release.json", "composition.step", stated, "a number above 0")
+    elif spec.composes_exactly and public:
+        shared = step_of(public, spec, spent)
     same("release.json", "composition.step", stated, None if shared is None else exact(shared))
     known: dict[tuple[str, str], list[int] | None] = {}
     lists: list[list[int]] = []
@@ -2324,7 +2359,9 @@ def check_profiles(
 
 def main(arguments: list[str]) -> int:
     """The command line; gives the exit status."""
-    parser = argparse.ArgumentParser(prog="standalone.py", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="standalone.py", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("public", type=Path)
     parser.add_argument("--auditor", type=Path)
     parser.add_argument("--ledger", type=Path)
@@ -2335,7 +2372,7 @@ def main(arguments: list[str]) -> int:
         texts = [Path(k).read_text("utf-8") if Path(k).is_file() else k for k in given.trust]
         trust = Trust(tuple(map(read_key, texts)), given.ledger, given.require)
         verdict = verify(given.public, given.auditor, trust)
-    except Refused as error:
+    except RefusedError as error:
         sys.stdout.write(f"refused: {error}\n")
         return 1
     except (ArithmeticError, LookupError, TypeError, ValueError, OSError, StopIteration) as error:

@@ -178,7 +178,9 @@ class Forger:
             sizes = {name: table.stat().st_size for name, table in tables.items()}
             (self.public / DATAPACKAGE).write_bytes(datapackage(spec, record, sizes))
             (self.public / REGISTRY).write_bytes(registry(spec, record))
-            (self.public / SPEC_JSON).write_bytes(spec_json((self.public / "spec.yaml").read_bytes()))
+            (self.public / SPEC_JSON).write_bytes(
+                spec_json((self.public / "spec.yaml").read_bytes())
+            )
         except (ReleaseError, ValueError, LookupError, OSError):
             # No record, or none that could be described: the verifier has to say so.
             pass
