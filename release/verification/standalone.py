@@ -51,6 +51,10 @@ class RefusedError(Exception):
         super().__init__(f"{file}: {check}: found {cut[0]}, expected {cut[1]}")
 
 
+class UnreadError(Exception):
+    """Something is needed that stands in a table alone."""
+
+
 def same(file: str, check: str, found: object, expected: object) -> None:
     """Refuse values that differ; JSON tells ``true`` from 1, so types are compared too."""
     if type(found) is not type(expected) or found != expected:
@@ -332,6 +336,8 @@ class Query:
         stated = plain.get("noise") or ("on_statistic" if given == "global" else "on_answer")
         able = self.kind in ("mode", *STATISTICS) and self.is_published
         self.on_statistic = self.kind in ("top", "quantiles") or (able and stated == "on_statistic")
+        if self.on_statistic:
+            same("spec.json", f"{self.name}.sensitivity", given, "global")
         if self.is_published:
             known = self.source in ("global", "declared", "empirical")
             need(known, "spec.json", f"{self.name}.sensitivity", given, "its source")
@@ -534,7 +540,9 @@ class Spec:
                 sizes[column] = len({str(key) for key in keys})
             elif "range" in keys:
                 sizes[column] = keys["range"][1] - keys["range"][0] + 1
-        for _ in record["queries"]:
+        known = -1
+        while known < len(sizes):
+            known = len(sizes)
             for entry in record["queries"]:
                 unknown = [column for column in entry["by"] if column not in sizes]
                 others = prod(sizes[column] for column in entry["by"] if column in sizes)
@@ -1412,6 +1420,7 @@ def check_sums_noise(file: str, plain: Plain, epsilon: Fraction) -> None:
     """The noise of sums and means."""
     noise, spread = Noise(file, plain["noise"], 2**62), plain["spread"]
     if plain["sums"] == 1:
+        need(noise.is_unimodal or spread <= 10**6, file, "spread", spread, "at most 10^6")
         distances = {spread} if noise.is_unimodal else set(range(1, spread + 1))
         compared = cell_of_noise(file, noise, distances, epsilon)
         excess = max((pairs.excess(below_e(epsilon)) for pairs in compared), default=1)
@@ -1959,7 +1968,7 @@ class Ledger:
     leaves: list[bytes] = field(default_factory=list)
     keys: list[list[Key]] = field(default_factory=list)
     caps: dict[str, Plain] = field(default_factory=dict)
-    spent: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    spent: dict[tuple[str, str, str], Fraction] = field(default_factory=dict)
     open: dict[str, Plain] = field(default_factory=dict)
     committed: dict[str, int] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
@@ -2031,7 +2040,8 @@ class Ledger:
         """Add a charge to the scope, and to the day, the month and the year."""
         for day in ("", entry["date"], entry["date"][:7], entry["date"][:4]):
             for what in ("epsilon", "delta"):
-                self.spent[entry["scope"], day, what] += sign * number(entry[what])  # type: ignore[assignment]
+                key = (entry["scope"], day, what)
+                self.spent[key] = self.spent.get(key, Fraction(0)) + sign * number(entry[what])
 
     def check_cap(self, entry: Plain, file: str) -> None:
         """What was spent is within the cap of the scope."""
@@ -2277,13 +2287,23 @@ def verify(public: Path, auditor: Path | None, trust: Trust) -> Verdict:
     check_record(record, spec)
     verdict.proved.append("release.json says what the spec says")
     opened = open_auditor(record, auditor, spec)
+    try:
+        check_figures(files, record, spec, opened, verdict)
+    except UnreadError as error:
+        verdict.missing.append(f"charges: {error}")
+    return verdict
+
+
+def check_figures(
+    files: dict[str, bytes], record: Plain, spec: Spec, opened: dict[str, bytes], verdict: Verdict
+) -> None:
+    """Mechanisms, profiles and charges."""
     charged = check_queries(files, record, spec, opened, verdict)
     profiles = check_profiles(files, record, spec, charged, verdict)
     if check_total(record, spec, charged, profiles):
         verdict.proved.append("the charges follow from the spec, and their total keeps its cap")
     else:
         verdict.missing.append("the total: a profile that is not recomputed here")
-    return verdict
 
 
 def check_queries(
@@ -2311,7 +2331,8 @@ def check_queries(
         free = entry["cells"]
         for column in query.by:
             if column in spec.fixed:
-                need(column in sizes, "spec.json", f"keys.{column}", "a file", "a known number")
+                if column not in sizes:
+                    raise UnreadError(f"the number of keys of {column}: they stand in a file")
                 free //= sizes[column]
         touched = query.cells_touched(free, entry["cells"])
         public = query.source != "empirical"
