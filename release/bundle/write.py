@@ -51,7 +51,7 @@ from release.records.models import (
 )
 from release.spec.declarations import Privacy
 from release.spec.expressions.places import expressions
-from release.spec.load import SpecFile
+from release.spec.load import SPEC_JSON, SpecFile, spec_json
 
 
 def write_release(
@@ -137,6 +137,7 @@ class _Writer:
 
     def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)
+        write(self._public / SPEC_JSON, spec_json(self._spec_file.text))
         write(self._public / "release.json", canonical(record))
         sizes = table_sizes(self._public, record)
         spec = self._spec_file.spec

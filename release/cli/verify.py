@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
     from release.verification.verifier import Verdict
 
 Folders = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(metavar="FOLDER…", help="Public folders of releases, or whole output folders."),
+]
+StandaloneFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a verifier of its own, in one Python file, and end."),
 ]
 AuditorFolder = Annotated[
     Path | None, typer.Option(help="The auditor bundle of this release, or of all releases.")
@@ -34,7 +39,7 @@ WitnessKeys = Annotated[
 
 
 def verify(  # noqa: PLR0913 - one parameter for each option
-    folders: Folders,
+    folders: Folders = None,
     auditor: AuditorFolder = None,
     ledger: opt.LedgerPath = None,
     trust: CuratorKeys = None,
@@ -43,6 +48,7 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     require: opt.Require = Required.SIGNED,
     jobs: opt.Jobs = None,
     as_json: opt.AsJson = False,
+    standalone: StandaloneFile = None,
 ) -> None:
     """Check releases without the confidential data: what is proved, tested, only asserted.
 
@@ -57,6 +63,11 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     from release.records.signing import read_public_key
     from release.verification.provenance import Trust
 
+    if standalone is not None:
+        _write_standalone(standalone)
+        return
+    if not folders:
+        raise SpecError("FOLDER", "none is given; name the public folder of a release")
     if since is not None and ledger is None:
         raise SpecError("--since", "an older checkpoint is compared with a ledger; give --ledger")
     # Without a key or a ledger nothing shows who signed: the verdict is then in part only.
@@ -78,6 +89,12 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     else:
         print_verdict(verdict)
     raise typer.Exit(0 if verdict.complete else 3)
+
+
+def _write_standalone(file: Path) -> None:
+    """Write the second verifier, byte for byte; its file is data here and never imported."""
+    file.write_bytes((resources.files("release.verification") / "standalone.py").read_bytes())
+    typer.echo(f"{file}: run it with python3 -I -S {file} PUBLIC_FOLDER")
 
 
 def _verdict(public: Path, auditor: Path | None, evidence: Trust) -> Verdict:

@@ -15,6 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import rfc8785
 import yaml
 from pydantic import ValidationError
 
@@ -30,6 +31,8 @@ from release.spec.tabulations.open import open_tabulation
 from release.spec.tabulations.opened import OpenTabulation
 
 MAX_SPEC_BYTES = 4 * 2**20
+SPEC_JSON = "spec.json"
+"""The file of a public bundle that holds :func:`spec_json`."""
 _READ_ERRORS = 100
 """The errors searched for a misspelt field; a hostile spec may have 10^5 of them."""
 
@@ -135,6 +138,27 @@ def parse_models(text: bytes) -> Spec:
         raise SpecError("spec", later)
     _check_text("spec", plain)
     return _validated(plain)
+
+
+def spec_json(text: bytes) -> bytes:
+    """The spec as canonical JSON, for verifiers that read no YAML (docs/design/format.md, 5.2.1).
+
+    ``text`` is a spec that :func:`parse_models` accepts.
+
+    Raises:
+        SpecError: the text is no YAML.
+    """
+    return rfc8785.dumps(_json_value(_plain(text)))
+
+
+def _json_value(value: object) -> Any:
+    if isinstance(value, dict):
+        return {key: _json_value(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return list(map(_json_value, value))
+    # YAML reads 2013-01-05 as a date; and JSON numbers are exact within 53 bits only.
+    is_number = isinstance(value, int) and abs(value) < 2**53
+    return value if value is None or is_number or isinstance(value, str) else str(value)
 
 
 class _Loader(yaml.SafeLoader):

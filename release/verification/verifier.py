@@ -64,7 +64,7 @@ from release.records.models import (
 )
 from release.spec.declarations import KeyFile
 from release.spec.key_sets import check_keys, declared_keys, key_text
-from release.spec.load import SpecFile
+from release.spec.load import SPEC_JSON, SpecFile, spec_json
 from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
@@ -300,6 +300,8 @@ def _files_in(folder: Path) -> list[str]:
 
 def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
     expected = {"release.json", "report.html", "spec.yaml", DATAPACKAGE, REGISTRY}
+    # Releases that are older than this file have none.
+    expected |= sums.keys() & {SPEC_JSON}
     if release.ledger.sequence is not None:
         expected |= {ATTESTATION, PROOF}
     owners: list[str] = []
@@ -419,6 +421,10 @@ def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> Non
     ):
         if read_file(file, public / file) != expected:
             raise VerificationError(file, "bytes", "others", "what release.json and the spec say")
+    if (public / SPEC_JSON).exists():
+        stated = spec_json(read_file("spec.yaml", public / "spec.yaml"))
+        if read_file(SPEC_JSON, public / SPEC_JSON) != stated:
+            raise VerificationError(SPEC_JSON, "bytes", "others", "spec.yaml as canonical JSON")
 
 
 def _check_residuals(

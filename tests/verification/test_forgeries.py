@@ -31,6 +31,7 @@ from release.queries.read import parse_spec
 from release.records.hashes import commit, sha256
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import PublicKey, create_key
+from release.spec.load import SPEC_JSON, spec_json
 from release.verification.findings import CHECKS, Level
 from release.verification.provenance import Trust
 from release.verification.tabulations import outputs_of
@@ -177,6 +178,9 @@ class Forger:
             sizes = {name: table.stat().st_size for name, table in tables.items()}
             (self.public / DATAPACKAGE).write_bytes(datapackage(spec, record, sizes))
             (self.public / REGISTRY).write_bytes(registry(spec, record))
+            (self.public / SPEC_JSON).write_bytes(
+                spec_json((self.public / "spec.yaml").read_bytes())
+            )
         except (ReleaseError, ValueError, LookupError, OSError):
             # No record, or none that could be described: the verifier has to say so.
             pass

@@ -157,7 +157,7 @@ def test_a_verdict_lists_every_finding_of_a_release(bundles: Bundles) -> None:
         assert told.startswith(f"{name}: {satisfies} ")
         assert told.endswith(end)
     assert verdict.tested[:4] == [
-        "the set of 18 files, and the SHA-256 of each, is the one that was published",
+        "the set of 19 files, and the SHA-256 of each, is the one that was published",
         "release.json is canonical, of its form, and says what the spec says",
         "released tables: declared columns, sorted keys, possible answers",
         "datapackage.json and registry.yaml say what release.json and the spec say",
