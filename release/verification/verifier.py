@@ -597,7 +597,8 @@ def _check_query_mechanism(
     if isinstance(record.mechanism_file, MechanismFile):
         file = record.mechanism_file.path
         findings = _prove_public(file, proofs, spec_file, query)
-        _check_family(proofs.mechanism(file), query, record)
+        with checking(_identifier(query)):
+            _check_family(proofs.mechanism(file), query, record)
         return findings
     if proofs.bundle is None:
         text = f"{query.name}: its mechanism is committed; give the auditor bundle with --auditor"
@@ -611,7 +612,7 @@ def _check_query_mechanism(
 def _prove_public(file: str, proofs: _Proofs, spec_file: SpecFile, query: Query) -> list[Finding]:
     """Prove a public mechanism, and its profile."""
     spec, sensitivity = spec_file.spec, None
-    identifier = "mechanism.statistic" if query.is_on_statistic else "mechanism.guarantee"
+    identifier = _identifier(query)
     with checking(identifier):
         stated = proofs.mechanism(file)
         if query.is_on_statistic:
@@ -625,6 +626,11 @@ def _prove_public(file: str, proofs: _Proofs, spec_file: SpecFile, query: Query)
     proofs.public_ones[query.name] = stated
     # The SQL of a tabulation is a line of its own.
     return findings if query.is_measured else [*findings, *_unread(spec, query)]
+
+
+def _identifier(query: Query) -> str:
+    """The check that proves the guarantee of a public mechanism."""
+    return "mechanism.statistic" if query.is_on_statistic else "mechanism.guarantee"
 
 
 def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> list[Finding]:
