@@ -12,7 +12,9 @@ SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/res
 	tests/verification/test_forgeries.py tests/budget/test_rules.py tests/noise/tables \
 	tests/planning/test_together.py tests/planning/test_unused_budget.py \
 	tests/noise/composed/test_share.py tests/exact/tables/test_least_squares.py \
-	tests/exact/statistics/test_joint_quantiles.py
+	tests/exact/statistics/test_joint_quantiles.py tests/verification/test_standalone.py \
+	tests/verification/test_tabulation_forgeries.py tests/planning/tabulations \
+	tests/cli/test_tabulations.py tests/queries/tabulations tests/bundle/test_drawn.py
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable

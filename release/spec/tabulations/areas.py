@@ -48,6 +48,10 @@ class NamedAreas:
         return {name: place for place, name in enumerate(self.names[-1])}
 
 
+_LONGEST = 100_000
+"""Characters of a value."""
+
+
 def read_lines(at: str, path: Path, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """The values of some columns of a CSV file, line by line after the header.
 
@@ -73,6 +77,9 @@ def read_lines(at: str, path: Path, columns: Sequence[str]) -> list[tuple[str, .
                     f"line {number} of {path.name} has {len(line)} values for {len(header)} "
                     "columns; write one for each",
                 )
+            # A limit of our own: that of the csv module is whatever another library has set.
+            if max(map(len, line), default=0) > _LONGEST:
+                raise _unreadable(at, path)
             lines.append(tuple(line[place] for place in places))
     except csv.Error as error:
         raise _unreadable(at, path) from error
