@@ -9,16 +9,16 @@ import pytest
 from tests.tabulated import run_and_check
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 def test_many_random_tabulations_are_published_and_add_up(part: int, tmp_path: Path) -> None:
     compared = 0
-    for seed in range(1000 + part, 1160, 8):
+    for seed in range(1000 + part, 1040, 4):
         folder = tmp_path / str(seed)
         folder.mkdir()
         compared += run_and_check(seed, folder)
-    assert compared > 500
+    assert compared > 200
 
 
-@pytest.mark.parametrize("seed", range(2000, 2012))
+@pytest.mark.parametrize("seed", range(2000, 2004))
 def test_found_strategies_publish_tables_that_add_up(seed: int, tmp_path: Path) -> None:
     run_and_check(seed, tmp_path, is_pinned=False)

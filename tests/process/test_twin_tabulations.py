@@ -81,7 +81,7 @@ def tabulated(write: Callable[[Path], Path], folder: Path) -> Path:
     return path
 
 
-NUMBER_OF_PAIRS, PARTS = 120, 4
+NUMBER_OF_PAIRS, PARTS = 40, 2
 
 
 def chosen() -> list[Pair]:
@@ -109,7 +109,7 @@ def test_nothing_tells_of_a_fault_in_one_units_rows(part: int, tmp_path: Path) -
     assert told == {}
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 6])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_any_two_tables_with_equal_noisy_counts_are_published_alike(
     seed: int, tmp_path: Path
 ) -> None:
