@@ -457,6 +457,17 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_command_starts_without_what_chooses_mechanisms() -> None:
+    code = (
+        "import release.cli.main, sys; "
+        "print([m for m in sys.modules if m.startswith(('release.noise', 'release.queries'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PROJECT
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_reading_a_released_table_leaves_arrow_none_of_pythons_memory() -> None:
     """A thread of Arrow's that frees such memory while Python ends aborts the process."""
     from release.bundle.parquet import source_of

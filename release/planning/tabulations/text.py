@@ -6,11 +6,14 @@ Standard errors are rounded to four digits; a bound below a strategy is rounded 
 from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Context
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from release.exact.numbers import format_exact, format_up
-from release.noise.tables.measured import Strategy
-from release.planning.tabulations.plan import TablePlan, TabulationPlan
+
+if TYPE_CHECKING:
+    # For their types alone: the command line loads this module at every start.
+    from release.noise.tables.measured import Strategy
+    from release.planning.tabulations.plan import TablePlan, TabulationPlan
 
 Table: TypeAlias = tuple[list[str], list[list[str]]]
 """The heads of the columns, and the rows."""
