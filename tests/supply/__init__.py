@@ -1,0 +1,1 @@
+"""Locks, licenses and bills of materials."""
