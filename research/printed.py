@@ -109,6 +109,28 @@ def sd_delta(n: int, step: int, epsilon: float, error_rate: float) -> float:
     raise AssertionError("the last stretch reaches 1")
 
 
+def sd_jumps(n: int, error_rate: float) -> list[float]:
+    """ε_0 > ε_1 > … of (22) and (25), where δ^ε of Corollary 1 jumps, as far as they are above 0.
+
+    ``n`` is that of a ring which the difference generates.
+    """
+    jumps = []
+    for k in range(n):
+
+        def flat(epsilon: float, length: int = n + 1 - k) -> float:
+            e = math.exp(-epsilon)
+            return (1 - e) / (1 - e**length)
+
+        # It rises with ε from 1/length to 1.
+        if 1 / (n + 1 - k) < 1 - error_rate:
+            low, high = 1e-9, 60.0
+            for _ in range(80):
+                middle = (low + high) / 2
+                low, high = (low, middle) if flat(middle) >= 1 - error_rate else (middle, high)
+            jumps.append(high)
+    return jumps
+
+
 @dataclass(frozen=True)
 class Region:
     """One region of Theorem 3: flat up to ``ends`` from ``begins``, after a slope from ``after``.

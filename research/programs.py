@@ -1,7 +1,8 @@
 """The paper's programs and ours, by the few words that the figures need.
 
 *Printed* is what Kadam et al. 2024 solve: one-sided sensitivity, one shared indicator, the loss of
-the noise. *Ours* protects both directions, with an indicator for each difference.
+the noise. *Ours* is the best modular noise that protects both directions, with an indicator for
+each difference. *Released* is what a release takes for answers in order.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ import numpy as np
 
 from release.errors import DesignError
 from release.exact.channel import Channel
-from release.exact.domain import Group, Topology
+from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import Loss, LossName, named_loss
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Deltas, Guarantee
 from release.exact.sensitivity import Sensitivity, line_pairs
-from release.noise.design import Design
+from release.noise.design import Asked, Design
+from release.noise.families import AnyDesign
+from release.noise.select import choose
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
+from release.spec.mechanisms import BEST
 from research.published.integer_pmf import IntegerPmf
-from research.verbatim import Indicators, solve_verbatim
+from research.verbatim import Indicators, solve_least_delta, solve_verbatim
 
 SECONDS = 30.0
 """Patience with a printed program; all of the figures' take well under one second."""
@@ -82,6 +86,41 @@ def printed(
     if solution is None:
         raise DesignError("the printed program has no solution in time")
     return solution.masses
+
+
+def released(
+    n: int,
+    steps: Iterable[int],
+    epsilon: float,
+    delta: float,
+    name: LossName = LossName.ERROR_RATE,
+    mechanism: str = BEST,
+) -> AnyDesign:
+    """What ``mechanism: best`` takes for answers 0..n in order, with the same guarantee."""
+    question = Asked(
+        AnswerDomain(Topology.ORDERED, range(n + 1)),
+        Sensitivity.on_line(n + 1, steps),
+        guarantee(epsilon, delta),
+        loss(name, n),
+        name,
+    )
+    return choose(question, mechanism)
+
+
+def least_delta(
+    n: int, steps: Iterable[int], epsilon: float, cap: float, name: LossName, *, directed: bool
+) -> float:
+    """The least δ of modular noise whose loss is at most ``cap``: (15), to a solver's tolerance.
+
+    Raises:
+        DesignError: the solver did not finish in time.
+    """
+    shifts = sensitivity(n, steps, directed=directed)
+    problem = Problem.of(shifts, guarantee(epsilon, 0.5), loss(name, n))
+    least = solve_least_delta(problem, cap, Indicators.PER_DIFFERENCE, SECONDS)
+    if least is None:
+        raise DesignError("program (15) is not solved in time")
+    return least
 
 
 def noise_deltas(noise: IntegerPmf, epsilon: float) -> Deltas:

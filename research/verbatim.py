@@ -47,10 +47,74 @@ def solve_verbatim(
     """
     import pulp
 
-    size, ratio = problem.size, problem.ratio
+    size = problem.size
     program = pulp.LpProblem("kadam_13", pulp.LpMinimize)
     f = [program.add_variable(f"f{e}", 0, 1) for e in range(size)]
     program += pulp.lpDot(problem.costs.tolist(), f)  # (13a)
+    _constrain(program, problem, f, problem.delta, (indicators, with_13g))
+    if solver == "CBC":
+        program.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit))
+        finished = program.sol_status == pulp.LpSolutionOptimal
+    else:
+        finished = _solved_by_highs(program, time_limit)
+    values = [variable.varValue for variable in f]
+    if any(value is None for value in values):
+        return None
+    masses = np.array(values, dtype=np.float64)
+    return Verbatim(masses, float(problem.costs @ masses), finished)
+
+
+def solve_least_delta(
+    problem: Problem, cap: float, indicators: Indicators, time_limit: float
+) -> float | None:
+    """(15): the least δ with a mean cost of at most ``cap``; None where no proof came in time.
+
+    The δ of the problem does not count.
+    """
+    import pulp
+
+    program = pulp.LpProblem("kadam_15", pulp.LpMinimize)
+    f = [program.add_variable(f"f{e}", 0, 1) for e in range(problem.size)]
+    delta = program.add_variable("delta", 0, 1)
+    program += delta  # (15a)
+    program += pulp.lpDot(problem.costs.tolist(), f) <= cap  # (15b)
+    _constrain(program, problem, f, delta, (indicators, False))
+    return float(delta.varValue) if _solved_by_highs(program, time_limit) else None
+
+
+def solve_even(problem: Problem, time_limit: float) -> Verbatim | None:
+    """(13) with f(η) = f(-η) and an indicator for each difference; None where it did not finish."""
+    import pulp
+
+    size = problem.size
+    program = pulp.LpProblem("even", pulp.LpMinimize)
+    f = [program.add_variable(f"f{e}", 0, 1) for e in range(size)]
+    program += pulp.lpDot(problem.costs.tolist(), f)
+    for e in range(1, (size + 1) // 2):
+        program += f[e] - f[size - e] == 0
+    _constrain(program, problem, f, problem.delta, (Indicators.PER_DIFFERENCE, False))
+    if not _solved_by_highs(program, time_limit):
+        return None
+    masses = np.array([variable.varValue for variable in f], dtype=np.float64)
+    return Verbatim(masses, float(problem.costs @ masses), True)
+
+
+def _solved_by_highs(program: Any, time_limit: float) -> bool:
+    import pulp
+
+    program.solve(pulp.HiGHS(msg=False, timeLimit=time_limit, threads=1))
+    # PuLP calls a search that the time limit stopped optimal; HiGHS itself does not.
+    return bool(program.solverModel.getModelStatus().name == "kOptimal")
+
+
+def _constrain(
+    program: Any, problem: Problem, f: list[Any], delta: Any, words: tuple[Indicators, bool]
+) -> None:
+    """(13b) to (13h); ``words`` say whose the indicators are, and whether (13g) is there."""
+    import pulp
+
+    indicators, with_13g = words
+    size, ratio = problem.size, problem.ratio
     program += pulp.lpSum(f) == 1  # (13b)
     shared: tuple[list[Any], list[Any]] | None = None
     for number, shift in enumerate(problem.sensitivity.shifts):
@@ -58,7 +122,7 @@ def solve_verbatim(
             u = [program.add_variable(f"u{number}_{e}", cat=pulp.LpBinary) for e in range(size)]
             y = [program.add_variable(f"y{number}_{e}", 0, 1) for e in range(size)]
             shared = (u, y)
-            program += pulp.lpSum(y) <= problem.delta  # (13c)
+            program += pulp.lpSum(y) <= delta  # (13c)
             for e in range(size):
                 program += y[e] - u[e] <= 0  # (13c)
                 program += u[e] + f[e] - y[e] <= 1  # (13d)
@@ -68,15 +132,3 @@ def solve_verbatim(
             program += f[e] - ratio * f[head] - u[e] <= 0  # (13f)
             if with_13g:
                 program += ratio * f[head] - f[e] + ratio * u[e] <= ratio  # (13g)
-    if solver == "CBC":
-        program.solve(pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit))
-        finished = program.sol_status == pulp.LpSolutionOptimal
-    else:
-        program.solve(pulp.HiGHS(msg=False, timeLimit=time_limit, threads=1))
-        # PuLP calls a search that the time limit stopped optimal; HiGHS itself does not.
-        finished = program.solverModel.getModelStatus().name == "kOptimal"
-    values = [variable.varValue for variable in f]
-    if any(value is None for value in values):
-        return None
-    masses = np.array(values, dtype=np.float64)
-    return Verbatim(masses, float(problem.costs @ masses), finished)

@@ -191,14 +191,14 @@ def _check_most(most: int) -> None:
         raise ValueError("answers cannot be fewer than 0 apart")
 
 
-def _total(masses: Sequence[Fraction], left: Tail | None, right: Tail | None) -> Fraction:
+def _total(masses: Sequence[Fraction], below: Tail | None, above: Tail | None) -> Fraction:
     """The sum of the masses of a window and of the tails that follow them."""
     total = sum(masses, Fraction(0))
     # A tail repeats the period at its end ratio + ratio² + … times.
-    if left is not None:
-        total += (left.series - 1) * sum(masses[: left.period], Fraction(0))
-    if right is not None:
-        total += (right.series - 1) * sum(masses[-right.period :], Fraction(0))
+    if below is not None:
+        total += (below.series - 1) * sum(masses[: below.period], Fraction(0))
+    if above is not None:
+        total += (above.series - 1) * sum(masses[-above.period :], Fraction(0))
     return total
 
 

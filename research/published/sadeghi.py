@@ -22,8 +22,11 @@ import numpy as np
 
 from release.exact.channel import Channel
 from release.exact.numbers import exp_bounds
+from release.noise.published.sadeghi import error_shares, lower_bounds
 from release.noise.solvers.program import Builder, Floats, Numbers, solve
 from research.published.integer_pmf import IntegerPmf
+
+__all__ = ["CountLaw", "Counts", "count_law", "crossovers", "lower_bounds", "solve_counts"]
 
 MOST = 10.0
 """The largest ε for which the program is solved."""
@@ -61,21 +64,6 @@ class CountLaw:
         return self.noise.deltas(1, exp_bounds(self.epsilon)[0]).approximate
 
 
-def lower_bounds(reach: int, keep: Fraction, ratio: Fraction) -> tuple[Fraction, ...]:
-    """δ_1 … δ_{D+1}, none of which a pmf with these η and D can be below ((23) and (32)).
-
-    ``reach`` is D, ``keep`` η in (0, 1), ``ratio`` e^ε.
-    """
-    b, c = 2 / (1 - keep), 2 * keep / (1 - keep)
-    powers = [ratio**j for j in range(reach + 1)]
-    first = [
-        (c * sum(powers[:k]) - powers[k]) / (b * sum(p * (j + 1) for j, p in enumerate(powers[:k])))
-        for k in range(1, reach + 1)
-    ]
-    second = 1 / (b * sum(p * (reach - j) for j, p in enumerate(powers[:reach])))
-    return (*first, second)
-
-
 def crossovers(reach: int, ratio: Fraction) -> tuple[Fraction, ...]:
     """C_1 > … > C_D: δ_k ≥ δ_{k+1} exactly where 2η/(1-η) ≥ C_k ((34), Lemma 3)."""
     powers = [ratio**j for j in range(reach + 1)]
@@ -97,21 +85,10 @@ def count_law(reach: int, keep: Fraction, epsilon: Fraction) -> CountLaw:
     bounds = lower_bounds(reach, keep, ratio)
     delta = max(bounds)
     index = bounds.index(delta) + 1
-    b, c = 2 / (1 - keep), 2 * keep / (1 - keep)
-    alphas = [Fraction(0)] * reach
-    if index > reach:
-        # Type II: from the outermost error inwards, α_i = E·α_{i+1} + b·δ with α_{D+1} = 0.
-        alphas[-1] = b * delta
-        for i in range(reach - 2, -1, -1):
-            alphas[i] = ratio * alphas[i + 1] + b * delta
-    else:
-        # Type I: from the true count outwards, α_i = (α_{i-1} - b·δ)/E with c in place of α_0.
-        last = c
-        for i in range(index):
-            last = alphas[i] = (last - b * delta) / ratio
+    alphas = error_shares(reach, keep, ratio, bounds)
     half = [alpha * (1 - keep) / 2 for alpha in alphas]
     noise = IntegerPmf(-reach, (*half[::-1], keep, *half))
-    return CountLaw(noise, index, tuple(alphas), delta, epsilon)
+    return CountLaw(noise, index, alphas, delta, epsilon)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,22 @@ import pytest
 
 from release.errors import SpecError, StorageError
 from research.__main__ import main as research
-from research.figures import FIGURES, reproduce, select_figures, write_gallery
+from research.figures import (
+    BEYOND,
+    FIGURES,
+    page_of,
+    reproduce,
+    reproduce_all,
+    select_figures,
+    write_gallery,
+)
 from research.programs import ours, per_difference
 from research.sheet import Panel, Series, Shape, Sheet
 from tests.conftest import PROJECT
 
 GALLERY = PROJECT / "docs" / "gallery"
 TABLE = PROJECT / "data" / "ami_levels.yaml"
-SEVERAL_OPTIMA = {"kadam-09", "kadam-10"}
+SEVERAL_OPTIMA = {"kadam-03", "kadam-09", "kadam-10"}
 """Figures of laws of which only f(0) is the same in all optima of the error rate."""
 
 LCL = PROJECT / "tests" / "specs" / "lcl_daily.yaml"
@@ -55,13 +63,16 @@ def test_the_gallery_is_what_the_command_draws(name: str, drawn: dict[str, Sheet
         found, kept = ([row for row in table if row[2] in ("x", "0")] for table in (found, kept))
     numbers, expected = (np.array([row[2:] for row in t[1:]], float) for t in (found, kept))
     assert numbers == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True)
-    assert sheet(name, drawn).markdown() in (GALLERY / "index.md").read_text("utf-8") + "\n"
+    level = 3 if name.startswith(BEYOND) else 2
+    entry = sheet(name, drawn).markdown(level)
+    assert entry in (GALLERY / "index.md").read_text("utf-8") + "\n"
     listing = GALLERY / f"{name}-list.csv"
     kept_list = rows(listing.read_bytes()) if listing.exists() else []
     assert [list(row) for row in sheet(name, drawn).listing] == kept_list
     picture = (GALLERY / f"{name}.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert min(struct.unpack(">II", picture[16:24])) > 300
+    assert len(picture) < 150_000
 
 
 def test_table_one_is_redrawn(drawn: dict[str, Sheet]) -> None:
@@ -103,10 +114,14 @@ def test_error_rates_are_rates(name: str, drawn: dict[str, Sheet]) -> None:
 
 
 def test_clamping_does_what_its_page_says(drawn: dict[str, Sheet]) -> None:
-    gaussian = lines(sheet("kadam-06", drawn).panels[1])
-    assert (gaussian["probabilistic, clamped"] >= gaussian["probabilistic, n = ∞"] - 1e-15).all()
-    assert (gaussian["probabilistic, clamped"] > gaussian["probabilistic, n = ∞"] + 0.1).any()
-    assert (gaussian["approximate, clamped"] <= gaussian["approximate, n = ∞"] + 1e-15).all()
+    gaussian = sheet("kadam-06", drawn).panels[1]
+    before, after = (gaussian.line(f"probabilistic, {place}") for place in ("n = ∞", "clamped"))
+    places = np.linspace(0.03, 1.9, 200)
+    free, inside = (np.interp(places, series.x, series.y) for series in (before, after))
+    assert (inside >= free - 1e-15).all()
+    assert (inside > free + 0.1).any()
+    found = lines(gaussian)
+    assert (found["approximate, clamped"] <= found["approximate, n = ∞"] + 1e-15).all()
 
 
 def test_the_exact_program_of_qin_is_below_the_printed_one(drawn: dict[str, Sheet]) -> None:
@@ -125,22 +140,23 @@ def test_the_exact_delta_of_counts_is_below_the_printed_bound(drawn: dict[str, S
         for panel in sheet(name, drawn).panels:
             found = lines(panel)
             for reach in (4, 6, 8):
-                ratios.append(found[f"(2D+1)δ̃, D = {reach}"] / found[f"exact, D = {reach}"])
+                printed = found[f"printed (2D+1)δ̃, D = {reach}"]
+                ratios.append(printed / found[f"exact, D = {reach}"])
     every = np.concatenate(ratios)
     assert (every.min(), every.max()) == pytest.approx((1.1, 8.1), abs=0.05)
 
 
 def test_figure_14_sees_the_differences_of_the_table(drawn: dict[str, Sheet]) -> None:
     """In the real table where it is: those of 11 and 17 levels."""
-    assert len(sheet("kadam-14", drawn).panels) == 6
-    for panel in sheet("kadam-14", drawn).panels[2:]:
+    assert len(sheet("kadam-14", drawn).panels) == 8
+    for panel in sheet("kadam-14", drawn).panels[4:]:
         assert "seen" in panel.title
         (law,) = panel.series
         assert sum(law.y) == pytest.approx(1, abs=1e-12)
     if not (PROJECT.parent / "shared" / "data" / "lcl_daily").is_dir():
         pytest.skip("the table of London homes is not here")
     real = FIGURES["kadam-14"](LCL)
-    titles = [panel.title for panel in real.panels[2:4]]
+    titles = [panel.title for panel in real.panels[4:6]]
     assert titles == [
         "mean_energy_11: 11 levels, ±{1} seen\npure (ε = 1, δ = 0)",
         "mean_energy_17: 17 levels, ±{1} seen\npure (ε = 1, δ = 0)",
@@ -159,7 +175,7 @@ def test_figure_14_takes_any_guarantee_and_name_of_a_spec(tmp_path: Path) -> Non
     odd = tmp_path / "a](x) $_$b$ # h.yaml"
     odd.write_text(text.replace('delta: "0"}', 'delta: "0.5"}'), "utf-8")
     made = reproduce("kadam-14", odd, tmp_path)
-    assert "approximate (ε = 0, δ = 0.2)" in made.panels[2].title
+    assert "approximate (ε = 0, δ = 0.2)" in made.panels[4].title
     assert "a](x)" not in made.markdown()
 
 
@@ -186,10 +202,36 @@ def test_the_command_draws_twice_the_same(tmp_path: Path) -> None:
 
     first = draw()
     assert sorted(first) == [
+        "contact-sheet.png",
         "index.md",
         *(f"{name}.{kind}" for name in names for kind in ("csv", "png")),
     ]
     assert draw() == first
+
+
+def test_several_processes_draw_what_one_draws(tmp_path: Path) -> None:
+    names = ("kadam-08", "geng-alpha", "kadam-03")
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    one = [sheet.name for sheet in reproduce_all(names, TABLE, alone)]
+    assert one == [sheet.name for sheet in reproduce_all(names, TABLE, together, 2)] == list(names)
+    for path in alone.iterdir():
+        assert path.read_bytes() == (together / path.name).read_bytes()
+
+
+def test_the_page_has_the_results_and_ends_beyond_the_sources(drawn: dict[str, Sheet]) -> None:
+    page = page_of([sheet(name, drawn) for name in ("kadam-08", "geng-alpha", "beyond-wrapping")])
+    order = ["## What holds", "## Kadam et al. 2024, Figure 8", "## Beyond the sources", "### Bey"]
+    places = [page.index(heading) for heading in order]
+    assert places == sorted(places)
+    whole = (GALLERY / "index.md").read_text("utf-8")
+    headings = [line for line in whole.splitlines() if line.startswith("## ")]
+    assert headings[-1] == "## Beyond the sources"
+    assert page.partition("<a id=")[0] == whole.partition("<a id=")[0]
+
+
+def test_no_sheet_is_asked_for_in_words_that_name_none() -> None:
+    with pytest.raises(SystemExit):
+        research([])
 
 
 def test_the_command_lists_names_and_refuses_others(capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +250,7 @@ def test_the_process_refuses_in_one_line_with_status_2() -> None:
         cwd=PROJECT,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: FIGURE: 'kadam-15' is not there")
+    assert done.stderr.startswith("error: SHEET: 'kadam-15' is not there")
     assert done.stderr.count("\n") == 1
 
 
@@ -222,7 +264,8 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_a_sheet_shows_every_number_that_it_draws() -> None:
     series = (Series.of("a, b", [1, 2], [0.5, 1e-13]), Series.of("c", [1], [float("nan")]))
-    made = Sheet("x", "t", "s", "p", (Panel("one", "x", "y", series, Shape.BARS),), ("why",))
+    panel = Panel("one", "x", "y", series, Shape.BARS)
+    made = Sheet("x", "t", "s", "p", (panel,), "It is so.", ("why",))
     assert rows(made.csv()) == [
         ["panel", "series", "x", "y"],
         ["one", "a, b", "1", "0.5"],
@@ -230,3 +273,5 @@ def test_a_sheet_shows_every_number_that_it_draws() -> None:
         ["one", "c", "1", "nan"],
     ]
     assert made.markdown().endswith("- why\n\n")
+    assert "**It is so.**" in made.markdown()
+    assert made.markdown(3).startswith('<a id="x"></a>\n\n### s: t\n')

@@ -17,7 +17,7 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.program import Floats
-from research.errata import BOUNDED, SINGLE, deltas_of, disagreements
+from research.kadam.errata import BOUNDED, SINGLE, deltas_of, disagreements
 from research.printed import (
     GOLDEN,
     Form,

@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from release.noise.solvers.program import Floats
-from research.kadam import EPSILONS, PAPER
+from research.kadam.common import EPSILONS, PAPER
 from research.printed import Form, bd_limit, bd_regions, bounded_difference, single_distance
 from research.programs import per_difference, printed
-from research.sheet import Panel, Series, Sheet
+from research.sheet import Panel, Series, Sheet, Stroke
 
 Row: TypeAlias = tuple[str, ...]
 GRID_EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.5)
@@ -92,8 +92,9 @@ def _sums(
     """What the masses of each form add up to; those of a pmf add up to 1."""
 
     def sums(form: Form) -> Series:
-        label, dashed = f"{name}, {form.value}", form is Form.CORRECTED
-        return Series.of_function(label, axis, lambda at: masses(at, form).sum(), dashed=dashed)
+        stroke = Stroke.DOTTED if form is Form.PRINTED else Stroke.SOLID
+        label = f"{name}, {form.value}"
+        return Series.of_function(label, axis, lambda at: masses(at, form).sum(), stroke, pair=name)
 
     return Panel(title, x, "Σ f", (sums(Form.PRINTED), sums(Form.CORRECTED)))
 
@@ -101,29 +102,34 @@ def _sums(
 def _theorem_3_panels(n: int, width: int, epsilon: float) -> tuple[Panel, Panel]:
     """f(0) of Theorem 3 and of the programs by δ, and the sums of the masses."""
     deltas = [k / 200 for k in range(1, 120)]
-    coarse = deltas[::3]
+    coarse = deltas[::6]
     steps = range(1, width + 1)
 
     def masses(delta: float, form: Form) -> Floats:
         return bounded_difference(n, width, epsilon, delta, form)
 
     series = (
-        Series.of_function("Theorem 3, printed", deltas, lambda d: masses(d, Form.PRINTED)[0]),
         Series.of_function(
-            "program, shared indicator",
+            "Theorem 3, printed",
+            deltas,
+            lambda d: masses(d, Form.PRINTED)[0],
+            Stroke.DOTTED,
+            pair="Theorem 3",
+        ),
+        Series.of_function(
+            "Theorem 3, corrected", deltas, lambda d: masses(d, Form.CORRECTED)[0], pair="Theorem 3"
+        ),
+        Series.of_function(
+            "(13), shared indicator",
             coarse,
             lambda d: printed(n, steps, epsilon, d)[0],
-            marked=True,
+            Stroke.POINTS,
         ),
         Series.of_function(
-            "Theorem 3, corrected", deltas, lambda d: masses(d, Form.CORRECTED)[0], dashed=True
-        ),
-        Series.of_function(
-            "program, per difference",
+            "(13), one for each difference",
             coarse,
             lambda d: per_difference(n, steps, epsilon, d)[0],
-            marked=True,
-            dashed=True,
+            Stroke.POINTS,
         ),
     )
     sums = _sums("sum of the masses", "δ", "Theorem 3", deltas, masses)
@@ -140,12 +146,17 @@ def closed_forms() -> Sheet:
         EPSILONS,
         lambda epsilon, form: single_distance(7, 2, epsilon, 0.0, form),
     )
+    panels = (*_theorem_3_panels(12, 5, 0.8), remark_3)
+    most = max(panels[1].line("Theorem 3, printed").y)
+    least = min(panels[2].line("Remark 3, printed").y)
     return Sheet(
         "kadam-errata",
         "Theorem 3 and Remark 3, printed and corrected",
         f"{PAPER}, (30) to (39) and Remark 3",
         "n = 12, μ̄ = 5, ε = 0.8; below: ring of 8, μ̂ = 2, δ = 0",
-        (*_theorem_3_panels(12, 5, 0.8), remark_3),
+        panels,
+        f"The printed masses of Theorem 3 add up to as much as {most:.3f}, those of Remark 3 to as "
+        f"little as {least:.3f}; corrected, both are pmfs and optimal where the list says.",
         (
             "(34) to (36) are not 1/Σ ℓᵢe^{-iε} of the lengths (31) for j = h: the printed masses "
             "add up to more than 1.",

@@ -1,0 +1,1 @@
+"""Sheets of what the sources do not show."""

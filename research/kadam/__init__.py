@@ -1,0 +1,1 @@
+"""The figures, tables and forms of Kadam et al. 2024."""

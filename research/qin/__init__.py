@@ -1,0 +1,1 @@
+"""The figures and the table of Qin et al. 2022."""
