@@ -7,16 +7,19 @@ an hour is one code, and on a circle the shorter way counts.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
 
-from release.exact.domain import AnswerDomain, JointDomain, Topology
+from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
 from release.exact.losses import Loss, LossName, named_loss
 from release.exact.mechanism import Mechanism
 
-_MOST_LISTED = 10**6
-"""Of a wider domain no list of all answers is made."""
+_MOST_WORK = 4 * 10**6
+"""Distinct published answers times possible ones; above it runs are not looked for."""
 
 IN_95_OF_100 = Fraction(95, 100)
 
@@ -97,23 +100,118 @@ def radius_of(
     return high
 
 
-def likely_around(
-    mechanism: Mechanism, domain: AnswerDomain, code: int, share: Fraction = IN_95_OF_100
-) -> tuple[int, int] | None:
-    """The shortest run of true answers for which ``code`` was published, with chance ``share``.
+_ROUNDING = 10**12
+"""Of a posterior, shares nearer than 1 in so many count as equal: weights are rounded integers."""
 
-    The first and the last code of the run; on a circle the first may be the larger. None where
-    answers have no order, or where the run holds all of them.
+
+def credible_reach(
+    mechanism: Mechanism, domain: AnswerDomain, share: Fraction = IN_95_OF_100
+) -> int:
+    """How far from a published answer, in codes, its credible interval reaches at most.
+
+    The interval of a published answer is the shortest run of true answers with ``share`` of the
+    posterior; of several the heaviest, and the lowest of these. The reach is the largest over all
+    answers that can be published, round a circle the shorter way. It is the same on every machine.
     """
-    if domain.topology is Topology.NOMINAL:
+    is_circle, size = domain.topology is Topology.CYCLIC, domain.size
+    reach = 0
+    for code, weights in enumerate(mechanism.likelihoods()):
+        if not any(weights):
+            continue
+        first, length = _credible_run(weights, share, is_circle=is_circle)
+        ends = [first, (first + length - 1) % size]
+        away = (code + size // 2) % size
+        # The run may pass the place across the circle, which is farther than its ends.
+        if is_circle and (away - first) % size < length:
+            ends.append(away)
+        for end in ends:
+            distance = abs(end - code)
+            reach = max(reach, min(distance, size - distance) if is_circle else distance)
+    return reach
+
+
+def _credible_run(weights: list[int], share: Fraction, *, is_circle: bool) -> tuple[int, int]:
+    """The first code of the credible interval, and its number of codes."""
+    size = len(weights)
+    below = list(accumulate([*weights, *weights[:-1]] if is_circle else weights, initial=0))
+    whole = below[size]
+    enough = math.ceil((share - Fraction(1, _ROUNDING)) * whole)
+    runs: list[tuple[int, int]] = []
+    stop = 0
+    for first in range(size):
+        # ``stop`` only grows: no later run with enough mass ends before it.
+        while stop < len(below) and below[stop] - below[first] < enough:
+            stop += 1
+        if stop == len(below):
+            break
+        runs.append((stop - first, first))
+    length = min(runs)[0]
+    masses = {at: below[at + length] - below[at] for own, at in runs if own == length}
+    heaviest = max(masses.values())
+    near = [at for at, mass in masses.items() if (heaviest - mass) * _ROUNDING <= whole]
+    return near[0], length
+
+
+@dataclass(frozen=True)
+class Likely:
+    """Of each of some published answers, what its true answer may be in one part.
+
+    Attributes:
+        first: where the shortest run of true answers with the share begins.
+        last: where it ends; on a circle that may be the smaller code.
+        chance: the chance that the published answer is true.
+    """
+
+    first: Codes
+    last: Codes
+    chance: NDArray[np.float64]
+
+
+def likely_answers(
+    mechanism: Mechanism,
+    domain: AnswerDomain | JointDomain,
+    codes: Codes,
+    share: Fraction = IN_95_OF_100,
+) -> list[Likely] | None:
+    """The true answers for which each of ``codes`` was published, with chance ``share``, by part.
+
+    None where that takes too long. Answers that the ends of a wide domain do not touch take the
+    time of one answer.
+    """
+    narrow, inner = mechanism.narrowed(codes)
+    published, places = np.unique(inner, return_inverse=True)
+    if published.size * narrow.answers > _MOST_WORK:
         return None
-    size = domain.size
-    if size > _MOST_LISTED:
-        radius = radius_of(mechanism, domain, share) or 0
-        return max(0, code - radius), min(size - 1, code + radius)
-    likelihood = mechanism.likelihood_of(code)
+    sizes = [part.size for part in domain.parts] if narrow is mechanism else [narrow.answers]
+    ends = np.zeros((len(sizes), 2, published.size), dtype=np.int64)
+    chances = np.zeros((len(sizes), published.size))
+    for place, code in enumerate(published.tolist()):
+        joint = narrow.likelihood_of(code).reshape(sizes)
+        own_codes = np.unravel_index(code, joint.shape)
+        for number, part in enumerate(domain.parts):
+            rest = tuple(axis for axis in range(joint.ndim) if axis != number)
+            likelihood = joint.sum(axis=rest)
+            ends[number, :, place] = shortest_run(likelihood, share, part.topology)
+            chances[number, place] = likelihood[own_codes[number]] / likelihood.sum()
+    places, moved = places.reshape(-1), codes - inner
+    likely = []
+    for own_ends, own_chances in zip(ends, chances, strict=True):
+        first, last = own_ends[:, places] + moved
+        likely.append(Likely(first, last, own_chances[places]))
+    return likely
+
+
+def shortest_run(
+    likelihood: NDArray[np.float64], share: Fraction, topology: Topology
+) -> tuple[int, int]:
+    """The shortest run of codes that has ``share`` of the sum of ``likelihood``.
+
+    The first and the last code of the run; on a circle the first may be the larger. Where nothing
+    shorter is enough it is (0, size - 1).
+    """
+    size = likelihood.size
     # Two laps of a circle hold every run, also those across its end.
-    is_circle = domain.topology is Topology.CYCLIC
+    is_circle = topology is Topology.CYCLIC
     laps = np.tile(likelihood, 2) if is_circle else likelihood
     sums = np.concatenate([[0.0], np.cumsum(laps)])
     # A little less than the share: the sums are rounded.
@@ -123,5 +221,5 @@ def likely_around(
     lengths = np.where(ends < sums.size, ends - starts, 2 * size)
     first = int(lengths.argmin())
     if lengths[first] >= size:
-        return None
+        return 0, size - 1
     return first, (first + int(lengths[first]) - 1) % size

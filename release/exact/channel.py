@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from release.exact.domain import AnswerDomain, Codes, JointDomain
 from release.exact.losses import COST_POWERS, Loss, LossName, line_fits
 from release.exact.mechanism import Mechanism, shares
+from release.exact.numbers import common_denominator
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition, Deltas, Guarantee, largest_allowed
 from release.exact.sensitivity import Pair
@@ -176,7 +176,7 @@ def _units(masses: Sequence[Any]) -> list[int]:
     """The masses over their common denominator."""
     if isinstance(masses[0], int):
         return list(masses)
-    common = lcm(*(mass.denominator for mass in masses))
+    common = common_denominator(masses)
     return [mass.numerator * (common // mass.denominator) for mass in masses]
 
 

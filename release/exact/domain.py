@@ -18,6 +18,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.numbers import member
+
 Codes: TypeAlias = NDArray[np.int64]
 """Answer codes, or element numbers of a group."""
 
@@ -154,8 +156,11 @@ class Group:
         # A ring has one coordinate, the number itself: unravelling it would only cost time.
         if len(self.moduli) == 1:
             return np.asarray((first + sign * second) % self.moduli[0], dtype=np.int64)
-        pairs = zip(self.coordinates(first), self.coordinates(second), self.moduli, strict=True)
-        return self.elements([(a + sign * b) % m for a, b, m in pairs])
+        coordinates = []
+        pairs = zip(self.coordinates(first), self.coordinates(second), strict=True)
+        for (a, b), modulus in zip(pairs, self.moduli, strict=True):
+            coordinates.append((a + sign * b) % modulus)
+        return self.elements(coordinates)
 
     def coordinates(self, elements: Codes | int) -> list[Codes]:
         """For each factor the coordinates of ``elements``, which are row-major numbers."""
@@ -172,13 +177,18 @@ class AnswerDomain:
 
     ``labels[c]`` is what code ``c`` is published as: a string for nominal domains, an integer for
     the others, given as a range where they follow one another. For levels it is the least integer
-    of the level, so that coding it gives ``c`` back.
+    of the level, so that coding it gives ``c`` back. The topology may be given by its name.
+
+    Raises:
+        SpecError: there is no such topology.
+        ValueError: fewer than two answers.
     """
 
     topology: Topology
     labels: tuple[str, ...] | tuple[int, ...] | range
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "topology", member("topology", Topology, self.topology))
         if len(self.labels) < 2:
             raise ValueError("a domain needs two answers or more")
 

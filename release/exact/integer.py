@@ -8,7 +8,6 @@ remapping see the noisy answer only, so pure and approximate guarantees pass thr
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -56,8 +55,9 @@ class IntegerMechanism(Mechanism):
         object.__setattr__(self, "total", self.noise.total)
         if self.size < 2:
             raise ValueError("a mechanism needs two answers or more")
-        if min((length for length, _ in (*self.low, *self.high)), default=1) < 1:
-            raise ValueError("a table of an end needs runs of 1 or more outcomes")
+        for length, _ in (*self.low, *self.high):
+            if length < 1:
+                raise ValueError("a table of an end needs runs of 1 or more outcomes")
         if self.low_length + self.high_length > self.size:
             raise ValueError("the tables of the ends are longer than the answers")
         for first, last, shift in self._shifts():
@@ -168,8 +168,11 @@ class IntegerMechanism(Mechanism):
                     losses.append((rough - periods * tail.log, ratio, periods, tail))
         # Logarithms of many digits take long: only of what may be the largest.
         most = max(rough for rough, *_ in losses)
-        near = [rest for rough, *rest in losses if rough >= most - 1e-9 * max(1.0, most)]
-        return max(itertools.starmap(_exact_loss, near))
+        candidates = []
+        for rough, ratio, periods, tail in losses:
+            if rough >= most - 1e-9 * max(1.0, most):
+                candidates.append(_exact_loss(ratio, periods, tail))
+        return max(candidates)
 
     def is_constant(self) -> bool:
         """Whether the tables publish one answer for every outcome."""
@@ -191,6 +194,7 @@ class IntegerMechanism(Mechanism):
         """What is published for each of :attr:`outcomes`, as codes of that smaller domain."""
         codes = np.arange(self.outcomes.answers, dtype=np.int64)
         gone = self.size - codes.size
+        # The middle is left out, so the table of the highest outcomes moves down by its length.
         for first, last, shift in self._shifts():
             start = first if first < self.size - self.high_length or not gone else first - gone
             codes[start : start + last - first + 1] += shift
@@ -199,6 +203,7 @@ class IntegerMechanism(Mechanism):
     def mean(self, sums: Floats) -> Fraction:
         """The mean over the true answers, from a sum for each of :attr:`outcomes`."""
         alike = self.size - sums.size
+        # The outcome in the middle of the list stands for all that are left out of it.
         return Fraction(float(sums.sum() + alike * sums[sums.size // 2])) / self.size
 
     def expected_loss(self, loss: Loss, domain: Domain) -> Fraction:
@@ -229,19 +234,45 @@ class IntegerMechanism(Mechanism):
     def worst(self, power: int) -> tuple[int, Fraction]:
         """The true answer of the largest expected |error|^``power``, and that loss."""
         code, loss = self.outcomes.worst(power, self.listed)
+        # Codes of the upper half were moved down by the length of the middle.
         gone = self.size - self.outcomes.answers
         return code + (gone if code > self.outcomes.answers // 2 else 0), Fraction(loss)
 
     def _listed_code(self, code: int) -> int:
         """The code of the smaller domain of :attr:`outcomes` that fares as ``code`` does."""
-        half, gone = self.outcomes.answers // 2, self.size - self.outcomes.answers
-        return code if code <= half else max(half, code - gone)
+        _, narrow = self.narrowed(np.array([code], dtype=np.int64))
+        return int(narrow[0])
 
     def row(self, code: int) -> NDArray[Any]:
         """As :meth:`Mechanism.row`, rounded to the total: a tail has no common denominator."""
         weights = np.floor(self.probabilities(code) * float(self.total)).astype(np.int64)
+        # Every row of a mechanism adds up to the total: its mode gets what the floors leave.
         weights[int(weights.argmax())] += self.total - int(weights.sum())
         return weights
+
+    def likelihoods(self) -> Iterator[list[int]]:
+        """As :meth:`Mechanism.likelihoods`, with 60 decimal places."""
+        last = self.size - 1
+        # P(η ≥ n) for n = -last … size, of the noise and of its mirror image.
+        above, below = (
+            [
+                int(10**60 * Fraction(own.above_in_digits(n - 1)))
+                for n in range(-last, self.size + 1)
+            ]
+            for own in (self.noise, self.noise.mirrored)
+        )
+        every = self.published(np.arange(self.size, dtype=np.int64))
+        for code in range(self.size):
+            weights = [0] * self.size
+            for outcome in np.flatnonzero(every == code).tolist():
+                for true in range(self.size):
+                    if outcome in (0, last):
+                        away = outcome - true if outcome else true
+                        weights[true] += (above if outcome else below)[away + last]
+                    else:
+                        at = outcome - true + last
+                        weights[true] += above[at] - above[at + 1]
+            yield weights
 
     def probabilities(self, code: int) -> Floats:
         """As :meth:`Mechanism.probabilities`."""
@@ -270,6 +301,15 @@ class IntegerMechanism(Mechanism):
                 # P(outcome | q) = f(outcome - q).
                 likelihood += whole.masses[outcome : outcome + self.size][::-1]
         return likelihood
+
+    def narrowed(self, codes: Codes) -> tuple[IntegerMechanism, Codes]:
+        """As :meth:`Mechanism.narrowed`: all answers beyond the reach of both ends are alike."""
+        size = self.outcomes.answers
+        if size == self.size:
+            return self, codes
+        half, gone = size // 2, self.size - size
+        narrow = np.where(codes <= half, codes, np.maximum(half, codes - gone))
+        return IntegerMechanism(self.noise, size, self.low, self.high), narrow
 
     def neighboring_rows(self, sensitivity: Sensitivity, most: int) -> tuple[Floats, Floats] | None:
         """As :meth:`Mechanism.neighboring_rows`, of the noise, for the largest distance."""
@@ -301,11 +341,14 @@ class IntegerMechanism(Mechanism):
 
 
 def _after_clamping(deltas: Deltas) -> Deltas:
+    # Merging outcomes can raise a probabilistic δ above 0, and nothing but 1 is sure to bound it
+    # (docs/design/mathematics.md, 2.16). Where δ is 0 it stays 0.
     return deltas if deltas.approximate == 0 else Deltas(Fraction(1), deltas.approximate)
 
 
 def _exact_loss(ratio: Fraction, periods: int, tail: Tail) -> Decimal:
     """ln(``ratio``) less ``periods`` times the logarithm of the tail's ratio."""
+    # Each operation of decimal rounds correctly, so every machine gets the same 40 digits.
     context = Context(prec=40)
     beside = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     step = context.ln(context.divide(Decimal(tail.ratio), Decimal(2**64)))

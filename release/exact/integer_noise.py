@@ -18,13 +18,15 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise, starmap
+from operator import ge, le, mul
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
+from release.exact.numbers import least_enough
 from release.exact.privacy import Deltas
 from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, random_below_power
 
@@ -38,6 +40,9 @@ RATIO_ONE = 1 << RATIO_BITS
 MOST_BITS = 62
 
 _PLACES = 512
+
+# The decimal module rounds alike everywhere; a float's power or logarithm hangs on the platform.
+_DIGITS = Context(prec=60)
 
 MOST_PERIODS = 256
 """Over so many periods δ is computed exactly."""
@@ -94,15 +99,19 @@ class IntegerNoise:
     right: Tail | None = None
 
     def __post_init__(self) -> None:
-        if min(map(min, self.runs), default=-1) < 0 or min(length for length, _ in self.runs) < 1:
+        if not _are_runs(self.runs):
             raise ValueError("noise needs runs of 1 or more integers with weights of 0 or more")
         total = self.total
+        # A uniform number below a power of two is so many random bits: drawing rejects nothing, and
+        # its time and bits reveal no noise.
         if not 2 <= total <= 2**MOST_BITS or total & (total - 1):
             raise ValueError("the weights do not add up to a power of two of at most 2^62")
         before = self.left.period if self.left else 0
         after = self.right.period if self.right else 0
         if before + after > self.high - self.low + 1:
             raise ValueError("the window is shorter than the periods of its tails")
+        # Moments are added up on either side of 0 by itself, so each tail has to lie on its own
+        # side; 0 itself may belong to either.
         if (before and self.low + before > 1) or (after and self.high - after < -1):
             raise ValueError("a tail begins on the other side of 0")
         if max(abs(self.low), abs(self.high)) > REACH:
@@ -114,17 +123,17 @@ class IntegerNoise:
         (length, weight), *rest = half
         right = [(length - 1, weight), *rest] if length > 1 else rest
         runs = merged([*right[::-1], (1, weight), *right])
-        return cls(1 - sum(length for length, _ in half), runs, tail, tail)
+        return cls(1 - _width(half), runs, tail, tail)
 
     @cached_property
     def total(self) -> int:
         """The sum of all weights, a power of two."""
-        return sum(length * weight for length, weight in self.runs)
+        return sum(starmap(mul, self.runs))
 
     @cached_property
     def high(self) -> int:
         """The last integer of the window."""
-        return self.low + sum(length for length, _ in self.runs) - 1
+        return self.low + _width(self.runs) - 1
 
     @property
     def is_symmetric(self) -> bool:
@@ -144,9 +153,13 @@ class IntegerNoise:
         pieces, start = [], self.low
         for length, weight in self.runs:
             stop = start + length
-            inside = {cut for cut in (before, after) if start < cut < stop}
-            for first, last in pairwise(sorted({start, stop, *inside})):
+            # Cut where a tail's period begins or ends, if that is inside of the run.
+            bounds = {start, stop}
+            for cut in (before, after):
+                bounds.add(min(max(cut, start), stop))
+            for first, last in pairwise(sorted(bounds)):
                 mass = Fraction(weight, self.total)
+                # The weight of a last period is that of all its repetitions together.
                 if first < before and self.left:
                     mass *= 1 - self.left.fraction
                 elif first >= after and self.right:
@@ -225,17 +238,38 @@ class IntegerNoise:
                 chance += float(mass) * max(0, min(first + length - 1 - noise, length))
         return chance
 
+    def above_in_digits(self, noise: int) -> Decimal:
+        """As :meth:`above`, to about 60 digits, and the same on every machine."""
+        if noise < self.low:
+            return _DIGITS.subtract(Decimal(1), self.mirrored.above_in_digits(-noise - 1))
+        tail, chance = self.right, Decimal(0)
+        start = self.high + 1 - tail.period if tail else self.high + 1
+        # As in ``above``.
+        times, more = divmod(max(0, noise + 1 - start), tail.period) if tail else (0, 0)
+        faded = _DIGITS.power(_in_digits(tail.fraction), times) if tail else Decimal(1)
+        for first, length, mass in self._pieces:
+            if tail and first >= start:
+                late = max(0, min(start + more - first, length))
+                repeated = (length - late + late * tail.fraction) * mass / (1 - tail.fraction)
+                part = _DIGITS.multiply(_in_digits(repeated), faded)
+            else:
+                part = _in_digits(mass * max(0, min(first + length - 1 - noise, length)))
+            chance = _DIGITS.add(chance, part)
+        return chance
+
+    def radius_in_digits(self, level: Fraction) -> int:
+        """As :meth:`radius`, and the same on every machine."""
+        allowed = _in_digits(1 - level)
+
+        def is_enough(radius: int) -> bool:
+            both = self.above_in_digits(radius), self.mirrored.above_in_digits(radius)
+            return _DIGITS.add(*both) <= allowed
+
+        return least_enough(is_enough)
+
     def radius(self, level: float) -> int:
         """The least r for which the noise is within ±r with chance ``level`` or more, rounded."""
-        low, high = -1, 1
-        # Invariant of both: ``low`` is too little.
-        while self.above(high) + self.mirrored.above(high) > 1 - level:
-            low, high = high, 2 * high
-        while low + 1 < high:
-            middle = (low + high) // 2
-            beyond = self.above(middle) + self.mirrored.above(middle)
-            low, high = (low, middle) if beyond <= 1 - level else (middle, high)
-        return high
+        return least_enough(lambda r: self.above(r) + self.mirrored.above(r) <= 1 - level)
 
     def is_unimodal(self) -> bool:
         """Whether masses rise up to some integer and fall from there, tails included."""
@@ -244,8 +278,8 @@ class IntegerNoise:
         # Beyond a whole period each mass repeats one of them, smaller in one proportion.
         masses = [mass for _, mass in self._stretches(self.low - before, self.high + after)]
         peak = masses.index(max(masses))
-        rises = all(a <= b for a, b in pairwise(masses[: peak + 1]))
-        return rises and all(a >= b for a, b in pairwise(masses[peak:]))
+        rising, falling = masses[: peak + 1], masses[peak:]
+        return all(map(le, rising, rising[1:])) and all(map(ge, falling, falling[1:]))
 
     def deltas(self, steps: Iterable[int], ratio: Fraction) -> Deltas:
         """The exact δ where neighbors differ by one of ``steps``, each at least 1, either way.
@@ -257,9 +291,10 @@ class IntegerNoise:
         tried = [largest] if self.is_unimodal() else sorted(set(steps))
         if self._is_pure_by_groups(largest, ratio):
             return Deltas(Fraction(0), Fraction(0))
-        if any(tail and largest > MOST_PERIODS * tail.period for tail in (self.left, self.right)):
+        for tail in (self.left, self.right):
             # Masses so many periods out have very many digits; 1 is never too small.
-            return Deltas(Fraction(1), Fraction(1))
+            if tail and largest > MOST_PERIODS * tail.period:
+                return Deltas(Fraction(1), Fraction(1))
         probabilistic = approximate = Fraction(0)
         for step in tried:
             for noise in (self,) if self.is_symmetric else (self, self.mirrored):
@@ -278,13 +313,14 @@ class IntegerNoise:
             return False
         least = self._least_share(tail.period)
         # Rounded down after every factor, so that the product is never overstated.
-        one = 1 << _PLACES
-        share = int(least * one)
-        product = one
+        unit = 1 << _PLACES
+        share = int(least * unit)
+        product = unit
+        # The power by repeated squaring, from the leading binary digit of the number of periods.
         for digit in bin(-(-largest // tail.period))[2:]:
             product = product * product >> _PLACES
             product = product * share >> _PLACES if digit == "1" else product
-        return product * ratio.numerator >= one * ratio.denominator
+        return product * ratio.numerator >= unit * ratio.denominator
 
     def _least_share(self, step: int) -> Fraction:
         """The least f(η ± ``step``)/f(η) of all integers η with a mass."""
@@ -343,9 +379,12 @@ class IntegerNoise:
         pieces = self._stretches(low, high + step)
         bounds = [first for first, _ in pieces]
         masses = [mass for _, mass in pieces]
-        cuts = {bound for bound in bounds if low <= bound <= high}
-        cuts.update(bound - step for bound in bounds if low <= bound - step <= high)
-        cuts.update((low + before, self.high + 1, high + 1))
+        cuts = {low + before, self.high + 1, high + 1}
+        for bound in bounds:
+            # f(η) changes at the bound, and f(η + step) a step before it.
+            for cut in (bound, bound - step):
+                if low <= cut <= high:
+                    cuts.add(cut)
         here = there = 0
         for first, following in pairwise(sorted(cuts)):
             while here + 1 < len(bounds) and bounds[here + 1] <= first:
@@ -361,10 +400,12 @@ class IntegerNoise:
 
     def _stretches(self, low: int, high: int) -> list[tuple[int, Fraction]]:
         """Where each stretch of equal masses from ``low`` to ``high`` begins, with its mass."""
-        out = list(_beyond(self.mirrored, -low))
-        stretches = [(1 - first - length, mass) for first, length, mass in reversed(out)]
-        stretches += [(first, mass) for first, _, mass in self._pieces]
-        stretches += [(first, mass) for first, _, mass in _beyond(self, high)]
+        stretches = []
+        for first, length, mass in reversed(list(_beyond(self.mirrored, -low))):
+            # Mirrored, a stretch begins where its last integer was.
+            stretches.append((1 - first - length, mass))
+        for first, _, mass in chain(self._pieces, _beyond(self, high)):
+            stretches.append((first, mass))
         return stretches
 
     def probabilities(self, count: int) -> NDArray[np.float64]:
@@ -390,8 +431,7 @@ class IntegerNoise:
 
     @cached_property
     def _bounds(self) -> NDArray[np.uint64]:
-        sums = accumulate(length * weight for length, weight in self.runs)
-        return np.array(list(sums), dtype=np.uint64)
+        return np.array(list(accumulate(starmap(mul, self.runs))), dtype=np.uint64)
 
     def draw(self, count: int, source: RandomBytes = SYSTEM) -> Codes:
         """``count`` independent integers, each with exactly its probability, within ±2^62.
@@ -400,13 +440,16 @@ class IntegerNoise:
         """
         uniform = random_below_power(self.total.bit_length() - 1, count, source)
         run = np.searchsorted(self._bounds, uniform, side="right")
-        weights = np.array([max(1, weight) for _, weight in self.runs], dtype=np.uint64)
+        lengths, weights = zip(*self.runs, strict=True)
+        # A run of weight 0 is never drawn: 1 in its place only keeps the division defined.
+        divisors = np.maximum(np.array(weights, dtype=np.uint64), np.uint64(1))
         # In integers of any length: a run of zeros may be longer than 64 bits hold.
-        stops = accumulate((length for length, _ in self.runs[:-1]), initial=self.low)
+        stops = accumulate(lengths[:-1], initial=self.low)
         firsts = np.array(list(stops), dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.uint64), self._bounds[:-1]])
-        within = (uniform - starts[run]) // weights[run]
+        within = (uniform - starts[run]) // divisors[run]
         noise = firsts[run] + within.astype(np.int64)
+        # The periods of the two tails have no integer in common, so nothing is lengthened twice.
         if self.right is not None:
             noise = _lengthened(noise, self.high + 1 - self.right.period, self.right, source)
         if self.left is not None:
@@ -424,6 +467,23 @@ def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
         else:
             joined.append((length, weight))
     return tuple(joined)
+
+
+def _in_digits(number: Fraction) -> Decimal:
+    return _DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+def _are_runs(runs: Sequence[Run]) -> bool:
+    """Whether there are runs, each of 1 or more integers and of a weight of 0 or more."""
+    for length, weight in runs:
+        if length < 1 or weight < 0:
+            return False
+    return bool(runs)
+
+
+def _width(runs: Sequence[Run]) -> int:
+    """The number of integers in all runs."""
+    return sum(length for length, _ in runs)
 
 
 def _beyond(noise: IntegerNoise, high: int) -> Iterator[tuple[int, int, Fraction]]:
@@ -445,6 +505,8 @@ def _beyond(noise: IntegerNoise, high: int) -> Iterator[tuple[int, int, Fraction
 def _lengthened(noise: Codes, start: int, tail: Tail, source: RandomBytes) -> Codes:
     """``noise`` with a geometric number of periods added from ``start`` on, at most 2^62."""
     times = draw_geometric(tail.ratio, noise.size, source)
+    # NumPy's integers wrap round silently: the periods are bounded before they are multiplied, and
+    # a number below 0 counts as 0, because 2^62 less the least one is 2^63.
     most = (REACH - np.maximum(noise, 0)) // tail.period
     far = np.where(times > most, REACH, noise + np.minimum(times, most) * tail.period)
     return np.where(noise >= start, far, noise)

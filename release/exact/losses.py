@@ -15,11 +15,13 @@ from enum import Enum
 from fractions import Fraction
 from math import lcm, prod
 from operator import mul
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
+from release.exact.numbers import common_denominator, exact_tuple, member, whole
 from release.exact.pmf import Pmf
 
 
@@ -31,6 +33,8 @@ class LossName(Enum):
     SQUARED = "squared"
     NOISE_SQUARED = "noise_squared"
 
+
+_WORST = "worst-case "
 
 COST_POWERS = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
 """The losses of published answers in order, as powers of the error."""
@@ -50,6 +54,11 @@ class _Costs:
         return Fraction(int(self.numerators.max()), self.denominator)
 
     @property
+    def plain_name(self) -> str:
+        """The name of the loss at one true answer, as files have it."""
+        return self.name.removeprefix(_WORST)
+
+    @property
     def least(self) -> Fraction:
         """The least cost above 0, or 0 where there is none."""
         positive = self.numerators[self.numerators > 0]
@@ -58,7 +67,12 @@ class _Costs:
 
 @dataclass(frozen=True, eq=False)
 class Loss(_Costs):
-    """Costs ρ_η = ``numerators[η] / denominator``, all at least 0."""
+    """Costs ρ_η = ``numerators[η] / denominator``, all at least 0.
+
+    ``prior`` is the pmf of the true answers over which they are means; None is the uniform one.
+    """
+
+    prior: tuple[Fraction, ...] | None = None
 
     @property
     def is_error_rate(self) -> bool:
@@ -91,15 +105,16 @@ class Loss(_Costs):
         return Fraction(int(self.numerators[element]), self.denominator)
 
 
-def power_of(loss: Loss) -> int:
+def power_of(loss: Loss | WorstCaseLoss) -> int:
     """The power of the error that a named loss is.
 
     Raises:
         ValueError: another loss than error_rate, absolute or squared.
     """
-    if not loss.is_named or LossName(loss.name) not in COST_POWERS:
-        raise ValueError("answers in order need the loss error_rate, absolute or squared")
-    return COST_POWERS[LossName(loss.name)]
+    for name, power in COST_POWERS.items():
+        if name.value == loss.plain_name:
+            return power
+    raise ValueError("answers in order need the loss error_rate, absolute or squared")
 
 
 def line_fits(domain: AnswerDomain | JointDomain, loss: object) -> bool:
@@ -145,11 +160,16 @@ def costs_at(loss: Loss, domain: AnswerDomain | JointDomain, true: int) -> Codes
     return costs
 
 
-def named_loss(name: LossName, topology: Topology, size: int) -> Loss:
+def named_loss(name: LossName | str, topology: Topology | str, size: int) -> Loss:
     """The costs of a named loss on ``size`` answers under the uniform prior.
 
     On a nominal domain any error is at distance 1, so absolute and squared loss are the error rate.
+
+    Raises:
+        SpecError: there is no such loss or topology, or fewer than two answers.
     """
+    name, topology = member("loss", LossName, name), member("topology", Topology, topology)
+    size = whole("answers", size, 2)
     noise = np.arange(size, dtype=np.int64)
     if name is LossName.NOISE_SQUARED:
         return Loss(name.value, noise * noise)
@@ -173,6 +193,13 @@ class WorstCaseLoss(_Costs):
     ``numerators`` has shape (answers, size): the cost of noise η when the true answer is q.
     """
 
+    prior: ClassVar[None] = None
+
+    @property
+    def plain(self) -> Loss:
+        """The loss by its name alone, as mechanisms read it at one true answer."""
+        return Loss(self.plain_name, self.numerators[0], self.denominator)
+
     @property
     def is_error_rate(self) -> bool:
         """Never: where all true answers cost the same, :func:`worst_case` gives a plain loss."""
@@ -185,15 +212,23 @@ class WorstCaseLoss(_Costs):
 
     def of(self, pmf: Pmf) -> Fraction:
         """The expected loss of ``pmf`` at its worst true answer, exactly."""
+        # Python integers: a cost times a weight overflows 64 bits.
         sums = self.numerators.astype(object) @ pmf.weights.astype(object)
         return Fraction(max(sums.tolist()), self.denominator * pmf.total)
 
 
-def error_costs(name: LossName, topology: Topology, size: int) -> Codes:
-    """ℓ(q, (q+η) mod N), shape (N, N), row q: the cost of an answer error, without any prior."""
+def error_costs(name: LossName | str, topology: Topology | str, size: int) -> Codes:
+    """ℓ(q, (q+η) mod N), shape (N, N), row q: the cost of an answer error, without any prior.
+
+    Raises:
+        SpecError: as :func:`named_loss`.
+    """
+    name, topology = member("loss", LossName, name), member("topology", Topology, topology)
+    size = whole("answers", size, 2)
     answer = np.arange(size, dtype=np.int64)
     error = np.abs(answer[:, None] - (answer[:, None] + answer[None, :]) % size)
     if name is LossName.NOISE_SQUARED:
+        # The cost is that of the noise, whether or not the answer wraps.
         return np.broadcast_to(answer * answer, (size, size)).copy()
     if topology is Topology.CYCLIC:
         error = np.minimum(error, size - error)
@@ -212,51 +247,74 @@ def check_prior(prior: tuple[Fraction, ...]) -> None:
         raise ValueError("a prior needs probabilities of at least 0 that add up to 1")
 
 
-def prior_loss(name: LossName, topology: Topology, prior: tuple[Fraction, ...]) -> Loss:
+def prior_loss(name: LossName | str, topology: Topology | str, prior: tuple[Fraction, ...]) -> Loss:
     """The costs ρ_η = Σ_q π(q)·ℓ(q, (q+η) mod N) under a given prior π.
 
     Raises:
+        SpecError: as :func:`named_loss`, or a probability is a float or no number.
         ValueError: a probability is negative, they do not add up to 1, or their common denominator
             is too large for 64-bit integers.
     """
+    name, prior = member("loss", LossName, name), exact_tuple("prior", prior)
     check_prior(prior)
-    denominator = lcm(*(p.denominator for p in prior))
+    denominator = common_denominator(prior)
+    # Python integers: before the check below the sums may be of any length.
     shares = np.array(prior, dtype=object) * denominator
     costs = (shares @ error_costs(name, topology, len(prior)).astype(object)).tolist()
     if max(costs) >= 2**62:
         raise ValueError("the prior's common denominator is too large; round the probabilities")
-    return Loss(name.value, np.array(list(map(int, costs)), dtype=np.int64), denominator)
+    return Loss(name.value, np.array(list(map(int, costs)), dtype=np.int64), denominator, prior)
 
 
-def worst_case(name: LossName, topology: Topology, size: int) -> Loss | WorstCaseLoss:
-    """The expected loss at the worst true answer; a plain loss where all answers fare alike."""
+def worst_case(name: LossName | str, topology: Topology | str, size: int) -> Loss | WorstCaseLoss:
+    """The expected loss at the worst true answer; a plain loss where all answers fare alike.
+
+    Raises:
+        SpecError: as :func:`named_loss`.
+    """
+    name = member("loss", LossName, name)
     costs = error_costs(name, topology, size)
+    # On a circle and among categories every true answer fares alike: one row is all of them.
     if (costs == costs[0]).all():
         return Loss(name.value, costs[0])
-    return WorstCaseLoss(f"worst-case {name.value}", costs)
+    return WorstCaseLoss(f"{_WORST}{name.value}", costs)
+
+
+def worst_on_line(name: LossName, size: int, most: int) -> WorstCaseLoss:
+    """The loss at the worst of ``size`` answers in order, whatever the mechanism.
+
+    Beyond ``most`` answers it has no costs of noise, so that modular noise cannot be designed.
+    """
+    if size > most:
+        return WorstCaseLoss(f"{_WORST}{name.value}", np.array([[0, 1]], dtype=np.int64))
+    return WorstCaseLoss(f"{_WORST}{name.value}", error_costs(name, Topology.ORDERED, size))
 
 
 def table_loss(costs: tuple[Fraction, ...]) -> Loss:
     """A loss given by its cost for each noise value 0..n.
 
     Raises:
+        SpecError: a cost is a float, negative, or no number.
         ValueError: a cost is negative, or too large for 64-bit integers over a common denominator.
     """
-    denominator = lcm(*(cost.denominator for cost in costs))
+    costs = exact_tuple("costs", costs)
+    denominator = common_denominator(costs)
     numerators = [int(cost * denominator) for cost in costs]
     if not 0 <= min(numerators, default=0) <= max(numerators, default=0) < 2**62:
         raise ValueError("costs must be at least 0, and their common numerators below 2^62")
     return Loss("table", np.array(numerators, dtype=np.int64), denominator)
 
 
-def joint_loss(name: LossName, parts: tuple[AnswerDomain, ...]) -> Loss:
+def joint_loss(name: LossName | str, parts: tuple[AnswerDomain, ...]) -> Loss:
     """The costs of a named loss on joint answers: the sum over the parts; one for any error.
 
     Shape of the costs: row-major over the parts' codes. For one part this is :func:`named_loss`.
 
     Raises:
+        SpecError: there is no such loss.
         ValueError: the sums over a common denominator are too large for 64-bit integers.
     """
+    name = member("loss", LossName, name)
     losses = [named_loss(name, part.topology, part.size) for part in parts]
     if name is LossName.ERROR_RATE:
         return Loss(name.value, (np.arange(_joint_size(parts)) > 0).astype(np.int64))

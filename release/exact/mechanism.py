@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
+from operator import mul
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ from release.exact.composition.profile import (
     ratio_below,
 )
 from release.exact.domain import AnswerDomain, Codes, JointDomain
-from release.exact.losses import Loss, costs_at, distance
+from release.exact.losses import Loss, WorstCaseLoss, costs_at, distance
 from release.exact.numbers import MAX_EPSILON, exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.privacy import Deltas, Guarantee, largest_allowed
@@ -73,6 +74,14 @@ class Mechanism(ABC):
     @abstractmethod
     def row(self, code: int) -> NDArray[Any]:
         """The weight of each published answer when the true one is ``code``; shape (answers,)."""
+
+    def likelihoods(self) -> Iterator[list[int]]:
+        """For each published answer, in code order, the weight that each true answer gives it.
+
+        Integers on one scale, and the same on every machine; memory is the square of the answers.
+        """
+        for weights in np.stack(list(map(self.row, range(self.answers)))).T:
+            yield weights.tolist()
 
     def deltas(self, sensitivity: Sensitivity, epsilon: Fraction) -> Deltas:
         """The exact δ at ``epsilon`` over all neighboring answers, under both definitions.
@@ -118,18 +127,21 @@ class Mechanism(ABC):
             sensitivity: the differences to bound: those of the query, or fewer.
             step: distance of two losses, above 0 and at most 100.
         """
+        # Both limits count work, not time, so that every machine publishes the same profile.
         if self.comparisons(sensitivity) > MOST_JOINED:
             return self.rough_profile(sensitivity, step)
         profiles, work = [Profile(step, (0,))], 0
-        seen: set[frozenset[tuple[tuple[int, int], int]]] = set()
+        distinct: set[frozenset[tuple[tuple[int, int], int]]] = set()
         for here, there in self.compared(sensitivity):
             joined = Counter(zip(here.tolist(), there.tolist(), strict=True))
             # Pairs that are as far apart often have the same weights in another order.
             weights = frozenset(joined.items())
-            if weights in seen:
+            if weights in distinct:
                 continue
-            seen.add(weights)
-            pairs = [(times * heavy, times * light) for (heavy, light), times in joined.items()]
+            distinct.add(weights)
+            pairs = []
+            for (heavy, light), times in joined.items():
+                pairs.append((times * heavy, times * light))
             profiles.append(profile_of_weights(pairs, self.total, step, MOST_LOSSES - 1))
             work += len(pairs) + len(profiles[-1].values)
             if work > MOST_COMPARED:
@@ -143,6 +155,7 @@ class Mechanism(ABC):
         while place < MOST_LOSSES and place * step <= MAX_EPSILON:
             delta = self.deltas_at_ratio(sensitivity, ratio_below(step, place)).approximate
             points.append((place, delta))
+            # A profile falls: once it is 0 it stays 0, and the last value stands for all larger ε.
             if delta == 0:
                 break
             place = 4 * place or 1
@@ -193,6 +206,18 @@ class Mechanism(ABC):
             weighted += _weighted(self.row(code), costs_at(loss, domain, code))
         return Fraction(weighted, self.answers * self.total * loss.denominator_at_answers)
 
+    def objective(self, loss: Loss | WorstCaseLoss, domain: Domain) -> Fraction:
+        """The expected loss under the prior of ``loss``, or at its worst true answer.
+
+        Raises:
+            ValueError: the loss is not one of this domain's answers.
+        """
+        if isinstance(loss, WorstCaseLoss):
+            return self.worst_loss(loss.plain, domain)[1]
+        if loss.prior is None:
+            return self.expected_loss(loss, domain)
+        return sum(map(mul, loss.prior, self._expected_losses(loss, domain)), Fraction(0))
+
     def chance_within(self, domain: Domain, radius: int) -> Fraction:
         """The chance, under the uniform prior, that each part is at most ``radius`` codes off."""
         near = 0
@@ -213,9 +238,13 @@ class Mechanism(ABC):
 
     def worst_loss(self, loss: Loss, domain: Domain) -> tuple[int, Fraction]:
         """The true answer with the largest expected loss, the first of several, and that loss."""
-        losses = [self.expected_loss_at(loss, domain, code) for code in range(self.answers)]
+        losses = self._expected_losses(loss, domain)
         worst = max(losses)
         return losses.index(worst), worst
+
+    def _expected_losses(self, loss: Loss, domain: Domain) -> list[Fraction]:
+        """:meth:`expected_loss_at` of every true answer."""
+        return [self.expected_loss_at(loss, domain, code) for code in range(self.answers)]
 
     @property
     def modular_noise(self) -> Pmf | None:
@@ -253,6 +282,14 @@ class Mechanism(ABC):
         for true in range(self.answers):
             column[true] = self.row(true)[code]
         return shares(column, self.total)
+
+    def narrowed(self, codes: Codes) -> tuple[Mechanism, Codes]:
+        """The same mechanism on fewer answers, and the code there of each of ``codes``.
+
+        A true answer as far from the new code as from the old one has the same chance to be
+        published as it, to about 12 digits. The answers that are gone have no chance that counts.
+        """
+        return self, codes
 
     def neighboring_rows(self, sensitivity: Sensitivity, most: int) -> tuple[Floats, Floats] | None:
         """The probabilities of neighboring true answers side by side; shapes (pairs, answers).

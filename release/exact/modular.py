@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain
-from release.exact.losses import Loss, line_fits, power_of, probability_within
+from release.exact.losses import (
+    Loss,
+    WorstCaseLoss,
+    line_fits,
+    power_of,
+    probability_within,
+)
 from release.exact.mechanism import Mechanism, check_codes
 from release.exact.pmf import Pmf
 from release.exact.privacy import Deltas, deltas_at_ratio
@@ -82,26 +88,27 @@ class Modular(Mechanism):
         """As :meth:`Mechanism.expected_loss`; ``loss`` is averaged over the true answers."""
         return loss.of(self.pmf)
 
+    def objective(self, loss: Loss | WorstCaseLoss, domain: AnswerDomain | JointDomain) -> Fraction:
+        """As :meth:`Mechanism.objective`: the costs of the noise hold the prior, or all answers."""
+        return loss.of(self.pmf)
+
     def worst_loss(self, loss: Loss, domain: AnswerDomain | JointDomain) -> tuple[int, Fraction]:
         """As :meth:`Mechanism.worst_loss`, to about 12 digits where answers have an order."""
         if not domain.has_order:
             return 0, self.expected_loss(loss, domain)
         if not line_fits(domain, loss):
             # Of a joint answer or a table of costs the ends are looked at.
-            ends = {
-                code: self.expected_loss_at(loss, domain, code) for code in (0, self.answers - 1)
-            }
-            worst = max(ends, key=ends.__getitem__)
-            return worst, ends[worst]
+            ends = (0, self.answers - 1)
+            losses_at_ends = [self.expected_loss_at(loss, domain, code) for code in ends]
+            worst = max(losses_at_ends)
+            return ends[losses_at_ends.index(worst)], worst
         noise = np.arange(self.answers)
         masses, power = self.pmf.to_floats(), power_of(loss)
         costs = np.minimum(noise, 1) if power == 0 else noise.astype(np.float64) ** power
         # Noise η is an error of η for the answers that it does not wrap, and of N - η for others.
-        kept, wrapped = (
-            np.cumsum(masses * costs),
-            np.cumsum((masses * np.roll(costs[::-1], 1))[::-1]),
-        )
-        losses = kept[::-1] + np.concatenate([[0.0], wrapped[:-1]])
+        unwrapped = np.cumsum(masses * costs)
+        wrapped = np.cumsum((masses * np.roll(costs[::-1], 1))[::-1])
+        losses = unwrapped[::-1] + np.concatenate([[0.0], wrapped[:-1]])
         code = int(losses.argmax())
         return code, Fraction(float(losses[code]))
 

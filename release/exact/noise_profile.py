@@ -34,6 +34,7 @@ def exact_profile(noise: IntegerNoise, distances: Sequence[int], step: Fraction)
     """
     if not distances:
         return Profile(step, (0,))
+    # Noise with several peaks may reveal more of a step of 1 than of a step of 2.
     tried = [max(distances)] if noise.is_unimodal() else sorted(set(distances))
     both = (noise,) if noise.is_symmetric else (noise, noise.mirrored)
     profiles = []

@@ -17,12 +17,19 @@ ValueError: not an exact number; write an integer "4", a decimal "0.001" or a ra
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable, Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
+from math import lcm
+from typing import TypeVar
 
 from release.errors import SpecError
+
+E = TypeVar("E", bound=Enum)
 
 # 40 digits each side are plenty for ε and δ, and keep hostile input from costing time.
 _EXACT = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40}|/[1-9][0-9]{0,39})?", re.ASCII)
@@ -41,10 +48,19 @@ def parse_exact(text: str) -> Fraction:
         ValueError: the text does not follow the grammar of the module's docstring.
     """
     if not _EXACT.fullmatch(text):
-        raise ValueError(
-            'not an exact number; write an integer "4", a decimal "0.001" or a rational "1/3"'
-        )
+        raise ValueError(f"not an exact number; {_remedy(text)}")
     return Fraction(text)
+
+
+def _remedy(text: str) -> str:
+    """What to write in place of a text that is no exact number."""
+    number, percent = text[:-1].rstrip(), text.endswith("%")
+    if percent and _EXACT.fullmatch(number) and "/" not in number:
+        share = format(Decimal(number).scaleb(-2).normalize(), "f")
+        return f'write "{share}" in place of a percentage'
+    if text.count(",") == 1 and _EXACT.fullmatch(text.replace(",", ".")):
+        return f'write "{text.replace(",", ".")}", with a point'
+    return 'write an integer "4", a decimal "0.001" or a rational "1/3"'
 
 
 def exact(name: str, value: int | str | Fraction) -> Fraction:
@@ -66,6 +82,75 @@ def exact(name: str, value: int | str | Fraction) -> Fraction:
     if number < 0:
         raise SpecError(name, f"found {value}; write a number of at least 0")
     return number
+
+
+def member(name: str, kind: type[E], value: E | str) -> E:
+    """The member of an enumeration that an argument called ``name`` gives, by itself or as text.
+
+    Raises:
+        SpecError: there is none; the message lists all.
+    """
+    try:
+        return kind(value)
+    except ValueError:
+        *first, last = (str(each.value) for each in kind)
+        allowed = f"{', '.join(first)} or {last}"
+        raise SpecError(name, f"found {safe_text(value)}; write {allowed}") from None
+
+
+def safe_text(value: object) -> str:
+    """An argument in a message: a frame or an array is named only, for it may be confidential."""
+    is_plain = value is None or isinstance(value, str | int | float | list | tuple)
+    return repr(value) if is_plain else type(value).__name__
+
+
+def whole(name: str, value: object, least: int) -> int:
+    """The integer, of Python or NumPy, that an argument called ``name`` gives.
+
+    Raises:
+        SpecError: it is none, or below ``least``.
+    """
+    # operator.index refuses floats, also whole ones: int() would round them.
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # what is none is refused below
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise SpecError(name, f"found {safe_text(value)}; write an integer of at least {least}")
+    return number
+
+
+def exact_tuple(name: str, values: Iterable[int | str | Fraction]) -> tuple[Fraction, ...]:
+    """The exact numbers that an argument called ``name`` lists; a Fraction is taken as it is.
+
+    Raises:
+        SpecError: it is no list, or one of them is no exact number.
+    """
+    # A text is a sequence of letters, and nobody means these.
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise SpecError(name, f"found {safe_text(values)}; write a list of exact numbers")
+    numbers = []
+    for place, value in enumerate(values):
+        is_exact = type(value) is Fraction
+        numbers.append(Fraction(value) if is_exact else exact(f"{name}[{place}]", value))
+    return tuple(numbers)
+
+
+def least_enough(is_enough: Callable[[int], bool]) -> int:
+    """The least number of 0, 1, 2, … that is enough, where all larger ones are too."""
+    low, high = -1, 1
+    while not is_enough(high):
+        low, high = high, 2 * high
+    # Invariant: ``high`` is enough, ``low`` is not.
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def common_denominator(values: Iterable[Fraction]) -> int:
+    """The least number that makes an integer of each of the values; 1 where there is none."""
+    return lcm(*(value.denominator for value in values))
 
 
 def format_exact(value: Fraction) -> str:

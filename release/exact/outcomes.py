@@ -81,6 +81,10 @@ class Outcomes:
         low, high = np.clip(low, -n, n + 1), np.clip(high, -n - 1, n)
         return np.where(low <= high, sums[high + n + 1] - sums[np.minimum(low, high + 1) + n], 0.0)
 
+    def _moments(self, most: int, low: Codes, high: Codes) -> list[Floats]:
+        """As :meth:`_between` for the powers 0 to ``most``."""
+        return [self._between(power, low, high) for power in range(most + 1)]
+
     @cached_property
     def _inner(self) -> Codes:
         return np.arange(1, self.answers - 1, dtype=np.int64)
@@ -91,13 +95,15 @@ class Outcomes:
         # Outcome o is reached from q = o - η, so published - q is η + moved.
         moved = published[1:-1] - inner
         low, high = inner - last, inner
-        parts = [self._between(k, low, high) for k in range(power + 1)] if power else []
         if power == 2:
-            costs = parts[2] + 2.0 * moved * parts[1] + moved.astype(np.float64) ** 2 * parts[0]
+            chance, mean, square = self._moments(2, low, high)
+            costs = square + 2.0 * moved * mean + moved.astype(np.float64) ** 2 * chance
         elif power == 1:
-            above = [self._between(k, np.maximum(-moved, low), high) for k in (0, 1)]
-            below = [part - over for part, over in zip(parts, above, strict=True)]
-            costs = above[1] + moved * above[0] - below[1] - moved * below[0]
+            chance, mean = self._moments(1, low, high)
+            # Where η + moved is negative, its negative is the error.
+            chance_above, mean_above = self._moments(1, np.maximum(-moved, low), high)
+            chance_below, mean_below = chance - chance_above, mean - mean_above
+            costs = mean_above + moved * chance_above - mean_below - moved * chance_below
         else:
             right = np.where((-moved >= low) & (-moved <= high), self.masses[last - moved], 0.0)
             costs = self._between(0, low, high) - right
@@ -121,24 +127,24 @@ class Outcomes:
     def best(self, power: int) -> Codes:
         """The answer of least expected |error|^``power`` for each outcome; shape (answers,)."""
         inner, last = self._inner, self.answers - 1
-        chances = (self.at_lowest, self.at_highest)
-        q = np.arange(self.answers, dtype=np.float64)
         if power == 2:
+            best_at_end = _mean_answer
             # The mean, rounded.
             offset = self._between(1, inner - last, inner) / np.maximum(
                 self._between(0, inner - last, inner), np.finfo(float).tiny
             )
             middle = inner - _rounded(offset)
-            ends = [int(_rounded(np.array(c @ q / c.sum()))) for c in chances]
         elif power == 1:
+            best_at_end = _median_answer
             sums = self._sums[0]
             halves = (sums[inner + last + 1] + sums[inner]) / 2
             # The median of q = o - η: half of the mass lies above that noise.
             middle = inner - (np.searchsorted(sums, halves * (1 + 1e-13), side="left") - last - 1)
-            ends = [int(np.searchsorted(np.cumsum(c), c.sum() / 2)) for c in chances]
         else:
-            middle, ends = inner, [int(c.argmax()) for c in chances]
-        whole = np.concatenate([[ends[0]], middle, [ends[1]]])
+            best_at_end = _likeliest_answer
+            middle = inner
+        lowest, highest = best_at_end(self.at_lowest), best_at_end(self.at_highest)
+        whole = np.concatenate([[lowest], middle, [highest]])
         return np.asarray(np.clip(whole, 0, last), dtype=np.int64)
 
     def losses_at(self, power: int, published: Codes, codes: Codes) -> Floats:
@@ -170,6 +176,22 @@ def _from(noise: IntegerNoise, answers: int) -> Floats:
     masses = noise.probabilities(answers)[::-1]
     # From the far end, where masses are small, so that small sums keep their digits.
     return np.asarray((noise.above(answers - 1) + np.cumsum(masses))[::-1])
+
+
+def _mean_answer(chances: Floats) -> int:
+    """The true answer of least expected squared error; ``chances`` need not add up to 1."""
+    true = np.arange(chances.size, dtype=np.float64)
+    return int(_rounded(np.array(chances @ true / chances.sum())))
+
+
+def _median_answer(chances: Floats) -> int:
+    """The true answer of least expected absolute error."""
+    return int(np.searchsorted(np.cumsum(chances), chances.sum() / 2))
+
+
+def _likeliest_answer(chances: Floats) -> int:
+    """The true answer of the least error rate."""
+    return int(chances.argmax())
 
 
 def _cost(error: Codes, power: int) -> Floats:

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.exact.numbers import exp_bounds, format_exact
+from release.exact.numbers import exact, exp_bounds, format_exact, member
 from release.exact.pmf import Pmf, Weights
 from release.exact.sensitivity import Sensitivity
 
@@ -47,9 +47,12 @@ LEAST_DELTA = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A guarantee (ε, δ) under a definition.
+    """A guarantee (ε, δ) under a definition, which may be given by its name.
+
+    ε and δ are exact: an integer, a Fraction, or text such as ``"0.1"``.
 
     Raises:
+        SpecError: there is no such definition, or ε or δ is a float or no number.
         ValueError: ε neither 0 nor in [10⁻¹², 100], not 0 ≤ δ < 1, a pure guarantee with δ > 0, or
             ε = 0 without an approximate δ of at least 10⁻¹².
     """
@@ -59,6 +62,9 @@ class Guarantee:
     delta: Fraction
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "definition", member("definition", Definition, self.definition))
+        object.__setattr__(self, "epsilon", _exact("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _exact("delta", self.delta))
         if not (self.epsilon == 0 or LEAST_EPSILON <= self.epsilon <= 100):
             raise ValueError("epsilon must be above 0, at least 10^-12 and at most 100")
         # At ε = 0 δ is the whole guarantee; only the approximate definition gives it a meaning.
@@ -77,6 +83,11 @@ class Guarantee:
     def __str__(self) -> str:
         epsilon, delta = format_exact(self.epsilon), format_exact(self.delta)
         return f"{self.definition.value} (ε = {epsilon}, δ = {delta})"
+
+
+def _exact(name: str, value: Fraction) -> Fraction:
+    # A Fraction is taken as it is: what is out of range is told with the range.
+    return value if type(value) is Fraction else exact(name, value)
 
 
 @dataclass(frozen=True)

@@ -130,12 +130,12 @@ def _leading_bits(ratio: int, digit: int, words: int, *, is_digit: bool) -> int:
         low = high = ratio << (places - _WORD_BITS)
         for _ in range(digit):
             low, high = low * low >> places, -(-high * high >> places)
-        found = []
+        quotients = []
         for x in (low, high):
             over = (x << places) // ((1 << places) + x) if is_digit else x
-            found.append(over >> (places - _WORD_BITS * words))
-        if found[0] == found[1]:
-            return found[0]
+            quotients.append(over >> (places - _WORD_BITS * words))
+        if quotients[0] == quotients[1]:
+            return quotients[0]
         places *= 2
 
 

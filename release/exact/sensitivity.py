@@ -54,6 +54,7 @@ class Sensitivity:
     def of(cls, group: Group, shifts: Iterable[Shift], *, directed: bool = False) -> Sensitivity:
         """Reduce, drop zero, close under negation (unless ``directed``) and sort ``shifts``."""
         normal = set(map(group.normal, shifts))
+        # Neighbors can be exchanged, so noise that hides μ alone would protect one of two tables.
         if not directed:
             normal.update(list(map(group.negative, normal)))
         normal.discard((0,) * len(group.moduli))
@@ -62,6 +63,7 @@ class Sensitivity:
     @classmethod
     def on_line(cls, size: int, steps: Iterable[int]) -> Sensitivity:
         """The differences of ``size`` answers in order, from ``steps`` with their sign."""
+        # A step of d and one of -d keep the same pairs apart, because pairs count in both orders.
         apart = tuple(sorted(set(map(abs, steps)) - {0}))
         return replace(cls.of(Group((size,)), zip(apart, strict=True)), apart=apart)
 

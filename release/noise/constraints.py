@@ -14,11 +14,12 @@ from operator import mul
 
 import numpy as np
 
-from release.exact.domain import Codes, Group, Shift
+from release.exact.domain import AnswerDomain, Codes, Group, JointDomain, Shift, Topology
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.pmf import Pmf
 from release.exact.privacy import Guarantee, keeps
 from release.exact.sensitivity import Sensitivity
+from release.spec.demands import EQUAL, MEAN_SQUARE, ZERO_MEAN, Demand
 
 TOLERANCE = Fraction(1, 2**40)
 """How far a pmf may be from a constraint, in units of the largest coefficient."""
@@ -91,6 +92,36 @@ def at_most(group: Group, elements: Iterable[Shift], cap: Fraction) -> Constrain
     for element in elements:
         coefficients[group.element(element)] = 1
     return Constraint("cap", coefficients, cap, False)
+
+
+def mean_square(group: Group, cap: Fraction) -> Constraint:
+    """The mean square of the noise, read as the smallest signed number, is at most ``cap``."""
+    return Constraint("mean square", _nearer(group.size) ** 2, cap, False)
+
+
+def _nearer(size: int) -> Codes:
+    """How far each noise value is from 0, the shorter way round."""
+    noise = np.arange(size, dtype=np.int64)
+    return np.minimum(noise, size - noise)
+
+
+def constraints_of(
+    demands: Iterable[Demand], domain: AnswerDomain | JointDomain
+) -> tuple[Constraint, ...]:
+    """The constraints that a spec demands of noise on a query of one part."""
+    group, constraints = domain.group, []
+    for demand in demands:
+        if demand.kind == ZERO_MEAN:
+            constraints.append(zero_mean(group))
+        elif demand.kind == MEAN_SQUARE:
+            constraints.append(mean_square(group, demand.cap))
+        elif demand.kind == EQUAL:
+            constraints += equal_masses(group, [(noise,) for noise in demand.noise])
+        else:
+            is_nominal = domain.parts[0].topology is Topology.NOMINAL
+            far = _nearer(domain.size)
+            constraints += monotone(group, np.minimum(far, 1) if is_nominal else far)
+    return tuple(constraints)
 
 
 def _difference(group: Group, plus: int, minus: int) -> Codes:

@@ -15,7 +15,9 @@ from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.privacy import Definition, Deltas, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.fitted import Requirement
+from release.noise.shown import facts_html
 from release.noise.solvers.answer_problem import ChannelProblem
+from release.spec.demands import Demand
 
 GAP = Fraction(1, 10**6)
 """The relative gap at which a mechanism counts as optimal, unless a caller asks for less."""
@@ -36,8 +38,12 @@ class Asked:
     domain: AnswerDomain | JointDomain
     sensitivity: Sensitivity
     guarantee: Guarantee
-    loss: Loss
+    loss: Loss | WorstCaseLoss
     loss_name: LossName | None
+    parameters: tuple[tuple[str, Fraction], ...] = ()
+    """What the spec fixes of the noise, by the name of the parameter."""
+    demands: tuple[Demand, ...] = ()
+    """Constraints on the pmf of modular noise."""
 
     @property
     def is_line(self) -> bool:
@@ -62,17 +68,22 @@ class Asked:
 
     @cached_property
     def problem(self) -> ChannelProblem:
-        """The channel problem of the question, under the uniform prior."""
+        """The channel problem of the question, under its prior or for the worst true answer."""
         size = self.domain.size
         costs = answer_costs(COST_POWERS[self.loss_name or LossName.ERROR_RATE], size)
-        uniform = (Fraction(1, size),) * size
+        is_worst = isinstance(self.loss, WorstCaseLoss)
+        prior = None if is_worst else self.loss.prior or (Fraction(1, size),) * size
         apart = self.sensitivity.apart or ()
-        return ChannelProblem(apart, _seen_by_solvers(self.guarantee), costs, uniform)
+        return ChannelProblem(apart, _seen_by_solvers(self.guarantee), costs, prior)
 
     @property
     def requirement(self) -> Requirement:
         """The guarantee that a baseline is fitted to."""
-        return Requirement(self.domain.size, self.sensitivity, self.guarantee)
+        power = COST_POWERS.get(self.loss_name) if self.loss_name else None
+        fixed = dict(self.parameters)
+        return Requirement(
+            self.domain.size, self.sensitivity, self.guarantee, power, fixed, self.loss.prior
+        )
 
 
 def _seen_by_solvers(guarantee: Guarantee) -> Guarantee:
@@ -87,7 +98,8 @@ def _seen_by_solvers(guarantee: Guarantee) -> Guarantee:
 class Design(Generic[AnyMechanism]):
     """A mechanism whose guarantee is proved, with a bound on how far it is from the optimum.
 
-    ``objective`` is the expected loss under a uniform prior. ``lower_bound`` bounds the loss of
+    ``objective`` is the expected loss under the prior of the loss, or at its worst true answer.
+    ``lower_bound`` bounds the loss of
     every mechanism of the class ``bound_of`` with this guarantee. The class of noise on the
     integers has no ends, so that there the bound is compared with ``noise_loss``, the expected loss
     far from both. ``bound_proved`` is whether the bound was proved exactly, and not only claimed by
@@ -113,6 +125,19 @@ class Design(Generic[AnyMechanism]):
     """Whether the spec names it as a baseline, so that no optimality is claimed."""
     compared: tuple[tuple[str, Fraction], ...] = ()
     """The loss of each mechanism that was compared, where several were."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        facts = {
+            "mechanism": self.name or self.method,
+            "answers": self.mechanism.answers,
+            "guarantee": self.guarantee,
+            "loss function": self.loss.name,
+            "expected loss": f"{float(self.objective):.6g}",
+            "lower bound": f"{float(self.lower_bound):.6g} ({self.bound_of.value})",
+            "gap": f"{float(self.gap):.3g}",
+        }
+        return facts_html("mechanism of least loss", facts)
 
     @cached_property
     def deltas(self) -> Deltas:

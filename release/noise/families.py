@@ -15,9 +15,11 @@ from typing import Any, Protocol, TypeAlias, cast
 from release.errors import DesignError
 from release.exact.channel import MOST_PROBABILISTIC, MOST_ROWS
 from release.exact.domain import JointDomain
+from release.exact.losses import WorstCaseLoss
 from release.exact.mechanism import BoundOf
 from release.exact.modular import Modular
 from release.exact.privacy import MAX_WORK
+from release.noise.constraints import constraints_of
 from release.noise.design import GAP, Asked, Design
 from release.noise.published.fitted import fitted, is_closed_form, is_quick
 from release.noise.solve import design
@@ -87,12 +89,13 @@ class _Modular:
 
     def design(self, name: str, question: Asked, solvers: Solvers) -> AnyDesign:
         _check_work(question)
+        constraints = constraints_of(question.demands, question.domain)
         design = solvers.law(
-            question.sensitivity, question.guarantee, question.loss, gap=solvers.gap
+            question.sensitivity, question.guarantee, question.loss, constraints, gap=solvers.gap
         )
         # On answers in no order no mechanism beats the best modular noise (module select), but for
-        # a probabilistic δ.
-        if question.wraps or question.is_probabilistic:
+        # a probabilistic δ and for a prior, which has no symmetry.
+        if question.wraps or question.is_probabilistic or question.loss.prior is not None:
             return replace(design, bound_of=BoundOf.MODULAR)
         return design
 
@@ -127,6 +130,7 @@ class _Channel:
         # is as good as any channel (docs/design/mathematics.md 2.13).
         steps = tuple(question.sensitivity.apart or ())
         is_pure = question.guarantee.delta == 0 and steps == (1,)
+        is_pure = is_pure and not isinstance(question.loss, WorstCaseLoss)
         return not is_pure and is_small(question.problem)
 
     def bounds(self, question: Asked) -> bool:
@@ -164,6 +168,8 @@ class _Baselines:
         # A search over wide channels would take minutes, for a mechanism that seldom wins.
         if is_closed_form(name):
             return True
+        if MECHANISMS[name].law and not question.is_line:
+            return False
         return question.domain.size <= _MOST_COMPARED and is_quick(name, question.requirement)
 
     def bounds(self, question: Asked) -> bool:
@@ -180,7 +186,7 @@ class _Baselines:
         if entry.can_wrap:
             _check_work(question)
         mechanism = fitted(name, question.requirement)
-        objective = mechanism.expected_loss(question.loss, question.domain)
+        objective = mechanism.objective(question.loss, question.domain)
         return replace(
             _designed(question, mechanism, objective, name),
             method=f"baseline {name}",

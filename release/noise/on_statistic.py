@@ -14,6 +14,8 @@ from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.exact.statistics.quantile_choice import best_quantiles, best_tree
+from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top_canonical import CanonicalTop
 from release.exact.statistics.top_choice import best_top
@@ -53,7 +55,9 @@ class Family(Protocol):
         ...
 
 
-def design_on_statistic(statistic: Statistic, mechanism: str, asked: Guarantee) -> StatisticDesign:
+def design_on_statistic(
+    statistic: Statistic, mechanism: str, guarantee: Guarantee
+) -> StatisticDesign:
     """The mechanism that the spec names, or the default of the statistic; proved.
 
     Raises:
@@ -63,21 +67,25 @@ def design_on_statistic(statistic: Statistic, mechanism: str, asked: Guarantee) 
         raise DesignError(
             f"{mechanism} needs neighbors that replace a unit, and one row a unit; write best"
         )
-    for name in in_order(statistic, asked.epsilon) if mechanism == BEST else (mechanism,):
+    for name in in_order(statistic, guarantee.epsilon) if mechanism == BEST else (mechanism,):
         try:
-            made = family_at(name).design(name, statistic, asked.epsilon)
+            candidate = family_at(name).design(name, statistic, guarantee.epsilon)
         except ValueError as error:
             raise DesignError(str(error)) from None
-        if made is not None and made.satisfies(asked.epsilon):
-            return StatisticDesign(made, asked, name)
-    raise DesignError(f"{mechanism} could not be proved for the {asked}; write best")
+        if candidate is not None and candidate.satisfies(guarantee.epsilon):
+            return StatisticDesign(candidate, guarantee, name)
+    raise DesignError(f"{mechanism} could not be proved for the {guarantee}; write best")
 
 
 def in_order(statistic: Statistic, epsilon: Fraction) -> tuple[str, ...]:
     """The mechanisms that can answer it, the best first, by public sizes alone."""
-    if not isinstance(statistic, Counts) or statistic.with_counts:
+    if isinstance(statistic, Ranks):
+        about = statistic.inputs, statistic.shares, statistic.rows
+        best = best_quantiles(epsilon, *about, statistic.total, replaces=statistic.replaces)
+    elif isinstance(statistic, Counts) and len(statistic.families) > 1:
+        best = best_top(epsilon, statistic.bounds, statistic.members, statistic.total)
+    else:
         return statistic.families
-    best = best_top(epsilon, statistic.bounds, statistic.members, statistic.total)
     return (best, *(name for name in statistic.families if name != best))
 
 
@@ -128,19 +136,24 @@ class _Top:
         if name == PeeledTop.family:
             return PeeledTop.fitted(epsilon, bounds, members)
         histogram = NoisyHistogram.fitted(epsilon, bounds)
-        return HistogramTop(histogram, members, statistic.with_counts)
+        return HistogramTop(histogram, members, statistic.published)
 
 
-class _JointQuantiles:
-    def design(self, name: str, statistic: Statistic, epsilon: Fraction) -> JointQuantiles:
+class _Quantiles:
+    def design(
+        self, name: str, statistic: Statistic, epsilon: Fraction
+    ) -> JointQuantiles | QuantileTree:
         if not isinstance(statistic, Ranks):
             raise ValueError(f"{name} answers quantiles")
+        if name == QuantileTree.family:
+            about = statistic.inputs, statistic.shares, statistic.rows
+            return best_tree(epsilon, *about, replaces=statistic.replaces)
         return JointQuantiles.with_spread(
             epsilon, statistic.inputs, statistic.shares, statistic.spread
         )
 
 
-TOP, JOINT_QUANTILES = _Top(), _JointQuantiles()
+TOP, QUANTILES = _Top(), _Quantiles()
 PERMUTE_AND_FLIP, NOISY_SUMS = _PermuteAndFlip(), _NoisySums()
 EXPONENTIAL_MECHANISM = _ExponentialMechanism()
 TWO_CATEGORIES, GAP_TABLE = _TwoCategories(), _GapTable()

@@ -91,18 +91,18 @@ class Trial(Generic[Result]):
     result: Result
 
 
-def trial_of(made: Design[Any]) -> Trial[Design[Any]]:
+def trial_of(candidate: Design[Any]) -> Trial[Design[Any]]:
     """The design with the bound below its loss, or below the least of those it was compared with.
 
     The floor is at most ``MOST_BELOW`` under that loss, also where less is proved.
     """
-    lowest = min((loss for _, loss in made.compared), default=made.objective)
+    lowest = min((loss for _, loss in candidate.compared), default=candidate.objective)
     floor = lowest * (1 - MOST_BELOW)
     # The bound of noise on the integers is one far from the ends, not one of this loss. A baseline
     # is bounded by mechanisms that are not compared here.
-    if made.noise_loss is None and not made.is_named:
-        floor = max(floor, min(lowest, made.lower_bound))
-    return Trial(made.objective, floor, made)
+    if candidate.noise_loss is None and not candidate.is_named:
+        floor = max(floor, min(lowest, candidate.lower_bound))
+    return Trial(candidate.objective, floor, candidate)
 
 
 def least(at: Callable[[int], Trial[Result]], most: int, cap: Fraction) -> Trial[Result]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from release.errors import DesignError
 from release.exact.domain import JointDomain
@@ -57,7 +58,8 @@ def best_of(
     eligible = [designs[name] for name in candidates(question) if name in designs]
     if not eligible:
         raise DesignError(failures[0][1] if failures else WRAPS)
-    ranked = sorted(eligible, key=lambda design: design.objective)
+    # The sort is stable: of equal losses the simpler mechanism comes first.
+    ranked = sorted(eligible, key=attrgetter("objective"))
     # Of mechanisms that are about as good, the simplest: the order of the registry.
     enough = ranked[0].objective / (1 - GAIN)
     winner = next(design for design in eligible if design.objective <= enough)
@@ -106,6 +108,7 @@ def compare(
         try:
             designs[name] = family_at(name).design(name, question, solvers)
         except DesignError as error:
+            # One mechanism that cannot be made is no reason to refuse the query.
             failures.append((name, str(error)))
     return designs, failures
 
@@ -113,7 +116,8 @@ def compare(
 def candidates(question: Asked) -> Iterator[str]:
     """The mechanisms that ``best`` may take."""
     for name in fitting(question):
-        if not (question.wraps and MECHANISMS[name].can_wrap):
+        entry = MECHANISMS[name]
+        if not (question.wraps and entry.can_wrap) and entry.law is None:
             yield name
 
 
@@ -130,6 +134,8 @@ def fitting(question: Asked) -> Iterator[str]:
             continue
         if entry.needs_delta and not question.guarantee.delta:
             continue
+        if entry.needs_prior and question.loss.prior is None:
+            continue
         if family_at(name).fits(name, question):
             yield name
 
@@ -137,9 +143,11 @@ def fitting(question: Asked) -> Iterator[str]:
 def _comparison(winner: AnyDesign, ranked: Sequence[AnyDesign]) -> str:
     """Which mechanism won, and by how much."""
     losses = [(design.name, float(design.objective)) for design in ranked]
+    loss = winner.loss.plain_name
     if len(ranked) == 1 or ranked[0].objective == 0:
-        return ranking(winner.loss.name, losses, winner.name)
+        return ranking(loss, losses, winner.name)
+    # Not ranked[1]: a simpler winner may lose a little more than the first.
     second = next(design for design in ranked if design is not winner)
     times = second.objective / winner.objective
     near = abs(times - 1) < GAIN
-    return ranking(winner.loss.name, losses, winner.name, second.name, 1 if near else float(times))
+    return ranking(loss, losses, winner.name, second.name, 1 if near else float(times))

@@ -31,13 +31,14 @@ from release.noise.cache import DesignCache
 from release.noise.composed.groups import (
     EXPONENTIAL,
     PERMUTE_AND_FLIP,
-    Found,
     Kind,
     ShareRequest,
+    ShareResult,
 )
 from release.noise.composed.share import share_out
 from release.noise.design import Design
 from release.noise.families import AnyDesign
+from release.noise.least import with_least
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.solvers.on_integers import with_ends
 from release.noise.stage import Problem, problem_of, solution_of
@@ -65,24 +66,28 @@ class Shared:
 def share_budget(spec_file: SpecFile, cache: DesignCache | None, gap: Fraction) -> Shared:
     """Find a mechanism and a guarantee for each query with a share or a target.
 
+    First, queries that ask for the least ε or δ under a target get it.
+
     Raises:
         BudgetError: a target, or the declared guarantees alone, need more than the budget.
-        DesignError: a mechanism of the other queries cannot be proved.
+        DesignError: a mechanism of the other queries cannot be proved, or a query that asks for the
+            least ε or δ cannot meet its target.
     """
+    spec_file = with_least(spec_file, cache, gap)
     spec = spec_file.spec
     waiting = shared(spec)
     if not waiting:
         return Shared(spec_file, {})
-    step, asked = release_step(spec_file), asked_of_budget(spec_file, cache, gap)
-    delta, designs = asked.delta, dict[str, AnyDesign | StatisticDesign]()
-    every = share_out(asked.requests, asked.epsilon, delta, asked.fixed, step)
+    step, budget = release_step(spec_file), asked_of_budget(spec_file, cache, gap)
+    delta, designs = budget.delta, dict[str, AnyDesign | StatisticDesign]()
+    every = share_out(budget.requests, budget.epsilon, delta, budget.fixed, step)
     # Queries that ask for the same get the same noise, whose guarantee is found once.
-    known: dict[object, AnyDesign | StatisticDesign] = {}
-    for query, found in zip(waiting, every, strict=True):
-        alike = _alike(spec_file, query, found)
-        if alike not in known:
-            known[alike] = _design(spec_file, query, found, step, delta)
-        designs[query.name] = known[alike]
+    designs_by_question: dict[object, AnyDesign | StatisticDesign] = {}
+    for query, result in zip(waiting, every, strict=True):
+        alike = _alike(spec_file, query, result)
+        if alike not in designs_by_question:
+            designs_by_question[alike] = _design(spec_file, query, result, step, delta)
+        designs[query.name] = designs_by_question[alike]
     guarantees = {}
     for name, design in designs.items():
         guarantee = design.guarantee
@@ -145,6 +150,7 @@ def _spent_already(
         profiles.append(query_profile(spec_file, query, design.mechanism, sensitivity, step))
     for name in ("epsilon", "delta"):
         spent, cap = getattr(declared, name), getattr(spec.budget, name)
+        # δ may be used up: what is shared out is pure then. Without ε there is nothing to share.
         if spent > cap or (name == "epsilon" and spent == cap):
             raise BudgetError(
                 f"budget.{name}: the declared guarantees charge {format_exact(spent)}, the cap is "
@@ -189,22 +195,22 @@ def _request(spec_file: SpecFile, query: Query) -> ShareRequest:
     return ShareRequest(kind=Kind.PURE, loss_power=power, loss_at_one=loss, **about)
 
 
-def _alike(spec_file: SpecFile, query: Query, found: Found) -> object:
+def _alike(spec_file: SpecFile, query: Query, result: ShareResult) -> object:
     """Equal for queries with the same design."""
     if query.is_on_statistic:
-        return found.mechanism, statistic_of(spec_file.spec, query)
+        return result.mechanism, statistic_of(spec_file.spec, query)
     sensitivity = sensitivity_without_data(spec_file.spec, query)
-    return found.mechanism, query.answers, query.loss, sensitivity
+    return result.mechanism, query.answers, query.loss, sensitivity
 
 
 def _design(
-    spec_file: SpecFile, query: Query, found: Found, step: Fraction, delta: Fraction
+    spec_file: SpecFile, query: Query, result: ShareResult, step: Fraction, delta: Fraction
 ) -> AnyDesign | StatisticDesign:
-    if isinstance(found.mechanism, IntegerNoise):
-        return on_integers(spec_file, query, found.mechanism, step, delta)
-    statistic, epsilon = statistic_of(spec_file.spec, query), found.mechanism.epsilon
+    if isinstance(result.mechanism, IntegerNoise):
+        return on_integers(spec_file, query, result.mechanism, step, delta)
+    statistic, epsilon = statistic_of(spec_file.spec, query), result.mechanism.epsilon
     guarantee = Guarantee(Definition.PURE, epsilon, Fraction(0))
-    named = found.mechanism.family if found.mechanism.family in statistic.families else BEST
+    named = result.mechanism.family if result.mechanism.family in statistic.families else BEST
     return design_on_statistic(statistic, named, guarantee)
 
 
@@ -220,7 +226,7 @@ def on_integers(
         guarantee=_guarantee_of(mechanism, sensitivity, step, delta),
         loss=loss,
         method=METHOD,
-        objective=mechanism.expected_loss(loss, query.answers),
+        objective=mechanism.objective(loss, query.answers),
         bound_of=BoundOf.INTEGERS,
         noise_loss=noise.moment(power_of(loss)),
         is_named=True,
@@ -232,13 +238,13 @@ def _guarantee_of(
     mechanism: IntegerMechanism, sensitivity: Sensitivity, step: Fraction, delta: Fraction
 ) -> Guarantee:
     """The guarantee of one cell: at the δ of the budget, or pure where that says as much."""
-    found = found_epsilon(mechanism, sensitivity, step, delta) if delta else None
+    epsilon = found_epsilon(mechanism, sensitivity, step, delta) if delta else None
     pure = _pure_epsilon(mechanism, sensitivity)
-    if pure is not None and (found is None or pure <= 2 * found):
+    if pure is not None and (epsilon is None or pure <= 2 * epsilon):
         return Guarantee(Definition.PURE, pure, Fraction(0))
-    if found is None:
+    if epsilon is None:
         raise DesignError("noise for a shared budget has a larger delta than the budget")
-    return Guarantee(Definition.APPROXIMATE, found, delta)
+    return Guarantee(Definition.APPROXIMATE, epsilon, delta)
 
 
 def _pure_epsilon(mechanism: IntegerMechanism, sensitivity: Sensitivity) -> Fraction | None:
@@ -248,6 +254,7 @@ def _pure_epsilon(mechanism: IntegerMechanism, sensitivity: Sensitivity) -> Frac
         return None
     farthest = max(sensitivity.apart or (1,))
     periods = Fraction(farthest, everywhere.period)
+    # A part of a period may cost its part of ε, but where a tail has steps it costs a whole one.
     for steps in (periods, Fraction(ceil(periods))):
         epsilon = Fraction(format_up(steps * loss_above(everywhere.ratio), 12))
         if epsilon <= MAX_EPSILON and not mechanism.deltas(sensitivity, epsilon).approximate:

@@ -38,6 +38,7 @@ from release.noise.solvers.levels import available as levels_available
 from release.noise.solvers.levels import solve_levels
 from release.noise.solvers.linear import LinearSolution, proved_bound, solve_linear
 from release.noise.solvers.problem import Problem
+from release.noise.solvers.profiles.search import search_profiles
 from release.noise.solvers.program import Work
 from release.noise.solvers.refine import Precise, precise
 from release.noise.solvers.repair import Pattern, mix, raise_to_feasible, round_down
@@ -46,6 +47,9 @@ from release.records.notes import SOLVERS_BOUND, TOLERANCE, WORK_LIMIT
 
 WORK = 7.5e8
 """Work of a design before its incumbent is used, with its gap: about a minute of a core."""
+
+_BRIEF = 0.05
+"""The share of the usual work after which CP-SAT gives way to the search of profiles."""
 
 _SMALL = 20_000
 """Up to this many answers the safe pmf is compared with another one."""
@@ -329,11 +333,32 @@ def _bits_for(problem: Problem) -> int:
 
 
 def _by_levels(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:
-    solution = solve_levels(problem, work, gap)
-    bound = max(Fraction(0), problem.loss.largest * (1 - solution.highest_mode))
-    result = _finish(problem, solution.pmf, "levels", bound, proved=False, solver="CP-SAT")
-    notes = (SOLVERS_BOUND,) if solution.finished else (SOLVERS_BOUND, WORK_LIMIT)
-    return replace(result, notes=notes)
+    """Levels by CP-SAT, proved or continued by the search of profiles where that applies."""
+    brief = Work(min(work.left, WORK * _BRIEF))
+    solution = solve_levels(problem, brief, gap)
+    work.spend(brief.done)
+    # Beside a finished search a proof must stay short; else it is worth a quarter of what is left.
+    share = Work(min(work.left, WORK * _BRIEF) if solution.finished else work.left / 4)
+    proof = None if share.is_over else search_profiles(problem, solution.pmf, share, gap)
+    work.spend(share.done)
+    if proof is not None and proof.finished:
+        return _with_mode(problem, proof.pmf, proof.highest_mode, proved=True)
+    if not solution.finished and not work.is_over:
+        solution = solve_levels(problem, work, gap)
+    result = _with_mode(problem, solution.pmf, solution.highest_mode, proved=False)
+    if not solution.finished:
+        result = replace(result, notes=(*result.notes, WORK_LIMIT))
+        if proof is not None:
+            partial = _with_mode(problem, proof.pmf, proof.highest_mode, proved=True)
+            result = _best_of(result, replace(partial, notes=(WORK_LIMIT,)))
+    return result
+
+
+def _with_mode(problem: Problem, pmf: Pmf, highest: Fraction, *, proved: bool) -> Design[Modular]:
+    """The design of an error rate whose f(0) is at most ``highest`` for every pmf."""
+    bound = max(Fraction(0), problem.loss.largest * (1 - highest))
+    result = _finish(problem, pmf, "levels", bound, proved=proved, solver="CP-SAT")
+    return result if proved else replace(result, notes=(SOLVERS_BOUND,))
 
 
 def _by_window(problem: Problem, work: Work, gap: Fraction) -> Design[Modular]:

@@ -24,7 +24,9 @@ from release.noise.families import AnyDesign, Solvers
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.processes import FanOut, InTurn, Refused
 from release.noise.select import choose, family_of
+from release.queries.registry import sensitivity_without_data, statistic_of
 from release.queries.statistics import Statistic
+from release.spec.demands import demands_of
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of
 from release.spec.query import Query
@@ -45,7 +47,8 @@ class Problem:
         topologies = tuple(part.topology for part in question.domain.parts)
         # Tables of costs 1 and 1/2 have the same numerators; the file of a mechanism has its loss.
         costs = (question.loss_name, loss.name, loss.numerators.tobytes(), loss.denominator)
-        own = (topologies, costs, self.mechanism, self.is_empirical)
+        demands = (loss.prior, question.parameters, question.demands)
+        own = (topologies, costs, demands, self.mechanism, self.is_empirical)
         return (question.sensitivity, question.guarantee, *own)
 
 
@@ -53,7 +56,8 @@ def asked_of(query: Query, sensitivity: Sensitivity) -> Asked:
     """The question that a query of the spec puts to a mechanism."""
     name = query.loss if isinstance(query.loss, LossName) else None
     guarantee = query.promised.to_guarantee()
-    return Asked(query.answers, sensitivity, guarantee, loss_of(query), name)
+    parameters, demands = tuple(sorted(query.parameters.items())), demands_of(query)
+    return Asked(query.answers, sensitivity, guarantee, loss_of(query), name, parameters, demands)
 
 
 def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
@@ -98,6 +102,43 @@ Made: TypeAlias = AnyDesign | StatisticDesign
 """A mechanism with its proved guarantee."""
 
 
+def solved(problem: Problem | StatisticProblem, cache: DesignCache | None, gap: Fraction) -> Made:
+    """The mechanism of one problem.
+
+    Raises:
+        DesignError: no mechanism can be proved to satisfy the guarantee.
+    """
+    if isinstance(problem, StatisticProblem):
+        return design_on_statistic(problem.statistic, problem.mechanism, problem.guarantee)
+    return solution_of(problem, cache, gap)
+
+
+def design_unseen(
+    spec_file: SpecFile, query: Query, cache: DesignCache | None, gap: Fraction
+) -> Made:
+    """The mechanism of one worst-case query, before any table is opened.
+
+    Raises:
+        DesignError: it cannot be proved, or a run does not publish it.
+    """
+    if query.is_on_statistic:
+        return solved(problem_of(query, statistic_of(spec_file.spec, query)), cache, gap)
+    sensitivity = sensitivity_without_data(spec_file.spec, query)
+    return accepted(query, solved(problem_of(query, sensitivity), cache, gap), gap)
+
+
+def accepted(query: Query, design: Made, gap: Fraction) -> Made:
+    """The mechanism, where a run publishes it.
+
+    Raises:
+        DesignError: it does not.
+    """
+    reason = None if isinstance(design, StatisticDesign) else refusal(query, design, gap)
+    if reason is not None:
+        raise DesignError(reason)
+    return design
+
+
 def design_all(
     moved: Sequence[Sensitivity | Statistic | Made],
     spec_file: SpecFile,
@@ -124,9 +165,7 @@ def design_all(
     solutions: dict[object, Made] = {}
     for problem in problems:
         if isinstance(problem, StatisticProblem) and problem.key not in solutions:
-            asked = problem.guarantee
-            made = design_on_statistic(problem.statistic, problem.mechanism, asked)
-            solutions[problem.key] = made
+            solutions[problem.key] = solved(problem, cache, gap)
     # A dictionary keeps the order in which the queries come to their problems.
     on_answers = {p.key: p for p in problems if isinstance(p, Problem)}
     distinct = list(on_answers.values())
@@ -141,11 +180,7 @@ def design_all(
             if isinstance(result, Refused):
                 raise result.error()
             solutions[problem.key] = result
-        design = solutions[problem.key]
-        reason = None if isinstance(design, StatisticDesign) else refusal(query, design, gap)
-        if reason is not None:
-            raise DesignError(reason)
-        designs.append(design)
+        designs.append(accepted(query, solutions[problem.key], gap))
     return tuple(designs)
 
 

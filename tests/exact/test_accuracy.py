@@ -10,12 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.accuracy import error_at_ends, likely_around, radius_of
+from release.exact.accuracy import (
+    IN_95_OF_100,
+    credible_reach,
+    error_at_ends,
+    likely_answers,
+    radius_of,
+    shortest_run,
+)
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
+from release.exact.integer import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
+from release.noise.solvers.on_integers import with_ends
+from release.noise.solvers.staircase import staircase
 
 LINE, CIRCLE, NAMES = Topology.ORDERED, Topology.CYCLIC, Topology.NOMINAL
 
@@ -87,7 +97,6 @@ def test_the_radius_is_the_least_that_holds_the_share(
 def test_names_have_no_radius_and_no_ends() -> None:
     noise = modular((4,), [1, 1, 1, 1])
     assert radius_of(noise, domain(NAMES, 4)) is None
-    assert likely_around(noise, domain(NAMES, 4), 0) is None
     assert error_at_ends(noise, domain(NAMES, 4)) is None
     assert error_at_ends(noise, domain(CIRCLE, 4)) is None
     joint = JointDomain((domain(LINE, 2), domain(NAMES, 2)))
@@ -163,13 +172,85 @@ def test_the_likely_answers_are_the_shortest_run_that_holds_the_share(
             if sum(column[true] for true in run) >= share * sum(column):
                 expected = (run[0], run[-1])
     if any(column):
-        assert likely_around(noise, answers, published, share) == expected
+        likely = run_of(noise, answers, published, share)
+        assert likely == (expected or (0, size - 1))
+
+
+def run_of(
+    noise: Mechanism, answers: AnswerDomain, code: int, share: Fraction = IN_95_OF_100
+) -> tuple[int, int]:
+    likely = likely_answers(noise, answers, np.array([code]), share)
+    assert likely is not None
+    return int(likely[0].first[0]), int(likely[0].last[0])
 
 
 def test_a_run_of_likely_answers_may_pass_the_end_of_a_circle() -> None:
     noise = modular((8,), [16, 8, 0, 0, 0, 0, 0, 8])
-    assert likely_around(noise, domain(CIRCLE, 8), 0) == (7, 1)
+    assert run_of(noise, domain(CIRCLE, 8), 0) == (7, 1)
     # A share that is reached exactly is reached.
-    assert likely_around(noise, domain(CIRCLE, 8), 0, Fraction(1, 2)) == (0, 0)
-    assert likely_around(noise, domain(CIRCLE, 8), 4) == (3, 5)
-    assert likely_around(modular((8,), [4] * 8), domain(CIRCLE, 8), 4) is None
+    assert run_of(noise, domain(CIRCLE, 8), 0, Fraction(1, 2)) == (0, 0)
+    assert run_of(noise, domain(CIRCLE, 8), 4) == (3, 5)
+    assert run_of(modular((8,), [4] * 8), domain(CIRCLE, 8), 4) == (0, 7)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("epsilon", ["1/4", "1", "3"])
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_likely_answers_of_a_wide_domain_are_those_of_its_whole_column(
+    most: int, epsilon: str, power: int
+) -> None:
+    """Near both ends, in the middle, and where the ends stop mattering."""
+    noise = staircase(range(1, most + 1), Fraction(epsilon), power).noise
+    size = 3000
+    mechanism = with_ends(noise, size, power)
+    narrow = mechanism.narrowed(np.array([0]))[0].answers
+    assert narrow < size or epsilon == "1/4"
+    half = narrow // 2
+    near = [*range(0, 40), *range(half - 3, half + 4)]
+    codes = np.array([*near, size // 2, *(size - 1 - code for code in near)])
+    codes = codes[np.isin(codes, mechanism.published(np.arange(size)))]
+    likely = likely_answers(mechanism, domain(LINE, size), codes)
+    assert likely is not None
+    runs, chances = [], []
+    for code in codes.tolist():
+        likelihood = mechanism.likelihood_of(code)
+        runs.append(shortest_run(likelihood, IN_95_OF_100, LINE))
+        chances.append(likelihood[code] / likelihood.sum())
+    assert list(zip(likely[0].first.tolist(), likely[0].last.tolist(), strict=True)) == runs
+    assert likely[0].chance == pytest.approx(chances, rel=1e-9)
+
+
+def test_likely_answers_are_not_looked_for_where_noise_is_as_wide_as_the_domain() -> None:
+    mechanism = IntegerMechanism(staircase((1,), Fraction(1, 10**4), 1).noise, 10**6)
+    assert likely_answers(mechanism, domain(LINE, 10**6), np.arange(9)) is None
+
+
+def reach_by_hand(noise: Mechanism, answers: AnswerDomain, share: Fraction) -> int:
+    """The largest distance in the shortest, then heaviest, then first run of each answer."""
+    size = answers.size
+    reach = 0
+    for published in range(size):
+        masses = [chance(noise, true, published) for true in range(size)]
+        runs = []
+        for first, length in itertools.product(range(size), range(1, size + 1)):
+            run = [(first + more) % size for more in range(length)]
+            mass = sum((masses[true] for true in run), Fraction(0))
+            is_inside = answers.topology is CIRCLE or first + length <= size
+            if is_inside and any(masses) and mass >= share * sum(masses, Fraction(0)):
+                runs.append((length, -mass, first, run))
+        if runs:
+            *_, run = min(runs)
+            own = (distance(answers.topology, size, true, published) for true in run)
+            reach = max(reach, *own)
+    return reach
+
+
+@given(
+    noises((LINE, CIRCLE)),
+    st.sampled_from([Fraction(1, 3), Fraction(1, 2), Fraction(95, 100), Fraction(99, 100)]),
+)
+def test_the_reach_is_that_of_the_shortest_runs(
+    case: tuple[Mechanism, AnswerDomain], share: Fraction
+) -> None:
+    noise, answers = case
+    assert credible_reach(noise, answers, share) == reach_by_hand(noise, answers, share)

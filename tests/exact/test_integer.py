@@ -374,3 +374,16 @@ def check_listed(mechanism: IntegerMechanism, power: int) -> None:
 def test_designed_tables_fare_as_all_their_answers(power: int, epsilon: str) -> None:
     noise = staircase((1, 2, 3), Fraction(epsilon), power).noise
     check_listed(with_ends(noise, 2000, power), power)
+
+
+@given(mechanisms(), st.data())
+def test_likelihoods_are_those_of_the_floats(
+    mechanism: IntegerMechanism, data: st.DataObject
+) -> None:
+    columns = list(mechanism.likelihoods())
+    code = data.draw(st.integers(0, mechanism.size - 1))
+    expected = mechanism.likelihood_of(code)
+    np.testing.assert_allclose(np.array(columns[code], dtype=float) / 1e60, expected, atol=1e-12)
+    for true in range(mechanism.size):
+        whole = sum(column[true] for column in columns)
+        assert abs(whole - 10**60) < 10**4

@@ -15,6 +15,7 @@ from scipy.stats import chisquare
 from release.exact.integer_noise import RATIO_ONE, REACH, IntegerNoise, Run, Tail, merged
 from release.exact.privacy import Deltas
 from release.exact.sampling import draw_geometric
+from release.exact.statistics.sums import geometric_noise
 from release.noise.solvers.staircase import staircase
 from research.published.integer_pmf import IntegerPmf
 from research.published.integer_pmf import Tail as PmfTail
@@ -496,3 +497,36 @@ def test_the_window_may_reach_the_ends() -> None:
 def test_a_run_of_zeros_may_be_longer_than_64_bits_hold() -> None:
     noise = IntegerNoise(-REACH, ((2 * REACH, 0), (1, 2)))
     assert noise.draw(3).tolist() == [REACH] * 3
+
+
+@given(noises(), st.integers(-12, 40))
+def test_chances_in_digits_are_sums_of_masses(noise: IntegerNoise, at: int) -> None:
+    """Where both tails are gone, or else as far out as the masses can be added one by one."""
+    stop = max(at, noise.high) + 1
+    between = sum((noise.mass(j) for j in range(at + 1, stop)), Fraction(0))
+    rest = Fraction(0)
+    if noise.right is not None:
+        period = noise.right.period
+        once = sum((noise.mass(j) for j in range(stop, stop + period)), Fraction(0))
+        rest = once / (1 - noise.right.fraction)
+    assert abs(Fraction(noise.above_in_digits(at)) - (between + rest)) < Fraction(1, 10**57)
+
+
+@given(noises(), st.sampled_from([Fraction(1, 2), Fraction(95, 100), Fraction(99, 100)]))
+def test_the_radius_in_digits_is_the_least(noise: IntegerNoise, level: Fraction) -> None:
+    # A tail that hardly falls has a radius of many millions, over which nobody adds one by one.
+    tails = [tail for tail in (noise.left, noise.right) if tail]
+    assume(all(tail.ratio <= RATIO_ONE * 9 // 10 for tail in tails))
+    radius = noise.radius_in_digits(level)
+    masses = [noise.mass(j) for j in range(-radius, radius + 1)]
+    assert sum(masses) >= level
+    assert radius == 0 or sum(masses[1:-1]) < level
+
+
+def test_the_radius_in_digits_of_wide_noise_is_that_of_its_formula() -> None:
+    """P(|η| > r) of geometric noise is 2·ρ^(r+1)/(1 + ρ), here with 1 - ρ = 2^-40."""
+    ratio = RATIO_ONE - 2**24
+    noise = geometric_noise(ratio)
+    radius = noise.radius_in_digits(Fraction(95, 100))
+    assert abs(radius / 2**40 - np.log(20)) < 1e-9
+    assert abs(radius - noise.radius(0.95)) <= 1

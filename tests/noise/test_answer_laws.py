@@ -67,6 +67,29 @@ def test_the_theorem_and_the_program_agree(power: int, epsilon: str) -> None:
     assert slow.objective - slow.lower_bound <= slow.objective / 10**9 + Fraction(1, 10**12)
 
 
+@pytest.mark.parametrize("answers", [2, 3, 24])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+def test_the_least_error_rate_one_apart_is_that_of_another_solver(
+    answers: int, epsilon: str
+) -> None:
+    problem = ChannelProblem((1,), promise(epsilon), answer_costs(0, answers), uniform(answers))
+    channel = design_channel(problem)
+    assert problem.is_satisfied_by(channel.channel)
+    assert float(channel.objective) == pytest.approx(by_another_solver(problem), rel=1e-6)
+    assert 0 <= channel.objective - channel.lower_bound <= Fraction(1, 10**13)
+
+
+def test_the_least_error_rate_of_a_hundred_answers() -> None:
+    """Solvers fail at its program: 1 - (2 + 98·(1 - r))/(100·(1 + r)), r = 1/e."""
+    problem = ChannelProblem((1,), promise("1"), answer_costs(0, 100), uniform(100))
+    channel = design_channel(problem)
+    assert problem.is_satisfied_by(channel.channel)
+    ratio = math.exp(-1)
+    rate = 1 - (2 + 98 * (1 - ratio)) / (100 * (1 + ratio))
+    assert float(channel.objective) == pytest.approx(rate, rel=1e-12)
+    assert 0 <= channel.objective - channel.lower_bound <= Fraction(1, 10**12)
+
+
 def by_another_solver(problem: ChannelProblem) -> float:
     """The optimum in floats, as docs/design/mathematics.md has it, unscaled."""
     true, published = problem.costs.shape

@@ -192,7 +192,7 @@ def test_designed_mechanisms_are_as_they_say(
     assert float(mechanism.chance_within(line(size), radius)) == close(Fraction(within) / size)
     assert design.bound_of is BoundOf.INTEGERS
     assert design.noise_loss == mechanism.noise.moment(COST_POWERS[name])
-    assert design.objective == mechanism.expected_loss(asked_for.loss, line(size))
+    assert design.objective == mechanism.objective(asked_for.loss, line(size))
 
 
 @pytest.mark.parametrize("name", LOSSES)

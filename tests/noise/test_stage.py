@@ -14,7 +14,7 @@ from release.errors import DesignError
 from release.pipeline import Options, auditor_bundle, run_release
 from release.planning.plan import make_plan
 from release.queries.read import read_spec
-from release.records.signing import create_key
+from release.records.keys.files import create_key
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
 

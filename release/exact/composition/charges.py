@@ -27,10 +27,11 @@ def compose(
     """
     repetitions = Counter(charges) or Counter({(Fraction(0), Fraction(0)): 1})
     grid = step or common_step(repetitions)
-    return together(
-        (of_charge(epsilon, delta, grid), times)
-        for (epsilon, delta), times in sorted(repetitions.items())
-    )
+    parts = []
+    # Products fold and round, so the figure could depend on the order in its last places.
+    for (epsilon, delta), times in sorted(repetitions.items()):
+        parts.append((of_charge(epsilon, delta, grid), times))
+    return together(parts)
 
 
 def common_step(repetitions: Mapping[tuple[Fraction, Fraction], int]) -> Fraction:
@@ -41,6 +42,7 @@ def common_step(repetitions: Mapping[tuple[Fraction, Fraction], int]) -> Fractio
     """
     spreads = []
     for (epsilon, _), times in repetitions.items():
+        # With ε = 0 both losses are 0, which lies on every grid.
         if epsilon > 0:
             spreads.append(Spread(2 * epsilon, 2 * epsilon, times))
     return short_step(spreads)

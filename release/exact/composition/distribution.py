@@ -57,8 +57,9 @@ class LossDistribution:
         """
         if self.step != other.step:
             raise ValueError(f"the grids differ: steps {self.step} and {other.step}")
-        finite, others = sum(self.masses), sum(other.masses)
-        infinite = self.infinite * (others + other.infinite) + finite * other.infinite
+        finite, other_finite = sum(self.masses), sum(other.masses)
+        # A sum of two losses is infinite where either is.
+        infinite = self.infinite * (other_finite + other.infinite) + finite * other.infinite
         masses = [_up(mass) for mass in product(self.masses, other.masses)]
         return _folded(self.step, self.highest + other.highest, masses, _up(infinite))
 
@@ -145,10 +146,11 @@ def of_charge(epsilon: Fraction, delta: Fraction, step: Fraction) -> LossDistrib
 
     Source: Kairouz, Oh and Viswanath 2015, Theorem 3.3.
     """
-    kept = max(Fraction(0), 1 - delta) * UNIT
+    intact = max(Fraction(0), 1 - delta) * UNIT
     low, high = exp_bounds(min(epsilon, Fraction(MAX_EPSILON)))
-    upper = kept if epsilon > MAX_EPSILON else kept * high / (1 + high)
-    lower = kept / (1 + low)
+    # E/(1 + E) grows with E and 1/(1 + E) falls: each mass takes the bound that makes it larger.
+    upper = intact if epsilon > MAX_EPSILON else intact * high / (1 + high)
+    lower = intact / (1 + low)
     place, rest = divmod(2 * epsilon, step)
     near, far = _split(rest, step)
     masses = [0] * (place + 2)
@@ -177,6 +179,7 @@ def _folded(
     step: Fraction, highest: Fraction, masses: list[int], infinite: int
 ) -> LossDistribution:
     """Move small masses upward: those at the top to infinity, those at the bottom to the last."""
+    # Mass may only move to larger losses: δ then rises, and the bound stays one.
     start, top = 0, 0
     while start + 1 < len(masses) and top + masses[start] <= FOLDED:
         top += masses[start]

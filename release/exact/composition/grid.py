@@ -37,12 +37,21 @@ def short_step(spreads: Sequence[Spread]) -> Fraction:
     """
     if not spreads:
         return Fraction(1)
-    common = lcm(*(spread.distance.denominator for spread in spreads))
-    shared = Fraction(gcd(*(int(spread.distance * common) for spread in spreads)), common)
+    shared, squares, span = Fraction(0), Fraction(0), Fraction(0)
+    for spread in spreads:
+        shared = _common_divisor(shared, spread.distance)
+        squares += spread.times * spread.range**2
+        span += spread.times * spread.range
     # By Hoeffding's inequality the losses outside this window have less mass than is folded.
-    squares = sum(spread.times * spread.range**2 for spread in spreads)
-    span = sum(spread.times * spread.range for spread in spreads)
     window = min(_REACH * squares, span**2)
+    # Compared by squares, without a root that would have to be rounded.
     if window <= (LONGEST * shared) ** 2:
         return shared
+    # In units of 10^-20; rounded up, because a longer step needs fewer losses.
     return Fraction(isqrt(int(window * 10**40) // LONGEST**2) + 1, 10**20)
+
+
+def _common_divisor(first: Fraction, second: Fraction) -> Fraction:
+    """The greatest rational of which both are multiples; of 0 and another number, that number."""
+    common = lcm(first.denominator, second.denominator)
+    return Fraction(gcd(int(first * common), int(second * common)), common)

@@ -12,18 +12,21 @@ from collections.abc import Sequence
 from decimal import MAX_EMAX, Context, Decimal, Inexact
 
 
-def product(left: Sequence[int], right: Sequence[int]) -> list[int]:
-    """Return the ``len(left) + len(right) - 1`` coefficients of the product of two polynomials.
+def product(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """Return the ``len(first) + len(second) - 1`` coefficients of the product of two polynomials.
 
     Args:
-        left: non-negative coefficients, at least one; the order is that of the result.
-        right: as ``left``.
+        first: non-negative coefficients, at least one; the order is that of the result.
+        second: as ``first``.
     """
-    terms = min(len(left), len(right))
-    width = len(str(max(left) * max(right) * terms))
-    size = len(left) + len(right) - 1
+    terms = min(len(first), len(second))
+    # A coefficient is a sum of ``terms`` products at most: none has more digits, so none carries
+    # into its neighbor.
+    width = len(str(max(first) * max(second) * terms))
+    size = len(first) + len(second) - 1
+    # With the trap a product that does not fit raises, where decimal would round it in silence.
     context = Context(prec=width * (size + 1), Emax=MAX_EMAX, traps=[Inexact])
-    whole = context.multiply(_packed(left, width), _packed(right, width))
+    whole = context.multiply(_packed(first, width), _packed(second, width))
     digits = str(whole).zfill(width * size)
     return [int(digits[start : start + width]) for start in range(0, width * size, width)]
 

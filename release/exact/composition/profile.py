@@ -16,11 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
-from math import ceil, lcm
+from itertools import chain, pairwise
+from math import ceil
+from operator import itemgetter, lt, sub
 
 from release.exact.composition.distribution import UNIT, LossDistribution
-from release.exact.numbers import MAX_EPSILON, exp_bounds
+from release.exact.numbers import MAX_EPSILON, common_denominator, exp_bounds
 
 MOST_LOSSES = 2**14
 """The most losses of a profile; δ at the last one stands for all larger ones."""
@@ -50,7 +51,7 @@ class Profile:
             raise ValueError(f"the step of a profile is above 0 and at most {MAX_EPSILON}")
         if not self.values or not 0 <= self.values[-1] <= self.values[0] <= UNIT:
             raise ValueError("a profile has values between 0 and 1")
-        if any(after > before for before, after in pairwise(self.values)):
+        if any(map(lt, self.values, self.values[1:])):
             raise ValueError("the values of a profile never rise")
 
     def shortened(self) -> Profile:
@@ -79,7 +80,8 @@ class Profile:
             return LossDistribution(self.step, Fraction(0), (UNIT - above,), above)
         low, high = exp_bounds(self.step)
         below = 1 / high, 1 / low
-        falls = [before - after for before, after in pairwise(self.values)]
+        falls = list(map(sub, self.values, self.values[1:]))
+        # After the last loss the curve is constant.
         falls.append(0)
         upper = []
         for place in range(last, 0, -1):
@@ -90,6 +92,7 @@ class Profile:
         middle = UNIT - beside / (1 - below[0])
         lower = []
         factor = Fraction(1)
+        # The exchanged pair has e^-l times the mass of the loss l at -l.
         for mass in reversed(upper):
             factor = _up(factor * below[1])
             lower.append(ceil(mass * factor))
@@ -119,14 +122,11 @@ def largest(profiles: Sequence[Profile]) -> Profile:
     if len({profile.step for profile in profiles}) != 1:
         raise ValueError("the largest of profiles needs some, all on one grid")
     length = max(len(profile.values) for profile in profiles)
-    values = []
-    for place in range(length):
-        values.append(max(_value(profile, place) for profile in profiles))
-    return Profile(profiles[0].step, tuple(values))
-
-
-def _value(profile: Profile, place: int) -> int:
-    return profile.values[min(place, len(profile.values) - 1)]
+    curves = []
+    for profile in profiles:
+        # The last value of a profile holds for all larger losses.
+        curves.append(profile.values + profile.values[-1:] * (length - len(profile.values)))
+    return Profile(profiles[0].step, tuple(map(max, zip(*curves, strict=True))))
 
 
 def pure_profile(epsilon: Fraction, step: Fraction) -> Profile:
@@ -182,7 +182,7 @@ def profile_of_pairs(
 ) -> Profile:
     """As :func:`profile_of_weights`, from probabilities in place of weights."""
     masses = list(pairs)
-    total = lcm(*(mass.denominator for pair in masses for mass in pair))
+    total = common_denominator(chain.from_iterable(masses))
     weights = []
     for heavy, light in masses:
         weights.append((int(heavy * total), int(light * total)))
@@ -233,7 +233,7 @@ def _ranked(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     positive = [pair for pair in pairs if pair[0] > 0]
     # Two ratios differ by at least one over the product of their denominators, so that they differ
     # by 1 or more after this shift: whole numbers compare them.
-    shift = 2 * max((light.bit_length() for _, light in positive), default=0)
+    shift = 2 * max(map(itemgetter(1), positive), default=0).bit_length()
 
     def falling(pair: tuple[int, int]) -> tuple[bool, int]:
         heavy, light = pair

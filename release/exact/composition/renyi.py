@@ -58,6 +58,7 @@ def moment(losses: LossDistribution, order: int) -> Moment:
     while masses and highest > MAX_EPSILON:
         cut += masses.pop(0)
         highest -= losses.step
+    # The proof of the filter needs masses of at most 1 in all: what rounding up added is cut too.
     cut += max(0, cut + sum(masses) - UNIT)
     near = 1 / exp_bounds(min(losses.step, Fraction(MAX_EPSILON)))[0]
     below = ceil(near ** (order - 1) * _SCALE)
@@ -82,6 +83,7 @@ def certified(product: Fraction, order: int, epsilon: Fraction) -> Fraction:
     c·product with c = (α-1)^(α-1)/(α^α·t^(α-1)), t a rational below e^ε. Cuts are added to it.
     """
     _check_order(order)
+    # δ falls as t grows: with this t no verifier's own bound of e^ε finds a larger one.
     threshold = exp_below_any_verifier(epsilon)
     return product * _constant(order) / threshold ** (order - 1)
 

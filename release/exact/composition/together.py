@@ -20,6 +20,7 @@ def together(parts: Iterable[tuple[LossDistribution, int]]) -> LossDistribution:
     Raises:
         ValueError: their grids differ.
     """
+    # Parts of one length are taken in the order given: the heap cannot compare distributions.
     order = count()
     waiting: list[tuple[int, int, LossDistribution]] = []
     for part, times in parts:
@@ -29,7 +30,7 @@ def together(parts: Iterable[tuple[LossDistribution, int]]) -> LossDistribution:
         return of_charge(Fraction(0), Fraction(0), Fraction(1))
     # The two shortest first: each mass then takes part in few products.
     while len(waiting) > 1:
-        left, right = heapq.heappop(waiting)[2], heapq.heappop(waiting)[2]
-        both = left.composed(right)
+        first, second = heapq.heappop(waiting)[2], heapq.heappop(waiting)[2]
+        both = first.composed(second)
         heapq.heappush(waiting, (len(both.masses), next(order), both))
     return waiting[0][2]

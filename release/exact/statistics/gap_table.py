@@ -195,14 +195,28 @@ class GapTable(StatisticMechanism):
         Raises:
             ValueError: statistics that are not scores of so many categories.
         """
+        order, row = self._rows_of(statistics)
+        cumulative = np.cumsum(self.weights[row], axis=1)
+        uniform = _uniform_below_total(len(row), source)
+        place = (cumulative <= uniform[:, np.newaxis]).sum(axis=1, keepdims=True)
+        return np.take_along_axis(order, place, axis=1)
+
+    def chances(self, scores: Codes) -> list[Fraction]:
+        """The exact chance of each category, by its code, from one row of scores.
+
+        Raises:
+            ValueError: what is not a score for each category.
+        """
+        order, row = self._rows_of(np.asarray(scores)[np.newaxis])
+        weights = dict(zip(order[0].tolist(), self.weights[row[0]].tolist(), strict=True))
+        return [Fraction(weights[code], TOTAL) for code in range(self.categories)]
+
+    def _rows_of(self, statistics: Codes) -> tuple[Codes, Codes]:
+        """The categories of each cell by increasing gap, and the row of its state."""
         scores = _checked(statistics, self.categories)
         gaps = np.minimum(scores.max(axis=1, keepdims=True) - scores, self.cap)
         order = np.argsort(gaps, axis=1, kind="stable")
-        row = _ranks(np.take_along_axis(gaps, order, axis=1), self.cap)
-        cumulative = np.cumsum(self.weights[row], axis=1)
-        uniform = _uniform_below_total(len(gaps), source)
-        place = (cumulative <= uniform[:, np.newaxis]).sum(axis=1, keepdims=True)
-        return np.take_along_axis(order, place, axis=1)
+        return order, _ranks(np.take_along_axis(gaps, order, axis=1), self.cap)
 
     def error_at_lead(self, lead: int) -> Fraction:
         """The exact chance of any other category than one that is ``lead`` above all others.

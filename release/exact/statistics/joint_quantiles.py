@@ -7,7 +7,6 @@ guarantee. The least and the greatest row have no useful rank score: their share
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +16,7 @@ from itertools import combinations_with_replacement, pairwise
 import numpy as np
 
 from release.exact.domain import Codes
+from release.exact.numbers import common_denominator
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import (
     RATIO_BITS,
@@ -64,8 +64,7 @@ class JointQuantiles(StatisticMechanism):
     def __post_init__(self) -> None:
         if not (self.candidates >= 1 and self.sublevels >= 1 and self.spread >= 1):
             raise ValueError("candidates, sublevels and spread must be at least 1")
-        if not self.shares or min(_gaps(self.shares)) <= 0:
-            raise ValueError("the shares of quantiles must ascend, above 0 and below 1")
+        check_shares(self.shares)
         if not 1 <= self.ratio < RATIO_ONE:
             raise ValueError("ratio must be between 1 and 2^64 - 1")
 
@@ -137,8 +136,7 @@ class JointQuantiles(StatisticMechanism):
         Raises:
             ValueError: another shape, a negative number of rows, or more than 2^40 in a cell.
         """
-        if statistics.ndim != 2 or statistics.shape[1] != self.candidates:
-            raise ValueError("statistics need a row for each cell and a column for each candidate")
+        check_shape(statistics, self.candidates)
         totals = statistics.astype(np.float64).sum(axis=1)
         if (statistics < 0).any() or not (totals <= _MOST_ROWS).all():
             raise ValueError("rows at a candidate must be at least 0, and at most 2^40 in a cell")
@@ -171,6 +169,26 @@ class JointQuantiles(StatisticMechanism):
         return Paths(positions, tuple(step * halves for step in self.steps), self.ratio)
 
 
+def check_shares(shares: tuple[Fraction, ...]) -> None:
+    """Check that there are shares, which ascend within (0, 1).
+
+    Raises:
+        ValueError: they do not.
+    """
+    if not shares or min(_gaps(shares)) <= 0:
+        raise ValueError("the shares of quantiles must ascend, above 0 and below 1")
+
+
+def check_shape(statistics: Codes, candidates: int) -> None:
+    """Check that statistics have the rows at each of the candidates, cell by cell.
+
+    Raises:
+        ValueError: another shape than (cells, candidates).
+    """
+    if statistics.ndim != 2 or statistics.shape[1] != candidates:
+        raise ValueError("statistics need a row for each cell and a column for each candidate")
+
+
 def spread_of(shares: tuple[Fraction, ...], rows_per_unit: int, *, replaces: bool) -> int:
     """The most by which neighbors change Σ_j |D·n_j - P_j·N|, whatever the number of shares.
 
@@ -187,7 +205,7 @@ def _gaps(shares: tuple[Fraction, ...]) -> list[Fraction]:
 
 
 def _steps(shares: tuple[Fraction, ...]) -> tuple[int, ...]:
-    common = math.lcm(*(share.denominator for share in shares))
+    common = common_denominator(shares)
     return tuple(int(common * gap) for gap in _gaps(shares))
 
 

@@ -274,10 +274,10 @@ def _powers(ratio: int, step: int, bits: int) -> list[int]:
     p[1] is at least 2^bits·ρ^``step``; so p[a] is at least 2^bits·ρ^(a·step), and at most a above
     2^bits·(p[1]/2^bits)^a.
     """
-    one = _power_within(ratio, step, bits)[1]
-    powers = [1 << bits, one]
+    factor = _power_within(ratio, step, bits)[1]
+    powers = [1 << bits, factor]
     while True:
-        following = -(-powers[-1] * one >> bits)
+        following = -(-powers[-1] * factor >> bits)
         if following == powers[-1]:
             return powers
         powers.append(following)

@@ -66,8 +66,8 @@ def chances_of(scores: dict[int, int], ratio: int) -> dict[int, Fraction]:
     for code, own in accepted.items():
         # The product, as coefficients of the powers of u, is integrated term by term.
         product = [Fraction(1)]
-        for other, chance in accepted.items():
-            if other != code:
+        for rival, chance in accepted.items():
+            if rival != code:
                 shifted = [Fraction(0), *(-chance * term for term in product)]
                 product = [a + b for a, b in zip([*product, Fraction(0)], shifted, strict=True)]
         chances[code] = own * sum(term / (power + 1) for power, term in enumerate(product))

@@ -57,10 +57,10 @@ class NoisySums(StatisticMechanism):
         Raises:
             ValueError: there is none in 64 bits.
         """
-        made = cls(geometric_noise(least_ratio(epsilon, spread)), sums, spread)
-        if not made.satisfies(epsilon):
+        noisy = cls(geometric_noise(least_ratio(epsilon, spread)), sums, spread)
+        if not noisy.satisfies(epsilon):
             raise ValueError("epsilon is too small, or a row moves the sums too far, for 62 bits")
-        return made
+        return noisy
 
     @property
     def inputs(self) -> int:

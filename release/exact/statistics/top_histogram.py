@@ -9,6 +9,7 @@ The noise is from Ghosh, Roughgarden and Sundararajan 2012.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -102,15 +103,24 @@ def largest(noisy: Codes, members: int) -> Codes:
     return order[:, :members].astype(np.int64)
 
 
+class Published(Enum):
+    """Which noisy counts stand beside the members."""
+
+    NONE, MEMBERS, ALL = range(3)
+
+
 @dataclass(frozen=True)
 class HistogramTop(StatisticMechanism):
-    """The ``members`` largest noisy counts of a histogram; ``with_counts`` publishes these too."""
+    """The ``members`` largest noisy counts of a histogram; ``counts`` says which are published.
+
+    Every noisy count is paid for by the charge, whether it is published or not.
+    """
 
     family = "top_histogram"
 
     histogram: NoisyHistogram
     members: int
-    with_counts: bool = False
+    counts: Published = Published.NONE
 
     def __post_init__(self) -> None:
         check_members(self.histogram.bounds, self.members)
@@ -122,8 +132,10 @@ class HistogramTop(StatisticMechanism):
 
     @property
     def outputs(self) -> int:
-        """The codes, in descending order, and their noisy counts where they are published."""
-        return self.members * (2 if self.with_counts else 1)
+        """The codes, by descending noisy count, and the noisy counts that are published."""
+        if self.counts is Published.ALL:
+            return self.members + self.inputs
+        return self.members * (2 if self.counts is Published.MEMBERS else 1)
 
     def satisfies(self, epsilon: Fraction) -> bool:
         """Whether the histogram is private; what is read off it is free."""
@@ -133,6 +145,8 @@ class HistogramTop(StatisticMechanism):
         """As :meth:`StatisticMechanism.draw`, from counts."""
         noisy = self.histogram.draw(statistics, source)
         codes = largest(noisy, self.members)
-        if not self.with_counts:
+        if self.counts is Published.NONE:
             return codes
-        return np.concatenate([codes, np.take_along_axis(noisy, codes, axis=1)], axis=1)
+        is_whole = self.counts is Published.ALL
+        shown = noisy if is_whole else np.take_along_axis(noisy, codes, axis=1)
+        return np.concatenate([codes, shown], axis=1)

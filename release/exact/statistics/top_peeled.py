@@ -106,7 +106,8 @@ class PeeledTop(StatisticMechanism):
         for _ in range(self.members):
             longer: dict[tuple[int, ...], Fraction] = {}
             for codes, chance in chances.items():
-                rest = {code: n for code, n in enumerate(counts) if code not in codes}
+                # As an exponent, an integer of NumPy would wrap.
+                rest = {code: int(n) for code, n in enumerate(counts) if code not in codes}
                 for code, own in chances_of(rest, self.ratio).items():
                     longer[*codes, code] = chance * own
             chances = longer

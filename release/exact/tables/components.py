@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import lcm, prod
+from operator import ge
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.tables.structure import Grouping, Margin, kept_whole, summed_out
+from release.exact.tables.structure import Grouping, Margin, kept_whole, numbered, summed_out
 
 Integers: TypeAlias = NDArray[Any]
 """Integers of any size: ``int64``, or Python's own in an array of dtype object."""
@@ -68,7 +69,11 @@ class Split:
     @cached_property
     def _last(self) -> Codes:
         """The last category of each class."""
-        return np.array([_last_index(self.classes, place) for place in range(self.count)])
+        last = np.zeros(self.count, dtype=np.int64)
+        for category, place in enumerate(self.classes):
+            # A later category of the class takes the place of the one before it.
+            last[place] = category
+        return last
 
     @cached_property
     def _others(self) -> Codes:
@@ -101,10 +106,6 @@ class Split:
         return values
 
 
-def _last_index(classes: Grouping, place: int) -> int:
-    return len(classes) - 1 - classes[::-1].index(place)
-
-
 def whole(grouping: Grouping) -> bool:
     """Whether a grouping keeps every category of an attribute that has several."""
     return len(grouping) > 1 and grouping == kept_whole(len(grouping))
@@ -114,9 +115,7 @@ def common_refinement(groupings: Iterable[Grouping], categories: int) -> Groupin
     """The coarsest grouping that refines all of them."""
     classes = summed_out(categories)
     for grouping in groupings:
-        numbers: dict[tuple[int, int], int] = {}
-        pairs = zip(classes, grouping, strict=True)
-        classes = tuple(numbers.setdefault(pair, len(numbers)) for pair in pairs)
+        classes = numbered(zip(classes, grouping, strict=True))
     return classes
 
 
@@ -152,14 +151,17 @@ class Frame:
         """
         grouped: list[set[Grouping]] = [set() for _ in sizes]
         for margin in margins:
-            lengths = [len(grouping) for grouping in margin.groupings]
+            lengths = list(map(len, margin.groupings))
             if lengths != list(sizes):
                 raise ValueError(f"a margin groups {lengths} categories; attributes have {sizes}")
             for place, grouping in enumerate(margin.groupings):
                 if not whole(grouping):
                     grouped[place].add(grouping)
-        pairs = zip(grouped, sizes, strict=True)
-        return cls(tuple(Split(common_refinement(sorted(own), size)) for own, size in pairs))
+        splits = []
+        for own, size in zip(grouped, sizes, strict=True):
+            # Sorted: classes are numbered as they first occur, and sets have no order.
+            splits.append(Split(common_refinement(sorted(own), size)))
+        return cls(tuple(splits))
 
     @property
     def denominator(self) -> int:
@@ -168,27 +170,35 @@ class Frame:
 
     def components(self) -> Iterator[Component]:
         """All components that are not empty."""
-        choices = [(False, True) if split.deviations else (False,) for split in self.splits]
+        choices = []
+        for split in self.splits:
+            # Where every class has one category, nothing deviates from its mean.
+            choices.append((False, True) if split.deviations else (False,))
         return product(*choices)
 
     def components_of(self, margin: Margin) -> list[Component]:
         """The components that a margin says something about."""
-        keeps = [whole(grouping) for grouping in margin.groupings]
+        keeps = tuple(map(whole, margin.groupings))
         chosen = []
         for component in self.components():
-            if all(keep >= deviates for keep, deviates in zip(keeps, component, strict=True)):
+            # Deviations within a class are seen by margins alone that keep the attribute whole.
+            if all(map(ge, keeps, component)):
                 chosen.append(component)
         return chosen
 
     def width(self, component: Component) -> int:
         """The number of class sums of a component."""
-        pairs = zip(self.splits, component, strict=True)
-        return prod(split.count for split, deviates in pairs if not deviates)
+        width = 1
+        for split, deviates in zip(self.splits, component, strict=True):
+            width *= 1 if deviates else split.count
+        return width
 
     def columns(self, component: Component) -> int:
         """The number of deviations of a component."""
-        pairs = zip(self.splits, component, strict=True)
-        return prod(split.deviations for split, deviates in pairs if deviates)
+        columns = 1
+        for split, deviates in zip(self.splits, component, strict=True):
+            columns *= split.deviations if deviates else 1
+        return columns
 
     def rows(self, margin: Margin, component: Component) -> Rows:
         """What a margin measures of a component; the margin must be one of ``components_of``."""
@@ -198,6 +208,7 @@ class Frame:
             if deviates:
                 continue
             if whole(grouping):
+                # A class sum is then a sum of as many noisy cells as the class has categories.
                 own, scales = np.eye(split.count, dtype=np.int64), np.array(split.sizes)
             else:
                 own = _indicators(grouping, split)
@@ -230,10 +241,12 @@ class Frame:
         table = np.empty((areas, *margin.shape), dtype=object)
         for component, values in parts.items():
             where = self._slices(margin, component)
-            shape = table[where].shape
+            shape = np.array(table[where].shape)
             order = _deviations_last(component)
-            ordered = values.reshape([shape[axis] for axis in order])
+            ordered = values.reshape(shape[order].tolist())
             table[where] = ordered.transpose(np.argsort(order))
+        # An attribute that is not whole has no deviations to merge, and its cells are multiplied
+        # by its denominator all the same: all margins have the frame's denominator.
         missing = 1
         for place, split in enumerate(self.splits):
             if whole(margin.groupings[place]):
@@ -258,6 +271,8 @@ class Frame:
 
     def _widened(self, values: Codes) -> Integers:
         """The same integers, in a type that holds all that ``parted`` makes of them."""
+        # A deviation is a count times the size of its class, less the sum of the class: at most
+        # twice as many counts as the attribute has categories. 64 bits would wrap round silently.
         most = max(int(values.max(initial=0)), -int(values.min(initial=0)))
         growth = prod(2 * len(split.classes) for split in self.splits)
         return values if most * growth < 2**62 else values.astype(object)
@@ -265,9 +280,9 @@ class Frame:
 
 def _deviations_last(component: Component) -> list[int]:
     """The axes of a table: areas, attributes that do not deviate, attributes that do."""
-    deviating = [axis for axis, deviates in enumerate(component, 1) if deviates]
-    others = [axis for axis, deviates in enumerate(component, 1) if not deviates]
-    return [0, *others, *deviating]
+    # The sort is stable, so each group of attributes keeps its order.
+    order = sorted(range(len(component)), key=component.__getitem__)
+    return [0, *(axis + 1 for axis in order)]
 
 
 def _indicators(grouping: Grouping, split: Split) -> Codes:

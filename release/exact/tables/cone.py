@@ -88,7 +88,7 @@ class Distance:
         Raises:
             ValueError: a margin that the cells do not refine, or a weight below 1.
         """
-        if not all(cells.refines(margin) for margin in margins) or min(weights, default=0) < 1:
+        if not all(map(cells.refines, margins)) or min(weights, default=0) < 1:
             raise ValueError("margins add up cells, and their weights are at least 1")
         matrix = np.zeros((cells.cells, cells.cells), dtype=np.int64)
         least = 0
@@ -114,6 +114,7 @@ class Distance:
 
     def squared(self, change: Codes) -> int:
         """The distance, added up over areas, in squared units of ``change``; exact."""
+        # Python integers: a square of millionths alone can leave 64 bits.
         exact = change.astype(object)
         return int((exact @ self.matrix.astype(object) * exact).sum())
 
@@ -142,15 +143,15 @@ class NonNegative:
         """An allowed table of whole numbers that is near to the estimates, in units."""
         return _cell_by_cell(self, near, estimates, distance)
 
-    def whole_column(self, wanted: Codes, cell: int) -> Codes:
-        """The whole numbers of one cell nearest to ``wanted``; a half is rounded up."""
-        rounded = np.maximum((wanted + MILLION // 2) // MILLION, 0)
+    def whole_column(self, targets: Codes, cell: int) -> Codes:
+        """The whole numbers of one cell nearest to ``targets``; a half is rounded up."""
+        rounded = np.maximum((targets + MILLION // 2) // MILLION, 0)
         return np.asarray(np.where(self.possible[:, cell], rounded, 0))
 
 
 @dataclass(frozen=True, eq=False)
 class AddingUp:
-    """Tables whose rows add up to the whole numbers of their group, in every cell.
+    """Tables in which the areas of a group add up to the group's whole numbers, in every cell.
 
     Attributes:
         groups: the areas of each parent.
@@ -170,11 +171,11 @@ class AddingUp:
         """An allowed table of whole numbers that is near to the estimates, in units."""
         return _cell_by_cell(self, near, estimates, distance)
 
-    def whole_column(self, wanted: Codes, cell: int) -> Codes:
-        """The whole numbers of one cell nearest to ``wanted``, by largest remainder."""
+    def whole_column(self, targets: Codes, cell: int) -> Codes:
+        """The whole numbers of one cell nearest to ``targets``, by largest remainder."""
         column = slice(cell, cell + 1)
         sums, possible = self.sums[:, column], self.possible[:, column]
-        near, _ = onto_sums(wanted[:, None], self.groups, sums * MILLION, possible)
+        near, _ = onto_sums(targets[:, None], self.groups, sums * MILLION, possible)
         return largest_remainder(near, self.groups, sums, possible)[:, 0]
 
 
@@ -234,6 +235,8 @@ def nearest(estimates: Codes, distance: Distance, allowed: Allowed) -> Codes:
         newer, guess = allowed.project(downhill, guess)
         moved = int(np.abs(newer - ahead).max())
         share, whole = (root - 1024, root + 1024) if root else (step, step + 3)
+        # ``share`` is below ``whole``, so that their product with a change of at most ``reach``
+        # stays within 64 bits.
         reach = _EXACT_INTEGER // whole
         ahead = newer + np.clip(newer - table, -reach, reach) * share // whole
         table = newer
@@ -280,17 +283,17 @@ def _linear_bound(table: Codes, slope: Codes, allowed: AddingUp) -> int:
 class _ByColumn(Protocol):
     """Tables whose cells are rounded one after the other."""
 
-    def whole_column(self, wanted: Codes, cell: int) -> Codes:
-        """The whole numbers of one cell nearest to ``wanted``."""
+    def whole_column(self, targets: Codes, cell: int) -> Codes:
+        """The whole numbers of one cell nearest to ``targets``."""
 
 
 def _cell_by_cell(allowed: _ByColumn, near: Codes, estimates: Codes, distance: Distance) -> Codes:
     """Rounds one cell after the other, each to make up for those before it.
 
     With the other cells held, the distance of one cell is a sum of equal parabolas over the areas,
-    whose lowest points are ``wanted``. The nearest whole numbers are the best for that cell. After
+    whose lowest points are ``targets``. The nearest whole numbers are the best for that cell. After
     the first sweep all cells are whole, and a further sweep never raises the distance by more than
-    the millionths that ``wanted`` is rounded to.
+    the millionths that ``targets`` is rounded to.
     """
     table = near.copy()
     change = distance.bounded(table - estimates)
@@ -298,8 +301,8 @@ def _cell_by_cell(allowed: _ByColumn, near: Codes, estimates: Codes, distance: D
         before = table.copy()
         for cell in range(table.shape[1]):
             slope = change @ distance.matrix[:, cell]
-            wanted = table[:, cell] - slope // int(distance.matrix[cell, cell])
-            table[:, cell] = allowed.whole_column(wanted, cell) * MILLION
+            targets = table[:, cell] - slope // int(distance.matrix[cell, cell])
+            table[:, cell] = allowed.whole_column(targets, cell) * MILLION
             change[:, cell] = distance.bounded(table[:, cell] - estimates[:, cell])
         if np.array_equal(table, before):
             break

@@ -97,7 +97,7 @@ class System:
         """
         span = Span(frame.width(component))
         ranks: list[int] = []
-        taken: list[tuple[Source, ...]] = []
+        own_sources: list[tuple[Source, ...]] = []
         steps: list[tuple[Step, ...]] = []
         facts: list[int] = []
         for sources in reversed(levels):
@@ -105,11 +105,11 @@ class System:
             # The finest table first, so that functionals are cells where that is possible; facts
             # last, because a covariance is singular after them.
             own.sort(key=lambda item: (not item.variance, -item.margin.cells, *_order(item)))
-            taken.insert(0, tuple(own))
+            own_sources.insert(0, tuple(own))
             level_steps, facts = _steps(frame, component, own, span)
             steps.insert(0, tuple(level_steps))
             ranks.insert(0, len(span.basis))
-        return cls(component, span, tuple(ranks), tuple(taken), tuple(steps), tuple(facts))
+        return cls(component, span, tuple(ranks), tuple(own_sources), tuple(steps), tuple(facts))
 
     def coordinates(self, level: int, row: Sequence[int]) -> tuple[Fraction, ...] | None:
         """A linear function in the functionals of a level of the tree; None if not estimable."""
@@ -150,6 +150,7 @@ def _step(span: Span, row: tuple[int, ...], variance: Fraction, repeats: bool) -
     if coordinates is None:
         span.append(row)
         return Step(row, None, 1, _fixed(variance))
+    # Scaled to integers, so that taking the row up divides nothing.
     numerators, scale = over_one_denominator(coordinates)
     return Step(row, numerators, scale, _fixed(variance * scale * scale), repeats)
 
@@ -191,12 +192,12 @@ def combined(total: Integers, steps: Sequence[Step]) -> FromBelow:
         total: the covariance of the children's sums, over 2^FINE; (0, 0) at the lowest level.
         steps: the rows.
     """
-    known = total.shape[0]
+    rank = total.shape[0]
     unit = 1 << FINE
     covariance = total
-    weights = _zeros(known, known + len(steps))
-    weights[range(known), range(known)] = unit
-    for place, step in enumerate(steps, known):
+    weights = _zeros(rank, rank + len(steps))
+    weights[range(rank), range(rank)] = unit
+    for place, step in enumerate(steps, rank):
         size = covariance.shape[0]
         if step.coordinates is None:
             larger, longer = _zeros(size + 1, size + 1), _zeros(size + 1, weights.shape[1])
@@ -206,6 +207,8 @@ def combined(total: Integers, steps: Sequence[Step]) -> FromBelow:
         elif not step.repeats:
             row = np.array(step.coordinates, dtype=object)
             shared = covariance @ row
+            # The variance of how far the measured row is from what the functionals say of it. It
+            # is above 0: only a fact that follows from facts agrees with them for certain.
             spread = int(row @ shared) + step.variance
             gain = rounded(shared << FINE, spread)
             surprise = -(row @ weights)
@@ -274,9 +277,10 @@ class Solution:
                     above = self.tree.origins[level - 1][parent][0]
                     rank = covariance.shape[0]
                     total = self.from_below[level - 1][above].total
-                    known = levels[-1][parent][:rank, :rank]
+                    # The parent may have more functionals; the first are those of its children.
+                    estimated = levels[-1][parent][:rank, :rank]
                     gain = self.gains[level][number, above]
-                    covariance = covariance - shifted(gain @ (total - known) @ gain.T, 2 * FINE)
+                    covariance = covariance - shifted(gain @ (total - estimated) @ gain.T, 2 * FINE)
                 own.append(covariance)
             levels.append(tuple(own))
         return tuple(levels)

@@ -102,19 +102,25 @@ def half_widths(
             not symmetric, or a table that the measured ones do not determine.
     """
     measured = dict.fromkeys(facts, Fraction(0))
-    measured |= {table: noise.moment(2) for table, noise in noises.items()}
+    for table, noise in noises.items():
+        measured[table] = noise.moment(2)
     problem = Problem.of(areas, sizes, measured, published)
+    # Tables with the same noise share its transform, which takes long.
     by_noise = {noise: transform_of(noise) for noise in set(noises.values())}
-    noisy = [table for table, variance in measured.items() if variance]
-    transforms = [by_noise[noises[table]] for table in noisy]
-    spreads = np.array([float(measured[table]) for table in noisy])
+    transforms, spreads = [], []
+    # In the order by which ``weights_of`` numbers them: that of ``measured``, without facts.
+    for table, variance in measured.items():
+        if variance:
+            transforms.append(by_noise[noises[table]])
+            spreads.append(float(variance))
+    of_noise = np.array(spreads, dtype=np.float64)
     exact = {table: variances_of(problem, table) for table in problem.published}
     widths: dict[tuple[Table, int, int], HalfWidth] = {}
     for cell in weights_of(problem):
         variance = exact[cell.table].values[cell.kind][cell.sort]
         width = NO_WIDTH
         if variance >= _NO_VARIANCE:
-            error = ErrorDistribution.of(cell.weights, transforms, spreads, float(variance))
+            error = ErrorDistribution.of(cell.weights, transforms, of_noise, float(variance))
             width = _least(error, variance)
         widths[cell.table, cell.kind, cell.sort] = width
     tables = {}

@@ -74,6 +74,7 @@ class Estimates:
         for component in problem.frame.components_of(margin):
             own = self._parts[component]
             rows, denominator = problem.rows(table, component)
+            # Without a rest: the common denominator was made of these (``_denominator``).
             factor = self.denominator // (own.denominator * denominator * problem.frame.denominator)
             parts[component] = applied(factor * rows, own.levels[problem.tree.places[level]])
         return problem.frame.merged(margin, parts)
@@ -105,6 +106,7 @@ def estimates(
     measured = {table: own.variance for table, own in measurements.items()}
     problem = Problem.of(areas, sizes, measured, published)
     values: dict[Table, Integers] = {}
+    # Parted once for each table: components read different slices of the same array.
     for (level, margin), own in measurements.items():
         shape = areas.size(level), margin.cells
         if own.values.shape != shape or own.values.dtype != np.int64:
@@ -115,13 +117,13 @@ def estimates(
         values[level, margin] = problem.frame.parted(margin, own.values)
     parts: dict[Component, ComponentEstimates] = {}
     for component, solution in problem.solutions.items():
-        rows = [
-            [
-                problem.frame.part(item.margin, component, values[item.level, item.margin])
-                for item in sources
-            ]
-            for sources in solution.system.sources
-        ]
+        rows = []
+        for sources in solution.system.sources:
+            measured_rows = []
+            for source in sources:
+                parted = values[source.level, source.margin]
+                measured_rows.append(problem.frame.part(source.margin, component, parted))
+            rows.append(measured_rows)
         parts[component] = component_estimates(solution, rows, problem.frame.columns(component))
     return Estimates(problem, _denominator(problem, parts), parts)
 

@@ -45,6 +45,7 @@ class Tree:
         places = [0]
         parents = [areas.parents[0]]
         for level in range(1, len(areas.levels)):
+            # As many areas as above, each with one below it: measurements of either are of both.
             if areas.size(level) > areas.size(level - 1):
                 parents.append(areas.parents[level])
             places.append(len(parents) - 1)
@@ -86,6 +87,8 @@ def _classes(
         starts = np.flatnonzero(np.diff(own, prepend=-1))
         above = []
         for children in np.split(classes[0], starts[1:]):
+            # How often each class occurs, in no order of the children: areas that have as many
+            # children of each class have the same coefficients.
             counts = tuple(sorted(Counter(children.tolist()).items()))
             above.append(numbers.setdefault(counts, len(numbers)))
         classes.insert(0, np.array(above, dtype=np.int64))
@@ -104,7 +107,7 @@ def _kinds(
         pairs = np.stack([own, above], axis=1)
         distinct, places = np.unique(pairs, axis=0, return_inverse=True)
         kinds.append(places.reshape(-1))
-        origins.append(tuple((int(a), int(b)) for a, b in distinct))
+        origins.append(tuple(map(tuple, distinct.tolist())))
         if level + 1 < len(parents):
             above = kinds[level][parents[level + 1]]
     return kinds, tuple(origins)

@@ -50,7 +50,7 @@ def component_estimates(
     del sums
     _add_up(tree, levels)
     denominator = 1 << PLACES
-    if any(not step.variance for step in solution.system.steps[0]):
+    if _declared_rows(solution):
         denominator = _keep_facts(solution, levels, measured[0])
     return ComponentEstimates(tuple(levels), denominator)
 
@@ -62,11 +62,14 @@ def applied(matrix: Integers, values: Integers) -> Integers:
     """
     result = np.zeros((values.shape[0], matrix.shape[0], values.shape[2]), dtype=object)
     for row, factors in enumerate(matrix.tolist()):
-        terms = [(place, factor) for place, factor in enumerate(factors) if factor]
-        for order, (place, factor) in enumerate(terms):
+        is_first = True
+        for place, factor in enumerate(factors):
+            if not factor:
+                continue
             own = values[:, place].astype(object)
             own = own if factor == 1 else own * factor
-            result[:, row] = result[:, row] + own if order else own
+            result[:, row] = own if is_first else result[:, row] + own
+            is_first = False
     return result
 
 
@@ -79,18 +82,18 @@ def _upward(
     sums: list[Integers] = []
     for level in reversed(range(tree.depth)):
         own = measured[level]
-        known = tree.summed_up(level + 1, levels[0]) if levels else own[:, :0].astype(object)
+        below_sums = tree.summed_up(level + 1, levels[0]) if levels else own[:, :0].astype(object)
         values = np.empty((own.shape[0], solution.system.ranks[level], own.shape[2]), dtype=object)
         for number, below in enumerate(solution.from_below[level]):
             chosen = _chosen(tree, level, number)
             weights = shifted(below.weights, FINE - PLACES)
-            rank = known.shape[1]
+            rank = below_sums.shape[1]
             part = applied(weights[:, rank:], own[chosen])
             if rank:
-                part = part + shifted(applied(weights[:, :rank], known[chosen]), PLACES)
+                part = part + shifted(applied(weights[:, :rank], below_sums[chosen]), PLACES)
             values[chosen] = part
         levels.insert(0, values)
-        sums.insert(0, known)
+        sums.insert(0, below_sums)
     return levels, sums
 
 
@@ -110,6 +113,7 @@ def _downward(solution: Solution, levels: list[Integers], sums: list[Integers]) 
         above = tree.classes[level - 1]
         for number in range(len(tree.members[level])):
             chosen = _chosen(tree, level, number)
+            # Siblings of one class take the same share, so it is computed once for each parent.
             parents, own = np.unique(tree.parents[level][chosen], return_inverse=True)
             shares = np.empty((parents.size, *surplus.shape[1:]), dtype=object)
             for parent in np.unique(above[parents]).tolist():
@@ -121,6 +125,7 @@ def _downward(solution: Solution, levels: list[Integers], sums: list[Integers]) 
 
 def _add_up(tree: Tree, levels: list[Integers]) -> None:
     """Make every parent the exact sum of its children, where they have the functional; in place."""
+    # From below: otherwise a parent would be the sum of numbers that change afterwards.
     for level in reversed(range(1, tree.depth)):
         below = levels[level]
         levels[level - 1][:, : below.shape[1]] = tree.summed_up(level, below)
@@ -141,17 +146,21 @@ def _keep_facts(solution: Solution, levels: list[Integers], measured: Integers) 
     system = solution.system
     facts = [system.steps[0][place].row for place in system.facts]
     functions, scales = _in_functionals(solution, facts)
+    # The least change of the functionals that makes up for the rests of all facts at once.
     gram = functions @ functions.T
     inverse, determinant = solved(gram.tolist(), np.eye(len(facts), dtype=object).tolist())
     spread = functions.T @ np.array(inverse, dtype=object).reshape(gram.shape)
     homes = [_home(system.ranks, place) for place in range(system.ranks[0])]
-    counts = [np.bincount(roots) for roots in solution.tree.roots]
+    counts = list(map(np.bincount, solution.tree.roots))
     moved = np.flatnonzero(spread.any(axis=1)).tolist()
-    below = lcm(*(int(count) for place in moved for count in counts[homes[place]]))
+    # A multiple of every number of areas that a rest is divided among: no division has a rest.
+    below = 1
+    for place in moved:
+        below = lcm(below, *counts[homes[place]].tolist())
     # The Gram matrix of independent rows: its determinant is positive.
     factor = determinant * below
-    wanted = (measured[:, list(system.facts)].astype(object) * scales[:, None]) << PLACES
-    rest = applied(spread, wanted - applied(functions, levels[0])) * below
+    declared = (measured[:, list(system.facts)].astype(object) * scales[:, None]) << PLACES
+    rest = applied(spread, declared - applied(functions, levels[0])) * below
     for level, values in enumerate(levels):
         levels[level] = values * factor
     for place in moved:
@@ -177,6 +186,11 @@ def _in_functionals(
     return matrix, scales
 
 
+def _declared_rows(solution: Solution) -> list[int]:
+    """The rows of the top level that are declared, those that follow from others among them."""
+    return [place for place, step in enumerate(solution.system.steps[0]) if not step.variance]
+
+
 def _home(ranks: Sequence[int], place: int) -> int:
     """The lowest level that estimates a functional."""
     return max(level for level, rank in enumerate(ranks) if rank > place)
@@ -185,9 +199,9 @@ def _home(ranks: Sequence[int], place: int) -> int:
 def _refuse_contradictions(
     solution: Solution, root: Integers, measured: Integers, denominator: int
 ) -> None:
-    steps = solution.system.steps[0]
-    places = [place for place, step in enumerate(steps) if not step.variance]
+    # Repeated facts too: they follow from others in their rows, not in the numbers declared.
+    steps, places = solution.system.steps[0], _declared_rows(solution)
     functions, scales = _in_functionals(solution, [steps[place].row for place in places])
-    wanted = measured[:, places].astype(object) * scales[:, None] * denominator
-    if (applied(functions, root) != wanted).any():
+    declared = measured[:, places].astype(object) * scales[:, None] * denominator
+    if (applied(functions, root) != declared).any():
         raise ValueError("declared facts contradict each other")

@@ -89,6 +89,7 @@ class Problem:
                     system = System.of(frame, component, levels)
                     solutions[component] = Solution(tree, system)
         problem = cls(areas, tree, frame, dict(measured), tables, solutions)
+        # For the refusals alone: a table that is not estimable is refused before any is computed.
         for table in tables:
             for component in frame.components_of(table[1]):
                 problem.rows(table, component)
@@ -133,6 +134,7 @@ def estimable(areas: Areas, sizes: Sequence[int], measured: Iterable[Table], tab
     Raises:
         ValueError: a level or a margin that does not exist.
     """
+    # Any variance above 0 will do: what is determined depends on the rows alone.
     try:
         Problem.of(areas, sizes, dict.fromkeys(measured, Fraction(1)), [table])
     except NotEstimableError:
@@ -155,5 +157,5 @@ def _check(areas: Areas, measured: Mapping[Table, Fraction], published: Iterable
 def _name(areas: Areas, table: Table) -> str:
     """What a message calls a table."""
     level, margin = table
-    groupings = ", ".join(str(list(grouping)) for grouping in margin.groupings)
+    groupings = ", ".join(map(str, map(list, margin.groupings)))
     return f"level {areas.levels[level]}, margin ({groupings})"

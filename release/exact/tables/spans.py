@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
+from operator import add, neg
+
+from release.exact.numbers import common_denominator
 
 
 @dataclass
@@ -34,31 +36,38 @@ class Span:
             ValueError: the function lies in the span already.
         """
         rest, coordinates = self._reduced(row)
-        pivot = next((place for place, value in enumerate(rest) if value), None)
-        if pivot is None:
+        if not any(rest):
             raise ValueError("the function lies in the span of the basis")
+        pivot = list(map(bool, rest)).index(True)
         lead = rest[pivot]
-        own = [-value / lead for value in coordinates] + [1 / lead]
-        for _, _, others in self._echelon:
-            others.append(Fraction(0))
-        self._echelon.append((pivot, [value / lead for value in rest], own))
+        # The rest is the row less a combination of the basis, so its coordinates are these.
+        own = _scaled([*map(neg, coordinates), Fraction(1)], 1 / lead)
+        for _, _, combination in self._echelon:
+            combination.append(Fraction(0))
+        self._echelon.append((pivot, _scaled(rest, 1 / lead), own))
         self.basis.append(tuple(row))
 
     def _reduced(self, row: Sequence[int]) -> tuple[list[Fraction], list[Fraction]]:
         """What is left of a function outside the span, and the coordinates of the rest of it."""
-        rest = [Fraction(value) for value in row]
+        rest = list(map(Fraction, row))
         coordinates = [Fraction(0)] * len(self.basis)
+        # In the order of appending: each function of the echelon form was reduced by those before
+        # it, so that none of them brings back a place that is 0 already.
         for pivot, function, own in self._echelon:
             factor = rest[pivot]
             if factor:
-                rest = [a - factor * b for a, b in zip(rest, function, strict=True)]
-                coordinates = [a + factor * b for a, b in zip(coordinates, own, strict=True)]
+                rest = list(map(add, rest, _scaled(function, -factor)))
+                coordinates = list(map(add, coordinates, _scaled(own, factor)))
         return rest, coordinates
+
+
+def _scaled(values: Sequence[Fraction], factor: Fraction) -> list[Fraction]:
+    return [value * factor for value in values]
 
 
 def over_one_denominator(values: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
     """The numerators of rationals over their least common denominator, and that denominator."""
-    denominator = lcm(*(value.denominator for value in values))
+    denominator = common_denominator(values)
     return tuple(int(value * denominator) for value in values), denominator
 
 
@@ -77,11 +86,15 @@ def solved(
         ZeroDivisionError: A is not invertible.
     """
     size = len(matrix)
-    rows = [[*own, *others] for own, others in zip(matrix, right, strict=True)]
+    rows = []
+    for own, right_row in zip(matrix, right, strict=True):
+        rows.append([*own, *right_row])
     previous = 1
     for place in range(size):
-        lead = next((row for row in range(place, size) if rows[row][place]), None)
-        if lead is None:
+        lead = place
+        while lead < size and not rows[lead][place]:
+            lead += 1
+        if lead == size:
             raise ZeroDivisionError("the matrix is not invertible")
         rows[place], rows[lead] = rows[lead], rows[place]
         top = rows[place]
@@ -89,9 +102,11 @@ def solved(
         for row in range(size):
             if row == place:
                 continue
-            factor = rows[row][place]
-            pairs = zip(rows[row], top, strict=True)
-            rows[row] = [(pivot * value - factor * above) // previous for value, above in pairs]
+            lower = rows[row]
+            factor = lower[place]
+            # The division leaves no rest: the quotient is again a minor.
+            for column, above in enumerate(top):
+                lower[column] = (pivot * lower[column] - factor * above) // previous
         previous = pivot
     # All leading entries equal the determinant of the rows in the order that elimination chose.
     return [row[size:] for row in rows], previous

@@ -8,6 +8,7 @@ for each category keeps it whole.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -31,6 +32,12 @@ def kept_whole(categories: int) -> Grouping:
     return tuple(range(categories))
 
 
+def numbered(classes: Iterable[Hashable]) -> Grouping:
+    """The grouping with these classes, whatever they are called."""
+    numbers: dict[Hashable, int] = {}
+    return tuple(numbers.setdefault(name, len(numbers)) for name in classes)
+
+
 @dataclass(frozen=True)
 class Margin:
     """A table of an area: one grouping for each attribute, in the order of the attributes.
@@ -42,12 +49,13 @@ class Margin:
     groupings: tuple[Grouping, ...]
 
     def __post_init__(self) -> None:
+        # One form for each margin: equal margins are equal keys of the tables.
         for grouping in self.groupings:
-            seen = -1
+            largest = -1
             for place in grouping:
-                if not 0 <= place <= seen + 1:
+                if not 0 <= place <= largest + 1:
                     raise ValueError("classes are numbered from 0 as they first occur")
-                seen = max(seen, place)
+                largest = max(largest, place)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -71,8 +79,9 @@ class Margin:
 
     def refines(self, other: Margin) -> bool:
         """Whether every cell of ``other`` is a union of cells of this margin."""
-        for own, others in zip(self.groupings, other.groupings, strict=True):
-            pairs = set(zip(own, others, strict=True))
+        for own, other_classes in zip(self.groupings, other.groupings, strict=True):
+            pairs = set(zip(own, other_classes, strict=True))
+            # More pairs than classes: categories of one class lie in two classes of ``other``.
             if len(pairs) != max(own) + 1:
                 return False
         return True
@@ -98,6 +107,7 @@ class Areas:
     def __post_init__(self) -> None:
         if not self.levels or len(self.levels) != len(self.parents):
             raise ValueError("areas need a level, and the parents of each level")
+        # Sums over children are taken of neighboring rows, so these have to stand together.
         above = 1
         for place, parents in enumerate(self.parents):
             if not parents.size or (np.diff(parents) < 0).any():

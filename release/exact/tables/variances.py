@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product, starmap
 from math import prod, sqrt
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +52,7 @@ class CellVariances:
         return float(areas @ roots @ cells) / (self.kinds.size * self.sorts.size)
 
     def _roots(self) -> NDArray[np.float64]:
-        return np.array([[sqrt(value) for value in row] for row in self.values])
+        return np.array([list(map(sqrt, row)) for row in self.values])
 
 
 def variances(
@@ -87,9 +89,12 @@ def variances_of(problem: Problem, table: Table) -> CellVariances:
         rows, shares = sorts.shares(problem.frame, margin, component)
         of_rows = _row_variances(problem, table, component)
         for kind, own in enumerate(of_rows):
+            # Components are uncorrelated, so the variance of a cell is the sum over them.
             for sort, (row, share) in enumerate(zip(rows, shares, strict=True)):
                 values[kind][sort] += own[row] * share
-    rounded = (tuple(map(_rounded, row)) for row in values)
+    rounded = []
+    for unrounded in values:
+        rounded.append(tuple(map(_rounded, unrounded)))
     return CellVariances(kinds, sorts.cells, tuple(rounded))
 
 
@@ -102,6 +107,7 @@ def _rounded(variance: Fraction) -> Fraction:
 def _row_variances(problem: Problem, table: Table, component: Component) -> list[list[Fraction]]:
     """The variances of a component's rows, by kind and row."""
     matrix, denominator = problem.rows(table, component)
+    # A level of as many areas as the level above shares its level of the tree, and covariances.
     covariances = problem.solutions[component].covariances[problem.tree.places[table[0]]]
     scale = denominator * denominator << FINE
     kinds = []
@@ -161,7 +167,10 @@ class Sorts:
                 own = [1 - Fraction(1, size) for size in split.sizes]
             elif whole(grouping):
                 own = [Fraction(1, size * size) for size in split.sizes]
-            stride, step = (1, 0) if deviates else (count, 1)
-            rows = [row * stride + step * place for row in rows for place in range(count)]
-            shares = [share * value for share in shares for value in own]
+            # Where the attribute deviates, its categories share a row: a row has a column for each
+            # deviation, and all of these have the same variance.
+            places = [0] * count if deviates else range(count)
+            stride = 1 if deviates else count
+            rows = [row * stride + place for row, place in product(rows, places)]
+            shares = list(starmap(mul, product(shares, own)))
         return rows, shares

@@ -76,7 +76,8 @@ def weights_of(problem: Problem) -> Iterator[CellWeights]:
     Measured tables are numbered as in ``problem.measured``, without the declared facts: those have
     no noise. Cells with very little of the variance may be left out: see ``LEAST_SHARE``.
     """
-    noisy = list(enumerate(table for table, own in problem.measured.items() if own))
+    measured = problem.measured
+    noisy = list(enumerate(filter(measured.__getitem__, measured)))
     for place in range(problem.tree.depth):
         targets = _targets(problem, place)
         if targets:
@@ -98,13 +99,13 @@ class _Coefficients:
     """The coefficients of one component as floats; see ``FromBelow``.
 
     Attributes:
-        known: for each level and class, what a child's estimates weigh in the area's.
+        below: for each level and class, what a child's estimates weigh in the area's.
         rows: for each level and class, what the area's own rows weigh.
         covariances: for each level and class.
         gains: for each level, class and parent's class.
     """
 
-    known: tuple[tuple[Floats, ...], ...]
+    below: tuple[tuple[Floats, ...], ...]
     rows: tuple[tuple[Floats, ...], ...]
     covariances: tuple[tuple[Floats, ...], ...]
     gains: tuple[Mapping[tuple[int, int], Floats], ...]
@@ -112,18 +113,22 @@ class _Coefficients:
     @classmethod
     def of(cls, solution: Solution) -> _Coefficients:
         """The coefficients of a solution."""
-        known, rows, covariances = [], [], []
+        below, rows, covariances = [], [], []
         for level in solution.from_below:
-            weights = [_floats(own.weights) for own in level]
-            ranks = [own.total.shape[0] for own in level]
-            pairs = list(zip(weights, ranks, strict=True))
-            known.append(tuple(own[:, :rank] for own, rank in pairs))
-            rows.append(tuple(own[:, rank:] for own, rank in pairs))
-            covariances.append(tuple(_floats(own.covariance) for own in level))
+            of_children, of_rows, of_classes = [], [], []
+            for own in level:
+                weights, rank = _floats(own.weights), own.total.shape[0]
+                # The sums of the children come first; the own rows of the area follow.
+                of_children.append(weights[:, :rank])
+                of_rows.append(weights[:, rank:])
+                of_classes.append(_floats(own.covariance))
+            below.append(tuple(of_children))
+            rows.append(tuple(of_rows))
+            covariances.append(tuple(of_classes))
         gains = []
         for shares in solution.gains:
             gains.append({pair: _floats(gain) for pair, gain in shares.items()})
-        return cls(tuple(known), tuple(rows), tuple(covariances), tuple(gains))
+        return cls(tuple(below), tuple(rows), tuple(covariances), tuple(gains))
 
 
 def _floats(integers: Integers) -> Floats:
@@ -180,15 +185,24 @@ class _Adjoint:
     def _patterns(self) -> tuple[_Pattern, ...]:
         patterns = []
         for level in range(self.problem.tree.depth):
-            here = [(n, t) for n, t in self.noisy if self.problem.tree.places[t[0]] == level]
-            patterns.append(_Pattern.of(self.problem, level, self.targets, here))
+            measured = []
+            for source, table in self.noisy:
+                if self.problem.tree.places[table[0]] == level:
+                    measured.append((source, table))
+            patterns.append(_Pattern.of(self.problem, level, self.targets, measured))
         return tuple(patterns)
 
     @cached_property
     def _coefficients(self) -> Mapping[Component, _Coefficients]:
-        solutions = self.problem.solutions
-        used = {c for t in self.targets for c in self.problem.frame.components_of(t.table[1])}
-        return {own: _Coefficients.of(solutions[own]) for own in solutions if own in used}
+        used: set[Component] = set()
+        for target in self.targets:
+            used.update(self.problem.frame.components_of(target.table[1]))
+        coefficients = {}
+        # In the order of the solutions, so that floats are added up in one order.
+        for component, solution in self.problem.solutions.items():
+            if component in used:
+                coefficients[component] = _Coefficients.of(solution)
+        return coefficients
 
     @cached_property
     def _start(self) -> _Rows:
@@ -225,6 +239,7 @@ class _Adjoint:
     def _nodes(self, kind: int) -> Iterator[_Node]:
         """All areas of the tree, seen from an area of a kind; small ones may be left out."""
         tree, coefficients = self.problem.tree, self._coefficients
+        # The level and the kind of each area on the way from this one to the top.
         path = [(self.place, kind)]
         while path[-1][0]:
             level, own = path[-1]
@@ -248,6 +263,7 @@ class _Adjoint:
             yield node
             sums = self._on_children(node, upward[step] if step else None)
             below = dict(tree.members[level][number]) if level + 1 < tree.depth else {}
+            # The child on the path has weights of its own: the next step of the loop is about it.
             if step:
                 below[classes[step - 1]] -= 1
             yield from self._below(level + 1, below, sums, total)
@@ -264,6 +280,7 @@ class _Adjoint:
             yield node
             if level + 1 < tree.depth:
                 sums = self._on_children(node, None)
+                # Children of one class have equal weights where their parents have.
                 members = {own: count * times for own, times in tree.members[level][number]}
                 yield from self._below(level + 1, members, sums, total)
 
@@ -271,8 +288,9 @@ class _Adjoint:
         """Whether what is measured in and below these areas has little of every variance."""
         parts = np.zeros(len(self.targets))
         for component, own in self._coefficients.items():
+            # Of what the area and all below it say, which is what would be left out.
             covariance = own.covariances[level][number]
-            shares = np.array([share for _, share in self._shares[component]])
+            shares = self._variance_shares(component)
             parts += shares * ((rows[component] @ covariance) * rows[component]).sum(axis=1)
         return bool((count * parts <= LEAST_SHARE * total).all())
 
@@ -281,18 +299,24 @@ class _Adjoint:
         total = np.zeros(len(self.targets))
         for component, rows in self._start.items():
             covariances = self.problem.solutions[component].covariances[self.place]
-            shares = np.array([share for _, share in self._shares[component]])
+            shares = self._variance_shares(component)
             total += shares * ((rows @ _floats(covariances[kind])) * rows).sum(axis=1)
         return total
+
+    def _variance_shares(self, component: Component) -> Floats:
+        """For each target the share of its row of the component in the cell's variance."""
+        return np.array([share for _, share in self._shares[component]])
 
     def _on_children(self, node: _Node, direct: _Rows | None) -> _Rows:
         """The weights of the sum of the children; ``direct`` is what goes around it downward."""
         sums = {}
         for component, rows in node.rows.items():
-            known = self._coefficients[component].known[node.level][node.number]
-            sums[component] = rows @ known
+            weights = self._coefficients[component].below[node.level][node.number]
+            sums[component] = rows @ weights
+            # A child's estimate has the gain of its parent's less this sum, so what it passes up
+            # to the parent it takes off here.
             if direct is not None:
-                sums[component] -= direct[component][:, : known.shape[1]]
+                sums[component] -= direct[component][:, : weights.shape[1]]
         return sums
 
     def _on_rows(self, node: _Node) -> _Rows:
@@ -342,29 +366,32 @@ class _Pattern:
         measured: Sequence[tuple[int, Table]],
     ) -> _Pattern:
         """The pattern for tables that are measured at one level of the tree."""
-        components = [own for own, s in problem.solutions.items() if s.system.sources[level]]
-        lists: dict[Component, list[tuple[int, float]]] = {own: [] for own in components}
+        rows: dict[Component, list[int]] = {}
+        factors: dict[Component, list[float]] = {}
+        offsets: dict[Component, dict[Table, int]] = {}
+        for component, solution in problem.solutions.items():
+            if solution.system.sources[level]:
+                rows[component], factors[component] = [], []
+                offsets[component] = _offsets(problem, component, level)
         bounds, counts, sources, owners = [0], [], [], []
-        offsets = {own: _offsets(problem, own, level) for own in components}
         for number, target in enumerate(targets):
             for source, table in measured:
                 for relation in _relations(problem.frame, target, table[1]):
                     counts.append(float(prod(own.count for own in relation)))
                     sources.append(source)
                     owners.append(number)
-                    for component, own in lists.items():
-                        offset = offsets[component].get(table)
-                        own.append(_located(component, relation, offset))
+                    for component, of_table in offsets.items():
+                        row, factor = _located(component, relation, of_table.get(table))
+                        rows[component].append(row)
+                        factors[component].append(factor)
             bounds.append(len(counts))
-        places = {own: np.array([p for p, _ in lists[own]], dtype=np.int64) for own in components}
-        factors = {own: np.array([f for _, f in lists[own]]) for own in components}
         return cls(
             np.array(bounds),
             np.array(counts),
             np.array(sources, dtype=np.int64),
             np.array(owners, dtype=np.int64),
-            places,
-            factors,
+            {own: np.array(places, dtype=np.int64) for own, places in rows.items()},
+            {own: np.array(weights) for own, weights in factors.items()},
         )
 
     def weights(self, rows: _Rows) -> Floats:
@@ -409,26 +436,30 @@ def _relations(frame: Frame, target: _Target, measured: Margin) -> Iterator[tupl
     """All cells of a measured margin, those that stand alike to the target together."""
     choices = []
     groupings = zip(target.table[1].groupings, measured.groupings, strict=True)
-    for split, place, (own, other) in zip(frame.splits, target.places, groupings, strict=True):
-        choices.append(_of_attribute(split, place, own, other))
+    for split, place, (own, measured_grouping) in zip(
+        frame.splits, target.places, groupings, strict=True
+    ):
+        choices.append(_of_attribute(split, place, own, measured_grouping))
     return product(*choices)
 
 
 def _of_attribute(split: Split, place: int, own: Grouping, measured: Grouping) -> list[_Relation]:
+    # A count is the mean of its class of m, 1/m of the sum, and its deviation from that: 1 - 1/m of
+    # itself less 1/m of each of the others.
     size = split.sizes[place] if whole(own) else 1
     mean = 1 / size
     if not whole(measured):
         groups = max(measured) + 1
         return [_Relation(1, group, groups, 0.0, mean) for group in range(groups)]
     relations = []
-    for other, count in enumerate(split.sizes):
-        if whole(own) and other == place:
+    for category, count in enumerate(split.sizes):
+        if whole(own) and category == place:
             # The category itself, and the others of its class.
-            relations.append(_Relation(1, other, split.count, 1 - 1 / size, mean))
+            relations.append(_Relation(1, category, split.count, 1 - 1 / size, mean))
             if size > 1:
-                relations.append(_Relation(size - 1, other, split.count, -1 / size, mean))
+                relations.append(_Relation(size - 1, category, split.count, -1 / size, mean))
         else:
-            relations.append(_Relation(count, other, split.count, 0.0, mean))
+            relations.append(_Relation(count, category, split.count, 0.0, mean))
     return relations
 
 
@@ -436,6 +467,7 @@ def _located(
     component: Component, relation: Sequence[_Relation], offset: int | None
 ) -> tuple[int, float]:
     """The row of a component that cells get their weight from, and the factor."""
+    # The table says nothing of the component: any row will do, times 0.
     if offset is None:
         return 0, 0.0
     place, factor = 0, 1.0

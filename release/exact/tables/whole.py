@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from release.exact.tables.cone import (
 )
 from release.exact.tables.least_squares import Estimates
 from release.exact.tables.rounding import MILLION, Groups, Mask
-from release.exact.tables.structure import Areas, Grouping, Margin
+from release.exact.tables.structure import Areas, Margin, numbered
 from release.exact.tables.variances import CellVariances
 
 HEAVIEST = 64
@@ -106,16 +107,12 @@ def finest(published: Sequence[Sequence[Margin]]) -> tuple[Margin, ...]:
     below: tuple[Margin, ...] = ()
     for margins in reversed(published):
         below = (*margins, *below)
-        attributes = zip(*(margin.groupings for margin in below), strict=True)
-        cells.append(Margin(tuple(_refinement(groupings) for groupings in attributes)))
+        refinements = []
+        for groupings in zip(*map(attrgetter("groupings"), below), strict=True):
+            # Two categories share a cell where every grouping has them in one class.
+            refinements.append(numbered(zip(*groupings, strict=True)))
+        cells.append(Margin(tuple(refinements)))
     return tuple(reversed(cells))
-
-
-def _refinement(groupings: Sequence[Grouping]) -> Grouping:
-    """The coarsest grouping that refines all of them."""
-    numbers: dict[tuple[int, ...], int] = {}
-    classes = zip(*groupings, strict=True)
-    return tuple(numbers.setdefault(together, len(numbers)) for together in classes)
 
 
 def millionths(numerators: NDArray[np.object_] | Codes, denominator: int) -> Codes:
@@ -141,6 +138,7 @@ def weights_of(margins: Sequence[Margin], variances: Sequence[Fraction]) -> tupl
         variances: the mean variance of the cells of each.
     """
     positive = [variance for variance in variances if variance > 0]
+    # Without any noise all weights are the same, whatever stands for the least variance.
     least = min(positive, default=Fraction(1))
     weights = []
     for margin, variance in zip(margins, variances, strict=True):
@@ -202,6 +200,7 @@ def whole_tables(
     _check(areas, targets)
     masks = _possible(areas, targets, possible)
     tables: list[Level] = []
+
     for level, (target, mask) in enumerate(zip(targets, masks, strict=True)):
         estimates, distance = _saturated(target.estimates), target.distance()
         allowed: Allowed
@@ -245,13 +244,15 @@ def _check(areas: Areas, targets: Sequence[Target]) -> None:
 
 
 def _possible(
-    areas: Areas, targets: Sequence[Target], given: Sequence[Mask | None] | None
+    areas: Areas, targets: Sequence[Target], masks_of_levels: Sequence[Mask | None] | None
 ) -> list[Mask]:
     """The possible cells of each level: those given that a possible cell below adds to."""
-    own = [None] * len(targets) if given is None else given
+    own = [None] * len(targets) if masks_of_levels is None else masks_of_levels
     if len(own) != len(targets):
         raise ValueError("possible cells are given for each level, or for none")
     masks: list[Mask] = []
+    # From the lowest level up: a cell that no area below may have cannot be above 0, because the
+    # areas below could not add up to it.
     for level in range(len(targets) - 1, -1, -1):
         mask = _mask(targets[level], own[level])
         if masks:
@@ -265,14 +266,14 @@ def _possible(
     return masks
 
 
-def _mask(target: Target, given: Mask | None) -> Mask:
+def _mask(target: Target, possible: Mask | None) -> Mask:
     """The possible cells that are given for a level; shape (areas, cells)."""
     rows, cells = target.estimates.shape
-    if given is None:
+    if possible is None:
         return np.ones((rows, cells), dtype=bool)
-    if given.shape not in {(rows, cells), (1, cells)}:
+    if possible.shape not in {(rows, cells), (1, cells)}:
         raise ValueError("possible cells have the shape of their level's estimates, or one row")
-    return np.broadcast_to(given, (rows, cells))
+    return np.broadcast_to(possible, (rows, cells))
 
 
 def _highest(target: Target, facts: Facts | None, mask: Mask) -> Allowed:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from operator import ge
 from typing import TypeAlias
 
 from release.exact.composition.distribution import LossDistribution
@@ -38,17 +39,26 @@ def undominated(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     Each is without signs and zeros, and falls. Where there are many, those with the largest
     differences come first.
     """
-    ordered = {tuple(sorted((abs(d) for d in p if d), reverse=True)) for p in patterns}
-    kept: list[Pattern] = []
-    for pattern in sorted(ordered, key=lambda p: (sum(p), p), reverse=True):
-        if not any(_exceeds(other, pattern) for other in kept):
-            kept.append(pattern)
-    return tuple(kept)
+    maximal: list[Pattern] = []
+    # By falling sums: a pattern can only be exceeded by one with a larger sum, which came before.
+    for pattern in sorted(set(map(_ordered, patterns)), key=_by_sum, reverse=True):
+        if not any(_exceeds(rival, pattern) for rival in maximal):
+            maximal.append(pattern)
+    return tuple(maximal)
 
 
-def _exceeds(other: Pattern, pattern: Pattern) -> bool:
-    pairs = zip(other, pattern, strict=False)
-    return len(other) >= len(pattern) and all(a >= b for a, b in pairs)
+def _ordered(pattern: Pattern) -> Pattern:
+    """The pattern without signs, zeros and the order of its cells, which have the same noise."""
+    return tuple(sorted(map(abs, filter(None, pattern)), reverse=True))
+
+
+def _by_sum(pattern: Pattern) -> tuple[int, Pattern]:
+    return sum(pattern), pattern
+
+
+def _exceeds(rival: Pattern, pattern: Pattern) -> bool:
+    # Both fall: if any assignment of cells exceeds, that of the largest to the largest does.
+    return len(rival) >= len(pattern) and all(map(ge, rival, pattern))
 
 
 @lru_cache(maxsize=64)
@@ -78,12 +88,14 @@ def group_profile(noise: IntegerNoise, patterns: Sequence[Pattern], step: Fracti
         raise ValueError("patterns are compared for unimodal noise only")
     profiles = []
     for pattern in undominated(patterns):
-        counted = sorted(Counter(pattern).items())
-        cells = [(difference_profile(noise, number, step), times) for number, times in counted]
         if len(pattern) == 1:
-            profiles.append(cells[0][0])
+            # A profile that goes through a distribution of losses may only get worse.
+            profiles.append(difference_profile(noise, pattern[0], step))
             continue
-        parts = [(profile.distribution(), times) for profile, times in cells]
+        # Cells that change alike have one distribution: powers are cheaper than products.
+        parts = []
+        for difference, times in sorted(Counter(pattern).items()):
+            parts.append((difference_profile(noise, difference, step).distribution(), times))
         losses = together(parts) if parts else Profile(step, (0,)).distribution()
         profiles.append(profile_of_distribution(losses, step))
     return largest(profiles).shortened()

@@ -68,6 +68,8 @@ def _of_geometric(scale: float, difference: int) -> tuple[Floats, Floats]:
     if difference > _MOST_POINTS:
         scale, difference = scale * _MOST_POINTS / difference, _MOST_POINTS
     ratio = math.exp(-1 / scale)
+    # Outside of both answers the loss is the same everywhere, ±difference/scale: two masses. Each
+    # integer between them has a loss of its own.
     between = np.arange(1, difference, dtype=np.float64)
     losses = np.concatenate([[difference], difference - 2 * between, [-difference]]) / scale
     inner = -math.expm1(-1 / scale) * np.exp(-between / scale)
@@ -82,6 +84,7 @@ def _of_power(shape: Shape, difference: float) -> tuple[Floats, Floats]:
     """
     power, scale, reach = float(shape.power), float(shape.scale / shape.block), shape.steps
     whole = math.floor(difference)
+    # So far that a shift by the difference meets each mass with one of the window or the tails.
     far = reach + whole + 1
     logs = -((np.abs(np.arange(-far, far + 1)) / scale) ** power)
     # Beyond the window a geometric tail goes on with the last ratio.
@@ -101,16 +104,17 @@ def _of_power(shape: Shape, difference: float) -> tuple[Floats, Floats]:
 
 def placed(losses: Floats, masses: Floats, step: float) -> Losses:
     """Masses split between the two losses of the grid around each, such that P and Q keep sums."""
+    # A loss on the grid, but for rounding, is not to be split.
     upper = np.ceil(losses / step - 1e-9)
     distance = upper * step - losses
     lower_share = np.clip(np.expm1(distance) / math.expm1(step), 0, 1)
     first = int(upper.min()) - 1
     places = (upper - first).astype(np.int64)
     size = int(places.max()) + 1
-    found = np.zeros(size)
-    np.add.at(found, places, masses * (1 - lower_share))
-    np.add.at(found, places - 1, masses * lower_share)
-    return Losses(first, found)
+    grid = np.zeros(size)
+    np.add.at(grid, places, masses * (1 - lower_share))
+    np.add.at(grid, places - 1, masses * lower_share)
+    return Losses(first, grid)
 
 
 def log_delta(
@@ -132,13 +136,16 @@ def log_delta(
     width = 2 * _DEVIATIONS * math.sqrt(max(variance, 1.0)) + max(p.masses.size for p, _ in worst)
     if width > _MOST_WIDTH:
         return 0.0
+    # A transform is circular: masses outside the window wrap into it, so it has to hold nearly all.
     size = 1 << math.ceil(math.log2(width + 2))
     whole, offset = np.ones(size // 2 + 1, dtype=np.complex128), 0
     for losses, times in worst:
+        # From the last place, so that the largest exponential is 1 and none overflows.
         tilted = losses.masses * np.exp(tilt * (losses.places - losses.places[-1]))
         tilted /= tilted.sum()
         whole *= np.fft.rfft(_wrapped(tilted, size)) ** times
         offset += losses.first * times
+    # The transform back leaves ±10⁻¹⁷ where there is no mass.
     masses = np.maximum(np.fft.irfft(whole, size), 0)
     # Of all places that are equal to an index, the one in the window around the mean is meant.
     start = round(mean) - size // 2
@@ -158,6 +165,7 @@ def _wrapped(masses: Floats, size: int) -> Floats:
 
 def _tilt(alternatives: Sequence[tuple[Sequence[Parts], int]], mean: float) -> float:
     """The tilt per step for which the mean loss is about ``mean`` steps."""
+    # Where even the largest losses lie below ``mean`` no tilt reaches it: 64 is the end.
     low, high = 0.0, 1.0
     while _tilted_mean(alternatives, high) < mean and high < 64:
         low, high = high, 2 * high
@@ -175,6 +183,7 @@ def _tilt(alternatives: Sequence[tuple[Sequence[Parts], int]], mean: float) -> f
 def _tilted_mean(alternatives: Sequence[tuple[Sequence[Parts], int]], tilt: float) -> float:
     mean = 0.0
     for patterns, count in alternatives:
+        # Of tuples the first number decides: the largest transform, as in log_delta.
         mean += count * max(_cumulants(parts, tilt) for parts in patterns)[1]
     return mean
 
@@ -199,10 +208,10 @@ def moment(shape: Shape, power: int) -> float:
     scale, block = float(shape.scale), shape.block
     if shape.power == 1:
         ratio = math.exp(-1 / scale)
+        # 1 - ratio, without losing the digits where noise is wide.
         rest = -math.expm1(-1 / scale)
-        return (2 * ratio / (1 + ratio), 2 * ratio / (rest * (1 + ratio)), 2 * ratio / rest**2)[
-            power
-        ]
+        moments = 2 * ratio / (1 + ratio), 2 * ratio / (rest * (1 + ratio)), 2 * ratio / rest**2
+        return moments[power]
     exponent, last = float(shape.power), shape.steps
     places = np.arange(last + 1) * block
     masses = np.exp(-((places / scale) ** exponent))

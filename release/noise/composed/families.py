@@ -83,6 +83,7 @@ class Family(ABC):
 
     def spread_for(self, power: float, loss: float) -> float:
         """The most spread with an expected loss of at most ``loss``, about."""
+        # All losses rise with the spread. In logarithms, for it may have fifteen decades.
         low, high = 1e-3, 1e12
         for _ in range(200):
             middle = math.sqrt(low * high)
@@ -117,6 +118,7 @@ class OnIntegers(Family):
         """The parameters; geometric noise where others would be too wide for their runs."""
         power = power if self.has_power else 1.0
         if power > 1:
+            # exp(-(|x|/t)^p) has the variance t²·Γ(3/p)/Γ(1/p).
             wide = spread * math.exp((math.lgamma(1 / power) - math.lgamma(3 / power)) / 2)
             shape = _in_blocks(Shape(_decimal(power), _decimal(wide)), self._most)
             if shape is not None:
@@ -195,10 +197,10 @@ class OfEpsilon(Family):
         """As :meth:`Family.losses`."""
         assert isinstance(mechanism, Selected)  # noqa: S101 - what this family makes
         if mechanism.family == EXPONENTIAL:
-            one = bounded_range_profile(mechanism.epsilon, step).distribution()
+            losses = bounded_range_profile(mechanism.epsilon, step).distribution()
         else:
-            one = pure_profile(mechanism.epsilon, step).distribution()
-        return one.repeated(self.request.cells)
+            losses = pure_profile(mechanism.epsilon, step).distribution()
+        return losses.repeated(self.request.cells)
 
 
 def family_of(request: ShareRequest) -> Family:
@@ -214,6 +216,8 @@ def _shortfall(family: str, candidates: int, power: int) -> float:
 
     It is worst where all other candidates tie.
     """
+    # Below ln K of gap nearly every choice is wrong, above it the chance falls like e^-gap: the
+    # maximum lies not far beyond.
     gaps = np.linspace(1e-3, math.log(candidates) + 40, 20_000)
     shares = np.exp(-gaps)
     if family == EXPONENTIAL:
@@ -239,6 +243,7 @@ def _in_blocks(shape: Shape, most: int) -> Shape | None:
     if fewest > most or most < _BLOCKED:
         return None
     spanned = most // fewest
+    # Odd, so that a block has 0 in its middle and the noise is symmetric.
     block = round(most / spanned) // 2 * 2 + 1
     return Shape(shape.power, shape.scale, block)
 

@@ -68,11 +68,12 @@ class ShareRequest:
     loss_at_one: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        asked = self.target if self.weight is None else self.weight
-        if (self.weight is None) == (self.target is None) or asked is None or asked <= 0:
+        is_shared, is_aimed = self.weight is not None, self.target is not None
+        if is_shared == is_aimed or (self.weight or self.target or 0) <= 0:
             raise ValueError("a query needs a share or a target, above 0, and not both")
         if self.loss_power not in (0, 1, 2) or self.loss_at_one <= 0:
             raise ValueError("a loss is the error rate, absolute or squared, and above 0")
+        # The empty pattern, of a unit that touches no cell, counts as false.
         if self.kind is Kind.INTEGERS and not any(undominated(self.patterns)):
             raise ValueError("a unit that changes no answer needs no noise")
         if self.kind is not Kind.INTEGERS and self.cells < 1:
@@ -84,7 +85,7 @@ class ShareRequest:
     def touched(self) -> int:
         """The most answers that one unit changes."""
         if self.kind is Kind.INTEGERS:
-            return max(len(pattern) for pattern in undominated(self.patterns))
+            return max(map(len, undominated(self.patterns)))
         return self.cells
 
 
@@ -100,8 +101,8 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class Found:
-    """The mechanism of a query.
+class ShareResult:
+    """The mechanism that a request gets.
 
     Attributes:
         name: the query's.
@@ -133,6 +134,7 @@ def grouped(requests: Sequence[ShareRequest]) -> tuple[RequestGroup, ...]:
     """Return the groups in the order of their first queries."""
     names: dict[ShareRequest, list[str]] = {}
     for request in requests:
+        # Patterns that another one exceeds change no mechanism: they may not keep queries apart.
         patterns = undominated(request.patterns)
         alike = replace(request, name="", patterns=patterns)
         names.setdefault(alike, []).append(request.name)

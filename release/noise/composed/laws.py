@@ -95,6 +95,7 @@ def exponential_power(scale: Fraction, power: Fraction, block: int = 1) -> Integ
 
 def _masses(scale: Fraction, power: Fraction, block: int, steps: int) -> list[int]:
     """exp(-(|η|/t)^p) at the middle of each block from 0 to ``steps``, in units of 10^-40."""
+    # Decimal rounds its powers and exponentials as a standard says; the machine's floats do not.
     context = Context(prec=_DIGITS)
     unit, exponent = _decimal(block / scale), _decimal(power)
     masses = [10**_DIGITS]
@@ -107,16 +108,20 @@ def _masses(scale: Fraction, power: Fraction, block: int, steps: int) -> list[in
 
 def _of_masses(masses: Sequence[int], block: int) -> IntegerNoise:
     """The integer weights of blocks, the last one with a tail that repeats it."""
+    # Never 0 or 1: without a tail a loss would be infinite, and with 1 it would have no end.
     ratio = max(1, min(RATIO_ONE - 1, masses[-1] * RATIO_ONE // masses[-2]))
     # The weight of the last block stands for all that repeat it.
     last = masses[-1] * RATIO_ONE // (RATIO_ONE - ratio)
     sizes = [*masses[:-1], last]
     whole, total = block * (2 * sum(sizes) - sizes[0]), 1 << MOST_BITS
+    # A weight of 0 inside the window would make the loss beside it infinite.
     weights = [max(1, size * total // whole) for size in sizes]
     rest = total - block * (2 * sum(weights) - weights[0])
     # The middle takes what rounding leaves: an odd number of integers, of which 0 takes the odd.
     more, odd = divmod(rest, block)
     weights[0] += more
+    # Weights raised to 1 come off the middle. Below its neighbor the noise is no longer unimodal,
+    # which every comparison of patterns takes for granted.
     if len(weights) > 2 and weights[0] < weights[1]:
         raise ValueError("the scale is too large for noise of 62 bits")
     half: list[Run] = [(1, weights[0] + odd)]

@@ -15,7 +15,7 @@ from release.errors import BudgetError
 from release.exact.composition.distribution import LossDistribution
 from release.exact.integer_noise import IntegerNoise
 from release.noise.composed.families import OfEpsilon, family_of
-from release.noise.composed.groups import Found, Kind, RequestGroup, Selected, ShareRequest
+from release.noise.composed.groups import Kind, RequestGroup, Selected, ShareRequest, ShareResult
 from release.noise.solvers.staircase import staircase
 
 _PLACES = 12
@@ -35,7 +35,7 @@ def share_pure(
     fixed: LossDistribution | None,
     *,
     cell_by_cell: bool = False,
-) -> list[Found]:
+) -> list[ShareResult]:
     """Return the mechanism of each group; all and ``fixed`` together are ``epsilon``-private.
 
     Args:
@@ -48,25 +48,25 @@ def share_pure(
     Raises:
         BudgetError: the targets need more, or nothing is left for the shares.
     """
-    groups = [_in_every_cell(group) for group in groups] if cell_by_cell else list(groups)
-    left = epsilon - _charged(fixed)
-    found: dict[int, Found] = {}
+    groups = list(map(_in_every_cell, groups)) if cell_by_cell else list(groups)
+    rest = epsilon - _charged(fixed)
+    results: dict[int, ShareResult] = {}
     for place, group in enumerate(groups):
         if group.request.target is not None:
-            found[place] = _for_target(group, group.request.target)
-            left -= group.count * (found[place].pure_epsilon or 0)
-            if left < 0:
+            results[place] = _for_target(group, group.request.target)
+            rest -= group.count * (results[place].pure_epsilon or 0)
+            if rest < 0:
                 raise BudgetError(
                     f"query {group.names[0]}: its target needs epsilon "
-                    f"{float(found[place].pure_epsilon or 0):.4g}, and with the others all of them "
-                    f"need {float(epsilon - left):.4g} of {float(epsilon):.4g}"
+                    f"{float(results[place].pure_epsilon or 0):.4g}, and with the others all of "
+                    f"them need {float(epsilon - rest):.4g} of {float(epsilon):.4g}"
                 )
-    shared = [place for place in range(len(groups)) if place not in found]
-    if shared and float(left) < 2 * _LEAST * sum(groups[place].count for place in shared):
+    shared = [place for place in range(len(groups)) if place not in results]
+    if shared and float(rest) < 2 * _LEAST * sum(groups[place].count for place in shared):
         raise BudgetError(f"query {groups[shared[0]].names[0]}: the others leave no epsilon for it")
-    for place, one in zip(shared, _allotted([groups[p] for p in shared], left), strict=True):
-        found[place] = _made(groups[place], one)
-    return [found[place] for place in range(len(groups))]
+    for place, share in zip(shared, _allotted([groups[p] for p in shared], rest), strict=True):
+        results[place] = _pure_mechanism(groups[place], share)
+    return [results[place] for place in range(len(groups))]
 
 
 def _in_every_cell(group: RequestGroup) -> RequestGroup:
@@ -87,38 +87,38 @@ def _charged(fixed: LossDistribution | None) -> Fraction:
     return epsilon
 
 
-def _allotted(groups: Sequence[RequestGroup], left: Fraction) -> list[Fraction]:
+def _allotted(groups: Sequence[RequestGroup], budget: Fraction) -> list[Fraction]:
     """ε of one query of each group, such that Σ weight·loss is about the least."""
     if not groups:
         return []
     losses = [_loss_of(group.request) for group in groups]
     # The error rate falls by a bounded slope: a small weight would get nothing at all.
-    floor = float(left) / sum(group.count for group in groups) * _FLOOR
+    floor = float(budget) / sum(group.count for group in groups) * _FLOOR
 
     def at(price: float) -> list[float]:
-        return [
-            _least_at(loss, float(group.request.weight or 1), price, floor)
-            for group, loss in zip(groups, losses, strict=True)
-        ]
+        shares = []
+        for group, loss in zip(groups, losses, strict=True):
+            shares.append(_least_at(loss, float(group.request.weight or 1), price, floor))
+        return shares
 
     def total(shares: Sequence[float]) -> float:
         return sum(group.count * share for group, share in zip(groups, shares, strict=True))
 
+    # The price of ε is a Lagrange multiplier: the higher, the less ε every query takes.
     low, high = 1e-30, 1e30
     for _ in range(200):
         price = math.sqrt(low * high)
-        low, high = (price, high) if total(at(price)) > left else (low, price)
+        low, high = (price, high) if total(at(price)) > budget else (low, price)
     shares = at(high)
     # The last of ε by one factor, rounded down.
-    factor = float(left) / total(shares) * (1 - 1e-9)
-    found = []
+    factor = float(budget) / total(shares) * (1 - 1e-9)
+    rounded = []
     for group, share in zip(groups, shares, strict=True):
         # A guarantee of one cell has so many decimals, and no more.
         cells = group.request.touched
-        found.append(
-            cells * Fraction(math.floor(share * factor / cells * 10**_PLACES), 10**_PLACES)
-        )
-    return found
+        units = math.floor(share * factor / cells * 10**_PLACES)
+        rounded.append(cells * Fraction(units, 10**_PLACES))
+    return rounded
 
 
 def _least_at(loss: Callable[[float], float], weight: float, price: float, floor: float) -> float:
@@ -130,6 +130,7 @@ def _least_at(loss: Callable[[float], float], weight: float, price: float, floor
     for _ in range(50):
         middle = (low + high) / 2
         here, there = math.exp(middle), math.exp(middle + 1e-4)
+        # Losses are convex in ε, so that the slope changes its sign once.
         slope = weight * (loss(there) - loss(here)) + price * (there - here)
         low, high = (middle, high) if slope < 0 else (low, middle)
     return math.exp(low)
@@ -163,7 +164,7 @@ def _family(request: ShareRequest) -> OfEpsilon:
     return family
 
 
-def _made(group: RequestGroup, epsilon: Fraction) -> Found:
+def _pure_mechanism(group: RequestGroup, epsilon: Fraction) -> ShareResult:
     """The mechanism of least loss for so much ε of one unit's whole effect.
 
     Raises:
@@ -174,12 +175,12 @@ def _made(group: RequestGroup, epsilon: Fraction) -> Found:
         family = _family(request)
         share = epsilon / request.cells
         loss = family.loss(1.0, 1 / float(share))
-        return Found(name, Selected(family.family, share), epsilon, loss)
+        return ShareResult(name, Selected(family.family, share), epsilon, loss)
     try:
         noise = _noise(request, epsilon)
     except ValueError as error:
         raise BudgetError(f"query {name}: epsilon {float(epsilon):.3g}: {error}") from error
-    return Found(name, noise, epsilon, float(noise.moment(request.loss_power)))
+    return ShareResult(name, noise, epsilon, float(noise.moment(request.loss_power)))
 
 
 def _noise(request: ShareRequest, epsilon: Fraction) -> IntegerNoise:
@@ -192,18 +193,19 @@ def _noise(request: ShareRequest, epsilon: Fraction) -> IntegerNoise:
     return min(geometric, stairs, key=lambda noise: noise.moment(power))
 
 
-def _for_target(group: RequestGroup, target: Fraction) -> Found:
+def _for_target(group: RequestGroup, target: Fraction) -> ShareResult:
     """The mechanism of the least ε that meets a target."""
     low, high = math.log(_LEAST), math.log(_MOST * group.request.touched)
     best = None
     for _ in range(_TRIES):
         middle = (low + high) / 2
         cells = group.request.touched
+        # Rounded up, as a little less ε could miss the target by the last digit.
         share = Fraction(math.ceil(math.exp(middle) / cells * 10**_PLACES), 10**_PLACES)
         epsilon = cells * share
-        one = _made(group, epsilon)
-        if _exact_loss(group, one) <= target:
-            high, best = middle, one
+        candidate = _pure_mechanism(group, epsilon)
+        if _exact_loss(group, candidate) <= target:
+            high, best = middle, candidate
         else:
             low = middle
         if high - low < 1e-9:
@@ -213,8 +215,8 @@ def _for_target(group: RequestGroup, target: Fraction) -> Found:
     return best
 
 
-def _exact_loss(group: RequestGroup, found: Found) -> Fraction:
+def _exact_loss(group: RequestGroup, candidate: ShareResult) -> Fraction:
     """The expected loss, never understated."""
-    if isinstance(found.mechanism, IntegerNoise):
-        return found.mechanism.moment(group.request.loss_power)
-    return Fraction(found.expected_loss * (1 + 1e-9))
+    if isinstance(candidate.mechanism, IntegerNoise):
+        return candidate.mechanism.moment(group.request.loss_power)
+    return Fraction(candidate.expected_loss * (1 + 1e-9))

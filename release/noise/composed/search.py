@@ -8,10 +8,12 @@ budget's. release/noise/composed/share.py proves the result.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
 
@@ -95,8 +97,8 @@ class Cap:
             composed.append(([[(self.fixed, 1)]], 1))
         if not composed:
             return -_ENDLESS
-        found = log_delta(composed, self.epsilon if epsilon is None else epsilon, self.step)
-        return max(-_ENDLESS, found - self.log_delta)
+        log_composed = log_delta(composed, self.epsilon if epsilon is None else epsilon, self.step)
+        return max(-_ENDLESS, log_composed - self.log_delta)
 
 
 def searched(parts: Sequence[Part], cap: Cap) -> list[Part]:
@@ -107,19 +109,22 @@ def searched(parts: Sequence[Part], cap: Cap) -> list[Part]:
     Raises:
         ValueError: no noise is enough for the parts with a share.
     """
-    found = scaled_to(started(parts, cap), cap)
-    coordinates = _coordinates(found)
+    best = scaled_to(started(parts, cap), cap)
+    coordinates = _coordinates(best)
     for sweep in _SWEEPS:
         for move, width in coordinates:
-            found = _moved(found, cap, move, sweep * width)
-    return found
+            best = _moved(best, cap, move, sweep * width)
+    return best
 
 
 def objective(parts: Sequence[Part], cap: Cap) -> float:
     """The logarithm of the sum of weighted losses; without shares that of the ε at δ."""
-    shared = [part for part in parts if part.weight is not None]
-    if shared:
-        return math.log(sum(part.count * (part.weight or 0) * part.loss for part in shared))
+    weighted = []
+    for part in parts:
+        if part.weight is not None:
+            weighted.append(part.count * part.weight * part.loss)
+    if weighted:
+        return math.log(sum(weighted))
     # The sign of the excess falls with ε: halve the logarithm.
     low, high = 1e-3, 1e3
     while high > low * (1 + 1e-7):
@@ -133,14 +138,16 @@ def started(parts: Sequence[Part], cap: Cap) -> list[Part]:
     sigma = gaussian_deviation(cap.epsilon, cap.log_delta)
     power, factor = 2.0, 1.0
     for _ in range(3):
-        begun = []
+        begun: list[Part] = []
+        counted, squares = [], []
         for part in parts:
             spread = 1.0 if part.weight is None else factor * _ruled(part)
-            begun.append(replace(part, spread=spread).with_power(power))
-        costs = [part.family.cost / part.spread**2 for part in begun]
-        # Queries with little noise are few, though many others have some.
-        counted = [part.count * cost for part, cost in zip(begun, costs, strict=True)]
-        squares = [part.count * cost**2 for part, cost in zip(begun, costs, strict=True)]
+            part_begun = replace(part, spread=spread).with_power(power)
+            cost = part_begun.family.cost / part_begun.spread**2
+            begun.append(part_begun)
+            counted.append(part.count * cost)
+            squares.append(part.count * cost**2)
+        # (Σx)²/Σx² is how many equal queries cost as much: those with much noise hardly count.
         ratio = 2 * (sum(counted) ** 2 / sum(squares)) / (cap.epsilon * sigma) ** 2
         power = float(np.interp(math.log(ratio), _LOGS, _POWERS))
         factor *= _excess_spread(parts, counted, sigma)
@@ -149,14 +156,16 @@ def started(parts: Sequence[Part], cap: Cap) -> list[Part]:
 
 def _excess_spread(parts: Sequence[Part], costs: Sequence[float], sigma: float) -> float:
     """By how much the spreads of shares are to grow for all costs to be those of a Gaussian σ."""
-    shared = sum(cost for part, cost in zip(parts, costs, strict=True) if part.weight is not None)
+    shared = sum(itertools.compress(costs, [part.weight is not None for part in parts]))
     # What targets leave; where they leave next to nothing the scaling finds it.
-    left = max(0.1 / sigma**2, 1 / sigma**2 - (sum(costs) - shared))
-    return math.sqrt(shared / left) if shared else 1.0
+    rest = max(0.1 / sigma**2, 1 / sigma**2 - (sum(costs) - shared))
+    return math.sqrt(shared / rest) if shared else 1.0
 
 
 def _ruled(part: Part) -> float:
     """The spread by which the least sum of weighted losses costs a given Σ cost/spread²."""
+    # Where losses are rise·spread^p, Lagrange asks that weight·p·rise·spread^(p+2)/cost is the same
+    # for all. An error rate is 1 - rise/spread, so there it is weight·rise·spread/cost.
     order = {0: 1, 1: 3, 2: 4}[part.family.request.loss_power]
     if not part.family.has_power and order == 1 and part.family.rise != 0.4:
         order = 3
@@ -174,11 +183,12 @@ def gaussian_deviation(epsilon: float, log_delta_cap: float) -> float:
     def below(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
 
+    # In logarithms, for σ may lie anywhere in six decades.
     low, high = 1e-3 / epsilon, 1e3 / epsilon
     for _ in range(100):
         sigma = math.sqrt(low * high)
-        left = below(1 / (2 * sigma) - epsilon * sigma)
-        delta = left - math.exp(epsilon) * below(-1 / (2 * sigma) - epsilon * sigma)
+        above = below(1 / (2 * sigma) - epsilon * sigma)
+        delta = above - math.exp(epsilon) * below(-1 / (2 * sigma) - epsilon * sigma)
         # Where digits are lost the noise is far more than enough.
         if delta > 0 and math.log(delta) > log_delta_cap:
             low = sigma
@@ -197,6 +207,7 @@ def _coordinates(parts: Sequence[Part]) -> list[tuple[Move, float]]:
     if len(parts) > MOST_POLISHED:
         return [(_power_of(tuple(shaped)), 1.0)] if shaped else []
     moves: list[tuple[Move, float]] = []
+    # All spreads are scaled to the budget after a move: that of a single share would be undone.
     if len(shared) > 1:
         moves += [(_spread_of(place), 0.7) for place in shared]
     if len(shaped) > 1:
@@ -234,11 +245,13 @@ def _moved(parts: list[Part], cap: Cap, move: Move, width: float) -> list[Part]:
 
     here = objective(parts, cap)
     up, down = tried(width), tried(-width)
-    best = min((here, parts), up, down, key=lambda pair: pair[0])
+    # By the value alone: parts have no order, and a tie would compare them.
+    best = min((here, parts), up, down, key=itemgetter(0))
     bend = up[0] + down[0] - 2 * here
+    # Where the parabola opens downwards its vertex is the highest point.
     if bend > 0:
         by = width * max(-2.0, min(2.0, (down[0] - up[0]) / (2 * bend)))
-        best = min(best, tried(by), key=lambda pair: pair[0])
+        best = min(best, tried(by), key=itemgetter(0))
     return best[1]
 
 
@@ -254,6 +267,7 @@ def scaled_to(parts: Sequence[Part], cap: Cap) -> list[Part]:
     def excess(log: float) -> float:
         return cap.excess([part.scaled(math.exp(log)) for part in parts])
 
+    # The start is near: the bracket grows from it, because each excess composes all parts.
     low = high = 0.0
     below = above = excess(0.0)
     width = 0.01
@@ -277,7 +291,7 @@ def _root(
     False position that halves the value of an end which stays (Illinois).
     """
     (left, above), (right, below) = low, high
-    kept = 0
+    side = 0
     for _ in range(60):
         if right - left < 1e-9 or above == below:
             break
@@ -290,8 +304,9 @@ def _root(
             return middle
         if value > 0:
             left, above = middle, value
-            below, kept = (below / 2, 1) if kept == 1 else (below, 1)
+            below, side = (below / 2, 1) if side == 1 else (below, 1)
         else:
             right, below = middle, value
-            above, kept = (above / 2, -1) if kept == -1 else (above, -1)
+            above, side = (above / 2, -1) if side == -1 else (above, -1)
+    # Not the middle: at the right end δ is within the budget.
     return right

@@ -24,11 +24,11 @@ from release.noise.composed.estimate import Losses
 from release.noise.composed.families import OfEpsilon, OnIntegers, family_of
 from release.noise.composed.groups import (
     EXPONENTIAL,
-    Found,
     Kind,
     RequestGroup,
     Selected,
     ShareRequest,
+    ShareResult,
     grouped,
 )
 from release.noise.composed.pure import share_pure
@@ -69,16 +69,18 @@ class SharedBudget:
         Raises:
             BudgetError: the other mechanisms need all of δ.
         """
-        left, fixed = self.delta, None
+        delta, fixed = self.delta, None
         if self.fixed is not None:
             losses = self.fixed.regridded(self.step)
-            left -= Fraction(losses.infinite, UNIT)
+            # An infinite loss fails with its mass at every ε, whatever noise is added elsewhere.
+            delta -= Fraction(losses.infinite, UNIT)
+            # Divided as Python's integers: those of NumPy would overflow.
             masses = np.array([mass / UNIT for mass in losses.masses[::-1]])
             first = int(losses.highest / self.step) - len(losses.masses) + 1
             fixed = Losses(first, masses)
-        if left <= 0:
+        if delta <= 0:
             raise BudgetError("the other queries need all of delta: raise it, or lower theirs")
-        return Cap(float(self.epsilon), math.log(left), float(self.step), fixed)
+        return Cap(float(self.epsilon), math.log(delta), float(self.step), fixed)
 
 
 def grid_step(requests: Sequence[ShareRequest], epsilon: Fraction, others: int = 0) -> Fraction:
@@ -92,7 +94,7 @@ def share_out(
     delta: Fraction,
     fixed: LossDistribution | None = None,
     step: Fraction | None = None,
-) -> tuple[Found, ...]:
+) -> tuple[ShareResult, ...]:
     """Return the mechanism of each request, in their order, which together satisfy (ε, δ).
 
     Args:
@@ -111,14 +113,14 @@ def share_out(
         _check_target(request)
     groups = grouped(requests)
     if delta == 0:
-        found = share_pure(groups, epsilon, fixed, cell_by_cell=True)
+        results = share_pure(groups, epsilon, fixed, cell_by_cell=True)
     else:
         budget = SharedBudget(epsilon, delta, step or grid_step(requests, epsilon), fixed)
-        found = _share_composed(groups, budget)
+        results = _share_composed(groups, budget)
     by_name = {}
-    for group, one in zip(groups, found, strict=True):
+    for group, result in zip(groups, results, strict=True):
         for name in group.names:
-            by_name[name] = replace(one, name=name)
+            by_name[name] = replace(result, name=name)
     return tuple(by_name[request.name] for request in requests)
 
 
@@ -141,14 +143,15 @@ def noise_for(
     Raises:
         BudgetError: ε is too small for noise in 62 bits.
     """
-    asked = ShareRequest("", patterns, loss_power, weight=Fraction(1))
-    requests = [replace(asked, name=str(place)) for place in range(count)]
+    requests = []
+    for place in range(count):
+        requests.append(ShareRequest(str(place), patterns, loss_power, weight=Fraction(1)))
     noise = share_out(requests, epsilon, delta)[0].mechanism
     assert isinstance(noise, IntegerNoise)  # noqa: S101 - a request on integers
     return noise
 
 
-def _share_composed(groups: Sequence[RequestGroup], budget: SharedBudget) -> list[Found]:
+def _share_composed(groups: Sequence[RequestGroup], budget: SharedBudget) -> list[ShareResult]:
     cap = budget.cap()
     parts = []
     for group in groups:
@@ -164,11 +167,11 @@ def _share_composed(groups: Sequence[RequestGroup], budget: SharedBudget) -> lis
     _check_targets(groups, parts, budget, cap)
     try:
         proposed = searched(_with_selections(parts, cap), cap)
-        found = _certified(groups, proposed, budget)
+        results = _certified(groups, proposed, budget)
     except ValueError as error:
-        names = ", ".join(group.names[0] for group in groups if group.request.weight is not None)
-        raise BudgetError(f"no noise within the budget for {names}: {error}") from error
-    return _or_added(groups, found, budget)
+        shared = [group.names[0] for group in groups if group.request.weight is not None]
+        raise BudgetError(f"no noise within the budget for {', '.join(shared)}: {error}") from error
+    return _or_added(groups, results, budget)
 
 
 def _check_target(request: ShareRequest) -> None:
@@ -196,13 +199,18 @@ def _check_targets(
     aimed = [part for part in parts if part.target is not None]
     if not aimed:
         return
-    found = searched(_with_selections(aimed, cap), cap)
-    if cap.excess(found) <= 1e-3:
+    least = searched(_with_selections(aimed, cap), cap)
+    # Floats a little beyond the budget are left to the exact account, which decides.
+    if cap.excess(least) <= 1e-3:
         return
-    costs = [part.count * part.family.cost / part.spread**2 for part in found]
+    # ``groups`` and ``parts`` have one order, so the groups with a target stand as in ``least``.
     named = [group for group in groups if group.request.target is not None]
-    worst = named[costs.index(max(costs))].names[0]
-    needed = float(budget.epsilon) * math.exp(objective(found, cap))
+    worst, highest = "", -math.inf
+    for group, part in zip(named, least, strict=True):
+        cost = part.count * part.family.cost / part.spread**2
+        if cost > highest:
+            worst, highest = group.names[0], cost
+    needed = float(budget.epsilon) * math.exp(objective(least, cap))
     raise BudgetError(
         f"query {worst}: the targets need epsilon {needed:.4g} in all at this delta, and the "
         f"budget is {float(budget.epsilon):.4g}; raise it, or allow a larger loss"
@@ -217,25 +225,26 @@ def _with_selections(parts: Sequence[Part], cap: Cap) -> list[Part]:
         request = part.family.request
         if request.kind is Kind.SELECTION and EXPONENTIAL in request.families[1:]:
             places.append(place)
-    moved = [tuple(places)] if len(parts) > MOST_POLISHED else [(place,) for place in places]
+    # One by one for few groups. Each try composes all of them, so many are tried together.
+    moved = [places] if len(parts) > MOST_POLISHED else [[place] for place in places]
     for together_moved in filter(None, moved):
-        other = list(chosen)
+        candidate = list(chosen)
         for place in together_moved:
             family = OfEpsilon(parts[place].family.request, EXPONENTIAL)
-            other[place] = replace(parts[place], family=family)
-        if _begun(other, cap) < _begun(chosen, cap):
-            chosen = other
+            candidate[place] = replace(parts[place], family=family)
+        if _objective_at_start(candidate, cap) < _objective_at_start(chosen, cap):
+            chosen = candidate
     return chosen
 
 
-def _begun(parts: Sequence[Part], cap: Cap) -> float:
+def _objective_at_start(parts: Sequence[Part], cap: Cap) -> float:
     """How good the parts are before the search moves them."""
     return objective(scaled_to(started(parts, cap), cap), cap)
 
 
 def _certified(
     groups: Sequence[RequestGroup], proposed: Sequence[Part], budget: SharedBudget
-) -> list[Found]:
+) -> list[ShareResult]:
     """The mechanisms of the proposal, scaled until the exact ε is the budget's, or just below.
 
     Raises:
@@ -245,11 +254,11 @@ def _certified(
     is_shared = any(part.weight is not None for part in proposed)
     for _ in range(_TRIES):
         parts = [part.scaled(factor) for part in proposed]
-        mechanisms = [_mechanism(part) for part in parts]
+        mechanisms = list(map(_mechanism, parts))
         certified = _epsilon(parts, mechanisms, budget)
         if certified is not None and certified <= budget.epsilon and factor < least:
             least = factor
-            best = [_found(*each) for each in zip(groups, parts, mechanisms, strict=True)]
+            best = list(map(_result, groups, parts, mechanisms))
             if certified >= budget.epsilon * (1 - UNUSED) or not is_shared:
                 break
         if certified == 0:
@@ -291,7 +300,7 @@ def _epsilon(
     return together(composed).epsilon_at(budget.delta)
 
 
-def _found(group: RequestGroup, part: Part, mechanism: IntegerNoise | Selected) -> Found:
+def _result(group: RequestGroup, part: Part, mechanism: IntegerNoise | Selected) -> ShareResult:
     pure = None
     if isinstance(mechanism, Selected):
         pure = mechanism.epsilon * group.request.touched
@@ -299,17 +308,17 @@ def _found(group: RequestGroup, part: Part, mechanism: IntegerNoise | Selected) 
         shape = part.family.shape(part.power, part.spread)
         if shape.power == 1:
             pure = max(sum(pattern) for pattern in group.request.patterns) / shape.scale
-    return Found(group.names[0], mechanism, pure, part.loss)
+    return ShareResult(group.names[0], mechanism, pure, part.loss)
 
 
 def _or_added(
-    groups: Sequence[RequestGroup], found: list[Found], budget: SharedBudget
-) -> list[Found]:
+    groups: Sequence[RequestGroup], results: list[ShareResult], budget: SharedBudget
+) -> list[ShareResult]:
     """The mechanisms, or pure ones whose ε add up, where these lose less: of few queries."""
     touched = sum(group.count * group.request.touched for group in groups)
     if touched > _FEW or budget.fixed is not None:
-        return found
-    best = found
+        return results
+    best = results
     for cell_by_cell in (True, False):
         try:
             added = share_pure(groups, budget.epsilon, None, cell_by_cell=cell_by_cell)
@@ -325,18 +334,20 @@ def _or_added(
 
 
 def _is_within(
-    groups: Sequence[RequestGroup], added: Sequence[Found], budget: SharedBudget
+    groups: Sequence[RequestGroup], added: Sequence[ShareResult], budget: SharedBudget
 ) -> bool:
     composed = []
-    for group, one in zip(groups, added, strict=True):
-        composed.append((family_of(group.request).losses(one.mechanism, budget.step), group.count))
+    for group, result in zip(groups, added, strict=True):
+        composed.append(
+            (family_of(group.request).losses(result.mechanism, budget.step), group.count)
+        )
     certified = together(composed).epsilon_at(budget.delta)
     return certified is not None and certified <= budget.epsilon
 
 
-def _weighted(groups: Sequence[RequestGroup], found: Sequence[Found]) -> float:
+def _weighted(groups: Sequence[RequestGroup], results: Sequence[ShareResult]) -> float:
     """The sum of weighted losses of the shares."""
     total = 0.0
-    for group, one in zip(groups, found, strict=True):
-        total += group.count * float(group.request.weight or 0) * one.expected_loss
+    for group, result in zip(groups, results, strict=True):
+        total += group.count * float(group.request.weight or 0) * result.expected_loss
     return total

@@ -10,6 +10,7 @@ Ghosh et al. 2009 call their clamped geometric mechanism the truncated one.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -55,10 +56,10 @@ def _near(low: int, masses: Sequence[int]) -> IntegerNoise:
     whole, total = sum(masses), 1 << MOST_BITS
     weights = [mass * total // whole for mass in masses]
     weights[weights.index(max(weights))] += total - sum(weights)
-    first = next(place for place, weight in enumerate(weights) if weight)
-    last = next(place for place, weight in enumerate(reversed(weights)) if weight)
-    kept = weights[first : len(weights) - last]
-    return IntegerNoise(low + first, merged((1, weight) for weight in kept))
+    # Noise begins and ends with a mass: rounding may have left none at the ends.
+    massive = [place for place, weight in enumerate(weights) if weight]
+    first, last = massive[0], massive[-1]
+    return IntegerNoise(low + first, merged(zip(itertools.repeat(1), weights[first : last + 1])))
 
 
 @lru_cache(maxsize=64)
@@ -76,8 +77,12 @@ def discrete_gaussian(variance: Fraction) -> IntegerNoise:
         raise ValueError("the variance must be above 0 and at most 10^10")
     # e^{-(k+1)²/2σ²} from e^{-k²/2σ²}, in integers far finer than the weights.
     mass = unit = 1 << _PLACES
-    step, fall = (int(unit / exp_bounds(x)[0]) for x in (1 / (2 * variance), 1 / variance))
+    step, fall = (
+        int(unit / exp_bounds(1 / (2 * variance))[0]),
+        int(unit / exp_bounds(1 / variance)[0]),
+    )
     half = [mass]
+    # Up to k = √(90·σ²), where a mass is e^-45, which is below 2^-62 of the largest.
     for _ in range(math.isqrt(int(90 * variance)) + 1):
         mass, step = mass * step // unit, step * fall // unit
         half.append(mass)
@@ -99,8 +104,11 @@ def gumbel(scale: float, location: float = 0.0) -> IntegerNoise:
         raise ValueError("the scale must be at least 0.05 and at most 100,000")
     low, high = math.floor(location - 7 * scale) - 1, math.ceil(location + 45 * scale)
     ends = np.arange(low - 0.5, high + 1)
-    below = np.exp(-np.exp(-(ends - location) / scale))
-    above = -np.expm1(-np.exp(-(ends - location) / scale))
+    # math, not NumPy: its exponentials differ in the last digit from processor to processor.
+    below, above = np.zeros(ends.size), np.zeros(ends.size)
+    for place, end in enumerate(ends.tolist()):
+        fall = math.exp(-(end - location) / scale)
+        below[place], above[place] = math.exp(-fall), -math.expm1(-fall)
     # From the nearer side, so that no digits cancel.
     masses = np.where(ends[:-1] < location, np.diff(below), -np.diff(above))
     return _near(low, [int(mass * 2.0**_PLACES) for mass in masses.tolist()])
@@ -128,6 +136,7 @@ def clamped(noise: IntegerNoise, answers: int, keep: Fraction | None = None) -> 
     """
     n = answers - 1
     (right, over), (left, under) = _units(noise, n), _units(noise.mirrored, n)
+    # From -n to n: both sides have the mass of 0, so the mirrored one leaves it out.
     masses = [*left[:0:-1], *right]
     # below[q] is all that falls under -q, above[q] all beyond n - q.
     below = [*accumulate(masses[:n], initial=under)][::-1]
@@ -145,6 +154,7 @@ def truncated(noise: IntegerNoise, answers: int, keep: Fraction | None = None) -
     """Noise drawn again until q + η is an answer: each row in proportion to the noise."""
     n = answers - 1
     masses = [*_units(noise.mirrored, n)[0][:0:-1], *_units(noise, n)[0]]
+    # Rows need not add up to one: Channel.near scales each, which is the drawing again.
     return Channel.near([masses[n - q : 2 * n - q + 1] for q in range(answers)], keep=keep)
 
 

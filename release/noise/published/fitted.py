@@ -1,16 +1,19 @@
 """A baseline fitted to a guarantee: as little noise as still satisfies it.
 
-The baselines are families with one parameter. Where the literature gives it for a guarantee, that
-is taken; else it is searched. Every candidate is judged by the exact δ of its integers, so that the
-result satisfies the guarantee, whatever the search did.
+The baselines here are families with one parameter; others have a law in a file of their own. Where
+the literature gives the parameter for a guarantee, that is taken; else it is searched. Every
+candidate is judged by the exact δ of its integers, so that the result satisfies the guarantee,
+whatever the search did.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias, cast
 
 from release.errors import DesignError
 from release.exact.integer import IntegerMechanism
@@ -32,6 +35,7 @@ from release.noise.published.baselines import (
     randomised_response,
     truncated,
 )
+from release.spec.mechanisms import MECHANISMS
 
 # Halvings of a search, in logarithms: they find a parameter to about a thousandth.
 _STEPS = 14
@@ -51,6 +55,12 @@ class Requirement:
     answers: int
     sensitivity: Sensitivity
     guarantee: Guarantee
+    power: int | None = None
+    """The loss as a power of the error; None of another loss."""
+    parameters: Mapping[str, Fraction] = field(default_factory=dict)
+    """What the spec fixes of the noise."""
+    prior: tuple[Fraction, ...] | None = None
+    """The public pmf of the true answers; None where the spec has none."""
 
     @property
     def ratio(self) -> Fraction:
@@ -95,7 +105,7 @@ def fitted(name: str, requirement: Requirement) -> Mechanism:
     if name in _WITH_DELTA and not (float(guarantee.epsilon) and float(guarantee.delta)):
         raise DesignError(f"{name} needs epsilon and delta above 0; found the {guarantee}")
     try:
-        mechanism = _FITS[name](requirement)
+        mechanism = (_FITS.get(name) or _law_of(name))(requirement)
         satisfied = mechanism is not None and requirement.is_satisfied_by(mechanism)
     except ValueError as error:
         raise DesignError(f"{name} cannot be fitted: {error}") from error
@@ -207,7 +217,10 @@ def _geometric_clamped(requirement: Requirement) -> Mechanism:
     return IntegerMechanism(geometric(epsilon), requirement.answers)
 
 
-_FITS: dict[str, Callable[[Requirement], Mechanism | None]] = {
+Law: TypeAlias = Callable[[Requirement], Mechanism | None]
+"""The noise for a requirement; None, or a ValueError that says why, where there is none."""
+
+_FITS: dict[str, Law] = {
     "geometric_clamped": _geometric_clamped,
     "geometric_truncated": _truncated,
     "geometric_modular": lambda p: geometric_modular(p.answers, p.guarantee.epsilon / p.farthest),
@@ -222,7 +235,13 @@ _FITS: dict[str, Callable[[Requirement], Mechanism | None]] = {
 _WITH_DELTA = ("gaussian_clamped", "gaussian_modular", "gumbel_clamped")
 
 BASELINE_NAMES = tuple(_FITS)
-"""All baselines that a spec may name."""
+"""The baselines that are fitted here."""
+
+
+def _law_of(name: str) -> Law:
+    """The law of a mechanism that has a file of its own, loaded on use."""
+    module, _, attribute = str(MECHANISMS[name].law).partition(":")
+    return cast(Law, getattr(importlib.import_module(module), attribute))
 
 
 def _search(

@@ -34,6 +34,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -168,7 +169,7 @@ class _Search:
         self.problem, self.cap = problem, cap
         self.relaxation = Relaxation(problem, cap or 1.0)
         self.best: Node | None = None
-        numbers = {pair: number for number, pair in enumerate(problem.pairs)}
+        numbers = dict(zip(problem.pairs, range(len(problem.pairs)), strict=True))
         last = problem.answers - 1
         self.reverses = [numbers[b, a] for a, b in problem.pairs]
         self.mirrors = [numbers[last - a, last - b] for a, b in problem.pairs]
@@ -184,29 +185,31 @@ class _Search:
 
     def run(self, most_work: int) -> None:
         """Branch and bound, until the bound meets the incumbent or the work is done."""
+        # The age decides between equal bounds, since nodes have no order; it also makes the search
+        # the same on every machine.
         nodes, age = [(self.root.bound, 0, self.root)], 0
         end = self.relaxation.work + most_work
         # Invariant: each channel with the guarantee, or its mirror image, belongs to one of the
         # nodes or costs at least one of the bounds that are left.
-        left: list[Fraction] = []
+        open_bounds: list[Fraction] = []
         while nodes and self.relaxation.work < end and not self.is_close(nodes[0][0]):
             bound, number, node = heapq.heappop(nodes)
             cell = _branching_cell(self.relaxation, node)
             if cell is None:
                 # The relaxation gives up whole masses: it is exact in this node.
                 self._try(_decided(self.relaxation, node, 1 - _VISIBLE), node)
-                left.append(bound)
+                open_bounds.append(bound)
                 continue
             if number % _NODES_A_ROUNDING == 1:
                 self._complete(node)
             for child in self._children(node, *cell):
                 if self.is_close(child.bound):
-                    left.append(child.bound)
+                    open_bounds.append(child.bound)
                     continue
                 age += 1
                 heapq.heappush(nodes, (child.bound, age, child))
-        left += [bound for bound, _, _ in nodes[:1]]
-        self.proved_bound = max(self.proved_bound, min(left))
+        open_bounds += [bound for bound, _, _ in nodes[:1]]
+        self.proved_bound = max(self.proved_bound, min(open_bounds))
 
     def is_close(self, bound: Fraction) -> bool:
         """Whether what is left between the bound and the incumbent counts as nothing."""
@@ -238,8 +241,10 @@ class _Search:
     def _with(self, cells: Cells, hard: list[Cell], given_up: list[Cell]) -> Cells | None:
         """The cells with these decided; None where no channel gives up all of ``given_up``."""
         decided = cells.copy()
-        for pair, outcome in hard + [(self.reverses[p], o) for p, o in given_up]:
-            decided[pair, outcome] = HARD
+        for cell in hard:
+            decided[cell] = HARD
+        for pair, outcome in given_up:
+            decided[self.reverses[pair], outcome] = HARD
         for cell in given_up:
             # A cell and its mirror image may be each other's reverse.
             if decided[cell] == HARD:
@@ -296,8 +301,8 @@ class _Search:
 
     def _cells_within(self, low: Numbers, high: Numbers) -> Cells:
         """Given up are the cells from a true answer within the ends to one beyond them."""
-        own, other = self.relaxation.own[:, None], self.relaxation.other[:, None]
-        leaves = (low <= own) & (own <= high) & ((other < low) | (other > high))
+        own, neighbor = self.relaxation.own[:, None], self.relaxation.other[:, None]
+        leaves = (low <= own) & (own <= high) & ((neighbor < low) | (neighbor > high))
         cells: Cells = np.where(leaves, GIVEN_UP, HARD).astype(np.int8)
         return cells
 
@@ -315,8 +320,9 @@ def _block_bound(problem: ChannelProblem, root: Node, most_work: int) -> Fractio
         return Fraction(0)
     # Integers in these units; each may be any number, as long as all use the same ones.
     unit = float(problem.costs.max()) / 2**_COST_BITS
-    costs = np.array([[int(s * c / Fraction(unit)) for c in row] for s, row in _by_row(problem)])
-    costs = costs.astype(object)
+    # Exact fractions, rounded down: the bound is a proof, and floats could round it up.
+    shares = np.array(prior, dtype=object)[:, None] / Fraction(unit)
+    costs = np.vectorize(int, otypes=[object])(shares * problem.costs.astype(object))
     ratio_above = exp_bounds(problem.guarantee.epsilon)[1]
     edges = [*range(0, answers - width + 1, width), answers]
     block_of = np.searchsorted(edges, np.arange(answers), side="right")
@@ -325,6 +331,7 @@ def _block_bound(problem: ChannelProblem, root: Node, most_work: int) -> Fractio
         if block_of[a] != block_of[b]:
             whole = np.floor(prices / unit).astype(np.int64).astype(object)
             costs[a] += whole
+            # At least E·u: to subtract too much lowers the bound, which stays one.
             costs[b] -= np.array([-int(-u * ratio_above // 1) for u in whole.tolist()])
             paid += max(whole.tolist())
     total = -problem.guarantee.delta * paid
@@ -338,11 +345,6 @@ def _block_bound(problem: ChannelProblem, root: Node, most_work: int) -> Fractio
         search.run(most_work * (high - low) // answers)
         total += search.proved_bound * (high - low) + sum(least.tolist())
     return max(Fraction(0), total * Fraction(unit))
-
-
-def _by_row(problem: ChannelProblem) -> Iterator[tuple[Fraction, list[int]]]:
-    """Each true answer's probability and costs."""
-    return zip(problem.prior or (), problem.costs.tolist(), strict=True)
 
 
 def _ends(masses: Floats) -> Numbers:
@@ -391,7 +393,10 @@ def _rounded(problem: ChannelProblem, cells: Cells) -> Channel | None:
         masses = _solved(problem, cells, problem.guarantee.delta - reserve)
         if masses is None:
             return None
-        mixed = [[(1 - share) * m + share * sum(row) / width for m in row] for row in masses]
+        mixed = []
+        for row in masses:
+            uniform = share * sum(row) / width
+            mixed.append([(1 - share) * mass + uniform for mass in row])
         try:
             channel = Channel.near(mixed, keep=ratio)
         except ValueError:
@@ -404,6 +409,7 @@ def _rounded(problem: ChannelProblem, cells: Cells) -> Channel | None:
 def _solved(problem: ChannelProblem, cells: Cells, delta: Fraction) -> list[list[Fraction]] | None:
     """The masses of the linear program with the cells decided, to hundreds of bits."""
     builder, published = Builder(), problem.costs.shape[1]
+    # A float of the ratio alone would be refined to an optimum of another program.
     ratio = float(problem.ratio)
     residue = float(problem.ratio - Fraction(ratio))
     costs = problem.costs / max(1.0, float(problem.costs.max()))
@@ -429,4 +435,6 @@ def _solved(problem: ChannelProblem, cells: Cells, delta: Fraction) -> list[list
     refined = refine(builder.build())
     if refined is None:
         return None
-    return [[Fraction(mass, ONE) for mass in row] for row in refined.values[masses].tolist()]
+    in_units = np.vectorize(partial(Fraction, denominator=ONE), otypes=[object])
+    rows: list[list[Fraction]] = in_units(refined.values[masses]).tolist()
+    return rows

@@ -20,9 +20,15 @@ import numpy as np
 
 from release.errors import DesignError
 from release.exact.channel import MOST_ENTRIES, Channel
+from release.exact.numbers import common_denominator
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition
-from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
+from release.noise.solvers.answer_problem import (
+    GEOMETRIC,
+    LINEAR_PROGRAM,
+    ChannelDesign,
+    ChannelProblem,
+)
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, PLACES, Precise, ratio_above, refine, times_power
 
@@ -31,6 +37,8 @@ _EPSILONS = (Fraction(1, 10**6), Fraction(12))
 
 _ROUNDING = Fraction(1, 2**50)
 """How much of δ is left for rounding to integers."""
+
+_LEAST_EXCESS = Fraction(1, 10**3)
 
 _LEAST_SCALE = -33
 """log2 of the smallest scale of a mass: below it the solver sees nothing anyway."""
@@ -54,6 +62,8 @@ def design_channel(problem: ChannelProblem) -> ChannelDesign:
     """
     if not is_small(problem):
         raise DesignError(f"a channel of {problem.answers} answers is too large a program")
+    if _is_geometric(problem):
+        return _geometric(problem)
     solution = _Program(problem).solve()
     # The uniform channel has δ = 0, and δ is convex: mixing lowers it in proportion (1.4).
     for share in (Fraction(0), *(Fraction(1, 10**k) for k in range(12, 2, -1))):
@@ -63,6 +73,41 @@ def design_channel(problem: ChannelProblem) -> ChannelDesign:
             bound = min(cost, _proved_bound(problem, solution))
             return ChannelDesign(problem, channel, cost, bound, LINEAR_PROGRAM, solver)
     raise DesignError(f"no channel could be proved for the {problem.guarantee}")
+
+
+def _is_geometric(problem: ChannelProblem) -> bool:
+    """Whether the optimum is known: error rate, uniform prior, pure, neighbors one apart."""
+    size, prior = problem.answers, problem.prior
+    # Near 1 the ratio has no room for rounding: there the program decides.
+    is_pure = problem.guarantee.definition is Definition.PURE and problem.ratio > 1 + _LEAST_EXCESS
+    if not is_pure or problem.steps != (1,) or prior is None or len(set(prior)) > 1:
+        return False
+    return np.array_equal(problem.costs, 1 - np.eye(size, dtype=np.int64))
+
+
+def _geometric(problem: ChannelProblem) -> ChannelDesign:
+    """Clamped geometric noise, and the proof that no channel has less error (2.13).
+
+    Solvers fail at the program of a hundred answers: most of its masses cost the same.
+    """
+    size = problem.answers
+    # No less than 1/E, so that no ratio of two masses is above E.
+    base = -(-ONE * problem.ratio.denominator // problem.ratio.numerator)
+    powers = [base**apart * ONE ** (size - apart) for apart in range(size)]
+    rows = []
+    for true in range(size):
+        row = [powers[abs(true - code)] * (ONE - base) for code in range(size)]
+        row[0], row[-1] = powers[true] * ONE, powers[size - 1 - true] * ONE
+        rows.append(row)
+    channel = Channel.near(rows, DEFAULT_BITS, problem.ratio)
+    if not problem.is_satisfied_by(channel):
+        raise DesignError(f"no channel could be proved for the {problem.guarantee}")
+    # P(o|o) ≤ r^-|q - o|·P(o|q). With weights y of Σ_q y_q·r^|q - o| = 1 for every o, what is
+    # published rightly is at most Σ_o Σ_q y_q·P(o|q) = Σ y.
+    ratio = Fraction(ONE, ratio_above(problem.guarantee.epsilon))
+    right = (2 + (size - 2) * (1 - ratio)) / ((1 + ratio) * size)
+    cost = problem.loss_of(channel)
+    return ChannelDesign(problem, channel, cost, min(cost, 1 - right), GEOMETRIC)
 
 
 def _rounded(masses: Precise, ratio: Fraction, share: Fraction) -> Channel:
@@ -237,7 +282,7 @@ def _proved_bound(problem: ChannelProblem, solution: _Solution) -> Fraction:
         weights = np.maximum(solution.answers, 0)
         whole = int(sum(weights.tolist())) or 1
     else:
-        whole = math.lcm(*(share.denominator for share in problem.prior))
+        whole = common_denominator(problem.prior)
         weights = np.array([int(share * whole) for share in problem.prior], dtype=object)
     reduced = weights[:, None] * problem.costs.astype(object) * ONE // whole + solution.prices
     total = int(reduced.min(axis=1).sum())

@@ -19,7 +19,7 @@ from release.exact.numbers import exp_below_any_verifier
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Pair, line_pairs
 
-LINEAR_PROGRAM = "linear program"
+LINEAR_PROGRAM, GEOMETRIC = "linear program", "clamped geometric noise"
 
 
 @dataclass(frozen=True)

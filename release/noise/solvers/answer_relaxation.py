@@ -16,7 +16,6 @@ enough copies of each published answer both definitions have one optimum, and on
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -24,6 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.numbers import common_denominator
 from release.noise.solvers.answer_problem import ChannelProblem
 from release.noise.solvers.program import Builder, Floats, Program, highs_model
 from release.noise.solvers.refine import PLACES, ratio_above
@@ -105,13 +105,13 @@ class Relaxation:
         )
         for row, missing in zip(self.masses, self.missing, strict=True):
             builder.add_row(np.append(row, missing), np.ones(published + 1), 1.0, equal=True)
-        own, other = self.masses[self.own].reshape(-1), self.masses[self.other].reshape(-1)
-        given, zeros = self.given.reshape(-1), np.zeros(own.size)
+        own, neighbor = self.masses[self.own].reshape(-1), self.masses[self.other].reshape(-1)
+        given_up, zeros = self.given.reshape(-1), np.zeros(own.size)
         over = np.array([1.0, -self.ratio, -self.delta])
-        self.over = builder.add_rows(np.stack([own, other, given], axis=1), over, zeros)
+        self.over = builder.add_rows(np.stack([own, neighbor, given_up], axis=1), over, zeros)
         # Without a limit until the cell is given up.
         whole = np.array([1.0, -self.delta])
-        self.whole = builder.add_rows(np.stack([own, given], axis=1), whole, zeros + np.inf)
+        self.whole = builder.add_rows(np.stack([own, given_up], axis=1), whole, zeros + np.inf)
         self.over, self.whole = self.over.reshape(shape), self.whole.reshape(shape)
         for row in self.given:
             builder.add_row(row, np.ones(published), 1.0)
@@ -190,7 +190,7 @@ class Relaxation:
 
 def _over_one(prior: tuple[Fraction, ...]) -> tuple[NDArray[Any], int]:
     """The prior over one denominator."""
-    divisor = math.lcm(*(share.denominator for share in prior))
+    divisor = common_denominator(prior)
     return np.array([int(share * divisor) for share in prior], dtype=object), divisor
 
 

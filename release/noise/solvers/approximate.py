@@ -43,11 +43,11 @@ def bounded_noise(steps: Sequence[int], guarantee: Guarantee, power: int) -> Bou
     """The noise of least E|η|^``power``; None where the program would be too large."""
     best = None
     for reach in _reaches(steps, guarantee):
-        found = _solved(steps, guarantee, power, reach)
-        if found is None:
+        noise = _solved(steps, guarantee, power, reach)
+        if noise is None:
             continue
-        if best is None or found.loss - found.lower_bound < best.loss - best.lower_bound:
-            best = found
+        if best is None or noise.loss - noise.lower_bound < best.loss - best.lower_bound:
+            best = noise
         if float(best.loss - best.lower_bound) <= _SHARP * float(best.loss):
             break
     return best

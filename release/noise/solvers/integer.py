@@ -37,6 +37,9 @@ _LOOSE = 1e-7
 _FEW = 300
 """Constraints up to which they are changed one by one."""
 
+_BEYOND = (2, 3)
+"""How many steps beyond the incumbent the first window goes, from ε = 1 on and below."""
+
 _NOTHING = 1e-11
 """Costs below this share of the largest one count as 0, or a search for 0 would not end."""
 
@@ -58,7 +61,9 @@ def solve_integer(problem: Problem, work: Work, gap: float) -> Incumbent | None:
     best = _best_cut(problem, work)
     bound = 0.0
     reach = 4 if best is None else int(problem.steps[best.masses > 0].max())
-    window = Window(problem, reach + 3) if problem.is_plain else Window.all_of(problem)
+    # Where masses fall slowly, those just outside matter more, and a second search costs the most.
+    beyond = _BEYOND[0] if problem.guarantee.epsilon >= 1 else _BEYOND[1]
+    window = Window(problem, reach + beyond) if problem.is_plain else Window.all_of(problem)
     # Invariant: best is feasible on the whole group; the solver claims that no pmf is below bound.
     while True:
         best, bound, solution = _improve(window, best, bound, gap, work)

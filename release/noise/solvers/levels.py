@@ -74,9 +74,9 @@ def solve_levels(problem: Problem, work: Work, gap: Fraction) -> LevelSolution:
     """
     epsilon, delta = problem.guarantee.epsilon, problem.guarantee.delta
     longest = level_sum(problem.steps, epsilon, ROUND_CEILING)
-    best = _pmf_of_levels(problem, problem.steps)
+    best = pmf_of_levels(problem, problem.steps)
     highest = Fraction(1)
-    masses = _masses(epsilon, 4096)
+    masses = masses_of_levels(epsilon, 4096)
     # Levels whose mass is above δ·t cannot be given up (t ≤ S of the pure pmf), and levels whose
     # mass is below a unit are all the same to the program. Masses fall, so both are bisections.
     fixed = bisect_left(masses, -delta * longest, key=neg)
@@ -89,7 +89,7 @@ def solve_levels(problem: Problem, work: Work, gap: Fraction) -> LevelSolution:
             break
         levels, lowest, finished = solution
         highest = min(highest, 1 / lowest)
-        pmf = _pmf_of_levels(problem, levels)
+        pmf = pmf_of_levels(problem, levels)
         if pmf.weights[0] > best.weights[0]:
             best = pmf
             longest = min(longest, 1 / best.mass(0))
@@ -102,7 +102,7 @@ def solve_levels(problem: Problem, work: Work, gap: Fraction) -> LevelSolution:
     return LevelSolution(best, highest, finished=False)
 
 
-def _masses(epsilon: Fraction, count: int) -> list[Fraction]:
+def masses_of_levels(epsilon: Fraction, count: int) -> list[Fraction]:
     """Lower bounds of e^{-εk} for k below ``count``, as far as they matter."""
     context = Context(prec=60, rounding=ROUND_FLOOR, Emin=-999999)
     _, high = exp_bounds(epsilon)
@@ -236,36 +236,48 @@ class _Window:
         return terms
 
 
-def _pmf_of_levels(problem: Problem, levels: Codes) -> Pmf:
+def pmf_of_levels(problem: Problem, levels: Codes) -> Pmf:
     """The exact pmf with these levels: f(0) as large as mass and budget allow.
 
     Constraints that the levels violate are given up and paid for in full.
     """
     total = 2**DEFAULT_BITS
     ratio, cap = problem.exact_ratio, int(problem.guarantee.delta * total)
-    depth = int(levels.max())
-    counts = np.bincount(levels[levels >= 0], minlength=depth + 1).tolist()
-    tails = _tails_by_level(problem, levels, depth)
+    tails = _tails_by_level(problem, levels, int(levels.max()))
+    depth = _settled(total, int(levels.max()), ratio)
+    counts = _folded(np.bincount(levels[levels >= 0]), depth)
+    rows = [_folded(row, depth) for row in tails]
 
     def fits(mode: int) -> bool:
         rungs = falling(mode, depth, ratio)
         if sum(map(mul, counts, rungs)) > total:
             return False
-        return all(sum(map(mul, row, rungs)) <= cap for row in tails)
+        return all(sum(map(mul, row, rungs)) <= cap for row in rows)
 
     # Invariant of the bisection: low fits, high does not.
     low, high = 0, total + 1
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    rungs = falling(low, depth, ratio)
     # Where the budget binds, mass remains; it raises the floor: max(f, c) violates nothing that f
     # satisfies (2.7).
-    weights = np.array([*rungs, 0], dtype=object)[levels]
-    return Pmf.of(problem.sensitivity.group, _raise_floor(weights, total))
+    by_level = np.array([*falling(low, depth, ratio), 0], dtype=np.int64)
+    weights = by_level[np.minimum(levels, depth)]
+    return Pmf.of(problem.sensitivity.group, _raise_floor(weights, total).tolist())
 
 
-def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[list[int]]:
+def _settled(mode: int, depth: int, ratio: Fraction) -> int:
+    """A level from which on all weights are alike, for this mode and every smaller one."""
+    rungs = falling(mode, depth, ratio)
+    return bisect_left(rungs, -rungs[-1], key=neg)
+
+
+def _folded(counts: Codes, depth: int) -> list[int]:
+    """The counts of levels, those beyond ``depth`` counted there."""
+    return [*counts[:depth].tolist(), int(counts[depth:].sum())]
+
+
+def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[Codes]:
     """For each μ, how many given-up constraints start at each level."""
     far = np.iinfo(np.int64).max
     height = np.where(levels < 0, far, levels)
@@ -274,22 +286,22 @@ def _tails_by_level(problem: Problem, levels: Codes, depth: int) -> list[list[in
         heads = height[problem.sensitivity.group.moved(shift)]
         # Only elements with mass add 1: at the others the sum would overflow.
         violated = (levels >= 0) & (heads > height + (levels >= 0))
-        rows.append(np.bincount(levels[violated], minlength=depth + 1).tolist())
+        rows.append(np.bincount(levels[violated], minlength=depth + 1))
     return rows
 
 
-def _raise_floor(weights: Any, total: int) -> list[int]:
+def _raise_floor(weights: Codes, total: int) -> Codes:
     """max(weights, c) with the c for which the sum is ``total``; single units to the lowest."""
-    missing = total - sum(weights.tolist())
-    ordered = sorted(weights.tolist())
+    distinct, counts = map(np.ndarray.tolist, np.unique(weights, return_counts=True))
+    missing = total - sum(map(mul, distinct, counts))
     raised, floor = 0, 0
     # Invariant: raising the ``raised`` lowest weights to ``floor`` has been paid for.
-    for index, weight in enumerate(ordered):
-        step = (weight - floor) * index
+    for weight, count in zip(distinct, counts, strict=True):
+        step = (weight - floor) * raised
         if step > missing:
             break
         missing -= step
-        raised, floor = index + 1, weight
+        raised, floor = raised + count, weight
     if raised:
         floor += missing // raised
         missing -= (missing // raised) * raised
@@ -297,4 +309,4 @@ def _raise_floor(weights: Any, total: int) -> list[int]:
     # What is missing still is less than one unit for each element on the floor.
     lowest = np.flatnonzero(values == floor)[:missing]
     values[lowest] += 1
-    return list(values.tolist())
+    return values

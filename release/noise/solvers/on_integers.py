@@ -16,12 +16,14 @@ import numpy as np
 
 from release.errors import DesignError
 from release.exact.bounds import Multipliers, lower_bound
+from release.exact.channel import answer_costs
 from release.exact.domain import Codes
 from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise, Run
-from release.exact.losses import power_of
+from release.exact.losses import Loss, power_of
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier
+from release.exact.outcomes import Outcomes
 from release.noise.design import GAIN, Asked, Design
 from release.noise.solvers.approximate import bounded_noise
 from release.noise.solvers.staircase import mixture, staircase
@@ -37,28 +39,28 @@ def design_integer(question: Asked) -> Design[IntegerMechanism]:
         DesignError: ε is too small for the distances of neighbors.
     """
     try:
-        found = _noise(question)
+        solution = _noise(question)
     except ValueError as error:
         raise DesignError(f"no noise for the {question.guarantee}: {error}") from error
     steps = question.sensitivity.apart or ()
     ratio = exp_below_any_verifier(question.guarantee.epsilon)
-    if found.noise.deltas(steps, ratio).approximate > question.guarantee.delta:
+    if solution.noise.deltas(steps, ratio).approximate > question.guarantee.delta:
         raise DesignError(
             f"epsilon is too small for neighbors {max(steps)} apart; raise it or clamp tighter"
         )
-    mechanism = with_ends(found.noise, question.domain.size, power_of(question.loss))
+    mechanism = _with_best_ends(solution.noise, question)
     return Design(
         mechanism=mechanism,
         sensitivity=question.sensitivity,
         guarantee=question.guarantee,
         loss=question.loss,
-        method=found.method,
-        objective=mechanism.expected_loss(question.loss, question.domain),
-        lower_bound=found.lower_bound,
+        method=solution.method,
+        objective=mechanism.objective(question.loss, question.domain),
+        lower_bound=solution.lower_bound,
         bound_of=BoundOf.INTEGERS,
-        noise_loss=found.loss,
-        multipliers=found.multipliers,
-        solver=found.solver,
+        noise_loss=solution.loss,
+        multipliers=solution.multipliers,
+        solver=solution.solver,
         name=IntegerMechanism.family,
     )
 
@@ -97,6 +99,34 @@ def _noise(question: Asked) -> _Found:
     loss = noise.moment(power)
     bound = min(loss, lower_bound(steps, epsilon, delta, power))
     return _Found(noise, MIXTURE if power == 0 else STAIRCASE, loss, bound)
+
+
+def _with_best_ends(noise: IntegerNoise, question: Asked) -> IntegerMechanism:
+    """The noise with the treatment of the ends that loses least under the question's loss."""
+    size, power, loss = question.domain.size, power_of(question.loss), question.loss
+    mechanism = with_ends(noise, size, power)
+    if loss.prior is None and isinstance(loss, Loss):
+        return mechanism
+    rivals = [IntegerMechanism(noise, size)]
+    if loss.prior is not None:
+        rivals.append(_remapped(noise, loss.prior, power))
+    return min(mechanism, *rivals, key=lambda each: each.objective(loss, question.domain))
+
+
+def _remapped(noise: IntegerNoise, prior: tuple[Fraction, ...], power: int) -> IntegerMechanism:
+    """Each outcome published as the answer that loses least under ``prior``.
+
+    With geometric noise no mechanism then loses less (Ghosh, Roughgarden and Sundararajan 2009).
+    """
+    size, outcomes = len(prior), Outcomes(noise, len(prior))
+    codes = np.arange(size, dtype=np.int64)
+    joint = np.stack([float(prior[q]) * outcomes.row(q) for q in range(size)])
+    costs = answer_costs(power, size).astype(np.float64)
+    best = np.asarray((costs @ joint).argmin(axis=0), dtype=np.int64)
+    # Outcomes that no likely answer leads to stay as they are.
+    best = np.where(joint.sum(axis=0) > 0, best, codes)
+    low, high = tables(best - codes)
+    return IntegerMechanism(noise, size, low, high)
 
 
 def with_ends(noise: IntegerNoise, answers: int, power: int) -> IntegerMechanism:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -61,17 +62,17 @@ class Problem:
         """The number of elements of the group."""
         return self.group.size
 
-    @property
+    @cached_property
     def exact_ratio(self) -> Fraction:
         """E, a rational below what every verifier may take for e^ε."""
         return exp_below_any_verifier(self.guarantee.epsilon)
 
-    @property
+    @cached_property
     def ratio(self) -> float:
         """E for a solver."""
         return float(self.exact_ratio)
 
-    @property
+    @cached_property
     def ratio_residue(self) -> float:
         """A little less than E - :attr:`ratio`: the next fifty bits of E."""
         rest = float(self.exact_ratio - Fraction(self.ratio))
@@ -82,7 +83,7 @@ class Problem:
         """δ, for the solver only."""
         return float(self.guarantee.delta)
 
-    @property
+    @cached_property
     def costs(self) -> Floats:
         """ρ, for the solver only; of a worst-case loss the mean over the true answers."""
         return self.loss.typical()
@@ -111,6 +112,7 @@ class Problem:
             and np.array_equal(self.steps, self.steps[negatives])
         )
 
+    @cached_property
     def scale(self) -> Floats:
         """s(η), a power of two about as large as the mass of each element, as far as floats go."""
         if not self.scaled:

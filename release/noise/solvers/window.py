@@ -59,7 +59,7 @@ class Window:
     @cached_property
     def scale(self) -> Floats:
         """About how large the masses are."""
-        return self.problem.scale()[self.near]
+        return self.problem.scale[self.near]
 
     @cached_property
     def costs(self) -> Floats:

@@ -78,23 +78,25 @@ class _Axis:
 
 def blocks_of(margins: Sequence[Margin]) -> Blocks:
     """Return the blocks of margins over the same attributes."""
-    axes = []
-    for attribute in zip(*(margin.groupings for margin in margins), strict=True):
-        axes.append(_axes(attribute))
+    groupings = [margin.groupings for margin in margins]
+    axes = list(map(_axes, zip(*groupings, strict=True)))
     counts = []
     for place in range(len(margins)):
         counts.append(_product([axis[place].counts for axis in axes]).reshape(-1))
-    parts: dict[int, list[tuple[list[Floats], list[Floats]]]] = {}
+    measured: dict[int, list[Floats]] = {}
+    cells: dict[int, list[Floats]] = {}
+    # Each attribute contributes its class sums or its deviations. Both are orthogonal, so these
+    # parts can be solved one by one, and parts of one size side by side.
     for deviating in itertools.product((False, True), repeat=len(axes)):
-        part = _part(axes, deviating, len(margins))
+        matrices, rows = _part(axes, deviating, len(margins))
         # A part that no margin sees is neither measured nor published.
-        if any(matrix.any() for matrix in part[0]):
-            parts.setdefault(part[0][0].shape[0], []).append(part)
+        if matrices.any():
+            size = matrices.shape[-1]
+            measured.setdefault(size, []).append(matrices)
+            cells.setdefault(size, []).append(rows)
     blocks = []
-    for equal in parts.values():
-        measured = np.array([matrices for matrices, _ in equal])
-        cells = np.array([np.concatenate(rows) for _, rows in equal])
-        blocks.append(Block(measured, cells))
+    for size, matrices_of_parts in measured.items():
+        blocks.append(Block(np.array(matrices_of_parts), np.array(cells[size])))
     return Blocks(tuple(blocks), _averages(counts))
 
 
@@ -109,13 +111,17 @@ def _averages(counts: Sequence[Floats]) -> Floats:
 
 def _part(
     axes: Sequence[Sequence[_Axis]], deviating: Sequence[bool], margins: int
-) -> tuple[list[Floats], list[Floats]]:
+) -> tuple[Floats, Floats]:
+    """What each margin measures of one part, and the cells of all margins in it."""
     matrices, rows = [], []
     for place in range(margins):
-        pairs = [(axis[place], deviates) for axis, deviates in zip(axes, deviating, strict=True)]
-        matrices.append(_product([axis.measured(deviates) for axis, deviates in pairs]))
-        rows.append(_product([axis.cells(deviates) for axis, deviates in pairs]))
-    return matrices, rows
+        own_measured, own_cells = [], []
+        for axis, deviates in zip(axes, deviating, strict=True):
+            own_measured.append(axis[place].measured(deviates))
+            own_cells.append(axis[place].cells(deviates))
+        matrices.append(_product(own_measured))
+        rows.append(_product(own_cells))
+    return np.array(matrices), np.concatenate(rows)
 
 
 def _product(matrices: Sequence[Floats]) -> Floats:
@@ -129,24 +135,23 @@ def _product(matrices: Sequence[Floats]) -> Floats:
 def _axes(groupings: Sequence[Grouping]) -> list[_Axis]:
     """The groupings of one attribute, in terms of their common classes."""
     # Categories that no grouping tells apart count as one.
-    seen = sorted(set(zip(*groupings, strict=True)))
-    coarse = []
-    for place in range(len(groupings)):
-        own = [category[place] for category in seen]
-        if len(set(own)) < len(seen):
-            coarse.append(own)
-    classes = [tuple(own[category] for own in coarse) for category in range(len(seen))]
-    names = sorted(set(classes))
-    sizes = np.array([float(classes.count(name)) for name in names])
-    members = np.array([names.index(name) for name in classes])
+    combinations = sorted(set(zip(*groupings, strict=True)))
+    cells = np.array(combinations).T
+    is_whole = [len(set(own)) == len(combinations) for own in cells.tolist()]
+    # A class is a combination of cells of the coarse groupings. Where there are none, all
+    # categories are one class.
+    coarse = cells[~np.array(is_whole)]
+    # The inverse has another shape in NumPy 2.0 than before and after.
+    members = np.unique(coarse, axis=1, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(members).astype(np.float64)
     axes = []
-    for place in range(len(groupings)):
-        own = [category[place] for category in seen]
-        if len(set(own)) == len(seen):
+    for own, whole in zip(cells, is_whole, strict=True):
+        if whole:
             axes.append(_Axis(sizes, np.diag(sizes**-0.5), 1 - 1 / sizes, True))
             continue
-        sums = np.zeros((max(own) + 1, len(names)))
-        sums[np.array(own), members] = np.sqrt(sizes[members])
+        sums = np.zeros((own.max() + 1, sizes.size))
+        # A cell has all members of a class or none: the basis vector of a class is even.
+        sums[own, members] = np.sqrt(sizes[members])
         kinds = np.ones(sums.shape[0])
         axes.append(_Axis(kinds, sums, np.zeros(sums.shape[0]), False))
     return axes

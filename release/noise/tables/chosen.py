@@ -13,21 +13,20 @@ from fractions import Fraction
 
 from release.budget.cost import release_step
 from release.errors import SpecError
-from release.exact.integer_noise import IntegerNoise
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.noise.shares import on_integers
 from release.noise.tables.estimable import Estimability
+from release.noise.tables.measured import Strategy
 from release.noise.tables.publication import Publication
 from release.noise.tables.publication import Table as Place
 from release.noise.tables.strategy import Choice, choose_strategy
 from release.queries.tabulations.table_count import TableCount, table_count
-from release.spec.declarations import Budget, Relation
+from release.spec.declarations import Relation
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
-from release.spec.query import Query
 from release.spec.tabulations.model import PinnedTable
-from release.spec.tabulations.opened import NamedMargin, OpenTabulation
+from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
 
 
 @dataclass(frozen=True)
@@ -52,53 +51,48 @@ def choose_tables(spec_file: SpecFile) -> Chosen:
         SpecError: a tabulation cannot be measured as it is declared.
         DesignError: a mechanism cannot be proved.
     """
-    choices = {}
-    # The noise decides the guarantee of one cell. Until that is proved, a table has that of all.
-    drafts: list[tuple[TableCount, IntegerNoise, Fraction]] = []
-    for number, opened in enumerate(spec_file.tabulations):
-        choice = strategies_of(spec_file, number)
-        choices[opened.name] = choice
-        asked = guarantee_of(opened, spec_file.spec.budget)
-        for place, noise in sorted(choice.best.noises.items()):
-            query = table_count(opened, named(opened, place), asked)
-            drafts.append((query, noise, asked.delta))
-    with_drafts = _with_measured(spec_file, [query for query, *_ in drafts])
+    spec, step = spec_file.spec, release_step(spec_file)
+    choices: dict[str, Choice] = {}
     designs: dict[str, AnyDesign | StatisticDesign] = {}
     measured: list[TableCount] = []
-    step = release_step(with_drafts)
-    for query, noise, delta in drafts:
-        design = on_integers(with_drafts, query, noise, step, delta)
-        proved = design.guarantee
-        guarantee = GuaranteeSpec(
-            definition=proved.definition, epsilon=proved.epsilon, delta=proved.delta
-        )
-        designs[query.name] = design
-        measured.append(query.model_copy(update={"guarantee": guarantee}))
-    return Chosen(_with_measured(spec_file, measured), designs, choices)
-
-
-def _with_measured(spec_file: SpecFile, measured: Sequence[Query]) -> SpecFile:
-    spec = spec_file.spec
-    return replace(spec_file, spec=spec.model_copy(update={"queries": [*spec.queries, *measured]}))
-
-
-def guarantee_of(opened: OpenTabulation, budget: Budget) -> GuaranteeSpec:
-    """The guarantee of all tables of a tabulation together: its own, or the whole budget."""
-    return opened.declared.guarantee_of_all(budget)
+    for number, opened in enumerate(spec_file.tabulations):
+        choice = choices[opened.name] = strategies_of(spec_file, number)
+        delta = opened.declared.guarantee_of_all(spec.budget).delta
+        for place, noise in sorted(choice.best.noises.items()):
+            query = table_count(opened, named(opened, place), None)
+            design = designs[query.name] = on_integers(spec_file, query, noise, step, delta)
+            # The noise decides the guarantee of one cell.
+            proved = design.guarantee
+            guarantee = GuaranteeSpec(
+                definition=proved.definition, epsilon=proved.epsilon, delta=proved.delta
+            )
+            measured.append(query.model_copy(update={"guarantee": guarantee}))
+    with_measured = spec.model_copy(update={"queries": [*spec.queries, *measured]})
+    return Chosen(replace(spec_file, spec=with_measured), designs, choices)
 
 
 def publication_of(opened: OpenTabulation, neighbors: Relation) -> Publication:
     """What the strategy of a tabulation is chosen for."""
-    margins = tuple(one.margin for one in opened.margins)
+    margins = tuple(opened_margin.margin for opened_margin in opened.margins)
     importance: dict[Place, float] = defaultdict(float)
-    for one in opened.published:
-        weight = opened.declared.importance.get(opened.levels[one.level], Fraction(1))
+    for opened_margin in opened.published:
+        weight = opened.declared.importance.get(opened.levels[opened_margin.level], Fraction(1))
         # A margin that a level publishes by two names counts twice, as in the objective.
-        importance[one.level, margins.index(one.margin)] += float(weight)
+        importance[opened_margin.level, margins.index(opened_margin.margin)] += float(weight)
     moves = {}
     for (level, margin), most in opened.moves(neighbors is Relation.REPLACE_ONE):
         moves[level, margins.index(margin)] = most
     return Publication(opened.named.areas, margins, importance, moves)
+
+
+def margins_of_error(
+    opened: OpenTabulation, publication: Publication, strategy: Strategy
+) -> dict[Table, float]:
+    """The mean half width of the 95 % intervals of each published table, in units."""
+    noises = {}
+    for (level, margin), noise in strategy.noises.items():
+        noises[level, publication.margins[margin]] = noise
+    return {table: own.mean() for table, own in opened.half_widths(noises).items()}
 
 
 def named(opened: OpenTabulation, place: Place) -> NamedMargin:
@@ -116,9 +110,9 @@ def strategies_of(spec_file: SpecFile, number: int) -> Choice:
     opened, at = spec_file.tabulations[number], f"tabulations[{number}]"
     spec, pinned = spec_file.spec, opened.declared.strategy
     publication = publication_of(opened, spec.privacy.neighbors)
-    asked = guarantee_of(opened, spec.budget)
+    guarantee = opened.declared.guarantee_of_all(spec.budget)
     family = None if pinned is None else pinned.noise
-    if not asked.delta and family == "gaussian":
+    if not guarantee.delta and family == "gaussian":
         raise SpecError(f"{at}.strategy.noise", "gaussian needs a delta above 0; write geometric")
     shares = None
     if pinned is not None and pinned.tables is not None:
@@ -132,7 +126,7 @@ def strategies_of(spec_file: SpecFile, number: int) -> Choice:
             )
     try:
         return choose_strategy(
-            publication, asked.epsilon, asked.delta, family, shares, release_step(spec_file)
+            publication, guarantee.epsilon, guarantee.delta, family, shares, release_step(spec_file)
         )
     except SpecError as error:
         if error.field == "budget.epsilon":
@@ -146,7 +140,7 @@ def _shares(
     field: str, opened: OpenTabulation, tables: Sequence[PinnedTable]
 ) -> dict[Place, float]:
     """How a pinned strategy splits the budget."""
-    margins = [one.margin for one in opened.margins]
+    margins = [opened_margin.margin for opened_margin in opened.margins]
     shares: dict[Place, float] = {}
     for number, table in enumerate(tables):
         level, margin = opened.levels.index(table.level), opened.margin(table.margin)

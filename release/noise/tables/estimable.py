@@ -31,40 +31,41 @@ class Estimability:
     def missing(self, measured: Iterable[Table]) -> list[Table]:
         """The published tables that cannot be estimated, in order."""
         areas = self.publication.areas
-        known = {*measured, *self.publication.exact}
+        tables = {*measured, *self.publication.exact}
         missing = []
         for level, margin in sorted(self.publication.importance):
             at_least = areas.size(level)
-            below = frozenset(m for at, m in known if areas.size(at) >= at_least)
+            # By size, not by level: a level with as many areas as the one above repeats it.
+            below = frozenset(m for at, m in tables if areas.size(at) >= at_least)
             if not self._follows(margin, below):
                 missing.append((level, margin))
         return missing
 
-    def _follows(self, margin: int, others: frozenset[int]) -> bool:
-        key = margin, others
+    def _follows(self, margin: int, measured: frozenset[int]) -> bool:
+        key = margin, measured
         if key not in self._known:
             margins = self.publication.margins
-            self._known[key] = follows(
-                margins[margin], [margins[place] for place in sorted(others)]
-            )
+            sources = map(margins.__getitem__, sorted(measured))
+            self._known[key] = follows(margins[margin], sources)
         return self._known[key]
 
 
-def follows(margin: Margin, others: Iterable[Margin]) -> bool:
-    """Whether the cells of ``margin`` are linear functions of the cells of ``others``."""
-    others = list(others)
-    if any(other.refines(margin) for other in others):
+def follows(margin: Margin, measured: Iterable[Margin]) -> bool:
+    """Whether the cells of ``margin`` are linear functions of the cells of ``measured``."""
+    measured = list(measured)
+    if any(source.refines(margin) for source in measured):
         return True
-    if len(others) < 2:
+    # One margin alone determines the sums of its own cells and nothing else.
+    if len(measured) < 2:
         return False
     # Combinations of categories that no margin tells apart count as one.
-    cells = np.stack([margin.cell_of, *(other.cell_of for other in others)])
+    cells = np.stack([margin.cell_of, *(source.cell_of for source in measured)])
     distinct = np.unique(cells, axis=1)
-    known = np.concatenate([_indicators(row) for row in distinct[1:]])
-    wanted = _indicators(distinct[0])
+    sources = np.concatenate(list(map(_indicators, distinct[1:])))
+    target = _indicators(distinct[0])
     # Weights are small rationals, so that a rest is nothing or not small.
-    weights = np.linalg.lstsq(known.T, wanted.T, rcond=None)[0]
-    return bool(np.abs(known.T @ weights - wanted.T).max() < 1e-6)
+    weights = np.linalg.lstsq(sources.T, target.T, rcond=None)[0]
+    return bool(np.abs(sources.T @ weights - target.T).max() < 1e-6)
 
 
 def _indicators(cells: Codes) -> Floats:

@@ -110,10 +110,10 @@ def convex_shares(objective: Objective) -> dict[Table, float]:
     rough = replace(objective, most_classes=_ROUGH_CLASSES)
     shares = _least_split(rough, dict.fromkeys(tables, 1 / len(tables)))
     shares = _least_split(objective, shares)
-    kept = {table: share for table, share in shares.items() if share * len(tables) >= _LEAST_SHARE}
-    if len(kept) == len(tables):
+    large = {table: share for table, share in shares.items() if share * len(tables) >= _LEAST_SHARE}
+    if len(large) == len(tables):
         return shares
-    fewer = _least_split(objective, kept)
+    fewer = _least_split(objective, large)
     if relative_gap(objective, _precisions(objective, fewer)) <= _WORTHLESS:
         return fewer
     # Some table with little noise elsewhere needs its small share.
@@ -127,8 +127,8 @@ def _least_split(objective: Objective, start: Mapping[Table, float]) -> dict[Tab
     are measured are worth the same.
     """
     tables = sorted(start)
-    places = tuple(np.array(axis) for axis in zip(*tables, strict=True))
-    moves = np.array([objective.publication.moves[table] for table in tables])
+    places = tuple(np.array(tables).T)
+    moves = objective.publication.moves_of_tables[places]
     shares = np.array([start[table] for table in tables])
     for _ in range(_MOST_ROUNDS):
         shares /= shares.sum()
@@ -157,13 +157,13 @@ def relative_gap(objective: Objective, precisions: Floats) -> float:
         objective: the publication's.
         precisions: of each table, not all 0; shape (levels, margins).
     """
-    moves = np.zeros(precisions.shape)
-    for table, count in objective.publication.moves.items():
-        moves[table] = count
+    moves = objective.publication.moves_of_tables
     value, gradient = objective.with_gradient(precisions)
     paid = moves > 0
     total = float((precisions * moves)[paid].sum())
     most = float((-gradient[paid] / moves[paid]).max())
+    # A convex function lies above its tangent: the least on the simplex is at the corner that falls
+    # most steeply, and the tangent there bounds the objective from below.
     return max(0.0, (most * total + float((gradient * precisions)[paid].sum())) / value)
 
 
@@ -173,6 +173,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Source: Balle and Wang 2018, Theorem 8.
     """
     low, high = 0.0, 1.0
+    # δ rises with μ, so that doubling and halving bracket the one μ where it is as asked.
     while _gaussian_delta(high, epsilon) < delta:
         low, high = high, 2 * high
     for _ in range(100):
@@ -213,6 +214,7 @@ def _proved(
             # δ at all losses is too large: far too little noise.
             factor *= 1.25
             continue
+        # After a try that fits the next one has less noise, so the last that fits is kept.
         if spent <= budget.epsilon:
             best = noises, spent
             if spent >= _USED * budget.epsilon:

@@ -58,16 +58,18 @@ class Objective:
     def places(self) -> Codes:
         """For each level its place among those that differ: some only repeat the level above."""
         areas = self.publication.areas
-        sizes = [areas.size(level) for level in range(len(areas.levels))]
+        sizes = list(map(areas.size, range(len(areas.levels))))
+        # Areas are nested: as many areas as the level above means the same areas.
         return np.cumsum(np.diff(sizes, prepend=sizes[0]) > 0, dtype=np.int64)
 
     @cached_property
     def kinds(self) -> tuple[LevelKinds, ...]:
         """The kinds of the areas of each level that differs from the one above."""
         areas = self.publication.areas
-        first = [int(np.argmax(self.places == place)) for place in range(self.places[-1] + 1)]
-        names = tuple(areas.levels[level] for level in first)
-        distinct = Areas(names, tuple(areas.parents[level] for level in first))
+        # np.unique gives the first level of each place; the levels that repeat it are left out.
+        first = np.unique(self.places, return_index=True)[1].tolist()
+        names = tuple(map(areas.levels.__getitem__, first))
+        distinct = Areas(names, tuple(map(areas.parents.__getitem__, first)))
         return kinds_of(distinct, self.most_classes)
 
     @cached_property
@@ -82,6 +84,7 @@ class Objective:
         for table in self.publication.exact:
             published[table] = 0
         together = np.zeros((len(self.kinds), published.shape[1]))
+        # Not together[self.places] += published: that would count a repeated place once.
         np.add.at(together, self.places, published)
         return tuple(self.blocks.averages @ shares for shares in together)
 
@@ -129,8 +132,11 @@ class Objective:
         most = max(len(kinds.own) for kinds in self.kinds)
         numbers = max(most * block.measured[:, 0].size for block in self.blocks.blocks)
         size = max(1, _MOST_NUMBERS // numbers)
-        parts = [self._some(precisions[at : at + size]) for at in range(0, len(precisions), size)]
-        values, gradients = zip(*parts, strict=True)
+        values, gradients = [], []
+        for at in range(0, len(precisions), size):
+            part_values, part_gradients = self._some(precisions[at : at + size])
+            values.append(part_values)
+            gradients.append(part_gradients)
         return np.concatenate(values), np.concatenate(gradients)
 
     def _some(self, precisions: Floats) -> tuple[Floats, Floats]:
@@ -150,18 +156,20 @@ class Objective:
         return values, gradients
 
     def _sweeps(self, precisions: Floats) -> list[_Sweep]:
-        known = precisions.copy()
+        measured = precisions.copy()
+        # Tables without noise have no precision of their own: an infinite one has no inverse, and
+        # a fixed one would be lost, or swamp the others, beside precisions of another magnitude.
         for level, margin in self.publication.exact:
-            known[:, level, margin] = 0
-        largest = known.max(axis=(1, 2))
+            measured[:, level, margin] = 0
+        largest = measured.max(axis=(1, 2))
         for level, margin in self.publication.exact:
-            known[:, level, margin] = CERTAIN * largest
-        together = np.zeros((len(known), len(self.kinds), known.shape[2]))
+            measured[:, level, margin] = CERTAIN * largest
+        together = np.zeros((len(measured), len(self.kinds), measured.shape[2]))
+        # Independent measurements of the same cells: precisions add up.
         for level, place in enumerate(self.places):
-            together[:, place] += known[:, level]
-        return [
-            _Sweep(block, self.kinds, together, RIDGE * largest) for block in self.blocks.blocks
-        ]
+            together[:, place] += measured[:, level]
+        ridge = RIDGE * largest
+        return [_Sweep(block, self.kinds, together, ridge) for block in self.blocks.blocks]
 
 
 def _variances(sweeps: list[_Sweep], place: int) -> Floats:
@@ -238,8 +246,10 @@ class _Sweep:
         """The derivative in each precision, of all that has been weighed."""
         below, inverse = self._down_again()
         gradient = np.zeros(self.precisions.shape)
+        # From the top: what reaches a level from above has to be complete before it is passed on.
         for level, kinds in enumerate(self.kinds):
             own = self.below[level]
+            # The derivative of an inverse: d(P⁻¹) = -P⁻¹·dP·P⁻¹.
             information = -(own @ below[level] @ own)
             summed = information.sum(axis=2)
             gradient[:, level] = np.einsum("nbij,bmij->nm", summed, self.block.measured)
@@ -270,6 +280,7 @@ class _Sweep:
 
 
 def _inverted(matrices: Floats) -> Floats:
+    # LAPACK is called for each matrix: for numbers a division is far faster.
     inverses = 1 / matrices if matrices.shape[-1] == 1 else np.linalg.inv(matrices)
     return np.asarray(inverses, dtype=np.float64)
 
@@ -283,6 +294,7 @@ def _summed(counts: Floats, covariances: Floats) -> Floats:
 
 def _add(target: Floats, places: Codes, values: Floats) -> None:
     """Add each of ``values`` to its place on the third axis."""
+    # As a product of matrices: np.add.at goes entry by entry.
     members = np.zeros((target.shape[2], places.size))
     members[places, np.arange(places.size)] = 1
     target += _summed(members, values)

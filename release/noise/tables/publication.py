@@ -6,6 +6,7 @@ noise on each cell, and least squares over all of them gives every published tab
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.domain import Codes
 from release.exact.tables.structure import Areas, Margin
 
 Table: TypeAlias = tuple[int, int]
@@ -53,10 +55,8 @@ class Publication:
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """All tables, level by level: those that a strategy may measure."""
-        tables = []
-        for level in range(len(self.areas.levels)):
-            tables += [(level, margin) for margin in range(len(self.margins))]
-        return tuple(tables)
+        levels, margins = range(len(self.areas.levels)), range(len(self.margins))
+        return tuple(itertools.product(levels, margins))
 
     @cached_property
     def shares(self) -> Floats:
@@ -65,6 +65,14 @@ class Publication:
         for table, weight in self.importance.items():
             shares[table] = weight
         return np.asarray(shares / shares.sum(), dtype=np.float64)
+
+    @cached_property
+    def moves_of_tables(self) -> Codes:
+        """How many cells of each table one unit can move; shape (levels, margins)."""
+        moves = np.zeros((len(self.areas.levels), len(self.margins)), dtype=np.int64)
+        for table, count in self.moves.items():
+            moves[table] = count
+        return moves
 
     @cached_property
     def exact(self) -> tuple[Table, ...]:

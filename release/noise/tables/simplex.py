@@ -114,6 +114,8 @@ class _Descents:
     def advance(self, functions: Functions, running: Codes) -> None:
         """Try the next step of some descents: take it where it is lower, else halve it."""
         tried = self.places[running] + self.directions[running] * self.lengths[running, None]
+        # Shares do not change when all logarithms move together, so they may drift without end;
+        # and far below the largest, exp() would underflow to a share that never returns.
         tried = np.maximum(tried - tried.max(axis=1, keepdims=True), _SMALLEST)
         values, slopes = _along(functions, running, tried)
         lower = values < self.values[running]
@@ -131,8 +133,9 @@ class _Descents:
         self.places[which], self.values[which], self.slopes[which] = places, values, slopes
         self.runs[which] = self.gains[which] >= _CLOSE
         bends = (steps * changes).sum(axis=1)
-        known = bends > 1e-14
-        self._learn(which[known], steps[known], changes[known], bends[known])
+        # BFGS keeps its matrix positive definite only where the slope rose along the step.
+        curved = bends > 1e-14
+        self._learn(which[curved], steps[curved], changes[curved], bends[curved])
         self._aim(which)
 
     def _learn(self, which: Codes, steps: Floats, changes: Floats, bends: Floats) -> None:
@@ -143,9 +146,9 @@ class _Descents:
         fresh = self.is_fresh[which, None, None]
         before = np.where(fresh, scale[:, None, None] * unit, self.curvatures[which])
         bend = bends[:, None, None]
-        left = unit - steps[:, :, None] * changes[:, None, :] / bend
+        correction = unit - steps[:, :, None] * changes[:, None, :] / bend
         outer = steps[:, :, None] * steps[:, None, :] / bend
-        self.curvatures[which] = left @ before @ np.swapaxes(left, 1, 2) + outer
+        self.curvatures[which] = correction @ before @ np.swapaxes(correction, 1, 2) + outer
         self.is_fresh[which] = False
 
     def _aim(self, which: Codes) -> None:
@@ -159,6 +162,7 @@ class _Descents:
         self.lengths[which] /= 2
         self.halvings[which] += 1
         spent = which[self.halvings[which] >= _MOST_HALVINGS]
+        # Straight down did not help either: a minimum, up to rounding.
         self.runs[spent[self.is_fresh[spent]]] = False
         # What was learned of the curvature misleads here: try straight down.
         self._restart(spent[~self.is_fresh[spent]])

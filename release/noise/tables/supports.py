@@ -70,6 +70,11 @@ class Split:
     objective: float
     shares: dict[Table, float]
 
+    @property
+    def support(self) -> Support:
+        """The tables that are measured."""
+        return frozenset(self.shares)
+
 
 @dataclass(eq=False)
 class SupportSearch:
@@ -97,18 +102,24 @@ class SupportSearch:
         Those that do not allow every estimate are left out, and those far above ``goal`` are not
         the best.
         """
-        wanted = []
+        estimable, unsplit = [], []
         for support in dict.fromkeys(supports):
-            if support and (support in self._splits or self._estimability.allows(support)):
-                wanted.append(support)
-        for equal in _by_size(support for support in wanted if support not in self._splits):
+            if support in self._splits:
+                estimable.append(support)
+            elif support and self._estimability.allows(support):
+                # The ridge of the objective would give tables that do not determine the published
+                # ones a huge but finite value, so that a search could walk among them.
+                estimable.append(support)
+                unsplit.append(support)
+        for equal in _by_size(unsplit):
+            # The descent works with logarithms: a table that begins at 0 would stay there.
             least = 0.5 / len(equal[0])
             starts = []
             for support in equal:
                 starts.append([max(start.get(table, 0.0), least) for table in sorted(support)])
             minima = self._minima(equal, np.array(starts), goal)
             self._splits.update(zip(equal, minima, strict=True))
-        return [self._splits[support] for support in wanted]
+        return [self._splits[support] for support in estimable]
 
     def _minima(self, supports: Sequence[Support], starts: Floats, goal: float) -> list[Split]:
         """The best splits over sets of so many tables, each from its start."""
@@ -131,8 +142,9 @@ class SupportSearch:
     def _functions(self, tables: Sequence[Sequence[Table]]) -> Functions:
         """The objective over some sets of as many tables, as functions of the shares."""
         levels, margins = np.moveaxis(np.array(tables), 2, 0)
-        moves = [[self.publication.moves[table] for table in own] for own in tables]
-        units = self.budget / np.array(moves)
+        moves = np.array(self.publication.moves_of_tables)
+        # A table of which a unit moves m cells spends m·ε: its share buys each cell less.
+        units = self.budget / moves[levels, margins]
         shape = self.publication.shares.shape
 
         def values(which: Codes, shares: Floats) -> tuple[Floats, Floats]:
@@ -140,6 +152,7 @@ class SupportSearch:
             precisions = np.zeros((len(which), *shape))
             precisions[places], slopes = self.precision_of(shares * units[which])
             totals, gradients = self.objective.with_gradients(precisions)
+            # The chain rule: share to ε of a cell, and ε to precision.
             return totals, gradients[places] * slopes * units[which]
 
         return values
@@ -148,8 +161,8 @@ class SupportSearch:
         """Return the best split that is found over all sets of tables."""
         starts = self.splits(starting_supports(self.publication), {})
         starts.sort(key=_objective)
-        ends = [self.descended(start) for start in starts[:_STARTS]]
-        best = min(ends, key=_objective)
+        best = min(map(self.descended, starts[:_STARTS]), key=_objective)
+        # Ends, because every round lowers the objective by a fixed part, and it stays above 0.
         while True:
             wider = self._looked_again(best)
             if not self._is_better(wider, best):
@@ -170,11 +183,12 @@ class SupportSearch:
         supports = [*self._neighbors(split), *self._with_pairs(split)]
         around = [split, *self.splits(supports, split.shares, split.objective)]
         around.sort(key=_objective)
-        for equal in _by_size(frozenset(other.shares) for other in around[:_SECOND_LOOKS]):
+        for equal in _by_size(near.support for near in around[:_SECOND_LOOKS]):
+            # The first split of a support began near the split it came from, and may have ended in
+            # a local minimum there: an even start is far from all of them.
             even = np.ones((len(equal), len(equal[0])))
-            for support, look in zip(
-                equal, self._minima(equal, even, split.objective), strict=True
-            ):
+            looks = self._minima(equal, even, split.objective)
+            for support, look in zip(equal, looks, strict=True):
                 self._splits[support] = min(self._splits[support], look, key=_objective)
         return self.closest(1)[0]
 
@@ -186,38 +200,45 @@ class SupportSearch:
         """The split without the tables that hardly lower the objective: each costs a file."""
         limit = split.objective * (1 + _WORTHLESS)
         while True:
-            support = frozenset(split.shares)
+            support = split.support
             fewer = [support - {table} for table in sorted(support)]
+            # None where every table is needed to estimate what is published.
             best = min(self.splits(fewer, split.shares, limit), key=_objective, default=None)
             if best is None or best.objective > limit:
                 return split
             split = best
 
     @staticmethod
-    def _is_better(split: Split, other: Split) -> bool:
-        return split.objective < other.objective * (1 - _BETTER)
+    def _is_better(split: Split, rival: Split) -> bool:
+        return split.objective < rival.objective * (1 - _BETTER)
 
     def _neighbors(self, split: Split) -> Iterator[Support]:
-        support = frozenset(split.shares)
-        others = self._additions(split)
+        support = split.support
+        additions = self._additions(split)
+        # Sorted, as nothing promises the order of a set: two machines must plan the same tables.
         for table in sorted(support):
             yield support - {table}
         levels = range(len(self.publication.areas.levels))
-        for one, another in itertools.combinations(levels, 2):
-            yield self._exchanged(support, {one: another, another: one})
-        for other in others:
-            yield support | {other}
+        for level, another in itertools.combinations(levels, 2):
+            yield self._exchanged(support, {level: another, another: level})
+        for addition in additions:
+            yield support | {addition}
             for table in sorted(support):
-                yield support - {table} | {other}
+                yield support - {table} | {addition}
 
     def _exchanged(self, support: Support, levels: Mapping[int, int]) -> Support:
         """The same margins, at other levels."""
-        exchanged = {(levels.get(level, level), margin) for level, margin in support}
-        return frozenset(table for table in exchanged if self.publication.moves[table])
+        exchanged = set()
+        for level, margin in support:
+            table = levels.get(level, level), margin
+            # Tables that no neighbor changes are exact already: nothing is spent on them.
+            if self.publication.moves[table]:
+                exchanged.add(table)
+        return frozenset(exchanged)
 
     def _with_pairs(self, split: Split) -> Iterator[Support]:
         """Two tables more, also in place of one: the single steps on the way are no better."""
-        support = frozenset(split.shares)
+        support = split.support
         for pair in itertools.combinations(self._additions(split)[:_MOST_IN_PAIRS], 2):
             yield support | set(pair)
             for table in sorted(support):
@@ -227,8 +248,9 @@ class SupportSearch:
         """The tables outside a support, those first that lower the objective most."""
         gradient = self.objective.with_gradient(self._precisions(split.shares))[1]
         moves = self.publication.moves
-        others = [t for t in self.publication.tables if moves[t] and t not in split.shares]
-        return sorted(others, key=lambda t: gradient[t] * moves[t] ** -2)[:MOST_CANDIDATES]
+        outside = [t for t in self.publication.tables if moves[t] and t not in split.shares]
+        # The gradient is negative, and a little ε buys a precision like (ε/m)².
+        return sorted(outside, key=lambda t: gradient[t] * moves[t] ** -2)[:MOST_CANDIDATES]
 
 
 def _by_size(supports: Iterable[Support]) -> list[list[Support]]:
@@ -256,25 +278,29 @@ def best_split(objective: Objective, budget: float, precision_of: PrecisionOf) -
     search = SupportSearch(replace(objective, most_classes=_FINE_CLASSES), budget, precision_of)
     finalists = []
     for split in rough.closest(_FINALISTS):
-        finalists += search.splits([frozenset(split.shares)], split.shares)
+        finalists += search.splits([split.support], split.shares)
     return search.without_worthless(min(finalists, key=_objective))
 
 
 def starting_supports(publication: Publication) -> list[Support]:
     """Return detail on every set of levels: the margins that no other margin refines."""
     levels = range(len(publication.areas.levels))
+    published: list[set[int]] = [set() for _ in levels]
+    for level, margin in publication.importance:
+        published[level].add(margin)
+    everywhere = _finest(publication, set[int]().union(*published))
     finest = []
     for level in levels:
-        finest.append(_finest(publication, {m for at, m in publication.importance if at == level}))
-    everywhere = _finest(publication, {margin for _, margin in publication.importance})
-    supports = []
+        finest.append(list(itertools.product([level], _finest(publication, published[level]))))
+    supports: list[Iterable[Table]] = []
     for count in range(1, len(levels) + 1):
         for chosen in itertools.combinations(levels, count):
-            supports.append([(level, margin) for level in chosen for margin in everywhere])
-            supports.append([(level, margin) for level in chosen for margin in finest[level]])
+            supports.append(itertools.product(chosen, everywhere))
+            supports.append(itertools.chain.from_iterable(finest[level] for level in chosen))
     distinct = []
     for support in supports:
-        paid = frozenset(table for table in support if publication.moves[table])
+        paid = frozenset(filter(publication.moves.__getitem__, support))
+        # Without measured tables there is no split; those that cost nothing are exact anyway.
         if paid and paid not in distinct:
             distinct.append(paid)
     return distinct
@@ -285,6 +311,6 @@ def _finest(publication: Publication, places: Iterable[int]) -> list[int]:
     finest: list[int] = []
     for place in sorted(places, key=lambda p: (-publication.margins[p].cells, p)):
         own = publication.margins[place]
-        if not any(publication.margins[other].refines(own) for other in finest):
+        if not any(publication.margins[finer].refines(own) for finer in finest):
             finest.append(place)
     return sorted(finest)

@@ -35,11 +35,17 @@ def test_delta_is_at_least_the_enumerated_truth(charges: list[Charge], at: Fract
 def binomial_delta(epsilon: Fraction, times: int, at: Fraction) -> Fraction:
     """δ of so many pure charges, or geometric counts: one sum over the number of lower losses."""
     ratio, threshold = exp_bounds(epsilon)[0], exp_bounds(at)[1]
-    total = Fraction(0)
+    up, down, total = [1], [1], 0
+    for _ in range(times):
+        up.append(up[-1] * ratio.numerator)
+        down.append(down[-1] * ratio.denominator)
+    # Over the common denominator, so that no fraction is reduced on the way.
     for lower in range(times + 1):
-        weight = comb(times, lower)
-        total += weight * max(PURE, ratio ** (times - lower) - threshold * ratio**lower)
-    return total / (1 + ratio) ** times
+        higher = times - lower
+        over = threshold.denominator * up[higher] * down[lower]
+        over -= threshold.numerator * up[lower] * down[higher]
+        total += comb(times, lower) * max(0, over)
+    return Fraction(total, threshold.denominator * sum(ratio.as_integer_ratio()) ** times)
 
 
 def test_a_year_of_geometric_counts_is_the_binomial_sum() -> None:

@@ -279,6 +279,15 @@ def test_frequencies_of_a_gap_table() -> None:
     assert chisquare(seen, expected * 10**5).pvalue > 1e-8
 
 
+@given(st.lists(st.integers(0, 12), min_size=4, max_size=4))
+def test_the_stated_chances_are_those_of_the_table(scores: list[int]) -> None:
+    table = cascade(4, 6, ONE)
+    assert table is not None
+    stated = table.chances(np.array(scores, dtype=np.int64))
+    assert stated == list(table_chances(table)(tuple(scores)))
+    assert sum(stated) == 1
+
+
 def test_a_table_is_private_to_the_last_unit() -> None:
     """Between (0, 1) and (1, 0) the leader's T - w becomes w: w·E ≥ T - w, and no unit less."""
     low, _ = exp_bounds(ONE)

@@ -17,7 +17,7 @@ from release.exact.composition.together import together
 from release.exact.integer_noise import IntegerNoise
 from release.exact.statistics.exponential import bounded_range_profile
 from release.noise.composed.account import group_losses
-from release.noise.composed.groups import EXPONENTIAL, Found, Kind, Selected, ShareRequest
+from release.noise.composed.groups import EXPONENTIAL, Kind, Selected, ShareRequest, ShareResult
 from release.noise.composed.share import grid_step, share_out
 
 ONE, DELTA = Fraction(1), Fraction(1, 10**6)
@@ -39,7 +39,7 @@ def selections(weight: str, count: int) -> list[ShareRequest]:
 
 def certified(
     requests: Sequence[ShareRequest],
-    found: Sequence[Found],
+    found: Sequence[ShareResult],
     fixed: LossDistribution | None = None,
 ) -> Fraction:
     """The ε of all at δ, composed anew from what was found, one query after the other."""
@@ -69,7 +69,7 @@ def certified(
     )
 
 
-def variance(found: Found) -> Fraction:
+def variance(found: ShareResult) -> Fraction:
     assert isinstance(found.mechanism, IntegerNoise)
     return found.mechanism.moment(2)
 

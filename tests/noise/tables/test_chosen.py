@@ -11,7 +11,7 @@ import pytest
 
 from release.budget.cost import charge_of
 from release.errors import SpecError
-from release.noise.tables.chosen import choose_tables, guarantee_of, publication_of, strategies_of
+from release.noise.tables.chosen import choose_tables, publication_of, strategies_of
 from release.queries.read import read_spec
 from release.queries.tabulations.table_count import TableCount
 from release.spec.declarations import Relation
@@ -132,7 +132,7 @@ def test_the_guarantee_is_its_own_or_the_whole_budget(
     tmp_path: Path, delta: str, own: dict[str, str] | None, expected: str
 ) -> None:
     spec_file = spec_file_of(tmp_path, ("budget.delta", delta), (T + "guarantee", own))
-    asked = guarantee_of(spec_file.tabulations[0], spec_file.spec.budget)
+    asked = spec_file.tabulations[0].declared.guarantee_of_all(spec_file.spec.budget)
     assert str(asked.to_guarantee()) == expected
 
 

@@ -1,0 +1,172 @@
+"""Quantiles of noisy counts: private by exact ratios, estimated by least squares, well chosen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from release.exact.numbers import exp_bounds
+from release.exact.statistics.joint_quantiles import JointQuantiles
+from release.exact.statistics.mechanism import RATIO_ONE
+from release.exact.statistics.quantile_choice import (
+    best_quantiles,
+    best_tree,
+    joint_variances,
+    mean,
+    variances_in_rank,
+)
+from release.exact.statistics.quantile_tree import QuantileTree, read_off
+from research.studies.quantile_tree import rank_error
+from tests.exact.statistics.test_joint_quantiles import neighbors, tables
+from tests.exact.statistics.top import fixed_source, power
+
+ONE = Fraction(1)
+QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+DECILES = tuple(Fraction(j, 10) for j in range(1, 10))
+
+
+@pytest.mark.parametrize("block", [1, 2, 3])
+@pytest.mark.parametrize("replaces", [False, True])
+def test_no_noisy_count_is_more_likely_from_a_neighbor_than_promised(
+    block: int, replaces: bool
+) -> None:
+    """Over all tables of three rows at four points: the ratios of all counts of all levels."""
+    tree = QuantileTree.fitted(ONE, 4, QUARTILES, 1, block, replaces=replaces)
+    assert tree.satisfies(ONE)
+    assert not tree.satisfies(ONE * (1 - Fraction(1, 10**12)))
+    masses = [tree.noise.mass(at) for at in range(-6, 7)]
+    shifted = {
+        shift: max(
+            max(masses[at] / masses[at + shift], masses[at + shift] / masses[at])
+            for at in range(len(masses) - shift)
+        )
+        for shift in range(3)
+    }
+    worst = ONE
+    for table in tables(4, 3):
+        for neighbor in neighbors(table, replaces=replaces):
+            ratio = ONE
+            for size in {1, block}:
+                for start in range(0, 4, size):
+                    change = sum(table[start : start + size]) - sum(neighbor[start : start + size])
+                    ratio *= shifted[abs(change)]
+            worst = max(worst, ratio)
+    promised = power(tree.ratio, (1 + replaces) * len({1, block}))
+    assert worst <= promised < worst * (1 + Fraction(1, 10**12))
+    # Not by the tree's own word: the ratio of a forgotten factor would be that of another ε.
+    low, high = exp_bounds(ONE)
+    assert low * (1 - Fraction(1, 10**12)) < worst <= high
+
+
+@pytest.mark.parametrize("block", [2, 3, 4])
+def test_estimates_are_those_of_least_squares(block: int) -> None:
+    """Against a solver of the whole system; the last block is smaller where 7 is no multiple."""
+    tree = QuantileTree.fitted(ONE, 7, QUARTILES, 1, block, replaces=False)
+    rows = np.array([[3, 0, 9, 1, 4, 4, 8]])
+    source = fixed_source(block)
+    estimated = tree._estimated(rows, source)[0]
+    again = fixed_source(block)
+    starts = list(range(0, 7, block))
+    points = rows[0] + tree.noise.draw(7, again)
+    blocks = np.add.reduceat(rows[0], starts) + tree.noise.draw(len(starts), again)
+    system = np.vstack([np.eye(7), np.zeros((len(starts), 7))])
+    for place, start in enumerate(starts):
+        system[7 + place, start : start + block] = 1
+    solved = np.linalg.lstsq(system, np.concatenate([points, blocks]), rcond=None)[0]
+    assert np.allclose(estimated, solved)
+
+
+@given(st.lists(st.integers(-5, 9), min_size=2, max_size=12))
+def test_what_is_read_off_does_not_descend(counts: list[int]) -> None:
+    codes = read_off(np.array([counts], dtype=np.float64), DECILES)[0]
+    assert (np.diff(codes) >= 0).all()
+    assert codes.min() >= 0
+    assert codes.max() < len(counts)
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(any))
+def test_without_noise_the_quantiles_themselves_are_read_off(counts: list[int]) -> None:
+    codes = read_off(np.array([counts], dtype=np.float64), DECILES)[0]
+    values = np.repeat(np.arange(len(counts)), counts)
+    for share, code in zip(DECILES, codes.tolist(), strict=True):
+        assert code == values[-(-share.numerator * values.size // share.denominator) - 1]
+
+
+def test_the_variance_that_decides_is_that_of_the_draws() -> None:
+    """Distances from the rank on a large even table, for a histogram and for blocks."""
+    points, rows = 60, 1000
+    table = np.full((1, points), rows)
+    for block in (1, 7):
+        tree = QuantileTree.fitted(Fraction(1, 2), points, QUARTILES, 1, block, replaces=False)
+        drawn = tree._estimated(np.repeat(table, 4000, axis=0), fixed_source(5))
+        total = drawn.sum(axis=1)
+        variances = []
+        for share in QUARTILES:
+            # Shares of whole blocks and within one, as the formula takes them on average.
+            ends = int(share * points) + np.arange(block)
+            for end in ends.tolist():
+                off = drawn[:, :end].sum(axis=1) - float(Fraction(end, points)) * total
+                variances.append(off.var())
+        expected = mean(variances_in_rank(tree))
+        assert abs(np.mean(variances) / expected - 1) < 0.1, block
+
+
+def test_the_choice_rests_on_sizes() -> None:
+    def chosen(points: int, shares: tuple[Fraction, ...], total: int | None = None) -> str:
+        return best_quantiles(ONE, points, shares, 1, total, replaces=False)
+
+    assert chosen(16, DECILES) == chosen(16, DECILES, 100) == "quantile_tree"
+    assert chosen(1024, DECILES) == chosen(16, DECILES, 5) == "joint_quantiles"
+    assert chosen(64, QUARTILES) == chosen(10**6, QUARTILES) == "joint_quantiles"
+    assert chosen(1, QUARTILES) == "joint_quantiles"
+    assert best_tree(ONE, 16, DECILES, 1, replaces=False).block == 1
+    assert 8 < best_tree(ONE, 1024, DECILES, 1, replaces=False).block < 64
+
+
+def test_the_variance_of_a_joint_draw_is_that_of_its_draws() -> None:
+    joint = JointQuantiles.fitted(ONE, 1000, DECILES, 1, replaces=False)
+    rows = np.full((300, 1000), 1)
+    drawn = joint.draw(rows, fixed_source(9))
+    off = drawn + 0.5 - 1000 * np.array(list(map(float, DECILES)))
+    assert abs((off**2).mean() / mean(joint_variances(joint)) - 1) < 0.25
+
+
+def test_of_few_points_it_is_nearer_than_a_joint_draw() -> None:
+    """Nine quantiles of 1,000 rows on 16 points: less than half the distance in rank."""
+    random = np.random.default_rng(16)
+    rows = np.stack([np.bincount(random.integers(0, 16, 1000), minlength=16) for _ in range(60)])
+    tree = QuantileTree.fitted(ONE, 16, DECILES, 1, 1, replaces=False)
+    joint = JointQuantiles.fitted(ONE, 16, DECILES, 1, replaces=False)
+    off = rank_error(rows, DECILES, tree.draw(rows, random.bytes))
+    assert off < rank_error(rows, DECILES, joint.draw(rows, random.bytes)) / 2
+
+
+@pytest.mark.parametrize(
+    ("candidates", "shares", "block", "ratio"),
+    [
+        (1, QUARTILES, 1, RATIO_ONE // 2),
+        (4, QUARTILES, 4, RATIO_ONE // 2),
+        (4, QUARTILES, 0, RATIO_ONE // 2),
+        (4, QUARTILES[::-1], 1, RATIO_ONE // 2),
+        (4, (), 1, RATIO_ONE // 2),
+        (4, (Fraction(1),), 1, RATIO_ONE // 2),
+        (4, QUARTILES, 1, RATIO_ONE),
+    ],
+)
+def test_what_is_no_tree_is_refused(
+    candidates: int, shares: tuple[Fraction, ...], block: int, ratio: int
+) -> None:
+    with pytest.raises(ValueError, match=r"tree|shares|ratio"):
+        QuantileTree(candidates, shares, 1, False, block, ratio)
+
+
+def test_a_table_of_another_shape_is_refused() -> None:
+    tree = QuantileTree.fitted(ONE, 4, QUARTILES, 1, 1, replaces=False)
+    for shape in product((2,), (3, 5)):
+        with pytest.raises(ValueError, match="column for each candidate"):
+            tree.draw(np.zeros(shape, dtype=np.int64))
