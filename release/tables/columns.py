@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from release.spec.declarations import ColumnType
 
+_SLOTS = 2**20
+
 
 def text_column(values: Sequence[str]) -> pa.Array:
     """Strings as a column.
@@ -77,8 +79,22 @@ def repeated_hashes(batches: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]
         ends = np.cumsum(np.bincount(first, minlength=256)).tolist()
         for part, start, end in zip(parts, [0, *ends], ends, strict=False):
             part.append(ordered[start:end])
-    repeated = [np.empty(0, dtype=np.uint64)]
+    repeated, last = [np.empty(0, dtype=np.uint64)], np.empty(_SLOTS, dtype=np.uint32)
     for part in filter(None, parts):
-        values = np.sort(np.concatenate(part))
+        values = np.sort(_sharing(np.concatenate(part), last))
         repeated.append(np.unique(values[1:][values[1:] == values[:-1]]))
     return np.concatenate(repeated)
+
+
+def _sharing(hashes: NDArray[np.uint64], last: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """The hashes that share 20 bits with another, so that only they have to be sorted.
+
+    ``last`` is room for a number of each slot. What stands in it counts for nothing.
+    """
+    slots = (hashes >> np.uint64(32)).astype(np.int64) & (_SLOTS - 1)
+    places = np.arange(hashes.size, dtype=np.uint32)
+    last[slots] = places
+    shares = last[slots] != places
+    # Those that stand in the slot of another.
+    shares[last[slots[shares]]] = True
+    return np.compress(shares, hashes)

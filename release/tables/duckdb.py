@@ -24,11 +24,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from release.errors import DataError, SpecError
-from release.spec.contract import OnViolation
+from release.spec.contracts.model import OnViolation
 from release.spec.declarations import ColumnType, Table
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
-from release.spec.expressions.check import columns_of
 from release.spec.expressions.parse import parse_expression
 from release.spec.expressions.places import derived_tree, usable_columns
 from release.spec.expressions.sql import row_sql
@@ -47,6 +46,7 @@ from release.tables.sources import (
     Source,
     check_unchanged,
     database,
+    exported,
     fetched,
     find_sources,
     read_csv,
@@ -62,6 +62,8 @@ _SETTINGS = {
     "python_enable_replacements": "false",
     # Queries order what they read; keeping the order of rows would cost memory.
     "preserve_insertion_order": "false",
+    # Cells are numbered from 0: up to 2^20 of them are counted in a table by their number.
+    "perfect_ht_threshold": "20",
 }
 
 
@@ -127,11 +129,12 @@ class Tables:
         self._hashes: dict[str, NDArray[np.uint64] | None] = {}
         self._answers: dict[str, pa.Table] = {}
         sources = {} if batches_of is not None else find_sources(spec_file)
-        self._sources = sources
-        # Taken before the first read, so that a later change cannot go unnoticed.
-        self._stamps = stamps_of(sources)
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
+            sources = exported(spec_file, sources, self._scratch)
+            self._sources = sources
+            # Taken before the first read, so that a later change cannot go unnoticed.
+            self._stamps = stamps_of(sources)
             self.connection = _open(sources, self._scratch, engine or Engine())
             for name, source in sources.items():
                 self._load(name, source)
@@ -259,19 +262,33 @@ class Tables:
         numbers = self._left_out(name) | numbers
         faults = {key: number for key, number in numbers.items() if number}
         unique = [] if contract is None else contract.unique
+        # A contract may be about more columns than a spec reads.
+        if not set(unique) <= set(spec.tables[name].columns):
+            unique = []
         return Quality(name, total, units, self._repeated(name, unique), faults)
+
+    def set_aside(self, name: str) -> Counter[tuple[str, str]]:
+        """As :meth:`quality`, the rows that no query sees, and values made missing. Confidential.
+
+        Those that the contract drops have the rule ``contract``.
+        """
+        found = self._left_out(name)
+        given, kept = given_table(name), raw_table(name)
+        query = f"SELECT (SELECT count(*) FROM {given}) - (SELECT count(*) FROM {kept}) AS n"
+        found["contract", ""] += int(self.rows(query, name).column("n")[0].as_py())
+        return found
 
     def _left_out(self, name: str) -> Counter[tuple[str, str]]:
         """How many rows are left out and values made missing, by rule and column."""
         # Read once more: a run must not pay for it, nor its time depend on it.
-        found: Counter[tuple[str, str]] = Counter()
+        faults: Counter[tuple[str, str]] = Counter()
         if name in self._in_place:
-            found += self._left_out_of(name, self._in_place[name])
+            faults += self._left_out_of(name, self._in_place[name])
         for batch in self._read_again[name]() if name in self._read_again else ():
-            found["unreadable line", ""] += int((batch.schema.metadata or {}).get(UNREADABLE, 0))
+            faults["unreadable line", ""] += int((batch.schema.metadata or {}).get(UNREADABLE, 0))
             with self._incoming(name, batch) as relation:
-                found += self._left_out_of(name, relation)
-        return found
+                faults += self._left_out_of(name, relation)
+        return faults
 
     def _left_out_of(self, name: str, relation: str) -> Counter[tuple[str, str]]:
         spec = self._spec_file.spec
@@ -309,16 +326,7 @@ class Tables:
             names = map(identifier, spec.tables[joined].columns)
             columns += [name for name in names if name != unit]
         for column, derived in table.derive.items():
-            field = f"tables.{name}.derive.{column}.sql"
             tree = derived_tree(spec, name, column)
-            used = columns_of(tree)
-            self._refuse_fixed(field, name, used)
-            if column in spec.privacy.fixed and spec.privacy.attribute in used:
-                raise SpecError(
-                    field,
-                    f"{column!r} is fixed, but changes with the attribute "
-                    f"{spec.privacy.attribute!r}; leave it out of privacy.fixed",
-                )
             value = _cast(row_sql(tree, usable_columns(spec, name)), derived.type)
             columns.append(f"{value} AS {identifier(column)}")
         with _spec_errors(f"tables.{name}"):
@@ -326,20 +334,7 @@ class Tables:
                 f"CREATE VIEW {wide_table(name)} AS SELECT {', '.join(columns)} FROM {source}"
             )
 
-    def _refuse_fixed(self, field: str, table: str, used: frozenset[str]) -> None:
-        """Refuse an expression over fixed columns where a query has empirical sensitivity."""
-        # A neighbor takes over fixed columns, and what is computed from them would have to follow.
-        spec = self._spec_file.spec
-        empirical = any(query.table == table and query.is_empirical for query in spec.queries)
-        fixed = sorted(used & set(spec.privacy.fixed))
-        if empirical and fixed:
-            raise SpecError(
-                field,
-                f"{fixed[0]!r} is fixed, and a query on the table has empirical sensitivity; "
-                "make it a key instead",
-            )
-
-    def condition(self, field: str, table: str, text: str | None, *, empirical: bool) -> str:
+    def condition(self, field: str, table: str, text: str | None) -> str:
         """The SQL of a spec's condition over ``table``; a row where it is missing does not meet it.
 
         Raises:
@@ -348,10 +343,7 @@ class Tables:
         if text is None:
             return "true"
         columns = self._spec_file.spec.table_columns(table)
-        tree = parse_expression(field, text, columns)
-        if empirical:
-            self._refuse_fixed(field, table, columns_of(tree))
-        return row_sql(tree, columns)
+        return row_sql(parse_expression(field, text, columns), columns)
 
     def rows(self, sql: str, table: str) -> pa.Table:
         """The result of a query of ours on ``table``. Confidential."""
@@ -498,7 +490,9 @@ def _open(sources: dict[str, Source], scratch: Path, engine: Engine) -> duckdb.D
     connection.execute(f"SET allowed_directories = [{allowed}]")
     connection.execute("SET enable_external_access = false")
     # A progress bar would reveal on the screen, or in a log, how long a query took.
-    connection.execute("SET enable_progress_bar = false")
+    # In a notebook without ipywidgets it is off, and DuckDB refuses to be told so.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() != (False,):
+        connection.execute("SET enable_progress_bar = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

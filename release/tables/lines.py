@@ -133,8 +133,8 @@ def _unquoted(
     first, last = np.searchsorted(quotes, begin), np.searchsorted(quotes, end)
     count = last - first
     quoted = count > 0
-    some = np.minimum(first, quotes.size - 1)
-    around = (count % 2 == 0) & (quotes[some] == begin) & (quotes[last - 1] == end - 1)
+    opening = np.minimum(first, quotes.size - 1)
+    around = (count % 2 == 0) & (quotes[opening] == begin) & (quotes[last - 1] == end - 1)
     # The quotes between the first and the last one must stand side by side in pairs: the number of
     # pairs up to each quote, over every second quote, tells how many of a field's do.
     beside = np.append(np.diff(quotes) == 1, [False])
@@ -145,8 +145,8 @@ def _unquoted(
     own = inner % 2
     paired = pairs[own, np.maximum(last - 1, 0)] - pairs[own, inner]
     good = ~quoted | (around & (paired == (count - 2) // 2))
-    kept = good.all(axis=1)
-    return (begin + quoted)[kept], (end - quoted)[kept], (count > 2)[kept]
+    whole = good.all(axis=1)
+    return (begin + quoted)[whole], (end - quoted)[whole], (count > 2)[whole]
 
 
 def _columns(block: bytes, begin: Places, end: Places, places: Sequence[int]) -> list[pa.Array]:

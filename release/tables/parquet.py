@@ -94,8 +94,8 @@ def parquet_dataset(
     fragments = []
     partitions: set[str] = set()
     for file, values in files.items():
-        known = [ds.field(column) == ds.scalar(value) for column, value in values.items()]
-        partition = reduce(and_, known, ds.scalar(True))
+        facts = [ds.field(column) == ds.scalar(value) for column, value in values.items()]
+        partition = reduce(and_, facts, ds.scalar(True))
         source = _opened(file, filesystem)
         # Arrow takes a file system beside a path alone.
         where = system if isinstance(source, str) else None

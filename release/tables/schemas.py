@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from release.errors import SpecError
+from release.errors import SpecError, did_you_mean
 from release.spec.declarations import ColumnType, Table
 from release.tables.lines import first_line
 from release.tables.normal import ENGINE_TYPES
@@ -56,9 +56,11 @@ def read_header(name: str, table: Table, file: Path) -> tuple[str, ...]:
     for column in table.columns:
         count = lowered.count(column.casefold())
         if column not in header or count != 1:
+            near = did_you_mean(column, header) if not count else ""
             raise SpecError(
                 f"tables.{name}.columns.{column}",
-                f"{file.name} has {count or 'no'} such column in its header (DuckDB ignores case)",
+                f"{file.name} has {count or 'no'} such column in its header (DuckDB ignores case)"
+                + (f"; {near}it has {', '.join(header[:12])}" if not count else ""),
             )
     return header
 
@@ -75,7 +77,7 @@ def check_schema(name: str, columns: dict[str, ColumnType], schema: pa.Schema, w
         _check_once(field, column, schema.names, where)
         stored = schema.field(column).type
         if not fits(stored, kind):
-            raise _misfit(field, kind, where, str(stored))
+            raise misfit(field, kind, where, str(stored))
         if _is_unchecked_twice(stored):
             raise SpecError(
                 field, f"{where} has {stored}; write it as plain text, or with int32 indices"
@@ -95,7 +97,7 @@ def check_relation(
         field = f"tables.{name}.columns.{column}"
         _check_once(field, column, list(stored), where)
         if stored[column] not in ENGINE_TYPES[kind]:
-            raise _misfit(field, kind, where, stored[column])
+            raise misfit(field, kind, where, stored[column])
 
 
 def computed_relation(name: str, relation: str) -> SpecError:
@@ -115,14 +117,16 @@ def computed_column(name: str, column: str) -> SpecError:
 
 def _check_once(field: str, column: str, names: Sequence[str], where: str) -> None:
     if list(names).count(column) != 1:
-        raise SpecError(field, f"{where} has no such column; it has {', '.join(names[:12])}")
+        near = did_you_mean(column, names)
+        raise SpecError(field, f"{where} has no such column; {near}it has {', '.join(names[:12])}")
     count = list(map(str.casefold, names)).count(column.casefold())
     if count > 1:
         message = f"{where} has {count} columns of this name up to case; rename the others"
         raise SpecError(field, message)
 
 
-def _misfit(field: str, kind: ColumnType, where: str, stored: str) -> SpecError:
+def misfit(field: str, kind: ColumnType, where: str, stored: str) -> SpecError:
+    """The refusal of a column that is stored in a type which its declared one does not fit."""
     return SpecError(field, f"declared {kind.value}, but {where} has {stored}; correct the type")
 
 

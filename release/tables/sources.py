@@ -3,7 +3,8 @@
 A path names Parquet files or CSV files (one, or several by a glob), a folder of Parquet files whose
 subfolders may be partitions (``day=2024-01-05/part-0.parquet``), or a DuckDB or SQLite database
 file, in which ``relation`` names the table or view. A URI such as ``s3://bucket/readings`` names
-the same in a store (:mod:`release.records.stores`), except for database files.
+the same in a store (:mod:`release.records.stores`), except for database files. A URI such as
+``postgresql://server/database`` names a database whose table ``relation`` is copied into files.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from release.spec.load import SpecFile
 from release.tables.columns import ascii_of, stored_strings, with_ascii
 from release.tables.lines import read_lines
 from release.tables.parquet import check_parquet, parquet_dataset, partition_values
+from release.tables.postgresql import check_place, export_tables, is_postgresql
 from release.tables.schemas import read_header
 from release.tables.sqlite import is_sqlite
 
@@ -39,9 +41,13 @@ class Format(Enum):
     CSV = "csv"
     DUCKDB = "duckdb"
     SQLITE = "sqlite"
+    POSTGRESQL = "postgresql"
 
 
 _ENDINGS = {".parquet": Format.PARQUET, ".csv": Format.CSV}
+_MOST_AHEAD = 16
+"""Batches of a file that are read before they are copied, at most."""
+
 _DATABASES = {".duckdb", ".db", ".ddb", ".sqlite", ".sqlite3"}
 
 
@@ -89,6 +95,9 @@ def find_source(spec_file: SpecFile, name: str) -> Source:
         SpecError: no file is there, or the files are not of one format.
     """
     table, field = spec_file.spec.tables[name], f"tables.{name}.path"
+    if is_postgresql(table.path):
+        check_place(name, table)
+        return Source((), Format.POSTGRESQL, spec_file.folder)
     if is_uri(table.path):
         return _find_in_store(table, field)
     path = spec_file.folder / table.path
@@ -208,6 +217,24 @@ def fetched(source: Source, folder: Path) -> Source:
     return Source(tuple(files), source.format, folder, source.partitions)
 
 
+def exported(spec_file: SpecFile, sources: dict[str, Source], folder: Path) -> dict[str, Source]:
+    """The sources with tables of servers copied into Parquet files of a private folder.
+
+    Raises:
+        SpecError, DataError, StorageError: as
+            :func:`release.tables.postgresql.export_tables`.
+    """
+    tables = spec_file.spec.tables
+    remote = [name for name, source in sources.items() if source.format is Format.POSTGRESQL]
+    if not remote:
+        return sources
+    files = export_tables({name: tables[name] for name in remote}, folder / "exported")
+    copies = {name: Source((file,), Format.PARQUET, folder) for name, file in files.items()}
+    for name, copy in copies.items():
+        check_source(name, tables[name], copy)
+    return sources | copies
+
+
 def _partitions(field: str, root: Path, files: tuple[Path, ...]) -> tuple[str, ...]:
     """The names in ``name=value`` folders between the root and the files, equal for all files."""
     # A link can lead out of the folder.
@@ -266,6 +293,7 @@ def read_parquet(name: str, table: Table, source: Source) -> Iterator[pa.RecordB
     Raises:
         DataError: a file is not readable.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
@@ -273,7 +301,12 @@ def read_parquet(name: str, table: Table, source: Source) -> Iterator[pa.RecordB
     columns = {column: ds.field(column) for column in dataset.schema.names}
     for column in stored_strings(dataset.schema, table.columns):
         columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
-    yield dataset.scanner(columns=columns).to_reader()
+    # By default 64 batches wait to be copied: that takes memory, and fetching it takes time.
+    ahead = max(2, min(_MOST_AHEAD, pa.cpu_count()))
+    scanner = dataset.scanner(
+        columns=columns, batch_readahead=ahead, fragment_readahead=max(1, ahead // 4)
+    )
+    yield scanner.to_reader()
 
 
 def read_csv(name: str, table: Table, source: Source) -> Iterator[pa.Table]:
