@@ -77,9 +77,11 @@ class DerivedColumn(Model):
 class Table(Model):
     """A confidential table: where it lies, and its columns."""
 
-    path: FilePath = Field(description="the file, relative to the spec, or a URI; may have `*`")
+    path: FilePath = Field(
+        description="the file, relative to the spec and maybe with `*`, or a URI"
+    )
     columns: dict[Column, ColumnKind] = Field(min_length=1, description="the columns, with types")
-    relation: Label | None = Field(default=None, description="the table of a database file")
+    relation: Label | None = Field(default=None, description="the table of a database")
     contract: FilePath | None = Field(default=None, description="a file of rules for the values")
     join: Join | None = Field(default=None, description="the table whose columns are added")
     derive: dict[Column, DerivedColumn] = Field(default={}, description="columns made from one row")

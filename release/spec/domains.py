@@ -42,7 +42,13 @@ def _exact(value: object) -> Fraction:
     # ``bool`` by itself, because Python counts it among the integers. A float has lost its digits.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError('write the number as a string, such as "0.001": it has to be exact')
-    return parse_exact(str(value))
+    try:
+        return parse_exact(str(value))
+    except ValueError as error:
+        # Cut, because a spec may hold a number of any length.
+        text = str(value)[:40]
+        problem = "write a number of at least 0" if text.startswith("-") else str(error)
+        raise ValueError(f"found {text!r}; {problem}") from error
 
 
 Exact: TypeAlias = Annotated[
@@ -54,6 +60,7 @@ Label: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200
 Labels: TypeAlias = Annotated[list[Label], Field(min_length=2, max_length=MAX_ANSWERS)]
 ColumnInteger: TypeAlias = Annotated[int, Field(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT)]
 GridInteger: TypeAlias = Annotated[int, Field(ge=-GRID_LIMIT, le=GRID_LIMIT)]
+# Many readers of JSON hold numbers as 64-bit floats, which are exact up to this.
 JsonInteger: TypeAlias = Annotated[int, Field(ge=-(2**53 - 1), le=2**53 - 1)]
 
 
@@ -140,6 +147,7 @@ class Bins(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Bins:
+        # For its refusal: more bins than integers would leave some without any.
         levels(self.bins.low, self.bins.high, self.bins.count)
         return self
 
@@ -180,6 +188,7 @@ def only_key(value: object) -> str:
     if isinstance(value, Enum):
         return "name"
     if isinstance(value, BaseModel):
+        # A validated alternative: the first of its fields is the key that it was written by.
         return next(iter(type(value).model_fields))
     if isinstance(value, dict) and len(value) == 1:
         return str(next(iter(value)))

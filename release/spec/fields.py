@@ -42,19 +42,23 @@ def _within(annotation: Any, part: int | str) -> Any:
         return query_models().get(str(part))
     if field := _fields(annotation).get(str(part)):
         return field.annotation
-    alternatives = get_args(annotation)
     # A location names the alternative of a union by its tag.
-    tagged = (a for a in alternatives if Tag(str(part)) in getattr(a, "__metadata__", ()))
-    return next(tagged, None)
+    for alternative in get_args(annotation):
+        if Tag(str(part)) in getattr(alternative, "__metadata__", ()):
+            return alternative
+    return None
 
 
 def _plain(annotation: Any) -> Any:
     """The annotation without constraints, and without None as an alternative."""
     if get_origin(annotation) is Annotated:
         return _plain(get_args(annotation)[0])
-    alternatives = [a for a in get_args(annotation) if a is not NoneType]
-    is_optional = NoneType in get_args(annotation) and len(alternatives) == 1
-    return _plain(alternatives[0]) if is_optional else annotation
+    alternatives = list(get_args(annotation))
+    # Optional: a union of one type and None. Larger unions are told apart by tags.
+    if NoneType in alternatives and len(alternatives) == 2:
+        alternatives.remove(NoneType)
+        return _plain(alternatives[0])
+    return annotation
 
 
 def _fields(annotation: Any) -> dict[str, FieldInfo]:

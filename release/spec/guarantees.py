@@ -21,10 +21,17 @@ class GuaranteeSpec(Model):
     definition: Definition = Field(strict=False, description="the definition that δ refers to")
     epsilon: Exact = Field(description="ε of one cell")
     delta: Exact = Field(default=Fraction(0), description="δ of one cell; 0 for a pure guarantee")
+    # Only where the spec says so: the approximate guarantee is weaker, and nobody reads it unasked.
     fallback: Literal["approximate"] | None = Field(
         default=None,
         description="claim the weaker approximate guarantee where a probabilistic one is out of "
         "reach: more than 64 answers in order",
+    )
+
+    least: Literal["epsilon", "delta"] | None = Field(
+        default=None,
+        description="with a `target`: claim the least of it that meets the target, at most what "
+        "is written",
     )
 
     @model_validator(mode="after")
@@ -40,7 +47,10 @@ class GuaranteeSpec(Model):
         if self.fallback is None or probabilistic_fits(domain):
             return self
         return GuaranteeSpec(
-            definition=Definition.APPROXIMATE, epsilon=self.epsilon, delta=self.delta
+            definition=Definition.APPROXIMATE,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            least=self.least,
         )
 
     def to_guarantee(self) -> Guarantee:
@@ -60,6 +70,13 @@ LossSpec: TypeAlias = Annotated[
 ]
 
 
+class Objective(StrEnum):
+    """What of the expected losses at the true answers is least: their mean, or the largest."""
+
+    MEAN = "mean"
+    WORST_CASE = "worst_case"
+
+
 class Source(StrEnum):
     """Where the sensitivity of a query comes from.
 
@@ -72,6 +89,7 @@ class Source(StrEnum):
 
 
 def _vectors_or_codes(value: object) -> str:
+    # By the first alone: a list of both kinds is refused by the model of the one that it chooses.
     first = value[0] if isinstance(value, list) and value else None
     return "vectors" if isinstance(first, list) else "codes"
 
@@ -91,7 +109,11 @@ class DeclaredSensitivity(Model):
     @property
     def shifts(self) -> list[Shift]:
         """One tuple of coordinates for each difference."""
-        return [(shift,) if isinstance(shift, int) else tuple(shift) for shift in self.declared]
+        shifts: list[Shift] = []
+        for shift in self.declared:
+            # A code is the one coordinate of a plain answer.
+            shifts.append((shift,) if isinstance(shift, int) else tuple(shift))
+        return shifts
 
 
 SensitivitySpec: TypeAlias = Annotated[

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from release.errors import SpecError
+from release.errors import SpecError, did_you_mean, no_file
 from release.spec.declarations import ColumnType, KeyFile, KeyRange, KeyValue
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
 from release.spec.model import Spec
@@ -27,8 +27,10 @@ def declared_keys(spec: Spec, column: str, folder: Path) -> tuple[str, ...]:
     declared = spec.keys[column]
     at = f"keys.{column}"
     # One set of keys serves all tables, so the column must mean the same in each.
-    tables = map(spec.table_columns, spec.tables)
-    kinds = {columns[column] for columns in tables if column in columns}
+    kinds = set()
+    for columns in map(spec.table_columns, spec.tables):
+        if column in columns:
+            kinds.add(columns[column])
     if len(kinds) != 1:
         raise SpecError(at, "the tables declare this column with different types; rename one")
     kind = kinds.pop()
@@ -96,6 +98,7 @@ def key_text(at: str, key: str | int | datetime.date, kind: ColumnType) -> str:
     # Python does not print integers of more than 4,300 digits.
     if isinstance(key, int) and not abs(key) < INTEGER_LIMIT:
         raise SpecError(at, limits)
+    # One spelling of each key: docs/design/format.md, 3.5.
     text, printed = str(key), None
     # Both parsers take more spellings than the one that they print, such as "1_0" and "20240101".
     with suppress(ValueError):
@@ -122,8 +125,15 @@ def _keys_of_file(at: str, column: str, path: Path) -> list[str]:
             raise SpecError(f"{at}.file", problem)
         rows = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""))
         if column not in (rows.fieldnames or []):
-            raise SpecError(f"{at}.file", f"{path.name} has no column {column!r} in its header")
+            names = list(filter(None, rows.fieldnames or []))
+            raise SpecError(
+                f"{at}.file",
+                f"{path.name} has no column {column!r} in its header; "
+                f"{did_you_mean(column, names)}name the column as the keys are",
+            )
         # A short line has None in place of its key, and is refused as an empty one.
         return [row[column] or "" for row in rows]
+    except FileNotFoundError as error:
+        raise SpecError(f"{at}.file", no_file(path)) from error
     except (OSError, ValueError, csv.Error) as error:
         raise SpecError(f"{at}.file", f"{path.name} cannot be read as UTF-8 CSV") from error

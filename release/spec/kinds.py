@@ -64,7 +64,11 @@ def place_of(value: object) -> str | None:
     if not isinstance(value, dict) or not isinstance(kind, str):
         return None
     models = KINDS.get(kind, {"": kind})
-    return next(place for field, place in models.items() if not field or field in value)
+    for field, place in models.items():
+        if field in value:
+            return place
+    # The model of all other queries of the kind.
+    return models[""]
 
 
 @dataclass(frozen=True)

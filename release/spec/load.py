@@ -9,8 +9,9 @@ the confidential tables.
 
 from __future__ import annotations
 
-import difflib
+import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,22 +20,24 @@ import rfc8785
 import yaml
 from pydantic import ValidationError
 
-from release.errors import SpecError
+from release.errors import Faults, SpecError
 from release.records.versions import unread
-from release.spec.contract import Contract, OnViolation, read_contract
-from release.spec.domains import MAX_ANSWERS, only_key
-from release.spec.fields import description_of, fields_at
+from release.spec.contracts.model import ColumnContract, Contract, OnViolation
+from release.spec.contracts.read import read_contract
+from release.spec.declarations import ColumnType
+from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
 from release.spec.key_sets import declared_keys
-from release.spec.kinds import KINDS
 from release.spec.model import Spec
+from release.spec.refusals.shape import shape_error
 from release.spec.tabulations.open import open_tabulation
 from release.spec.tabulations.opened import OpenTabulation
 
 MAX_SPEC_BYTES = 4 * 2**20
 SPEC_JSON = "spec.json"
 """The file of a public bundle that holds :func:`spec_json`."""
-_READ_ERRORS = 100
-"""The errors searched for a misspelt field; a hostile spec may have 10^5 of them."""
+_BEGIN = "dp-release init writes a first spec for a table"
+_EMPTY = f"the file is empty; {_BEGIN}"
+_NO_SPEC = f"a list or plain text, not fields with their values; {_BEGIN}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,24 @@ def read_text(path: Path) -> bytes:
     return text
 
 
+def renamed(text: bytes, release_id: str) -> bytes:
+    """The text of a spec with another ``release.id``, and nothing else changed.
+
+    Raises:
+        SpecError: the text is no YAML with a release id.
+    """
+    try:
+        node: Any = yaml.compose(text.decode("utf-8"), yaml.SafeLoader)
+        # The place of the id in the text, so that comments and spelling of all else stay.
+        for name in ("release", "id"):
+            (node,) = (value for key, value in node.value if key.value == name)
+        begin, end = node.start_mark.index, node.end_mark.index
+    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, ValueError) as error:
+        raise SpecError("release.id", "cannot be read; write it as id: NAME") from error
+    plain = text.decode("utf-8")
+    return f"{plain[:begin]}{release_id}{plain[end:]}".encode()
+
+
 def _check_length(text: bytes) -> None:
     if len(text) > MAX_SPEC_BYTES:
         raise SpecError("spec", f"above {MAX_SPEC_BYTES} bytes; put long key sets in a file")
@@ -80,23 +101,32 @@ def open_named(spec: Spec, text: bytes, folder: Path) -> SpecFile:
     Raises:
         SpecError: a file cannot be read, or does not go together with the spec.
     """
-    keys = {column: declared_keys(spec, column, folder) for column in spec.keys}
+    faults = Faults()
+    keys: dict[str, tuple[str, ...]] = {}
+    for column in spec.keys:
+        with faults.caught():
+            keys[column] = declared_keys(spec, column, folder)
+    contracts: dict[str, Contract] = {}
+    for name, table in spec.tables.items():
+        if table.contract is not None:
+            with faults.caught():
+                contracts[name] = _contract(spec, name, folder / table.contract)
+    faults.refuse()
     for index, query in enumerate(spec.queries):
+        # A number of combinations, which are multiplied out only where they are few enough.
         cells = prod(len(keys[column]) for column in query.by)
         if cells > MAX_ANSWERS:
             raise SpecError(f"queries[{index}].by", f"{cells} cells; at most {MAX_ANSWERS}")
-    contracts = {}
-    for name, table in spec.tables.items():
-        if table.contract is not None:
-            contracts[name] = _contract(spec, name, folder / table.contract)
-    places = range(len(spec.tabulations))
-    tabulations = tuple(open_tabulation(spec, place, folder) for place in places)
-    return SpecFile(spec, text, folder, keys, contracts, tabulations)
+    tabulations = []
+    for place in range(len(spec.tabulations)):
+        tabulations.append(open_tabulation(spec, place, folder))
+    return SpecFile(spec, text, folder, keys, contracts, tuple(tabulations))
 
 
 def _contract(spec: Spec, name: str, path: Path) -> Contract:
     at = f"tables.{name}.contract"
-    contract, declared = read_contract(at, path), spec.tables[name].columns
+    declared = spec.tables[name].columns
+    contract = read_contract(at, path, declared)
     worst_case = []
     for query in spec.released:
         if not query.is_empirical and name in {query.table, _joined(spec, query.table)}:
@@ -109,6 +139,9 @@ def _contract(spec: Spec, name: str, path: Path) -> Contract:
             raise SpecError(
                 at, f"says {column!r} is {rule.type.value}, declared is {declared[column].value}"
             )
+        # The unit is not clamped: a clamped unit would be another unit.
+        if column in declared and column != spec.privacy.unit:
+            _check_reachable(at, column, rule)
         # Whether a release is refused depends on the table, which a guarantee for every table must
         # not show. An instance-specific guarantee depends on it already.
         if column in declared and rule.on_violation is OnViolation.REFUSE and worst_case:
@@ -118,6 +151,21 @@ def _contract(spec: Spec, name: str, path: Path) -> Contract:
                 f"worst-case query {worst_case[0]!r}; write drop or clamp",
             )
     return contract
+
+
+def _check_reachable(at: str, column: str, rule: ColumnContract) -> None:
+    """Refuse bounds that no integer of a table can lie beyond."""
+    for bound in (rule.minimum, rule.maximum):
+        if (
+            rule.type is ColumnType.INTEGER
+            and isinstance(bound, int)
+            and abs(bound) > INTEGER_LIMIT
+        ):
+            raise SpecError(
+                at,
+                f"a bound of {column!r} is beyond ±{INTEGER_LIMIT}, to which integers are clamped "
+                "as they are read; write one within it",
+            )
 
 
 def _joined(spec: Spec, name: str) -> str | None:
@@ -181,12 +229,15 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
+# A run reads the spec, publishes it as JSON, and verifies both: reading YAML takes most of that.
+# Whatever reads the tree copies what it keeps.
+@lru_cache(maxsize=2)
 def _plain(text: bytes) -> object:
     try:
         # PyYAML would take the bytes for UTF-16 by their first two.
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise SpecError("spec", "not readable as UTF-8 text; save it as UTF-8") from error
+        raise SpecError("spec", _unreadable(text)) from error
     try:
         # Aliases of aliases grow a short text to any size. They are found in the tokens, before
         # anything is built. A text without & has none, and is not read twice.
@@ -200,8 +251,40 @@ def _plain(text: bytes) -> object:
     except Exception as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark is not None else "spec"
-        problem = getattr(error, "problem", None) or "no value of YAML's types"
-        raise SpecError(place, f"not valid YAML: {problem}") from error
+        problem = getattr(error, "problem", None)
+        raise SpecError(place, f"not valid YAML: {_of_yaml(problem)}") from error
+
+
+_YAML = {
+    "'\\t'": "a tab stands where spaces belong; indent with spaces",
+    "mapping values are not allowed": "a second colon in the line; put the value in quotes",
+    "could not find expected ':'": "a field without a colon; write name: value",
+    "<block end>": "the line does not fit those above; indent fields of one level alike",
+    "',' or ']'": "a bracket is not closed; write ]",
+    "',' or '}'": "a brace is not closed; write }",
+    "end of stream": "a quotation mark or a bracket is not closed; close it",
+    "cannot start any token": "a value begins with a mark of YAML's own; put it in quotes",
+    "<document start>": "plain text, and no fields; is it a spec?",
+}
+"""What PyYAML says of a text, by a part of it, and what it means."""
+
+
+def _of_yaml(problem: str | None) -> str:
+    if problem is None:
+        return "no value of YAML's types; put it in quotes"
+    for part, words in _YAML.items():
+        if part in problem:
+            return words
+    return "the line cannot be read; correct it"
+
+
+def _unreadable(text: bytes) -> str:
+    if text.startswith(b"PAR1"):
+        return f"a Parquet table, and no spec; {_BEGIN}"
+    return "not readable as UTF-8 text; save it as UTF-8"
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _check_text(at: str, plain: object) -> None:
@@ -213,126 +296,14 @@ def _check_text(at: str, plain: object) -> None:
     elif isinstance(plain, list):
         for value in plain:
             _check_text(at, value)
-    elif isinstance(plain, str) and any("\ud800" <= letter <= "\udfff" for letter in plain):
+    elif isinstance(plain, str) and _SURROGATE.search(plain):
         raise SpecError(at, "half a character (a surrogate) stands in it; write the whole one")
 
 
 def _validated(plain: object) -> Spec:
+    if not isinstance(plain, dict):
+        raise SpecError("spec", _NO_SPEC if plain is not None else _EMPTY)
     try:
         return Spec.model_validate(plain)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        # A misspelt field also leaves one missing, and only one error is shown.
-        first = next(filter(_remedy, errors[:_READ_ERRORS]), errors[0])
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        place = _field_path(first["loc"]) or "spec"
-        place += ".kind" if first["type"].startswith("union_tag") else ""
-        raise SpecError(place, _problem(first) + more) from error
-
-
-# The names of a union's alternatives, which pydantic puts into the location of an error.
-_TAGS = {
-    *("cyclic", "ordered", "nominal", "bins"),
-    *("list", "range", "file", "str", "int", "date", "[key]"),
-    *("declared", "codes", "vectors", "name", "table"),
-}
-
-_TABULATION_TAGS = {
-    # tabulations[0].attributes.<name>.<list or range>[0].<type of a category>
-    "attributes": (4, 6),
-    # tabulations[0].groupings.<name>.classes.<label>.<list or range>[0].<type of a category>
-    "groupings": (6, 8),
-    # tabulations[0].constraints[0].<kind>.impossible.<name>.<list or range>[0].<type of a category>
-    "constraints": (4, 7, 9),
-}
-"""Where such names stand in the location of an error below a field of a tabulation."""
-
-_RENAMED = {
-    "differences": "sensitivity",
-    "levels": "bins",
-    "licence": "license",
-    "measure": "kind",
-    "neighbours": "neighbors",
-    "structural": "global",
-}
-"""Names that stood in drafts, or that another spelling suggests."""
-
-_RENAMED_KINDS = {
-    "level": "the statistic as the kind (sum, mean, min, max, median), with bins",
-    "real": "the statistic as the kind (sum, mean), with grid",
-    "value": "per_unit",
-}
-
-
-def _field_path(location: tuple[int | str, ...]) -> str:
-    """``queries[0].guarantee.epsilon``; the names of a union's alternatives are left out."""
-    path = ""
-    for position, part in enumerate(location):
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif not _is_tag(location, position):
-            # A message is one line, whatever somebody calls a field.
-            name = part if part.isprintable() else repr(part)
-            path += f".{name}" if path else name
-    return path
-
-
-def _is_tag(location: tuple[int | str, ...], position: int) -> bool:
-    previous = location[position - 1] if position else None
-    if isinstance(previous, int) and location[0] == "queries":
-        # The place of the query's model, which no field can be called.
-        return ":" in str(location[position])
-    if location[0] == "tabulations" and len(location) > 2:
-        return position in _TABULATION_TAGS.get(str(location[2]), ())
-    return location[position] in _TAGS and (
-        previous in {"domain", "loss", "sensitivity"}
-        or location[position] in {"codes", "vectors"}
-        or location[position - 2 : position - 1] == ("keys",)
-    )
-
-
-def _problem(error: Any) -> str:  # noqa: PLR0911 - one return for each kind of problem
-    kind, context = error["type"], error.get("ctx", {})
-    value = error["input"]
-    # Python refuses to print integers of more than 4,300 digits, even within a message.
-    if isinstance(value, int) and abs(value) >= 10**40:
-        return "a number of more than 40 digits; no field takes one"
-    if kind == "missing":
-        return f"missing; add it ({description_of(Spec, error['loc'])})"
-    if kind == "extra_forbidden":
-        return f"unknown field; {_remedy(error) or 'remove it'}"
-    if kind in {"literal_error", "enum"}:
-        if isinstance(value, str) and value in _RENAMED:
-            return f"found {value!r}; it is called {_RENAMED[value]!r}"
-        return f"found {value!r}; write {context['expected']}"
-    if kind == "alternatives" and (key := only_key(value)) in _RENAMED:
-        return f"{key!r} is called {_RENAMED[key]!r}"
-    if kind == "union_tag_invalid":
-        remedy = _RENAMED_KINDS.get(context["tag"], f"one of {', '.join(KINDS)}")
-        return f"found {context['tag']!r}; write {remedy}"
-    if kind == "union_tag_not_found":
-        return f"missing; write one of {', '.join(KINDS)}"
-    if kind == "value_error":
-        return str(context["error"])
-    if kind == "string_pattern_mismatch":
-        return f"found {value!r}; it has to match {context['pattern']}"
-    if kind == "too_short":
-        return "empty or too short; name at least " + str(context["min_length"])
-    # A list or a mapping could be as long as the spec.
-    quoted = f"found {value!r}; " if isinstance(value, str | int | float | None) else ""
-    message: str = error["msg"]
-    return quoted + message[:1].lower() + message[1:]
-
-
-def _remedy(error: Any) -> str:
-    """The likely remedy for an unknown field; empty where none is likely."""
-    if error["type"] != "extra_forbidden":
-        return ""
-    name, fields = str(error["loc"][-1]), set(fields_at(Spec, error["loc"][:-1]))
-    if name == "domain" and fields & {"bins", "grid"}:
-        form = "grid" if only_key(error["input"]) == "grid" else "bins"
-        return f"write {form}: {{…}} without domain"
-    if _RENAMED.get(name) in fields:
-        return f"it is called {_RENAMED[name]!r}"
-    near = difflib.get_close_matches(name, sorted(fields), 1)
-    return f"did you mean {near[0]!r}?" if near else ""
+        raise shape_error(Spec, error) from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import AfterValidator, WithJsonSchema
@@ -17,6 +18,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from release.exact.channel import channel_unseen
 from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName, line_fits
+from release.exact.numbers import format_exact
 from release.exact.privacy import Definition, Guarantee
 
 if TYPE_CHECKING:
@@ -28,23 +30,52 @@ BEST = "best"
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """A number that a spec may fix of a mechanism, from ``least`` to ``most``."""
+
+    name: str
+    least: Fraction
+    most: Fraction
+    is_whole: bool = False
+
+    def check(self, value: Fraction) -> None:
+        """Refuse another number.
+
+        Raises:
+            ValueError: it is out of its range, or no whole number where only these are.
+        """
+        if not self.least <= value <= self.most or (self.is_whole and value.denominator != 1):
+            kind = "a whole number" if self.is_whole else "a number"
+            least, most = format_exact(self.least), format_exact(self.most)
+            raise ValueError(f"found {format_exact(value)}; write {kind} from {least} to {most}")
+
+
+@dataclass(frozen=True)
 class NamedMechanism:
     """The public facts of a mechanism that a spec can name.
 
-    ``family`` and ``record`` are places ``module:name``. The first is of a
-    :class:`release.noise.families.Family`; the second, where the mechanism has a file format of its
-    own, is of a :class:`release.records.mechanisms.MechanismRecord`.
+    ``family``, ``record`` and ``law`` are places ``module:name``. The first is of a
+    :class:`release.noise.families.Family`. The second, where the mechanism has a file format of its
+    own, is of a :class:`release.records.mechanisms.MechanismRecord`. The third is of a
+    :data:`release.noise.published.fitted.Law`: of a paper's noise that ``best`` leaves out, as one
+    of the families is at least as good.
     """
 
     name: str
     family: str
     record: str | None = None
+
+    law: str | None = None
+    parameters: tuple[Parameter, ...] = ()
     needs_order: bool = False
     """It needs answers in order, and the loss error_rate, absolute or squared."""
+    # A row is a pmf over all answers: their number is squared in the file.
     needs_rows: bool = False
     """It needs few enough of these answers for a row each."""
     needs_delta: bool = False
+
     needs_epsilon: bool = False
+    needs_prior: bool = False
     can_wrap: bool = False
     """Whether it can publish one end of an order for the other, so that ``best`` leaves it out."""
 
@@ -68,6 +99,30 @@ def _baseline(
         can_wrap=not needs_order,
     )
 
+
+def _law(
+    name: str,
+    law: str,
+    *parameters: Parameter,
+    needs_delta: bool = False,
+    needs_prior: bool = False,
+) -> NamedMechanism:
+    return NamedMechanism(
+        name,
+        family="release.noise.families:BASELINES",
+        law=f"release.noise.published.{law}",
+        parameters=parameters,
+        needs_order=True,
+        needs_delta=needs_delta,
+        needs_epsilon=not needs_delta,
+        needs_prior=needs_prior,
+    )
+
+
+_SADEGHI = (
+    Parameter("reach", Fraction(1), Fraction(64), is_whole=True),
+    Parameter("keep", Fraction(1, 1000), Fraction(999, 1000)),
+)
 
 MECHANISMS: dict[str, NamedMechanism] = {
     entry.name: entry
@@ -101,6 +156,10 @@ MECHANISMS: dict[str, NamedMechanism] = {
         _baseline("data_independent"),
         _baseline("geometric_modular"),
         _baseline("gaussian_modular", needs_delta=True),
+        _law("sadeghi_count", "sadeghi:law", *_SADEGHI, needs_delta=True),
+        _law("geng_zero_epsilon", "geng:law", needs_delta=True),
+        _law("qin_wasserstein", "qin:wasserstein", needs_prior=True),
+        _law("qin_relaxed", "qin:relaxed"),
     )
 }
 """Every mechanism by its name, in the order in which they are compared."""
@@ -117,6 +176,15 @@ class NamedStatistic:
     name: str
     family: str
     record: str
+
+
+def _top(name: str, model: str) -> NamedStatistic:
+    # One family makes all three: it chooses among them by the declared sizes.
+    return NamedStatistic(
+        name,
+        family="release.noise.on_statistic:TOP",
+        record=f"release.records.top:{model}",
+    )
 
 
 ON_STATISTIC: dict[str, NamedStatistic] = {
@@ -142,22 +210,18 @@ ON_STATISTIC: dict[str, NamedStatistic] = {
             family="release.noise.on_statistic:GAP_TABLE",
             record="release.records.statistics:GapTableRecord",
         ),
-        *(
-            NamedStatistic(
-                name,
-                family="release.noise.on_statistic:TOP",
-                record=f"release.records.top:{model}",
-            )
-            for name, model in (
-                ("top_histogram", "HistogramTopRecord"),
-                ("top_canonical", "CanonicalTopRecord"),
-                ("top_peeled", "PeeledTopRecord"),
-            )
-        ),
+        _top("top_histogram", "HistogramTopRecord"),
+        _top("top_canonical", "CanonicalTopRecord"),
+        _top("top_peeled", "PeeledTopRecord"),
         NamedStatistic(
             "joint_quantiles",
-            family="release.noise.on_statistic:JOINT_QUANTILES",
+            family="release.noise.on_statistic:QUANTILES",
             record="release.records.statistics:JointQuantilesRecord",
+        ),
+        NamedStatistic(
+            "quantile_tree",
+            family="release.noise.on_statistic:QUANTILES",
+            record="release.records.statistics:QuantileTreeRecord",
         ),
         NamedStatistic(
             "noisy_sums",
@@ -191,6 +255,7 @@ def any_record_model(family: str) -> type[AnyMechanismRecord]:
     Raises:
         KeyError: no family of this name has a format.
     """
+    # The name may come from a forged file: no module is imported but those of the registry.
     if family in ON_STATISTIC:
         return statistic_record_model(family)
     if family not in formats():

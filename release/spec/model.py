@@ -9,9 +9,9 @@ fields go into ``schemas/spec.schema.json`` and from there into docs/reference/s
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from release.spec.declarations import Budget, ColumnType, KeySet, Name, Privacy, ReleaseInfo, Table
 from release.spec.domains import Model
@@ -32,6 +32,13 @@ class EngineSpec(Model):
     )
 
 
+def _in_quotes(entry: object) -> object:
+    # YAML takes a colon and a blank for a mapping.
+    if isinstance(entry, dict):
+        raise ValueError('put the entry in quotes, such as "homes: mean_error <= 3"')
+    return entry
+
+
 class Spec(Model):
     """A whole spec, before the checks that span several fields (:mod:`release.queries.read`)."""
 
@@ -47,6 +54,11 @@ class Spec(Model):
     queries: list[AnyQuery] = Field(default=[], max_length=10_000, description="the queries")
     tabulations: list[Tabulation] = Field(
         default=[], max_length=100, description="tables of counts that add up, from one budget"
+    )
+    acceptance: list[Annotated[str, BeforeValidator(_in_quotes)]] = Field(
+        default=[],
+        max_length=10_000,
+        description="caps on errors without which nothing is run, such as `homes: mean_error <= 3`",
     )
     engine: EngineSpec | None = Field(default=None, description="what reads tables; else DuckDB")
 
@@ -84,6 +96,7 @@ class Spec(Model):
 
     def rows_per_unit(self, query: Query) -> int:
         """The bound on the rows of a unit that ``query`` reads."""
+        # One answer for each unit: its other rows could only say the same or contradict it.
         if query.for_units:
             return 1
         return query.max_rows_per_unit or self.privacy.max_rows_per_unit
@@ -94,6 +107,7 @@ class Spec(Model):
         columns = dict(table.columns)
         if table.join is not None:
             joined = self.tables[table.join.table].columns
+            # A column of both is that of the table itself.
             columns = {**joined, **columns}
         for column, derived in table.derive.items():
             columns[column] = derived.type

@@ -100,6 +100,7 @@ def parse_period(text: str, field: str = "--period") -> Period:
             elif every is Every.QUARTER:
                 start = datetime.date(numbers[0], 3 * numbers[1] - 2, 1)
             else:
+                # A year, a year and a month, or a whole date: what is missing is the first.
                 start = datetime.date(*[*numbers, 1, 1][:3])
         except ValueError:
             break
@@ -111,6 +112,7 @@ def parse_period(text: str, field: str = "--period") -> Period:
 
 def periods_ended(since: Period, by: datetime.date) -> Iterator[Period]:
     """The periods from ``since`` on whose last day is before ``by``."""
+    # The day itself has not ended: its period is due on the next day.
     period = since
     while period.end < by:
         yield period
@@ -140,6 +142,7 @@ def filled(text: bytes, period: Period | None) -> bytes:
     return _PLACEHOLDER.sub(lambda match: str(named[match[1].decode()]).encode(), text)
 
 
+# In place of braces, which begin a mapping in YAML: a template is read before its period is known.
 OPEN, CLOSE = "\u2983", "\u2984"
 """White curly brackets: braces that are text to YAML."""
 

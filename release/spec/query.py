@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from release.exact.domain import AnswerDomain, Codes, JointDomain
+from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
 from release.exact.losses import LossName
 from release.spec.declarations import ColumnType, Count, Name, Privacy, Text
 from release.spec.domains import MAX_ANSWERS, Bins, Domain, Exact, Model, plain_answers
@@ -18,10 +18,16 @@ from release.spec.guarantees import (
     DeclaredSensitivity,
     GuaranteeSpec,
     LossSpec,
+    Objective,
     SensitivitySpec,
     Source,
 )
 from release.spec.mechanisms import BEST, MechanismName
+
+
+def spoken(name: str) -> str:
+    """A name of a spec as words."""
+    return name.replace("_", " ")
 
 
 class Noise(StrEnum):
@@ -39,6 +45,7 @@ class Query(Model):
     overrides the others.
     """
 
+    # Class variables and no fields: a spec cannot say otherwise of a query.
     can_be_part: ClassVar[bool] = True
     """Whether a tuple can answer it jointly with others."""
 
@@ -61,6 +68,7 @@ class Query(Model):
         default=None,
         description="where the sensitivity comes from; a query with a guarantee needs it",
     )
+    # Of one cell: the charge is this for each cell that a unit can touch, by keys and bounds.
     guarantee: GuaranteeSpec | None = Field(
         default=None,
         description="the claimed guarantee of one cell; without it, a query serves tuples only",
@@ -72,7 +80,8 @@ class Query(Model):
     )
     target: str | None = Field(
         default=None,
-        description='in place of a guarantee: a cap on the expected loss, such as "absolute <= 5"',
+        description="in place of a guarantee, or beside one with `least`: a cap on the expected "
+        'loss, such as "absolute <= 5"',
     )
     loss: LossSpec = Field(default=LossName.ERROR_RATE, description="the loss function to minimise")
     mechanism: MechanismName = Field(
@@ -80,11 +89,36 @@ class Query(Model):
         strict=False,
         description="how the noisy answer is drawn: `best`, a type, or a baseline",
     )
+    parameters: dict[str, Exact] = Field(
+        default={}, description="numbers that the mechanism is to have; others are fitted"
+    )
+    # Public, and in no proof: noise for a wrong prior loses more and protects no less.
+    prior: list[Exact] | None = Field(
+        default=None,
+        description="a public probability for each true answer, over which losses are means; "
+        "without it all are as likely",
+    )
+    objective: Objective = Field(
+        default=Objective.MEAN,
+        strict=False,
+        description="what is least: the `mean` of the losses, or that of the `worst_case` answer",
+    )
+    constraints: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="demands on the pmf of modular noise: `zero_mean`, `monotone`, "
+        "`mean_square <= 4`, `equal 1 -1`",
+    )
 
     @property
     def is_shared(self) -> bool:
         """Whether its guarantee is found with those of the whole spec, from a share or a target."""
-        return self.share is not None or self.target is not None
+        return self.share is not None or (self.target is not None and not self.seeks_least)
+
+    @property
+    def seeks_least(self) -> bool:
+        """Whether it claims the least ε or δ that meets its target."""
+        return self.guarantee is not None and self.guarantee.least is not None
 
     @property
     def tabulation(self) -> str | None:
@@ -115,6 +149,7 @@ class Query(Model):
         """
         if self.guarantee is None:
             raise TypeError(f"{self.name} has no guarantee of its own, or none yet")
+        # What is claimed, charged and proved is what is within reach, and never the stronger text.
         return self.guarantee.within_reach(self.answers)
 
     @property
@@ -147,12 +182,17 @@ class Query(Model):
     @property
     def is_empirical(self) -> bool:
         """Whether the sensitivity, and so the mechanism, depend on the confidential table."""
+        # Then the mechanism file is confidential too: it stands in the auditor bundle alone.
         return self.sensitivity is Source.EMPIRICAL
 
     @property
     def for_units(self) -> bool:
         """Whether it has an answer for each unit, so that the units are its keys."""
         return False
+
+    def question(self, units: str) -> str:
+        """What is asked of the rows of a cell, as a phrase; ``units`` are the protected ones."""
+        return f"the {spoken(self.kind)}"
 
     @property
     @abstractmethod
@@ -166,6 +206,7 @@ class Query(Model):
 
     def with_parts(self, parts: tuple[PlainQuery, ...]) -> Query:
         """The query with the queries of :attr:`part_names`; itself for kinds without any."""
+        # A tuple is read before its parts may be known: these are set once the whole spec is read.
         return self
 
     @property
@@ -237,13 +278,29 @@ class PlainQuery(Query):
         # A domain in order may have far more labels than there are cells.
         if isinstance(labels, range) and len(labels) > MAX_ANSWERS:
             return [str(labels[code]) for code in codes]
-        shown = self.shown_labels()
-        return [shown[code] for code in codes]
+        texts = self.shown_labels()
+        return [texts[code] for code in codes]
 
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
         """The texts of the two ends of the interval from code ``first`` to code ``last``."""
         low, high = self.shown_answers((first, last))
         return low, high
+
+    @property
+    def scale(self) -> str:
+        """The level of measurement of its answers: which comparisons of them mean something.
+
+        The spec does not say whether the zero of a number is a true one, so only counts are ratios.
+        """
+        topology = self.answers.topology
+        if topology is not Topology.ORDERED:
+            return str(topology.value)
+        return "interval" if self.has_distances else "ordinal"
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether differences of answers in order mean something, as those in a unit do."""
+        return self.units is not None
 
     def facts(self) -> dict[str, Any]:
         """Further entries of the answers' description, beside title, unit and topology."""
@@ -267,6 +324,11 @@ class DomainQuery(PlainQuery):
     def domain_record(self) -> dict[str, Any]:
         """As it stands in the spec."""
         return self.domain.model_dump(mode="json")
+
+    @property
+    def has_distances(self) -> bool:
+        """Bins are of a number."""
+        return isinstance(self.domain, Bins) or super().has_distances
 
     @property
     def step_word(self) -> str:
@@ -296,4 +358,5 @@ def bin_labels(answers: AnswerDomain) -> tuple[str, ...]:
 
 def bin_interval(answers: AnswerDomain, first: int, last: int) -> tuple[str, str]:
     """From where bin ``first`` begins to where bin ``last`` ends."""
+    # Of "10 to 19" the second number, and of the last bin, which has no end, the whole text.
     return str(answers.labels[first]), bin_labels(answers)[last].split(" to ")[-1]

@@ -24,11 +24,17 @@ def check_shared(spec: Spec, at: str, query: Query) -> None:
         SpecError: the query also has a guarantee, its answers are neither in order nor decided by a
             statistic, its sensitivity is the table's, or the budget is composed by the basic rule.
     """
+    if query.seeks_least:
+        _check_least(at, query)
+        return
     if not query.is_shared:
         return
     field = f"{at}.share" if query.share is not None else f"{at}.target"
     if query.guarantee is not None or (query.share is not None and query.target is not None):
         raise SpecError(field, "stands beside another; keep one of guarantee, share and target")
+    if query.target is not None:
+        # First: whatever else is wrong, the text is the curator's own.
+        target_of(field, query)
     if spec.budget.composition == "basic":
         raise SpecError("budget.composition", "a budget that is shared out needs pld; leave it out")
     if query.is_empirical:
@@ -45,6 +51,27 @@ def check_shared(spec: Spec, at: str, query: Query) -> None:
         )
     if query.target is not None:
         _check_target(field, query)
+
+
+def _check_least(at: str, query: Query) -> None:
+    field = f"{at}.target"
+    if query.target is None:
+        raise SpecError(field, 'missing; least needs a cap, such as "error_rate <= 0.2"')
+    target = target_of(field, query)
+
+    stated = query.promised
+    if stated.least is not None and not getattr(stated, stated.least):
+        raise SpecError(f"{at}.guarantee.least", f"{stated.least} is 0; none is less, leave it out")
+    if query.share is not None:
+        raise SpecError(f"{at}.share", "stands beside a guarantee; keep one of them")
+    if query.is_on_statistic:
+        raise SpecError(field, "is for noise on the answer; leave it and least out")
+    if query.is_empirical:
+        raise SpecError(field, "is met before the table is read; write sensitivity: global")
+    if not target.cap > 0:
+        raise SpecError(field, "must be above 0")
+    if "loss" in query.model_fields_set and query.loss != target.loss:
+        raise SpecError(field, f"names another loss than loss: {query.loss}; leave loss out")
 
 
 def _check_target(field: str, query: Query) -> None:
@@ -71,16 +98,22 @@ def target_of(field: str, query: Query) -> Target:
     return parse_target(field, query.target)
 
 
+def seeking(spec: Spec) -> tuple[Query, ...]:
+    """The queries that claim the least ε or δ that meets their target."""
+    return tuple(query for query in spec.queries if query.seeks_least)
+
+
 def shared(spec: Spec) -> tuple[Query, ...]:
     """The queries whose guarantee is still to be found."""
     return tuple(query for query in spec.queries if query.is_shared and query.guarantee is None)
 
 
-def with_found(spec: Spec, found: Mapping[str, GuaranteeSpec]) -> Spec:
+def with_found(spec: Spec, guarantees: Mapping[str, GuaranteeSpec]) -> Spec:
     """The spec with the guarantees that were found, by the name of the query."""
     queries: list[Query] = []
+    # Copies: the spec that is published stays as it was written.
     for query in spec.queries:
-        guarantee = found.get(query.name, query.guarantee)
+        guarantee = guarantees.get(query.name, query.guarantee)
         queries.append(query.model_copy(update={"guarantee": guarantee}))
     return spec.model_copy(update={"queries": queries})
 
@@ -89,6 +122,7 @@ def with_target_losses(spec: Spec) -> Spec:
     """The spec in which the loss of a query with a target is that of the target."""
     queries = []
     for query in spec.queries:
+        # What is capped is what is made small: one text, so that the two cannot differ.
         loss = None if query.target is None else target_of(spec.place_of(query), query).loss
         queries.append(query if loss is None else query.model_copy(update={"loss": loss}))
     return spec.model_copy(update={"queries": queries})

@@ -14,6 +14,7 @@ def with_parts(spec: Spec) -> Spec:
         SpecError: a tuple names what cannot be its part, or a query that is no part of any tuple
             has no guarantee or no sensitivity.
     """
+    # Names stand once: the checks of a spec refuse two queries of one name before this.
     by_name: dict[str, Query] = {query.name: query for query in spec.queries}
     queries: list[Query] = []
     named: set[str] = set()

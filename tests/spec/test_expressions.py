@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -22,7 +23,7 @@ from release.spec.expressions.parse import MOST_BRACKETS, MOST_CHARACTERS, parse
 from release.spec.expressions.patterns import check_pattern
 from release.spec.expressions.sql import to_sql
 from tests.conftest import PROJECT
-from tests.small import Small, query
+from tests.small import Small, joint, part, query
 
 COLUMNS = {
     "wh": Type.INTEGER,
@@ -106,6 +107,20 @@ def test_two_texts_of_one_meaning_are_one_tree(one: str, other: str) -> None:
         ("wh IN (SELECT 1)", "a subquery is not allowed"),
         ("wh > ALL (SELECT 1)", "is not allowed"),
         ("sum(wh) OVER () > 1", "a window function is not allowed"),
+        ("wh > > 3", "the operator >> is not allowed"),
+        ("wh << 3", "the operator << is not allowed"),
+        ("wh & 3", "the operator & is not allowed"),
+        ("wh | 3", "the operator | is not allowed"),
+        ("~wh > 3", "the operator ~ is not allowed"),
+        ("s -> 'a'", "the operator -> is not allowed"),
+        ("s ->> 'a'", "the operator ->> is not allowed"),
+        ("s @> 'a'", "the operator @> is not allowed"),
+        ("s <@ 'a'", "the operator <@ is not allowed"),
+        ("s && 'a'", "the operator && is not allowed"),
+        ("s ^@ 'a'", "the operator ^@ is not allowed"),
+        ("s ? 'a'", "the operator ? is not allowed"),
+        ("s SIMILAR TO 'a'", "SIMILAR TO is not allowed"),
+        ("ts AT TIME ZONE 'UTC' = ts", "AT TIME ZONE is not allowed"),
         ("count(*) > 1", "a function of several rows"),
         ("max(wh) > 1", "a function of several rows"),
         ("* > 1", "is not allowed"),
@@ -426,3 +441,20 @@ def test_each_function_is_in_the_documentation() -> None:
 def test_a_tree_that_no_text_has_is_refused(forged: Node) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         check_tree(forged, COLUMNS, Type.BOOLEAN)
+
+
+@pytest.mark.parametrize("place", ["query", "part", "derived"])
+def test_expressions_of_empirical_queries_use_no_fixed_column(place: str) -> None:
+    """The verifiers read specs as the writer does, so a spec alone is enough for the refusal."""
+    where = {} if place == "derived" else {"where": "place = 'a'"}
+    queries = [query("mode", **where)]
+    if place == "part":
+        queries = [part("first", "mode", **where), part("second", "mode")]
+        queries.append(joint("first", "second", name="both"))
+    plain = Small([], queries, fixed=["place"]).plain()
+    if place == "derived":
+        plain["tables"]["rows"]["derive"] = {"at_a": {"type": "boolean", "sql": "place = 'a'"}}
+    with pytest.raises(SpecError, match=r"'place' is fixed, and a query on the table"):
+        parse_spec(json.dumps(plain).encode())
+    plain["privacy"]["fixed"] = []
+    parse_spec(json.dumps(plain).encode())

@@ -13,7 +13,7 @@ from release.bundle.schemas import schema_texts
 from release.errors import SpecError
 from release.queries.binned import BinnedQuery
 from release.queries.grid import GridQuery
-from release.spec.contract import read_contract
+from release.spec.contracts.read import read_contract
 from release.spec.declarations import Table
 from release.spec.fields import description_of, fields_at
 from release.spec.load import parse_models
@@ -97,5 +97,5 @@ def test_a_missing_field_is_refused_with_what_it_means() -> None:
 def test_a_missing_field_of_a_contract_is_refused_with_what_it_means(tmp_path: Path) -> None:
     path = tmp_path / "rows.yaml"
     path.write_text("contract: dp-release/table/v1\n", "utf-8")
-    with pytest.raises(SpecError, match=r"table: Field required \(the name of the table"):
-        read_contract("tables.rows.contract", path)
+    with pytest.raises(SpecError, match=r"table: missing; add it \(the name of the table"):
+        read_contract("tables.rows.contract", path, {})

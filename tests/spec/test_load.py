@@ -71,7 +71,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("budget.tables", "x", "budget.tables", "remove it"),
         ("budget.units", "x", "budget.units", "remove it"),
         ("release.a\nb", "x", "release.'a\\nb'", "unknown field"),
-        ("queries.0.of", 7, "queries[0].of", "should be a valid string"),
+        ("queries.0.of", 7, "queries[0].of", "found 7; write text, in quotes"),
         ("queries.0.of", "kid", "queries[0].of", "did you mean 'kind'"),
         ("queries.0.of", "place", "queries[0].of", "declared string; needed is integer"),
         ("queries.0.table", "cols", "queries[0].table", "known are rows"),
@@ -79,9 +79,9 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("queries.0.by", ["unit"], "queries[0].by[0]", "confidential"),
         ("queries.0.by", ["place", "place"], "queries[0].by[1]", "stands twice"),
         ("queries.0.by", ["kind"], "keys.kind", "needs the public keys"),
-        ("queries.0.name", "Peak", "queries[0].name", "match"),
+        ("queries.0.name", "Peak", "queries[0].name", "such as 'peak'"),
         ("queries.0.guarantee.epsilon", "0", "queries[0].guarantee", "epsilon must be above 0"),
-        ("queries.0.guarantee.epsilon", "-1", "queries[0].guarantee.epsilon", "exact number"),
+        ("queries.0.guarantee.epsilon", "-1", "queries[0].guarantee.epsilon", "at least 0"),
         ("queries.0.guarantee.epsilon", 0.5, "queries[0].guarantee.epsilon", "as a string"),
         ("queries.0.guarantee.epsilon", True, "queries[0].guarantee.epsilon", "as a string"),
         ("queries.0.guarantee.delta", "1", "queries[0].guarantee", "below 1"),
@@ -91,7 +91,7 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
             "queries.0.domain",
             {"cyclic": 1},
             "queries[0].domain.cyclic",
-            "greater than or equal to 2",
+            "found 1; write a number at least 2",
         ),
         ("queries.0.domain", {"nominal": ["x"]}, "queries[0].domain.nominal", "at least 2"),
         ("queries.0.domain", {"ring": 4}, "queries[0].domain", "{cyclic: k}"),
@@ -102,15 +102,15 @@ def changed(path: str, value: Any, base: dict[str, Any] | None = None) -> dict[s
         ("keys.place", [], "keys.place", "at least 1"),
         ("keys.nowhere", ["a"], "keys.nowhere", "known are"),
         ("privacy.neighbors", "event", "privacy.neighbors", "'replace_one'"),
-        ("privacy.max_rows_per_unit", 0, "privacy.max_rows_per_unit", "greater than"),
+        ("privacy.max_rows_per_unit", 0, "privacy.max_rows_per_unit", "at least 1"),
         ("queries.0.max_rows_per_unit", 4, "queries[0].max_rows_per_unit", "above the bound of 3"),
-        ("privacy.unit", "meter", "tables.rows.columns", "'meter' is not declared"),
+        ("privacy.unit", "meter", "privacy.unit", "'meter' is not there"),
         ("privacy.fixed", ["circuit"], "privacy.fixed[0]", "'circuit' is not there"),
         ("budget.epsilon", "0", "budget.epsilon", "above 0"),
         ("budget.delta", "1.0", "budget.delta", "below 1"),
         ("tables.rows.columns.wh", "float", "tables.rows.columns.wh", "'number'"),
-        ("tables.rows.columns.#x", "string", "tables.rows.columns.#x", "match"),
-        ("release.id", "../x", "release.id", "match"),
+        ("tables.rows.columns.#x", "string", "tables.rows.columns.#x: ", "without #"),
+        ("release.id", "../x", "release.id", "lower-case letters"),
         ("queries", [], "queries", "or tabulations"),
         ("spec", "dp-release/spec/v2", "spec", "dp-release/spec/v1"),
     ],
@@ -222,7 +222,11 @@ def test_keys_are_written_as_the_columns_values(tmp_path: Path) -> None:
     spec["keys"] = {"day": [10, "2", 1]}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec), "utf-8")
     assert read_spec(tmp_path / "spec.yaml").keys == {"day": ("1", "10", "2")}
-    for keys, says in (([1, "1"], "twice"), (["x"], "not a integer"), ([1.5], "valid")):
+    for keys, says in (
+        ([1, "1"], "twice"),
+        (["x"], "not a integer"),
+        ([1.5], "write text or a whole number or a date"),
+    ):
         spec["keys"] = {"day": keys}
         (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec), "utf-8")
         with pytest.raises(SpecError, match=says):
@@ -281,7 +285,8 @@ def test_key_files(tmp_path: Path) -> None:
     spec["keys"]["place"] = {"file": "places.csv"}
     path = tmp_path / "spec.yaml"
     path.write_text(yaml.safe_dump(spec), "utf-8")
-    with pytest.raises(SpecError, match=r"keys.place.file: places.csv cannot be read"):
+    told = r"keys.place.file: there is no places.csv; correct the path"
+    with pytest.raises(SpecError, match=told):
         read_spec(path)
     (tmp_path / "places.csv").write_text("town\nb\n", "utf-8")
     with pytest.raises(SpecError, match="no column 'place'"):

@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 
 from release.budget.entries import Spent
 from release.budget.ledger import ScopeCap, abort, create_ledger, reserve
+from release.cli.main import main
 from release.errors import BudgetError, DataError, LedgerError, ReleaseError, SpecError
+from release.operate.doctor import examine
+from release.operate.operations import Place
 from release.operate.schedule import Became, Ended, OnePeriod, Schedule, catch_up, periods_of
 from release.pipeline import Options, run_release
 from release.queries.read import read_spec
-from release.records.signing import create_key
+from release.records.keys.files import create_key
 from release.spec.periods import Every, Period, filled, is_template, parse_period, periods_ended
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
@@ -188,6 +191,30 @@ def test_a_period_that_dies_after_drawing_is_left_out_in_the_end(tmp_path: Path)
     ledger.append(reserve("tests", "daily-2024-01-02", Spent(), "2024-01-02"))
     ledger.append(abort("daily-2024-01-02", "2024-01-02", drawn=False))
     assert periods_of(schedule, out, day + DAY)[1].became is Became.DUE
+
+
+def test_a_night_that_never_comes_is_skipped_and_told_no_more(tmp_path: Path) -> None:
+    spec, out = template(tmp_path), tmp_path / "out"
+    signer = create_key(tmp_path / "key")
+    cap = ScopeCap(scope="tests", epsilon="9", delta="0")
+    create_ledger(out / "ledger", signer, "example.org/dp", (cap,), "2024-01-01")
+    (tmp_path / "rows-2024-01-02.parquet").unlink()
+    schedule, run = Schedule(spec, JANUARY), run_one(spec, out, tmp_path / "key")
+    fourth = datetime.date(2024, 1, 4)
+    for _ in range(2):
+        assert catch_up(schedule, out, run, today=fourth).error is not None  # type: ignore[arg-type]
+    command = ["skip", str(spec), "2024-01-02", "--out", str(out), "--key", str(tmp_path / "key")]
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([*command, "--reason", "the meter was down"])
+    done = catch_up(schedule, out, run, today=fourth)  # type: ignore[arg-type]
+    assert (done.ended, done.error, done.released) == (Ended.CAUGHT_UP, None, ())
+    states = [one.became for one in periods_of(schedule, out, fourth)]
+    assert states == [Became.PUBLIC, Became.SKIPPED, Became.PUBLIC]
+    told = [finding.message for finding in examine(Place(out, tmp_path / "key"), (schedule,))]
+    assert not [message for message in told if "2024-01-02" in message]
+    for refused in ("2024-01-01", "2024-01-02"):
+        with pytest.raises(SystemExit, match=r"^[1-9]"):
+            main([*command[:2], refused, *command[3:], "--reason", "again"])
 
 
 @pytest.mark.parametrize("error", [LedgerError("broken"), DataError("missing")])

@@ -47,8 +47,8 @@ def is_constant(node: Node) -> bool:
     return type(node) in _CONSTANTS
 
 
-def check_tree(tree: Node, columns: Mapping[str, ColumnType], wanted: ColumnType) -> None:
-    """Check that a tree is within its bounds and gives a value of type ``wanted``.
+def check_tree(tree: Node, columns: Mapping[str, ColumnType], kind: ColumnType) -> None:
+    """Check that a tree is within its bounds and gives a value of type ``kind``.
 
     ``columns`` are those that it may use, with their types.
 
@@ -56,9 +56,9 @@ def check_tree(tree: Node, columns: Mapping[str, ColumnType], wanted: ColumnType
         ValueError: it is not; the message says why, and what to do.
     """
     check_bounds(tree)
-    found = type_of(tree, columns)
-    if found is not wanted:
-        raise ValueError(f"the expression is {_a(found)}, and has to be {_a(wanted)}")
+    own = type_of(tree, columns)
+    if own is not kind:
+        raise ValueError(f"the expression is {_a(own)}, and has to be {_a(kind)}")
 
 
 def check_bounds(tree: Node) -> None:
@@ -67,10 +67,14 @@ def check_bounds(tree: Node) -> None:
     Raises:
         ValueError: too many.
     """
+    # The bounds of docs/design/format.md, 3.12, which a hostile release.json has to keep too.
     if _size(tree, MOST_DEPTH) > MOST_NODES:
         raise ValueError(f"more than {MOST_NODES} parts; write a shorter expression")
-    joins = [node for node in nodes_of(tree) if node_name(node) in {"||", "concat"}]
-    if sum(len(node.of) for node in joins if isinstance(node, CallNode)) > MOST_JOINED:
+    joined = 0
+    for node in nodes_of(tree):
+        if isinstance(node, CallNode) and node.call in {"||", "concat"}:
+            joined += len(node.of)
+    if joined > MOST_JOINED:
         raise ValueError(f"joins more than {MOST_JOINED} texts; join fewer")
 
 
@@ -81,6 +85,7 @@ def node_name(node: Node) -> str | None:
 
 def nodes_of(tree: Node) -> Iterator[Node]:
     """All nodes of a tree, its root first."""
+    # Without recursion: a hostile tree may be deeper than Python's stack.
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -100,6 +105,7 @@ def _children(node: Node) -> list[Node]:
 
 
 def _size(node: Node, levels: int) -> int:
+    # Counted down, so that a tree that is too deep is left before the recursion is.
     if not levels:
         raise ValueError(f"nested more than {MOST_DEPTH} deep; write a flatter expression")
     sizes = [_size(child, levels - 1) for child in _children(node)]
@@ -132,6 +138,8 @@ def _cast_type(node: CastNode, columns: Mapping[str, ColumnType]) -> ColumnType:
     of, to = type_of(node.of, columns), ColumnType(node.cast)
     if (of, to) not in CASTS:
         raise ValueError(f"{_a(of)} is not cast to {_a(to)}; compare values of one type")
+    # A text that is a date has become a constant date. What is left is none, or would be read by
+    # the engine's own rules.
     if isinstance(node.of, StringNode) and to in {ColumnType.DATE, ColumnType.TIMESTAMP}:
         raise ValueError(f"{node.of.string!r} is no {to.value}; write one such as 2013-01-05")
     return to
@@ -143,6 +151,7 @@ def _call_type(node: CallNode, columns: Mapping[str, ColumnType]) -> ColumnType:
         raise ValueError(f"the function {unknown_name(node.call, FUNCTIONS)}")
     types = [type_of(argument, columns) for argument in node.of]
     bound = function.bound(types)
+    # In a file every widening is written out as a cast, so that no reader has rules of its own.
     if bound is None or list(bound[0]) != types:
         raise ValueError(misfit(node.call, types))
     check_constants(node)
@@ -151,8 +160,8 @@ def _call_type(node: CallNode, columns: Mapping[str, ColumnType]) -> ColumnType:
 
 def misfit(name: str, types: list[ColumnType]) -> str:
     """The message for arguments that a function does not take."""
-    told = ", ".join(kind.value for kind in types)
-    return f"{name!r} takes {FUNCTIONS[name].in_words()}, not ({told}); cast what differs"
+    kinds = ", ".join(kind.value for kind in types)
+    return f"{name!r} takes {FUNCTIONS[name].in_words()}, not ({kinds}); cast what differs"
 
 
 def check_constants(node: CallNode) -> None:
@@ -169,6 +178,7 @@ def check_constants(node: CallNode) -> None:
             raise ValueError(f"argument {place + 1} of {node.call!r} has to be a constant")
         if not isinstance(argument, StringNode):
             continue
+        # Each row is matched in time linear in its text, whatever the pattern is.
         if node.call in PATTERNS:
             check_pattern(argument.string)
         if node.call in OF_PARTS and argument.string not in PARTS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from release.spec.declarations import ColumnType as Type
 
@@ -23,8 +24,9 @@ WIDENED = {Type.INTEGER: Type.NUMBER, Type.DATE: Type.TIMESTAMP}
 
 CASTS = frozenset(
     {
-        *((Type.STRING, to) for to in Type if to is not Type.STRING),
-        *((of, Type.STRING) for of in Type if of is not Type.STRING),
+        # From text and to text any type is cast.
+        *product((Type.STRING,), set(Type) - {Type.STRING}),
+        *product(set(Type) - {Type.STRING}, (Type.STRING,)),
         (Type.INTEGER, Type.NUMBER),
         (Type.NUMBER, Type.INTEGER),
         (Type.BOOLEAN, Type.INTEGER),
@@ -79,13 +81,12 @@ class Function:
         expected = self.expects(len(types))
         if expected is None:
             return None
-        letter = next((e[0] for e in expected if e[0] in LETTERS), "")
+        letter = _letter_of(expected) or ""
         # The first choice widens least, because the wider type stands last.
         for choice in LETTERS.get(letter, (Type.BOOLEAN,)):
-            wanted = tuple(_type(e, choice) for e in expected)
-            pairs = zip(types, wanted, strict=True)
-            if all(of is to or WIDENED.get(of) is to for of, to in pairs):
-                return wanted, _type(self.gives, choice)
+            targets = tuple(_type(name, choice) for name in expected)
+            if all(map(_fits, types, targets)):
+                return targets, _type(self.gives, choice)
         return None
 
     def in_words(self) -> str:
@@ -93,17 +94,29 @@ class Function:
         words = [*self.takes]
         words += [f"more of {', '.join(self.more)}"] if self.more else []
         words += [f"perhaps {', '.join(self.last)}"] if self.last else []
-        told = ", ".join(words)
-        letter = next((e[0] for e in self.takes + self.more if e[0] in LETTERS), None)
+        text = ", ".join(words)
+        letter = _letter_of(self.takes + self.more)
         if letter is not None:
-            kinds = [kind.value for kind in LETTERS[letter]]
-            told += f"; {letter} is one of {', '.join(kinds)}"
-        return f"({told})"
+            text += f"; {letter} is one of {', '.join(LETTERS[letter])}"
+        return f"({text})"
 
     def is_constant(self, count: int, place: int) -> bool:
         """Whether the argument at ``place`` of ``count`` has to be a constant."""
         expected = self.expects(count)
         return expected is not None and expected[place].endswith(" constant")
+
+
+def _fits(of: Type, to: Type) -> bool:
+    """Whether a value of one type is taken where the other is expected."""
+    return of is to or WIDENED.get(of) is to
+
+
+def _letter_of(expected: Sequence[str]) -> str | None:
+    """The first letter among some types; None without one."""
+    for name in expected:
+        if name[0] in LETTERS:
+            return name[0]
+    return None
 
 
 def _type(expected: str, choice: Type) -> Type:
@@ -180,6 +193,7 @@ _ALL = (
         more=("T constant",),
         repeats=2,
     ),
+    # No row makes any of its values fail, so it does not matter which of them the engine computes.
     Function(
         "case",
         ("boolean", "T"),
@@ -290,7 +304,7 @@ _ALL = (
     _part("year", "D", "the year"),
     _part("quarter", "D", "1 to 4"),
     _part("month", "D", "1 to 12"),
-    # The engine raises an error for its first year.
+    # The engine raises an error for the first year of its calendar.
     Function("week", ("D",), "integer", "week({0})", "the week of ISO 8601", partial=True),
     _part("day", "D", "the day of the month"),
     _part("isodow", "D", "1 (Monday) to 7"),

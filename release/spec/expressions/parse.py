@@ -53,9 +53,9 @@ _MOMENT = re.compile(
 
 
 def parse_expression(
-    field: str, text: str, columns: Mapping[str, ColumnType], wanted: ColumnType | None = None
+    field: str, text: str, columns: Mapping[str, ColumnType], cast_to: ColumnType | None = None
 ) -> Node:
-    """The tree of an expression: a condition, or with ``wanted`` a column cast to that type.
+    """The tree of an expression: a condition, or with ``cast_to`` a column cast to that type.
 
     ``field`` is its place in the spec, for messages; ``columns`` are those that it may use.
 
@@ -63,24 +63,33 @@ def parse_expression(
         SpecError: not one expression over ``columns`` of known functions, or too large.
     """
     try:
-        return _parsed(text, tuple(columns.items()), wanted)
+        return _parsed(text, tuple(columns.items()), cast_to)
     except ValueError as error:
-        raise SpecError(field, str(error)) from error
+        raise SpecError(field, _text_for_a_column(text, columns) or str(error)) from error
+
+
+def _text_for_a_column(text: str, columns: Mapping[str, ColumnType]) -> str | None:
+    """The refusal of text in double quotes, which in SQL is the name of a column."""
+    # Texts of SQL are left out: within them a double quote is a letter.
+    for name in re.findall(r'"([^"]*)"', re.sub(r"'[^']*'", "", text)):
+        if name not in columns:
+            return f"\"{name}\" in double quotes names a column; write text as '{name}'"
+    return None
 
 
 # The queries of a spec share conditions, and each is asked for by several stages.
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _parsed(
-    text: str, columns: tuple[tuple[str, ColumnType], ...], wanted: ColumnType | None
+    text: str, columns: tuple[tuple[str, ColumnType], ...], cast_to: ColumnType | None
 ) -> Node:
     types = dict(columns)
     tree = _Reader(types).read(_syntax(text), MOST_DEPTH)
-    if wanted is None and type_of(tree, types) is not ColumnType.BOOLEAN:
+    if cast_to is None and type_of(tree, types) is not ColumnType.BOOLEAN:
         kind = type_of(tree, types).value
         raise ValueError(f"the condition is of type {kind}, not boolean; compare something")
-    if wanted is not None and type_of(tree, types) is not wanted:
-        tree = CastNode(cast=wanted.value, of=tree)
-    check_tree(tree, types, wanted or ColumnType.BOOLEAN)
+    if cast_to is not None and type_of(tree, types) is not cast_to:
+        tree = CastNode(cast=cast_to.value, of=tree)
+    check_tree(tree, types, cast_to or ColumnType.BOOLEAN)
     return tree
 
 
@@ -119,14 +128,17 @@ def _of_sql(read: Callable[[], Any]) -> Any:
         raise ValueError("nested too deeply; write a flatter expression") from error
     # On what is no SQL its code may also raise errors that it does not mean to.
     except Exception as error:
-        raise ValueError(f"not an SQL expression{_place(error)}; correct it") from error
+        raise ValueError(f"not an SQL expression{_place(error)}; {_FORM}") from error
+
+
+_FORM = "write conditions such as age >= 18, joined by AND or OR"
 
 
 def _place(error: Exception) -> str:
     """Where an expression is broken, if that is known."""
-    for told in getattr(error, "errors", []):
-        if told.get("line"):
-            return f": see line {told['line']}, character {told['col']}"
+    for fault in getattr(error, "errors", []):
+        if fault.get("line"):
+            return f": see line {fault['line']}, character {fault['col']}"
     return ""
 
 
@@ -139,6 +151,7 @@ def _parser() -> tuple[Any, type[parser.Parser]]:
         """Leaves calls as they are written; which functions there are is our table's matter."""
 
         FUNCTIONS = {}  # noqa: RUF012 - SQLGlot's own form of a setting
+        # These three have keywords among their arguments, which no plain call has.
         FUNCTION_PARSERS = {  # noqa: RUF012 - as above
             name: DuckDBParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
         }
@@ -197,6 +210,8 @@ class _Reader:
         """
         if node is None:
             raise ValueError("not an SQL expression: a value is missing; write it")
+        # A closed list (docs/design/format.md, 3.12): what a new version of SQLGlot may add is
+        # refused.
         handler = self._handlers.get(type(node).__name__)
         if handler is None:
             raise ValueError(_refusal(node))
@@ -205,8 +220,9 @@ class _Reader:
         return handler(self, node, levels - 1)
 
     def column(self, node: exp.Expr, _: int) -> Node:
-        identifier, *others = _only(node, "this", "table", "db", "catalog")
-        if any(others):
+        identifier, *qualifiers = _only(node, "this", "table", "db", "catalog")
+        # A qualified name could be a column of another table, or a field within a value.
+        if any(qualifiers):
             raise ValueError("a name of several parts; write the column's name alone")
         if type(identifier).__name__ != "Identifier":
             raise ValueError(_refusal(identifier))
@@ -219,6 +235,7 @@ class _Reader:
         text, is_string = _only(node, "this", "is_string")
         if is_string:
             return StringNode(string=text)
+        # ``isdecimal`` alone takes the digits of other scripts, and ``int`` would read them.
         if text.isdecimal() and text.isascii():
             return _integer(int(text))
         return _number(float(text))
@@ -233,6 +250,7 @@ class _Reader:
         inner = _only(node, "this")[0]
         while type(inner).__name__ == "Paren":
             inner = _only(inner, "this")[0]
+        # A sign before a number is part of it: -2^63 has no positive counterpart of 64 bits.
         if type(inner).__name__ == "Literal" and not inner.args["is_string"]:
             text = inner.args["this"]
             if text.isdecimal() and text.isascii():
@@ -248,39 +266,41 @@ class _Reader:
             while type(inner).__name__ == "Paren":
                 inner = _only(inner, "this")[0]
             if type(inner) is kind:
-                left, right = _only(inner, "this", "expression", ignored=("safe",))
-                waiting += [right, left]
+                # Reversed: the last one in is read first, and the order of a text is kept.
+                waiting += reversed(_only(inner, "this", "expression", ignored=("safe",)))
             else:
                 joined.append(self.read(inner, levels))
         return self._call(_CHAINS[kind.__name__], joined)
 
     def operator(self, node: exp.Expr, levels: int) -> Node:
-        left, right = _only(node, "this", "expression", ignored=("typed", "safe"))
+        operands = _only(node, "this", "expression", ignored=("typed", "safe"))
         name = _OPERATORS[type(node).__name__]
-        if name in _COMPARISONS and _OPERATORS.get(type(left).__name__) in _COMPARISONS:
+        # SQLGlot reads a < b < c from the left, as a comparison of a Boolean, which no one means.
+        if name in _COMPARISONS and _OPERATORS.get(type(operands[0]).__name__) in _COMPARISONS:
             raise ValueError("comparisons in a chain; join them with AND, or write brackets")
-        return self._call(name, [self.read(left, levels), self.read(right, levels)])
+        return self._call(name, [self.read(operand, levels) for operand in operands])
 
     def alike(self, node: exp.Expr, levels: int) -> Node:
-        left, right = _only(node, "this", "expression", ignored=("negate",))
+        operands = _only(node, "this", "expression", ignored=("negate",))
         name = type(node).__name__.lower()
-        call = self._call(name, [self.read(left, levels), self.read(right, levels)])
+        call = self._call(name, [self.read(operand, levels) for operand in operands])
         return self._call("not", [call]) if node.args.get("negate") else call
 
     def negation(self, node: exp.Expr, levels: int) -> Node:
         return self._call("not", [self.read(_only(node, "this")[0], levels)])
 
     def is_missing(self, node: exp.Expr, levels: int) -> Node:
-        value, other = _only(node, "this", "expression")
-        if type(other).__name__ != "Null":
+        value, constant = _only(node, "this", "expression")
+        if type(constant).__name__ != "Null":
             raise ValueError("IS takes NULL only; write coalesce(x, false), or compare")
         return self._call("is_null", [self.read(value, levels)])
 
     def member(self, node: exp.Expr, levels: int) -> Node:
+        # IN (SELECT …): what it compares with would come from other rows.
         if node.args.get("query") is not None:
             raise ValueError(_refusal(node.args["query"]))
         value, constants = _only(node, "this", "expressions")
-        return self._call("in", [self.read(one, levels) for one in (value, *(constants or []))])
+        return self._call("in", [self.read(part, levels) for part in (value, *(constants or []))])
 
     def range(self, node: exp.Expr, levels: int) -> Node:
         values = _only(node, "this", "low", "high")
@@ -309,6 +329,7 @@ class _Reader:
             problem = f"the type {to.sql('duckdb')} is not allowed in a cast"
             raise ValueError(f"{problem}; write {_CAST_NAMES}")
         kind, value = _TYPES[name], self.read(inner, levels)
+        # DATE '2013-01-05' is a cast to SQLGlot, and a constant in our trees.
         if isinstance(value, StringNode) and (constant := _moment(value.string, kind)):
             return constant
         if type_of(value, self._columns) is kind:
@@ -322,16 +343,17 @@ class _Reader:
         return self._part(part.name, value, levels)
 
     def call(self, node: exp.Expr, levels: int) -> Node:
-        name, written = str(node.args["this"]).lower(), _only(node, "this", "expressions")[1] or []
-        if name == "try" and len(written) == 1:
+        name = str(node.args["this"]).lower()
+        arguments = _only(node, "this", "expressions")[1] or []
+        if name == "try" and len(arguments) == 1:
             # What cannot fail needs none; our own SQL has it.
-            return self.read(written[0], levels)
-        if name in {"date_part", "datepart"} and len(written) == 2:
-            return self._part(written[0].name, written[1], levels)
+            return self.read(arguments[0], levels)
+        if name in {"date_part", "datepart"} and len(arguments) == 2:
+            return self._part(arguments[0].name, arguments[1], levels)
         name = SPELLINGS.get(name, name)
         if name not in FUNCTIONS or not name.isidentifier() or name in _WORDS:
             raise ValueError(f"the function {unknown_function(name)}")
-        return self._call(name, [self.read(argument, levels) for argument in written])
+        return self._call(name, [self.read(argument, levels) for argument in arguments])
 
     def _part(self, name: str, value: exp.Expr, levels: int) -> Node:
         part = SPELLINGS.get(name.lower(), name.lower())
@@ -399,7 +421,22 @@ _REFUSED = {
     "Dot": "a name of several parts",
     "NullSafeEQ": "IS [NOT] DISTINCT FROM",
     "NullSafeNEQ": "IS [NOT] DISTINCT FROM",
+    "SimilarTo": "SIMILAR TO",
+    "AtTimeZone": "AT TIME ZONE",
+    "BitwiseLeftShift": "the operator <<",
+    "BitwiseRightShift": "the operator >>",
+    "BitwiseAnd": "the operator &",
+    "BitwiseOr": "the operator |",
+    "BitwiseNot": "the operator ~",
+    "JSONExtract": "the operator ->",
+    "JSONExtractScalar": "the operator ->>",
+    "JSONBContainsTopKey": "the operator ?",
+    "ArrayContainsAll": "the operator @>",
+    "ArrayContainedBy": "the operator <@",
+    "ArrayOverlaps": "the operator &&",
+    "StartsWith": "the operator ^@",
 }
+"""What SQLGlot's classes are called by those who write them."""
 
 
 @lru_cache(maxsize=1)
@@ -445,13 +482,31 @@ def _refusal(node: exp.Expr) -> str:
     return f"{called} is not allowed; use the columns of one row, constants and known functions"
 
 
+_CALLED = {
+    "char_length": "length",
+    "ceiling": "ceil",
+    "datediff": "date_diff",
+    "datetrunc": "date_trunc",
+    "dayofmonth": "day",
+    "len": "length",
+    "log": "ln or log10",
+    "pow": "power",
+    "substr": "substring",
+    "weekday": "dayofweek",
+    "weekofyear": "week",
+}
+"""What DuckDB also calls the functions that are allowed."""
+
+
 def unknown_function(name: str) -> str:
     """The message for a function that is not in the table."""
     if name in _AGGREGATES:
         return f"{name} is not allowed: a function of several rows; use those of one row"
-    callable_names = [n for n in FUNCTIONS if n.isidentifier() and n not in _WORDS]
-    told = unknown_name(name, callable_names).partition("is not there; ")[2]
-    return f"{name} is not allowed; {told}"
+    if name in _CALLED:
+        return f"{name} is not allowed; it is called {_CALLED[name]}"
+    callable_names = [own for own in FUNCTIONS if own.isidentifier() and own not in _WORDS]
+    hint = unknown_name(name, callable_names).partition("is not there; ")[2]
+    return f"{name} is not allowed; {hint}"
 
 
 def _integer(value: int) -> Node:
@@ -469,11 +524,11 @@ def _number(value: float) -> Node:
 def _moment(text: str, kind: ColumnType) -> Node | None:
     """The constant date or timestamp that a text is; None where it is none."""
     # Python reads further forms, which the engine reads otherwise.
-    found = _MOMENT.fullmatch(text)
+    match = _MOMENT.fullmatch(text)
     try:
-        if found and kind is ColumnType.DATE and found[1] is None:
+        if match and kind is ColumnType.DATE and match[1] is None:
             return DateNode(date=datetime.date.fromisoformat(text).isoformat())
-        if found and kind is ColumnType.TIMESTAMP:
+        if match and kind is ColumnType.TIMESTAMP:
             moment = datetime.datetime.fromisoformat(text)
             return TimestampNode(timestamp=moment.isoformat(" "))
     except ValueError:
@@ -483,6 +538,7 @@ def _moment(text: str, kind: ColumnType) -> Node | None:
 
 def _widened(node: Node, of: ColumnType) -> Node:
     """An integer as a number, or a date as a timestamp; a constant stays a constant."""
+    # Beyond 2^53 a float may be another integer: then the engine casts, by its own rule.
     if isinstance(node, IntegerNode) and abs(int(node.integer)) <= _WHOLE_FLOATS:
         return NumberNode(number=number_text(float(node.integer)))
     if isinstance(node, DateNode):

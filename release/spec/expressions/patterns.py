@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 
+# Engines write repetitions out, so that ((a{9}){9}){9} is a program of 729 steps.
 MOST_SIZE = 200
 """Characters and classes of a pattern, once its repetitions are written out."""
 _MOST_LEVELS = 16
@@ -70,6 +71,7 @@ def _branch(text: str, at: int, levels: int) -> tuple[int, int]:
             of_atom *= _times(text, at, quantifier)
             at = quantifier.end()
         size += of_atom
+        # Here too, because repetitions of repetitions multiply.
         _check_size(size)
     return at, size
 
@@ -77,6 +79,7 @@ def _branch(text: str, at: int, levels: int) -> tuple[int, int]:
 def _times(text: str, at: int, quantifier: re.Match[str]) -> int:
     """How often a quantifier writes its atom out at most."""
     least, has_comma, most = quantifier.groups()
+    # ``*``, ``+`` and ``?``: the atom and a way round or back to it.
     if least is None:
         return 2
     if most and int(most) < int(least):
@@ -96,22 +99,24 @@ def _atom(text: str, at: int, levels: int) -> tuple[int, int]:
         return _class(text, at), 1
     if text[at] == ".":
         return at + 1, 1
-    found = _ESCAPE.match(text, at) or _PLAIN.match(text, at)
-    if found is None:
+    match = _ESCAPE.match(text, at) or _PLAIN.match(text, at)
+    if match is None:
         raise _wrong(text, at)
-    return found.end(), 1
+    return match.end(), 1
 
 
 def _class(text: str, at: int) -> int:
     """Where the class of characters that starts at ``at`` ends."""
     start = at + 2 if text.startswith("[^", at) else at + 1
     at = start
+    # A class ends at its first bracket: RE2 takes one right after the opening for a character, and
+    # this grammar has none there.
     while not text.startswith("]", at):
         low = _IN_CLASS.match(text, at)
-        found = low or _ESCAPE.match(text, at)
-        if found is None:
+        match = low or _ESCAPE.match(text, at)
+        if match is None:
             raise _wrong(text, at)
-        at = found.end()
+        at = match.end()
         if low is not None and text.startswith("-", at):
             high = _IN_CLASS.match(text, at + 1)
             if high is None or high[0] < low[0]:

@@ -40,6 +40,7 @@ def identifier(name: str) -> str:
 
 def literal(text: str) -> str:
     """``text`` quoted as an SQL string."""
+    # Backslashes are letters in a plain string of DuckDB, so that the quote alone is doubled.
     return "'" + text.replace("'", "''") + "'"
 
 

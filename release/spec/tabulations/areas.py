@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from release.errors import SpecError
+from release.errors import SpecError, no_file
 from release.exact.domain import Codes
 from release.exact.tables.structure import Areas
 from release.spec.declarations import ColumnType
@@ -67,6 +67,7 @@ def read_lines(at: str, path: Path, columns: Sequence[str]) -> list[tuple[str, .
         places = [_place_in(at, path.name, header, column) for column in columns]
         lines = []
         for number, line in enumerate(reader, start=2):
+            # Messages name lines, and a value over two of them would shift all that follow.
             if reader.line_num != number:
                 raise SpecError(
                     at, f"line {number} of {path.name} has a line break in a value; remove it"
@@ -92,6 +93,8 @@ def _text(at: str, path: Path, columns: Sequence[str]) -> str:
             data = file.read(_MOST_BYTES + 1)
         if len(data) <= _MOST_BYTES:
             return data.decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise SpecError(at, no_file(path)) from error
     except (OSError, ValueError) as error:
         raise _unreadable(at, path) from error
     raise SpecError(
@@ -167,6 +170,8 @@ def nested(at: str, levels: Sequence[str], lines: Sequence[tuple[str, ...]]) -> 
     """
     if len(lines) > MAX_ANSWERS:
         raise SpecError(at, f"{len(lines)} areas; at most {MAX_ANSWERS}")
+    # By the names from the top down, so that the lines of each area stand together on every level,
+    # and no order of the file is published.
     columns = list(zip(*sorted(lines), strict=True))
     for depth in range(1, len(levels)):
         _check_nested(at, levels[depth - 1 : depth + 1], columns[depth - 1], columns[depth])
@@ -196,12 +201,12 @@ def _check_nested(
     upper, level = levels
     within: dict[str, str] = {}
     for parent, name in zip(above, names, strict=True):
-        known = within.setdefault(name, parent)
-        if known != parent:
+        first_parent = within.setdefault(name, parent)
+        if first_parent != parent:
             raise SpecError(
                 at,
-                f"levels do not nest: the {level} {name!r} lies in the {upper} {known!r} and in "
-                f"{parent!r}; give each its own name",
+                f"levels do not nest: the {level} {name!r} lies in the {upper} {first_parent!r} "
+                f"and in {parent!r}; give each its own name",
             )
 
 

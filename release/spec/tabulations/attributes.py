@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from release.errors import SpecError, unknown_name
+from release.exact.tables.structure import numbered
 from release.spec.declarations import ColumnType
 from release.spec.key_sets import check_keys, listed_keys
 from release.spec.model import Spec
@@ -61,6 +62,7 @@ def attributes_of(spec: Spec, place: int) -> Attributes:
         if isinstance(constraint, Impossible):
             field = f"{at}.constraints[{number}].impossible"
             zeros.append(_places(field, declared, constraint, categories, kinds))
+    # Then every count would be declared to be 0, and nothing would be left to estimate.
     if zeros and not possible_combinations(categories, zeros).any():
         raise SpecError(f"{at}.constraints", "every combination is impossible; leave some possible")
     return Attributes(categories, by_name, tuple(zeros))
@@ -70,11 +72,13 @@ def _categories(
     at: str, declared: Tabulation, kinds: Mapping[str, ColumnType]
 ) -> dict[str, tuple[str, ...]]:
     categories, combinations = {}, 1
-    for name, given in declared.attributes.items():
+    for name, listing in declared.attributes.items():
         field = f"{at}.attributes.{name}"
-        values = listed_keys(field, given, kinds[name])
+        values = listed_keys(field, listing, kinds[name])
         check_keys(field, values, "category")
+        # In the order of the spec, not sorted as keys are: the order is that of the published rows.
         categories[name] = tuple(values)
+        # Margins look their cells up in a table of all combinations, which has to fit memory.
         combinations *= len(values)
         if combinations > MOST_COMBINATIONS:
             raise SpecError(
@@ -87,23 +91,26 @@ def _grouped(
     at: str, name: str, grouping: Grouping, categories: tuple[str, ...], kind: ColumnType
 ) -> Attribute:
     """A grouping, its classes in the order of their first categories."""
-    known = frozenset(categories)
+    members = frozenset(categories)
     class_of: dict[str, str] = {}
-    for label, given in grouping.classes.items():
+    for label, listing in grouping.classes.items():
+        # Labels are printed in reports and messages, which control characters could rewrite.
         if not label.isprintable():
             raise SpecError(at, f"the label {label!r} is not printable; rename the class")
-        for category in listed_keys(f"{at}.{label}", given, kind):
-            if category not in known:
+        for category in listed_keys(f"{at}.{label}", listing, kind):
+            if category not in members:
                 raise SpecError(f"{at}.{label}", unknown_name(category, categories))
             if category in class_of:
                 raise SpecError(f"{at}.{label}", f"{category!r} stands twice; keep it in one class")
             class_of[category] = label
-    missing = [category for category in categories if category not in class_of]
-    if missing:
-        raise SpecError(at, f"{missing[0]!r} is in no class; add it to one")
-    labels = [class_of[category] for category in categories]
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    return Attribute(name, grouping.of, tuple(numbers), tuple(numbers[label] for label in labels))
+    labels = []
+    for category in categories:
+        # Whoever was in no class would be missing in the sums, which then would not add up.
+        if category not in class_of:
+            raise SpecError(at, f"{category!r} is in no class; add it to one")
+        labels.append(class_of[category])
+    # As they first occur: margins number their classes so, whatever the order in the spec.
+    return Attribute(name, grouping.of, tuple(dict.fromkeys(labels)), numbered(labels))
 
 
 def _places(
@@ -115,17 +122,17 @@ def _places(
 ) -> Places:
     """The places of impossible categories, by attribute."""
     places = {}
-    for name, given in zero.impossible.items():
+    for name, listing in zero.impossible.items():
         field = f"{at}.{name}"
         if name in declared.groupings:
             raise SpecError(field, f"is a grouping; name categories of {declared.of(name)!r}")
         if name not in categories:
             raise SpecError(field, unknown_name(name, categories))
-        known = {category: number for number, category in enumerate(categories[name])}
-        texts = listed_keys(field, given, kinds[name])
+        place_of = {category: number for number, category in enumerate(categories[name])}
+        texts = listed_keys(field, listing, kinds[name])
         check_keys(field, texts, "category")
         for text in texts:
-            if text not in known:
+            if text not in place_of:
                 raise SpecError(field, unknown_name(text, categories[name]))
-        places[name] = tuple(known[text] for text in texts)
+        places[name] = tuple(place_of[text] for text in texts)
     return places

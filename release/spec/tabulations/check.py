@@ -43,11 +43,13 @@ def _check_privacy(spec: Spec, declared: Tabulation) -> None:
             "privacy.neighbors",
             f"the tabulation {name!r} protects whole rows; write add_remove or replace_one",
         )
+    # With more rows a unit would be in several cells of one table, and count several times.
     if privacy.max_rows_per_unit != 1:
         raise SpecError(
             "privacy.max_rows_per_unit",
             f"the tabulation {name!r} counts units with one row each; write 1",
         )
+
     for number, column in enumerate(privacy.fixed):
         if column in {declared.hierarchy.levels[-1], *declared.attributes}:
             raise SpecError(
@@ -77,10 +79,9 @@ def _check_columns(spec: Spec, at: str, declared: Tabulation) -> None:
 
 def _check_names(at: str, declared: Tabulation) -> None:
     """The columns of the published tables have different names."""
-    fields = [
-        (level, f"{at}.hierarchy.levels[{number}]")
-        for number, level in enumerate(declared.hierarchy.levels)
-    ]
+    fields = []
+    for number, level in enumerate(declared.hierarchy.levels):
+        fields.append((level, f"{at}.hierarchy.levels[{number}]"))
     fields += [(name, f"{at}.attributes.{name}") for name in declared.attributes]
     fields += [(name, f"{at}.groupings.{name}") for name in declared.groupings]
     # Many readers do not tell columns apart by case.
@@ -88,9 +89,9 @@ def _check_names(at: str, declared: Tabulation) -> None:
     for name, field in fields:
         if name.casefold() in OWN_COLUMNS:
             raise SpecError(field, f"{name!r} is a column of the published tables; rename it")
-        other = spellings.setdefault(name.casefold(), field)
-        if other != field:
-            raise SpecError(field, f"has the name of {other}, letter case aside; rename one")
+        first_field = spellings.setdefault(name.casefold(), field)
+        if first_field != field:
+            raise SpecError(field, f"has the name of {first_field}, letter case aside; rename one")
     for name, grouping in declared.groupings.items():
         field = f"{at}.groupings.{name}.of"
         if grouping.of in declared.groupings:
@@ -111,14 +112,14 @@ def _check_publish(at: str, declared: Tabulation, by_name: Mapping[str, Attribut
                 "publishes nothing; name a margin ([] is the total), or leave the level out of "
                 "the hierarchy",
             )
-        seen: set[tuple[str, ...]] = set()
+        published: set[tuple[str, ...]] = set()
         for number, names in enumerate(margins):
             field = f"{at}.publish.{name}[{number}]"
             _check_margin(field, names, by_name)
             margin = declared.in_order(names)
-            if margin in seen:
+            if margin in published:
                 raise SpecError(field, "this margin stands twice; keep one")
-            seen.add(margin)
+            published.add(margin)
 
 
 def _check_level(field: str, level: str, levels: Collection[str]) -> None:
@@ -159,6 +160,7 @@ def _check_facts(at: str, declared: Tabulation, by_name: Mapping[str, Attribute]
                     f"{field}.level", f"numbers are declared for the highest level; write {highest}"
                 )
             _check_margin(f"{field}.margin", constraint.margin, by_name)
+            # Whole numbers are rounded so that they add up to one margin of facts.
             if is_second:
                 raise SpecError(field, "numbers are declared for one margin; keep the finest alone")
             is_second = True
@@ -170,7 +172,7 @@ def _check_strategy(at: str, declared: Tabulation, by_name: Mapping[str, Attribu
         return
     if strategy.noise is None and strategy.tables is None:
         raise SpecError(f"{at}.strategy", "says nothing; give noise or tables, or leave it out")
-    seen: set[tuple[str, tuple[str, ...]]] = set()
+    tables: set[tuple[str, tuple[str, ...]]] = set()
     for number, pinned in enumerate(strategy.tables or ()):
         field = f"{at}.strategy.tables[{number}]"
         _check_level(f"{field}.level", pinned.level, declared.hierarchy.levels)
@@ -178,6 +180,6 @@ def _check_strategy(at: str, declared: Tabulation, by_name: Mapping[str, Attribu
         if not pinned.share > 0:
             raise SpecError(f"{field}.share", "must be above 0")
         table = pinned.level, declared.in_order(pinned.margin)
-        if table in seen:
+        if table in tables:
             raise SpecError(field, "this table stands twice; keep one")
-        seen.add(table)
+        tables.add(table)

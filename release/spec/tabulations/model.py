@@ -67,11 +67,16 @@ class Impossible(Model):
     )
 
 
+def margin_text(names: Sequence[str]) -> str:
+    """A margin as readers see it."""
+    return " × ".join(names) or "total"
+
+
 def _constraint(value: object) -> str:
-    is_impossible = isinstance(value, Impossible) or (
-        isinstance(value, dict) and "impossible" in value
-    )
-    return "impossible" if is_impossible else "numbers"
+    # Pydantic also asks of finished constraints, when it writes or copies them.
+    if isinstance(value, dict):
+        return "impossible" if "impossible" in value else "numbers"
+    return "impossible" if isinstance(value, Impossible) else "numbers"
 
 
 Constraint: TypeAlias = Annotated[
@@ -126,6 +131,7 @@ class Tabulation(Model):
         default={},
         description="how much an error counts on a level, above 0; 1 where none is given",
     )
+    # Whoever declares a fact asserts that it is public: no noise and no charge stand for it.
     constraints: list[Constraint] = Field(
         default=[], description="public facts that the published numbers keep to"
     )
@@ -133,6 +139,7 @@ class Tabulation(Model):
         default=None,
         description="the guarantee of all its tables together; without it the whole budget",
     )
+    # No pin changes the guarantee: the shares part one budget, whatever they are.
     strategy: PinnedStrategy | None = Field(
         default=None, description="how to measure; without it the best strategy that is found"
     )
@@ -140,12 +147,12 @@ class Tabulation(Model):
     @property
     def facts(self) -> tuple[DeclaredNumbers, ...]:
         """The constraints that are numbers."""
-        return tuple(one for one in self.constraints if isinstance(one, DeclaredNumbers))
+        return tuple(own for own in self.constraints if isinstance(own, DeclaredNumbers))
 
     @property
     def zeros(self) -> tuple[Impossible, ...]:
         """The constraints that are combinations of categories."""
-        return tuple(one for one in self.constraints if isinstance(one, Impossible))
+        return tuple(own for own in self.constraints if isinstance(own, Impossible))
 
     def guarantee_of_all(self, budget: Budget) -> GuaranteeSpec:
         """The guarantee of all its tables together: its own, or the whole budget.
@@ -164,5 +171,6 @@ class Tabulation(Model):
 
     def in_order(self, names: Sequence[str]) -> tuple[str, ...]:
         """The names of a margin in the order of the attributes that they are of."""
+        # One order of its names, so that a margin has one file name, one header, one order of rows.
         attributes = list(self.attributes)
         return tuple(sorted(names, key=lambda name: attributes.index(self.of(name))))

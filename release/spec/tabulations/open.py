@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import getitem
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,7 @@ def with_areas(spec: Spec, place: int, named: NamedAreas) -> OpenTabulation:
     """
     declared, at = spec.tabulations[place], f"tabulations[{place}]"
     attributes = attributes_of(spec, place)
+    # First without what it publishes: it makes its margins itself, from its attributes.
     unpublished = OpenTabulation(
         declared, named, attributes.categories, attributes.by_name, (), {}, attributes.zeros
     )
@@ -78,6 +80,7 @@ def with_facts(opened: OpenTabulation, facts: Mapping[Table, Codes]) -> OpenTabu
 def _fact_table(field: str, opened: OpenTabulation, constraint: DeclaredNumbers) -> NamedMargin:
     names = opened.in_order(constraint.margin)
     margin = opened.margin(names)
+    # Declared numbers bind the cells of the highest level: these have to add up to them.
     if not opened.finest[0].refines(margin):
         raise SpecError(
             f"{field}.margin",
@@ -90,16 +93,17 @@ def _declared_numbers(field: str, path: Path, opened: OpenTabulation, table: Nam
     """The declared numbers in a file; shape (areas, cells)."""
     areas = opened.named.names[0]
     # As in the published tables: the areas, then the classes in row-major order.
-    known = [areas, *opened.labels(table.names)]
-    places = [{label: place for place, label in enumerate(labels)} for labels in known]
-    numbers = np.full([len(labels) for labels in known], -1, dtype=np.int64)
+    axes = [areas, *opened.labels(table.names)]
+    places = list(map(_place_of, axes))
+    # -1 where no line has been read: counts are at least 0.
+    numbers = np.full(tuple(map(len, axes)), -1, dtype=np.int64)
     lines = read_lines(field, path, [opened.levels[0], *table.names, "count"])
     for number, (*labels, count) in enumerate(lines, start=2):
         at = f"{field} (line {number})"
         for place, label in enumerate(labels):
             if label not in places[place]:
-                raise SpecError(at, unknown_name(label, known[place]))
-        cell = tuple(own[label] for own, label in zip(places, labels, strict=True))
+                raise SpecError(at, unknown_name(label, axes[place]))
+        cell = tuple(map(getitem, places, labels))
         if numbers[cell] >= 0:
             raise SpecError(at, "the cell has a number already; keep one")
         numbers[cell] = _count(at, count)
@@ -113,6 +117,10 @@ def _declared_numbers(field: str, path: Path, opened: OpenTabulation, table: Nam
     if possible is not None and (counts[:, ~possible] > 0).any():
         raise SpecError(field, "a number above 0 is of an impossible combination; write 0")
     return counts
+
+
+def _place_of(labels: Sequence[str]) -> dict[str, int]:
+    return {label: place for place, label in enumerate(labels)}
 
 
 def _count(at: str, text: str) -> int:

@@ -10,10 +10,13 @@ from typing import TypeAlias
 import numpy as np
 
 from release.exact.domain import Codes
+from release.exact.integer_noise import IntegerNoise
+from release.exact.tables.intervals import HalfWidths, half_widths
+from release.exact.tables.rounding import Mask
 from release.exact.tables.structure import Grouping, Margin, kept_whole, summed_out
 from release.exact.tables.whole import finest
 from release.spec.tabulations.areas import NamedAreas
-from release.spec.tabulations.model import Tabulation
+from release.spec.tabulations.model import Tabulation, margin_text
 
 Table: TypeAlias = tuple[int, Margin]
 """The level and the margin of a table."""
@@ -57,7 +60,7 @@ class NamedMargin:
     @property
     def text(self) -> str:
         """The margin as readers see it."""
-        return " × ".join(self.names) or "total"
+        return margin_text(self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +103,13 @@ class OpenTabulation:
 
     def margin(self, names: Sequence[str]) -> Margin:
         """The margin that breaks counts down by these attributes and groupings."""
-        groupings = {self.by_name[name].of: self.by_name[name].classes for name in names}
-        whole = (
-            groupings.get(attribute, summed_out(len(own)))
-            for attribute, own in self.categories.items()
-        )
-        return Margin(tuple(whole))
+        groupings = {}
+        for attribute, own in self.categories.items():
+            groupings[attribute] = summed_out(len(own))
+        # In the order of the attributes, whatever the order of the names.
+        for named in map(self.by_name.__getitem__, names):
+            groupings[named.of] = named.classes
+        return Margin(tuple(groupings.values()))
 
     def in_order(self, names: Sequence[str]) -> Names:
         """The names of a margin in the order of the attributes."""
@@ -117,15 +121,16 @@ class OpenTabulation:
 
     def published_at(self, level: int) -> tuple[NamedMargin, ...]:
         """The published margins of a level."""
-        return tuple(one for one in self.published if one.level == level)
+        return tuple(table for table in self.published if table.level == level)
 
     @cached_property
     def margins(self) -> tuple[NamedMargin, ...]:
         """All margins, each once, at the highest level that publishes it."""
-        seen: dict[Margin, NamedMargin] = {}
-        for one in self.published:
-            seen.setdefault(one.margin, one)
-        return tuple(seen.values())
+        # By the margin and not by its names: a grouping into single categories is the attribute.
+        first_of: dict[Margin, NamedMargin] = {}
+        for own in self.published:
+            first_of.setdefault(own.margin, own)
+        return tuple(first_of.values())
 
     def table(self, level: str, names: Sequence[str]) -> NamedMargin:
         """The table of a level that breaks counts down by these attributes and groupings."""
@@ -140,28 +145,40 @@ class OpenTabulation:
     @cached_property
     def finest(self) -> tuple[Margin, ...]:
         """The cells of each level: they refine its published margins and those below it."""
-        levels = range(len(self.levels))
-        return finest([[one.margin for one in self.published_at(level)] for level in levels])
+        margins = []
+        for level in range(len(self.levels)):
+            margins.append([own.margin for own in self.published_at(level)])
+        return finest(margins)
 
     @cached_property
     def column_names(self) -> tuple[Names, ...]:
         """For each level the attributes and groupings that its published margins name."""
         columns = []
         for level in range(len(self.levels)):
-            used = {name for one in self.published_at(level) for name in one.names}
-            columns.append(tuple(name for name in self.by_name if name in used))
+            used: set[str] = set()
+            for table in self.published_at(level):
+                used.update(table.names)
+            # In the order of the spec, which is that of the columns of the files.
+            columns.append(tuple(filter(used.__contains__, self.by_name)))
         return tuple(columns)
 
-    def possible(self, margin: Margin) -> Codes | None:
-        """Which cells of a margin somebody can be in; None without a constraint.
-
-        Boolean, shape (cells,).
-        """
+    def possible(self, margin: Margin) -> Mask | None:
+        """Which cells of a margin somebody can be in, shape (cells,); None without a constraint."""
         if not self.zeros:
             return None
+        # A cell is possible if any combination of categories in it is.
         reached = np.zeros(margin.cells, dtype=bool)
         reached[margin.cell_of[possible_combinations(self.categories, self.zeros)]] = True
         return reached
+
+    def half_widths(self, noises: Mapping[Table, IntegerNoise]) -> dict[Table, HalfWidths]:
+        """The half widths of the intervals of all published tables, from the noise alone.
+
+        Raises:
+            ValueError: a published table that the measured ones do not determine.
+        """
+        published = [own.table for own in self.published]
+        return half_widths(self.named.areas, self.sizes, noises, self.facts, published)
 
     def cells(self, table: Table) -> int:
         """The number of cells of a table in all areas."""
@@ -169,14 +186,17 @@ class OpenTabulation:
 
     def rows(self, level: int) -> int:
         """The number of rows that are published of a level."""
-        cells = sum(one.margin.cells for one in self.published_at(level))
+        cells = 0
+        for table in self.published_at(level):
+            cells += table.margin.cells
         return self.named.areas.size(level) * cells
 
     def moves(self, is_replaced: bool) -> Iterator[tuple[Table, int]]:
         """How many cells of each table one unit moves by 1; of a declared table none."""
-        for one in self.margins:
+        for own in self.margins:
             for level in range(len(self.levels)):
-                table = (level, one.margin)
+                table = (level, own.margin)
+                # A replaced unit leaves one cell and enters another, unless there is one alone.
                 most = 2 if is_replaced and self.cells(table) > 1 else 1
                 yield table, 0 if table in self.facts else most
 
@@ -188,10 +208,13 @@ def whole_attribute(name: str, categories: tuple[str, ...]) -> Attribute:
 
 def possible_combinations(
     categories: Mapping[str, tuple[str, ...]], zeros: Iterable[Places]
-) -> Codes:
-    """Which combinations of categories somebody can have; Boolean, in row-major order."""
-    possible = np.ones([len(own) for own in categories.values()], dtype=bool)
+) -> Mask:
+    """Which combinations of categories somebody can have, in row-major order."""
+    possible = np.ones(tuple(map(len, categories.values())), dtype=bool)
     for zero in zeros:
-        places = [zero.get(name, range(len(own))) for name, own in categories.items()]
+        places = []
+        for name, own in categories.items():
+            # An attribute that a constraint does not name is impossible with any category.
+            places.append(zero.get(name, range(len(own))))
         possible[np.ix_(*places)] = False
     return possible.reshape(-1)

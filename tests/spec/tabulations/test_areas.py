@@ -76,9 +76,16 @@ def test_refuses_a_file_in_one_line(tmp_path: Path, data: bytes, at: str, says: 
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["missing.csv", ".", "a\0b"])
-def test_refuses_a_path_that_is_no_file(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SpecError, match="cannot be read as UTF-8 CSV"):
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("missing.csv", "there is no missing.csv; correct the path"),
+        (".", "cannot be read as UTF-8 CSV"),
+        ("a\0b", "cannot be read as UTF-8 CSV"),
+    ],
+)
+def test_refuses_a_path_that_is_no_file(tmp_path: Path, name: str, says: str) -> None:
+    with pytest.raises(SpecError, match=says):
         read_areas("hierarchy", tmp_path / name, LEVELS, {})
 
 

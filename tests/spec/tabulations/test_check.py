@@ -11,35 +11,10 @@ import pytest
 from release.errors import SpecError
 from release.queries.read import parse_spec
 from release.spec.model import Spec
+from tests.tabulated import plain_spec
 
-PLAIN: dict[str, Any] = {
-    "spec": "dp-release/spec/v1",
-    "release": {
-        "id": "persons-2024",
-        "title": "Persons",
-        "curator": "Office",
-        "contact": "privacy@example.org",
-        "purpose": "a test",
-        "period": "2024",
-        "license": "CC-BY-4.0",
-    },
-    "tables": {
-        "persons": {
-            "path": "persons.parquet",
-            "columns": {
-                "person": "string",
-                "county": "string",
-                "tract": "string",
-                "race": "string",
-                "age": "integer",
-                "born": "date",
-                "weight": "boolean",
-            },
-        }
-    },
-    "privacy": {"unit": "person", "neighbors": "add_remove", "max_rows_per_unit": 1},
-    "budget": {"scope": "persons", "epsilon": "3", "delta": "0"},
-    "tabulations": [
+PLAIN = plain_spec(
+    [
         {
             "name": "census",
             "table": "persons",
@@ -51,7 +26,17 @@ PLAIN: dict[str, Any] = {
             "publish": {"county": [[], ["race", "age"]], "tract": [["adult"]]},
         }
     ],
-}
+    columns={
+        "person": "string",
+        "county": "string",
+        "tract": "string",
+        "race": "string",
+        "age": "integer",
+        "born": "date",
+        "weight": "boolean",
+    },
+    budget=("3", "0"),
+)
 
 T = "tabulations.0."
 COUNT: dict[str, Any] = {
@@ -89,10 +74,10 @@ def numbers(margin: list[str], level: str = "county") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "field", "says"),
     [
-        ("tabulations", 3, "tabulations", "valid list"),
-        ("tabulations.0", None, "tabulations[0]", "valid dictionary"),
+        ("tabulations", 3, "tabulations", "write a list"),
+        ("tabulations.0", None, "tabulations[0]", "empty; write fields"),
         (T + "table", "person", T + "table", "known are persons"),
-        (T + "hierarchy", None, T + "hierarchy", "valid dictionary"),
+        (T + "hierarchy", None, T + "hierarchy", "empty; write fields"),
         (T + "hierarchy.levels", [], T + "hierarchy.levels", "at least 1"),
         (T + "hierarchy.levels", ["county", "trct"], T + "hierarchy.levels[1]", "mean 'tract'"),
         (T + "hierarchy.levels", ["tract", "tract"], T + "hierarchy.levels[1]", "rename one"),
@@ -104,9 +89,9 @@ def numbers(margin: list[str], level: str = "county") -> dict[str, Any]:
         (T + "hierarchy.levels", ["person", "tract"], T + "hierarchy.levels[0]", "confidential"),
         (T + "attributes.race", None, T + "attributes.race", "write one of [c1, c2]"),
         (T + "attributes.race", [], T + "attributes.race", "at least 1"),
-        (T + "attributes.race", ["a", None], T + "attributes.race[1]", "found None"),
+        (T + "attributes.race", ["a", None], T + "attributes.race[1]", "empty; write"),
         (T + "attributes.race", ["a", True], T + "attributes.race[1]", "found True"),
-        (T + "attributes.race", ["a", ["b"]], T + "attributes.race[1]", "valid string"),
+        (T + "attributes.race", ["a", ["b"]], T + "attributes.race[1]", "found a list; write text"),
         (T + "attributes.race", ["a", 1], T + "attributes.race[1]", "put it in quotes"),
         (T + "attributes.race", ["a", ""], T + "attributes.race[1]", "empty"),
         (T + "attributes.race", ["a", "a"], T + "attributes.race", "a category stands twice"),
@@ -138,11 +123,16 @@ def numbers(margin: list[str], level: str = "county") -> dict[str, Any]:
         (T + "groupings.adult.classes.no", [0, 1, 4], T + "groupings.adult.classes.no", "'4' is n"),
         (T + "groupings.adult.classes.no", [0, 0], T + "groupings.adult.classes.no", "twice"),
         (T + "groupings.adult.classes.yes", [1, 2, 3], T + "groupings.adult.classes.yes", "twice"),
-        (T + "groupings.adult.classes.no", [None], T + "groupings.adult.classes.no[0]", "None"),
+        (
+            T + "groupings.adult.classes.no",
+            [None],
+            T + "groupings.adult.classes.no[0]",
+            "empty; write",
+        ),
         (T + "publish", {"tract": [[]]}, T + "publish.county", "publishes nothing"),
         (T + "publish.tract", [], T + "publish.tract", "publishes nothing"),
-        (T + "publish.tract", None, T + "publish.tract", "valid list"),
-        (T + "publish.tract", [None], T + "publish.tract[0]", "valid list"),
+        (T + "publish.tract", None, T + "publish.tract", "empty; write a list"),
+        (T + "publish.tract", [None], T + "publish.tract[0]", "write a list"),
         (T + "publish.trct", [[]], T + "publish.trct", "did you mean 'tract'"),
         (T + "publish.tract", [[], ["sex"]], T + "publish.tract[1][0]", "'sex' is not there"),
         (T + "publish.tract", [["age", "adult"]], T + "publish.tract[0]", "both of 'age'"),
@@ -151,7 +141,7 @@ def numbers(margin: list[str], level: str = "county") -> dict[str, Any]:
         (T + "importance", {"state": "1"}, T + "importance.state", "known are county, tract"),
         (T + "importance", {"tract": "0"}, T + "importance.tract", "above 0"),
         (T + "importance", {"tract": 0.5}, T + "importance.tract", "as a string"),
-        (T + "constraints", [None], T + "constraints[0]", "found None"),
+        (T + "constraints", [None], T + "constraints[0]", "empty; write"),
         (T + "constraints", [numbers([], "tract")], T + "constraints[0].level", "write county"),
         (T + "constraints", [numbers([]), numbers([])], T + "constraints[1]", "keep the finest"),
         (T + "constraints", [numbers(["sex"])], T + "constraints[0].margin[0]", "is not there"),
@@ -183,7 +173,7 @@ def numbers(margin: list[str], level: str = "county") -> dict[str, Any]:
             T + "constraints",
             [{"impossible": {"age": [None]}}],
             T + "constraints[0].impossible.age[0]",
-            "found None",
+            "empty; write",
         ),
         (
             T + "constraints",

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from release.cli.main import main
 from release.errors import DataError, SpecError
 from release.pipeline import answer, load
 from release.queries.read import read_spec
+from release.spec.contracts.model import ColumnContract
+from release.spec.declarations import ColumnType
+from release.spec.expressions import identifier
+from release.tables.duckdb import Tables, raw_table
 from tests.conftest import PROJECT
 from tests.small import Row, Small, query
 
@@ -91,6 +99,110 @@ def test_values_are_clamped_where_the_contract_says_so(tmp_path: Path) -> None:
     assert answers(written(tmp_path, {"wh": clamp, "day": clamp})) == [[5], [118, 105]]
 
 
+BOUNDS: dict[str, dict[str, Any]] = {
+    "kwh": {"type": "number", "minimum": 0.1, "maximum": 3},
+    "at": {"type": "timestamp", "minimum": "2013-01-05 12:30:00", "maximum": "2013-01-06 00:00:00"},
+    "on": {"type": "date", "minimum": "2013-01-05"},
+}
+
+MEASURED = """unit,kwh,at,on
+least,0.1,2013-01-05 12:30:00,2013-01-05
+most,3,2013-01-06T00:00:00Z,2013-12-31
+missing,,,
+no_value,nan,later,2013-02-30
+low,0.09999999999999999,2013-01-05 13:00,2013-01-05
+high,3.0000000000000004,2013-01-05 13:00,2013-01-05
+infinite,inf,2013-01-05 13:00,2013-01-05
+early,1,2013-01-05 12:29:59.999999,2013-01-05
+late,1,2013-01-06 00:00:00.000001,2013-01-05
+before,1,2013-01-05 13:00,2013-01-04
+"""
+
+
+def measured(folder: Path, **change: Any) -> list[tuple[Any, ...]]:
+    """The rows of MEASURED as queries see them, under BOUNDS."""
+    columns = {
+        name: {"meaning": "x", "measure": "none", "nullable": True, **rule, **change}
+        for name, rule in BOUNDS.items()
+    }
+    return seen(folder, MEASURED, columns)
+
+
+def seen(folder: Path, text: str, columns: dict[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
+    path = written(folder, {})
+    plain = yaml.safe_load(path.read_text())
+    table = plain["tables"]["rows"]
+    table["columns"] = {"unit": "string"} | {name: rule["type"] for name, rule in columns.items()}
+    table["path"] = "measured.csv"
+    plain["queries"] = plain["queries"][:1]
+    plain["keys"] = {}
+    path.write_text(yaml.safe_dump(plain))
+    (folder / "measured.csv").write_text(text)
+    contract = yaml.safe_load((folder / "rows.contract.yaml").read_text())
+    contract["columns"] = columns
+    (folder / "rows.contract.yaml").write_text(yaml.safe_dump(contract))
+    with Tables(read_spec(path)) as tables:
+        names = ", ".join(map(identifier, ["unit", *columns]))
+        sql = f"SELECT {names} FROM {raw_table('rows')} ORDER BY unit"
+        return [tuple(row.values()) for row in tables.rows(sql, "rows").to_pylist()]
+
+
+def test_numbers_dates_and_times_have_bounds(tmp_path: Path) -> None:
+    """Both bounds are included; what has no value breaks none."""
+    kept = [row[0] for row in measured(tmp_path)]
+    assert kept == ["least", "missing", "most", "no_value"]
+
+
+def test_numbers_dates_and_times_are_clamped_to_their_bounds(tmp_path: Path) -> None:
+    noon, start = datetime(2013, 1, 5, 12, 30), date(2013, 1, 5)
+    one, midnight = noon + timedelta(minutes=30), datetime(2013, 1, 6)
+    assert measured(tmp_path, on_violation="clamp") == [
+        ("before", 1.0, one, start),
+        ("early", 1.0, noon, start),
+        ("high", 3.0, one, start),
+        ("infinite", 3.0, one, start),
+        ("late", 1.0, midnight, start),
+        ("least", 0.1, noon, start),
+        ("low", 0.1, one, start),
+        ("missing", None, None, None),
+        ("most", 3.0, midnight, date(2013, 12, 31)),
+        ("no_value", None, None, None),
+    ]
+
+
+@given(value=st.floats(allow_nan=False), bound=st.floats(allow_nan=False, allow_infinity=False))
+@example(value=0.1 + 0.2, bound=0.3)
+@example(value=5e-324, bound=0.0)
+@example(value=1.7976931348623157e308, bound=1.7976931348623157e308)
+def test_a_number_is_compared_with_its_bound_as_a_double(value: float, bound: float) -> None:
+    rule = ColumnContract.model_validate(
+        {
+            "type": ColumnType.NUMBER,
+            "meaning": "x",
+            "measure": "x",
+            "nullable": True,
+            "minimum": bound,
+            "on_violation": "clamp",
+        }
+    )
+    sql = f"SELECT {rule.kept_sql('v')['minimum']}, {rule.clamped_sql('v')} FROM (SELECT ? AS v)"
+    found = duckdb.execute(sql, [value]).fetchone()
+    assert found == (value >= bound, max(value, bound))
+
+
+def test_a_column_of_the_key_that_the_spec_does_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, {})
+    contract = yaml.safe_load((tmp_path / "rows.contract.yaml").read_text())
+    contract["unique"] = ["unit", "meter"]
+    (tmp_path / "rows.contract.yaml").write_text(yaml.safe_dump(contract))
+    with pytest.raises(SystemExit) as left:
+        main(["check", str(path), "--json"])
+    assert left.value.code == 0
+    assert json.loads(capsys.readouterr().out)["tables"][0]["repeated"] == 0
+
+
 def test_a_missing_value_may_be_allowed(tmp_path: Path) -> None:
     nullable = {"on_violation": "clamp", "nullable": True}
     found = answers(written(tmp_path, {"wh": nullable, "day": {"on_violation": "clamp"}}))
@@ -115,16 +227,31 @@ def test_fixed_columns_are_left_to_the_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"wh": {"type": "string"}}, "minimum and maximum are integers"),
+        ({"wh": {"type": "string"}}, "minimum and maximum are for integers, numbers, dates"),
         ({"wh": {"minimum": 11}}, "minimum 11 is above maximum 10"),
-        ({"wh": {"minimum": "2024-01-01"}}, "minimum and maximum are integers"),
-        ({"day": {"type": "date", "minimum": "2024-13-01", "maximum": None}}, "month"),
+        ({"wh": {"minimum": "2024-01-01"}}, "write an integer of 64 bits"),
+        ({"wh": {"minimum": 0.5}}, "write an integer of 64 bits"),
+        ({"wh": {"maximum": 2**63}}, "write an integer of 64 bits"),
+        ({"wh": {"maximum": 2**31}}, "beyond ±2147483647, to which integers are clamped"),
+        ({"wh": {"allowed": ["many"]}}, "write an integer of 64 bits"),
+        ({"wh": {"allowed": []}}, "name at least 1"),
+        ({"wh": {"type": "number", "minimum": float("nan")}}, "write a finite number"),
+        ({"wh": {"type": "number", "maximum": float("inf")}}, "write a finite number"),
+        ({"wh": {"type": "number", "maximum": 10**39}}, "declared is integer"),
+        (
+            {"day": {"type": "timestamp", "minimum": "2024-01-01 00:00:00+01:00", "maximum": None}},
+            "without an offset",
+        ),
+        ({"day": {"type": "boolean"}}, "not for a boolean"),
+        ({"wh": {"minimum": True}}, "true and false have no order"),
+        ({"wh": {"maximum": [1]}}, "write a single value"),
+        ({"day": {"type": "date", "minimum": "2024-13-01", "maximum": None}}, "a date as text"),
         ({"place": {"on_violation": "clamp"}}, "nothing to clamp to"),
         ({"unit": {"pattern": "("}}, "not a pattern that is understood"),
         ({"unit": {"pattern": "(?=u)u"}}, "not a pattern that is understood"),
         ({"wh": {"pattern": "x"}}, "a pattern is for strings"),
         ({"wh": {"on_violation": "guess"}}, "'clamp', 'drop' or 'refuse'"),
-        ({"wh": {"minium": 3}}, "Extra inputs"),
+        ({"wh": {"minium": 3}}, "wh.minium: unknown field; did you mean 'minimum'"),
         ({"place": {"type": "integer", "allowed": None}}, "declared is string"),
     ],
 )
@@ -179,7 +306,7 @@ def test_the_curators_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         main(["check", str(path)])
     printed = capsys.readouterr().out
     assert printed.startswith("confidential: for the curator only")
-    assert "wh: 1 rows have no value and need one" in printed
+    assert "wh: 1 row has no value and needs one" in printed
 
 
 def test_the_sample_tables_keep_their_contracts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,1 @@
+"""The statement of tabulations: areas, attributes, and what is refused."""
