@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+# Bounded: the time to read a number grows with the square of its digits, and files may be forged.
 Digits: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]*)$", max_length=400)]
 Exact: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+|/[1-9][0-9]*)?$", max_length=400)

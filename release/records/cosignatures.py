@@ -59,6 +59,7 @@ def cosigned(note: str, signer: Signer, name: str, time: int) -> str:
     """
     witness = witness_key(signer, name)
     text, _ = note_lines(note)
+    # The text alone: a witness says nothing of the other lines, and these may come and go.
     stamp = time.to_bytes(8, "big")
     signature = signer.sign(_message(text, time))
     return f"{note}— {name} {encoded(witness.hint + stamp + signature)}\n"
@@ -77,8 +78,10 @@ def cosignatures(note: str, keys: tuple[WitnessKey, ...]) -> tuple[Cosignature, 
     for line in lines:
         for witness in keys:
             if (witness.name, witness.hint) == (line.name, line.hint):
+                # Eight bytes are the time; a short line leaves a signature that does not verify.
                 stamp, signature = line.signature[:8], line.signature[8:]
                 time = int.from_bytes(stamp, "big")
+                # Python has no date of a later year: reports would end with an error of its own.
                 if time > _LAST:
                     raise SignatureError("a cosignature of a year after 9999")
                 witness.verify(signature, _message(text, time))
@@ -92,4 +95,5 @@ _LAST = 253_402_300_799
 
 def _message(text: str, time: int) -> bytes:
     """What a witness signs: the time, and the text of the note."""
+    # The first line differs from those of our notes: no cosignature passes for a note's signature.
     return f"cosignature/v1\ntime {time}\n{text}".encode()

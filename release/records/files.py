@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -95,4 +97,39 @@ def sync_file(path: Path) -> None:
     try:
         os.fsync(descriptor)
     finally:
+        os.close(descriptor)
+
+
+def lock(descriptor: int, pauses: Iterable[float]) -> None:
+    """Acquire the exclusive lock of a file, trying again after each of the ``pauses`` (seconds).
+
+    Raises:
+        BlockingIOError: another process holds it all the time.
+    """
+    for pause in pauses:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(pause)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def locked_folder(folder: Path, acquire: Callable[[int], None]) -> int:
+    """Make a private folder and ``acquire`` its lock; the descriptor, whose end is the lock's.
+
+    Raises:
+        OSError: the folder cannot be made; whatever ``acquire`` raises.
+    """
+    while True:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            acquire(descriptor)
+            # The holder before us may have removed the folder after we opened it.
+            with suppress(FileNotFoundError):
+                if os.fstat(descriptor).st_ino == folder.stat().st_ino:
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)

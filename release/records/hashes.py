@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+from collections.abc import Iterable
 
 
 def sha256(data: bytes) -> str:
@@ -16,7 +17,15 @@ def sha256(data: bytes) -> str:
 
 def commit(key: bytes, data: bytes) -> str:
     """The salted commitment to ``data`` under a fresh 32-byte key (docs/design/format.md)."""
-    return "hmac-sha256:" + hmac.new(key, data, hashlib.sha256).hexdigest()
+    return commit_chunks(key, (data,))
+
+
+def commit_chunks(key: bytes, chunks: Iterable[bytes]) -> str:
+    """As :func:`commit`, of data that comes in parts."""
+    code = hmac.new(key, digestmod=hashlib.sha256)
+    for chunk in chunks:
+        code.update(chunk)
+    return f"hmac-sha256:{code.hexdigest()}"
 
 
 def encoded(data: bytes) -> str:

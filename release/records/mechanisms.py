@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import chain, pairwise, starmap
+from itertools import starmap
 from operator import sub
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field
 from release.exact.channel import Channel
 from release.exact.domain import Group
 from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise, Tail, merged
+from release.exact.integer_noise import IntegerNoise, Run, Tail, merged
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
@@ -174,6 +174,19 @@ class TailRecord(Record):
     period: int = Field(ge=1, description="how many masses repeat")
     ratio: Digits = Field(description="the ratio, in units of 2^-64")
 
+    @classmethod
+    def of(cls, tail: Tail) -> TailRecord:
+        """The record of a tail."""
+        return cls(period=tail.period, ratio=str(tail.ratio))
+
+    def to_tail(self) -> Tail:
+        """The exact tail.
+
+        Raises:
+            ValueError: the ratio is not between 0 and 1.
+        """
+        return Tail(self.period, int(self.ratio))
+
 
 class NoiseRecord(Record):
     """Noise on the integers: runs of equal weights, and tails beyond them."""
@@ -190,34 +203,29 @@ class NoiseRecord(Record):
         Raises:
             ValueError, OverflowError: the integers are no noise.
         """
+        # Strict: of two lists of different lengths the longer one would be cut in silence.
         runs = tuple(zip(self.lengths, map(int, self.weights), strict=True))
-        tails = [
-            None if tail is None else Tail(tail.period, int(tail.ratio))
-            for tail in (self.left, self.right)
-        ]
-        return IntegerNoise(self.low, runs, *tails)
+        left = self.left.to_tail() if self.left else None
+        right = self.right.to_tail() if self.right else None
+        return IntegerNoise(self.low, runs, left, right)
 
     @classmethod
     def of(cls, noise: IntegerNoise) -> NoiseRecord:
         """The record of a noise; runs of one weight are joined."""
-        tails = [
-            None if tail is None else TailRecord(period=tail.period, ratio=str(tail.ratio))
-            for tail in (noise.left, noise.right)
-        ]
         lengths, weights = zip(*merged(noise.runs), strict=True)
         return cls(
             low=noise.low,
             lengths=list(lengths),
             weights=list(map(str, weights)),
-            left=tails[0],
-            right=tails[1],
+            left=TailRecord.of(noise.left) if noise.left else None,
+            right=TailRecord.of(noise.right) if noise.right else None,
         )
 
 
 class IntegerRecord(MechanismRecord):
     """Noise on the integers, clamped to the answers, with the tables of both ends."""
 
-    # Each compares two exact rationals.
+    # Each compares two exact rationals, where the other families compare whole rows of integers.
     MAX_COMPARISONS = 10**6
 
     mechanism: Literal["integer"] = Field(description="noise on the integers")
@@ -234,6 +242,7 @@ class IntegerRecord(MechanismRecord):
     @property
     def comparisons(self) -> int:
         """As the mechanism says."""
+        # Integers that are no mechanism are refused where they are read; here they take no work.
         try:
             return self.to_mechanism().comparisons(self.to_sensitivity())
         except (ValueError, OverflowError):
@@ -253,20 +262,18 @@ class IntegerRecord(MechanismRecord):
         noise = self.noise.to_noise()
         if noise.total != int(self.total):
             raise ValueError("the weights do not add up to the total")
-        low, high = (
-            tuple((length, shift) for length, shift in end) for end in (self.low_end, self.high_end)
-        )
-        return IntegerMechanism(noise, self.group[0], low, high)
+        return IntegerMechanism(noise, self.group[0], _runs(self.low_end), _runs(self.high_end))
 
     def to_sensitivity(self) -> Sensitivity:
         """As :meth:`MechanismRecord.to_sensitivity`."""
-        ends = [0, *chain.from_iterable(self.distances), self.group[0]]
-        ordered = all(low <= high for low, high in pairwise(ends))
-        if not ordered or not all(
-            first > before for before, first in zip(ends[::2], ends[1::2], strict=True)
-        ):
-            raise ValueError("distances are ascending intervals from 1 on, below all answers")
-        steps = chain.from_iterable(range(first, last + 1) for first, last in self.distances)
+        steps: list[int] = []
+        before = 0
+        for first, last in self.distances:
+            # Checked before they are listed: a forged interval could hold any number of distances.
+            if not before < first <= last < self.group[0]:
+                raise ValueError("distances are ascending intervals from 1 on, below all answers")
+            steps.extend(range(first, last + 1))
+            before = last
         return Sensitivity.on_line(self.group[0], steps)
 
     @classmethod
@@ -274,10 +281,16 @@ class IntegerRecord(MechanismRecord):
         """As :meth:`MechanismRecord.own_fields`."""
         return {
             "noise": NoiseRecord.of(mechanism.noise),
+            # Joined, so that one mechanism has one file: a verifier compares the whole of it.
             "low_end": list(map(list, merged(mechanism.low))),
             "high_end": list(map(list, merged(mechanism.high))),
             "distances": intervals(sensitivity.apart or ()),
         }
+
+
+def _runs(pairs: Sequence[Sequence[int]]) -> tuple[Run, ...]:
+    """How many outcomes in a row, and what is added to them, from the lists of a file."""
+    return tuple((length, shift) for length, shift in pairs)
 
 
 def intervals(steps: Sequence[int]) -> list[list[int]]:
@@ -314,6 +327,7 @@ class ChannelRecord(MechanismRecord):
     def to_mechanism(self) -> Channel:
         """As :meth:`MechanismRecord.to_mechanism`."""
         channel = Channel.of([list(map(int, row)) for row in self.rows])
+        # The stated total takes part in the check of limits, so it has to be the true one.
         if channel.total != int(self.total):
             raise ValueError("the weights of a row do not add up to the total")
         if channel.rows.shape != (self.group[0], self.group[0]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import rfc8785
 from pydantic import BaseModel, Field
@@ -85,7 +85,9 @@ class DesignRecord(Record):
 
     method: str = Field(description="the method of the solver, or `baseline` and its name")
     loss: str = Field(description="the loss function of the spec")
-    objective: Exact = Field(description="the expected loss under a uniform prior")
+    objective: Exact = Field(
+        description="the expected loss under the prior, or at the worst true answer"
+    )
     bound_of: Literal["every mechanism", "modular noise", "noise on the integers"] = Field(
         description="the mechanisms with this guarantee of which the lower bound speaks"
     )
@@ -94,9 +96,11 @@ class DesignRecord(Record):
         "expected loss far from both ends"
     )
     lower_bound: Exact = Field(description="none of these mechanisms has a smaller one")
+    # A solver's word is not recomputed by a verifier, and the file says so.
     bound: Literal["proved", "solver"] = Field(
         description="whether the bound is proved, or claimed by a solver"
     )
+    # Of the rounded texts, so that a reader can subtract them and finds the same.
     gap: Exact = Field(description="the bounded loss less the lower bound, of these two texts")
     multipliers: list[Prices] = Field(
         description="what the bound is computed from, where no formula gives it"
@@ -122,6 +126,7 @@ class SensitivityRecord(Record):
     neighbors: RelationName
     group: list[int] = Field(description=GROUP)
     sensitivity: list[list[int]] = Field(description="the differences, closed under negation")
+    # In the group of the answers one step up and the whole way down are the same difference.
     apart: list[int] | None = Field(
         default=None, description="of a channel: the distances between neighboring answers in order"
     )
@@ -181,6 +186,7 @@ class QueryRecord(Record):
     guarantee_kind: GuaranteeKind
     sensitivity_source: SourceName
     mechanism: Word = Field(description="the family of the mechanism, such as modular")
+    # The file of an instance-specific mechanism would show the sensitivity of this very table.
     mechanism_file: MechanismFile | MechanismCommitment = Field(
         description="the mechanism file, or the commitment to it"
     )
@@ -195,6 +201,7 @@ class Composition(Record):
     )
     epsilon: Epsilon
     delta: Delta
+    # Fixed in the file, because a verifier on another grid would find another total.
     step: Exact | None = Field(
         description="of pld-v1: the distance of two privacy losses of every profile; else null"
     )
@@ -215,13 +222,30 @@ class LedgerRecord(Record):
     sequence: int | None = Field(description="the number of the entry that reserved the charge")
 
 
+RuntimeExtra: TypeAlias = Literal["fast", "flows", "postgresql", "spark"]
+"""An extra that takes part in a release; the others serve development."""
+
+
+class Environment(Record):
+    """The libraries that the run could import."""
+
+    extras: list[RuntimeExtra] = Field(
+        description="the extras whose libraries were installed, sorted"
+    )
+    sha256: Sha256 = Field(description="the SHA-256 of the sorted lines `name==version`")
+
+
 class Software(Record):
-    """The versions that made the release."""
+    """The software that made the release."""
 
     dp_release: str = Field(description="the version of dp-release")
     python: str = Field(description="the version of Python")
     duckdb: str = Field(description="the version of DuckDB")
     highs: str = Field(description="the version of HiGHS")
+    source: Sha256 = Field(description="the SHA-256 of the list of the source files")
+    environment: Environment | None = Field(
+        description="the libraries; null where dp-release ran without being installed"
+    )
 
 
 class ReleaseRecord(Record):
@@ -239,6 +263,7 @@ class ReleaseRecord(Record):
     license: FromSpec
     privacy: PrivacyRecord = Field(description="whom the guarantee protects")
     guarantee: ReleaseGuarantee = Field(description="the guarantee of the whole release")
+    # Absent or not empty, here and below: a release without any has one form and one hash.
     expressions: Annotated[list[ExpressionRecord], Field(min_length=1)] | None = Field(
         default=None,
         description="the derived columns and conditions of the spec, as they are evaluated; absent "
@@ -254,14 +279,25 @@ class ReleaseRecord(Record):
     invariants: list[str] = Field(description="what is published without noise; empty")
     post_processing: list[str] = Field(description="what was done to noisy answers; empty")
     ledger: LedgerRecord = Field(description="the account that paid")
-    software: Software = Field(description="the versions of the programs")
+    software: Software = Field(description="the programs, by version and by hash")
     withheld: list[str] = Field(description="what is left out, in words")
     limits: list[str] = Field(description="what is asserted and cannot be checked from the files")
 
     @property
     def measured(self) -> tuple[MeasuredRecord, ...]:
         """The measured tables of all tabulations, in order."""
-        return tuple(entry for one in self.tabulations or () for entry in one.measured)
+        tables: list[MeasuredRecord] = []
+        for tabulation in self.tabulations or ():
+            tables += tabulation.measured
+        return tuple(tables)
+
+    @property
+    def outputs(self) -> tuple[OutputFile, ...]:
+        """All tables: of the queries, then of the tabulations."""
+        outputs = [query.output for query in self.queries]
+        for tabulation in self.tabulations or ():
+            outputs += tabulation.outputs
+        return tuple(outputs)
 
 
 FILES: dict[str, type[BaseModel]] = {
@@ -302,6 +338,7 @@ def parse_plain(data: bytes) -> Any:
     Raises:
         ValueError: not JSON, a repeated key, or not the one canonical form.
     """
+    # Python's reader takes NaN and Infinity, which are no JSON.
     plain = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
     # One form alone: two files with one meaning would have two hashes.
     if rfc8785.dumps(plain) != data:

@@ -15,6 +15,7 @@ FROM_PURE = "made for the pure guarantee, which implies this one"
 NEVER_OCCURS = "some published values never occur: ε over all differences is infinite"
 
 _FIXED = {SOLVERS_BOUND, WORK_LIMIT, TOLERANCE, FROM_PURE, NEVER_OCCURS}
+# Room for the figures below (.4g and .5g) and hardly more: digits could carry a message.
 _FIGURE = r"[0-9]{1,12}(\.[0-9]{1,6})?(e[+-][0-9]{2,3})?"
 _NAME = "[a-z_]{1,63}"
 _RANKING = re.compile(
@@ -53,11 +54,11 @@ def ranking(
     ``second`` is the next one, with ``times`` the loss of the winner; empty where there is none.
     """
     listed = ", ".join(f"{name} {value:.4g}" for name, value in losses)
-    told = f"best of {len(losses)} by {loss} loss: {listed}"
+    comparison = f"best of {len(losses)} by {loss} loss: {listed}"
     if not second:
-        return told
+        return comparison
     share = "as much as" if times == 1 else f"{times:.5g} times what"
-    return f"{told}; the next, {second}, loses {share} {winner} loses"
+    return f"{comparison}; the next, {second}, loses {share} {winner} loses"
 
 
 def is_note(text: str, mechanisms: Collection[str]) -> bool:
@@ -67,7 +68,10 @@ def is_note(text: str, mechanisms: Collection[str]) -> bool:
     match = _RANKING.fullmatch(text) or _PINNED.fullmatch(text)
     if match is None:
         return False
+    # A text in the form of a name could hold anything else, so each has to be a mechanism's.
     parts = match.groupdict()
-    named = {entry.partition(" ")[0] for entry in parts["names"].split(", ")}
-    named |= {parts.get("next"), parts.get("first")} - {None}
-    return named <= set(mechanisms)
+    names = [parts.get("next"), parts.get("first")]
+    for entry in parts["names"].split(", "):
+        name, _, _ = entry.partition(" ")
+        names.append(name)
+    return set(filter(None, names)) <= set(mechanisms)

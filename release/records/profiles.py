@@ -22,11 +22,13 @@ Pattern = Annotated[list[int], Field(min_length=1)]
 class ProfileRecord(Record):
     """Bounds of δ at equidistant privacy losses, and the changes of one unit that they cover."""
 
+    # A profile on any grid proves something; the total of a release composes those of one grid.
     step: Exact = Field(description="the distance of two losses, from 0 on")
     values: list[Digits] = Field(
         min_length=1,
         description="δ at each loss at most, in units of 10^-28; the last one holds beyond it",
     )
+    # No pattern of a unit's rows is always the worst one (docs/design/mathematics.md, 2.30).
     patterns: list[Pattern] = Field(
         min_length=1,
         description="by how many codes one unit moves the cells that it touches, at most: one list "

@@ -1,7 +1,8 @@
 """Signing keys, signed notes and attestations: Ed25519 only, with no option to choose wrongly.
 
-- A private key is a PKCS#8 file of mode 0600. Its public key is written as a C2SP verifier key,
-  ``name+hash+key``: the name is the origin of a ledger, so that a key signs for one ledger only.
+- Where a private key lies is said in :mod:`release.records.keys`. Its public key is written as a
+  C2SP verifier key, ``name+hash+key``: the name is the origin of a ledger, so that a key signs for
+  one ledger only.
 - A signed note (C2SP signed-note) is text with a signature line; the checkpoint of a ledger is one.
 - An attestation is a DSSE envelope over an in-toto Statement v1, whose subjects are files with
   their SHA-256.
@@ -12,32 +13,24 @@ Verifying returns nothing and raises: a forgotten condition cannot make a bad si
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 import rfc8785
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field
 
-from release.errors import SpecError, StorageError
-from release.records.files import storage_errors, write_file
+from release.errors import SpecError
 from release.records.hashes import decoded, encoded
 from release.records.models import Record, ReleaseId, ReleaseRecord, ScopeName, Sha256, parse
 
 # The parts of a verifier key are joined by "+", so a name has none.
 _NAME = re.compile(r"[!-*,-~]{1,200}", re.ASCII)
-# A PEM file of ours has 119 bytes. A path may lead to anything, such as /dev/zero.
-_LONGEST_KEY = 2**14
+LONGEST_KEY = 2**14
+"""Bytes of a key file at most: ours have 119, and a path may lead to anything, as /dev/zero."""
 # A note has a signature line for its writer and for each witness.
 _MOST_SIGNATURES = 100
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
@@ -113,78 +106,16 @@ class PublicKey:
             raise SignatureError(f"not signed by {self}") from error
 
 
-@dataclass(frozen=True, repr=False)
-class Signer:
-    """A private key, whose representation shows nothing."""
-
-    private: Ed25519PrivateKey
-
-    def __repr__(self) -> str:
-        return "Signer(secret)"
+class Signer(Protocol):
+    """What holds a private key and signs with it, wherever it keeps it."""
 
     def public(self, name: str) -> PublicKey:
         """The public key under the name of a ledger."""
-        return PublicKey(name, self.private.public_key().public_bytes_raw())
+        ...
 
     def sign(self, message: bytes) -> bytes:
-        """The signature of ``message``: 64 bytes, equal for equal messages."""
-        return self.private.sign(message)
-
-
-def create_key(path: Path) -> Signer:
-    """Generate a private key in a new file of mode 0600; an existing file is never overwritten.
-
-    Raises:
-        StorageError: the file exists or cannot be written.
-    """
-    private = Ed25519PrivateKey.generate()
-    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    existed = path.exists()
-    try:
-        with storage_errors(path, "the key"):
-            write_file(path, pem, 0o600)
-    except StorageError:
-        # A key that was written in part is removed, but never an older file.
-        if not existed:
-            path.unlink(missing_ok=True)
-        raise
-    return Signer(private)
-
-
-def forbidden_mode(path: Path) -> int:
-    """The permission bits that the file of a private key may not have."""
-    # A systemd credential lies in a folder that only its service can enter. An access list grants
-    # the service's user the file, which the mode shows as a permission of the group.
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    return 0o037 if folder and path.parent.resolve() == Path(folder).resolve() else 0o077
-
-
-def read_key(path: Path) -> Signer:
-    """The private key in a file.
-
-    Raises:
-        SpecError: the file holds no Ed25519 key, or other users may read it.
-    """
-    try:
-        with path.open("rb") as file:
-            mode, pem = os.fstat(file.fileno()).st_mode, file.read(_LONGEST_KEY + 1)
-    except OSError as error:
-        raise SpecError(
-            "--key", f"{path} cannot be read; pass the file of the signing key"
-        ) from error
-    if mode & forbidden_mode(path):
-        raise SpecError("--key", f"others may read {path}; chmod 600 it")
-    if len(pem) > _LONGEST_KEY:
-        raise SpecError("--key", f"{path} is too long for a key; pass the file of the signing key")
-    try:
-        private = load_pem_private_key(pem, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise SpecError(
-            "--key", f"{path} is no private key; create one: dp-release ledger key new"
-        ) from error
-    if not isinstance(private, Ed25519PrivateKey):
-        raise SpecError("--key", f"{path} is no Ed25519 key; create one: dp-release ledger key new")
-    return Signer(private)
+        """The Ed25519 signature of ``message``: 64 bytes, equal for equal messages."""
+        ...
 
 
 def read_public_key(text: str) -> PublicKey:
@@ -205,11 +136,12 @@ def key_text(text: str) -> str:
     Raises:
         OSError, ValueError: the file cannot be read, or is not ASCII.
     """
+    # What is the path of a file is read: a key in text, with its hash and its "+", is hardly one.
     path = Path(text)
     if not path.is_file():
         return text
     with path.open("rb") as file:
-        return file.read(_LONGEST_KEY).decode("ascii")
+        return file.read(LONGEST_KEY).decode("ascii")
 
 
 def sign_note(text: str, signer: Signer, name: str) -> str:
@@ -233,6 +165,7 @@ def open_note(note: str, keys: tuple[PublicKey, ...]) -> str:
     for line in lines:
         for key in keys:
             if (key.name, key.hint) == (line.name, line.hint):
+                # No way on from a wrong one: whoever names a known key and fails has forged it.
                 key.verify(line.signature, text.encode())
                 is_signed = True
     if not is_signed:
@@ -350,10 +283,12 @@ def _authenticated(payload: bytes) -> bytes:
 
 def attest(sums: dict[str, str], predicate: Predicate, signer: Signer) -> bytes:
     """The envelope over a statement of files by name and SHA-256; equal bytes for equal input."""
-    digests = {name: Digest(sha256=digest) for name, digest in sorted(sums.items())}
+    subjects = []
+    for name, digest in sorted(sums.items()):
+        subjects.append(Subject(name=name, digest=Digest(sha256=digest)))
     statement = Statement(
         _type="https://in-toto.io/Statement/v1",
-        subject=[Subject(name=name, digest=digest) for name, digest in digests.items()],
+        subject=subjects,
         predicateType="dp-release/release/v1",
         predicate=predicate,
     )
@@ -404,6 +339,7 @@ def read_attestation(data: bytes) -> Attestation:
         statement = parse(Statement, payload)
     except (ValueError, RecursionError) as error:
         raise SignatureError("not an attestation in canonical form") from error
+    # Others would go unchecked, and their bytes would be under no signature.
     if len(envelope.signatures) != 1:
         raise SignatureError("not one signature")
     (signature,) = envelope.signatures

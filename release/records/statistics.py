@@ -20,6 +20,7 @@ from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
 from release.records.mechanisms import AnyMechanismRecord, NoiseRecord
 from release.records.models import Digits, Exact
@@ -31,11 +32,13 @@ class StatisticRecord(AnyMechanismRecord):
     theorem: ClassVar[str]
     """Why the rule is private, for the findings of a verifier."""
 
+    # A verifier derives it anew from the spec: a file with a smaller one would claim too little.
     spread: int = Field(ge=1, description="the range in which neighbors move the statistic")
 
     @property
     def deltas(self) -> Deltas:
         """The guarantee is pure."""
+        # Also where the spec allows a δ: that δ is not used, and not charged.
         return Deltas(Fraction(0), Fraction(0))
 
     @abstractmethod
@@ -131,6 +134,8 @@ class ExponentialMechanismRecord(StatisticRecord):
 class TwoCategoriesRecord(StatisticRecord):
     """The rule of least error for two categories that units are swapped between."""
 
+    # The proof holds for this spread alone: a unit counts once, and one count falls as one rises.
+
     theorem = (
         "the rule of two categories: a unit moves the gap by {spread} at most, and ratio · e^ε is "
         "at least 1"
@@ -186,6 +191,7 @@ class GapTableRecord(StatisticRecord):
     def to_mechanism(self) -> GapTable:
         """As :meth:`StatisticRecord.to_mechanism`."""
         rows = [list(map(int, row)) for row in self.weights]
+        # A weight beyond 64 bits raises OverflowError here: as good a refusal as any.
         return GapTable(self.categories, self.cap, np.array(rows, dtype=np.int64))
 
     @classmethod
@@ -210,6 +216,7 @@ class JointQuantilesRecord(StatisticRecord):
     mechanism: Literal["joint_quantiles"] = Field(description="several quantiles, drawn together")
     candidates: int = Field(ge=2, description="how many points or bins there are")
     shares: list[Exact] = Field(min_length=1, description="the quantiles, ascending")
+    # A candidate's rows are spread over so many: ``ratio`` is per step of a sub-level.
     sublevels: int = Field(ge=1, description="the positions that a candidate has among its ties")
     ratio: Digits = Field(
         description="what a chance is multiplied by for each step of the score, in units of 2^-64"
@@ -236,6 +243,56 @@ class JointQuantilesRecord(StatisticRecord):
             "candidates": mechanism.candidates,
             "shares": list(map(format_exact, mechanism.shares)),
             "sublevels": mechanism.sublevels,
+            "ratio": str(mechanism.ratio),
+        }
+
+
+class QuantileTreeRecord(StatisticRecord):
+    """Several quantiles, read off noisy counts."""
+
+    theorem = (
+        "geometric noise on the rows at each point, and of each block of points if there are any: "
+        "a unit has some rows, or has them replaced, and the powers of the ratio for all noisy "
+        "counts that they are in, times e^ε, are at least 1"
+    )
+
+    mechanism: Literal["quantile_tree"] = Field(description="several quantiles of noisy counts")
+    candidates: int = Field(ge=2, description="how many points or bins there are")
+    shares: list[Exact] = Field(min_length=1, description="the quantiles, ascending")
+    rows: int = Field(ge=1, description="the most rows of a unit")
+    replaced: bool = Field(description="whether neighbors replace a unit, or add or remove one")
+    block: int = Field(
+        ge=1, description="how many points have a noisy count together; 1 for none but their own"
+    )
+    ratio: Digits = Field(
+        description="by how much neighboring masses of the noise differ, in units of 2^-64"
+    )
+
+    @property
+    def sentence(self) -> str:
+        """As :attr:`AnyMechanismRecord.sentence`."""
+        blocks = f" and of blocks of {self.block}" if self.block > 1 else ""
+        return (
+            f"{len(self.shares)} quantiles read off noisy counts of {self.candidates} points"
+            f"{blocks}, proved for units of up to {self.rows} rows"
+        )
+
+    def to_mechanism(self) -> QuantileTree:
+        """As :meth:`StatisticRecord.to_mechanism`."""
+        shares = tuple(map(Fraction, self.shares))
+        unit = self.rows, self.replaced
+        return QuantileTree(self.candidates, shares, *unit, self.block, int(self.ratio))
+
+    @classmethod
+    def own_fields(cls, mechanism: QuantileTree) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {
+            "spread": mechanism.spread,
+            "candidates": mechanism.candidates,
+            "shares": list(map(format_exact, mechanism.shares)),
+            "rows": mechanism.rows,
+            "replaced": mechanism.is_replaced,
+            "block": mechanism.block,
             "ratio": str(mechanism.ratio),
         }
 

@@ -25,6 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -130,6 +131,19 @@ class Store(ABC):
             StorageError: the store does not answer.
         """
 
+    def holding(self, folder: str, file: str) -> set[str]:
+        """The folders directly in ``folder`` that have a file of this name, from a listing.
+
+        Raises:
+            StorageError: the store does not answer.
+        """
+        folders = set()
+        for name in self.names(folder):
+            inner, _, rest = name.partition("/")
+            if rest == file:
+                folders.add(inner)
+        return folders
+
     @abstractmethod
     def names(self, folder: str) -> list[str]:
         """The sorted names of all files below a folder; empty for a missing folder.
@@ -188,9 +202,13 @@ class Folder(Store):
 
     def stamps(self, paths: Iterable[str]) -> list[tuple[int, int, int]]:
         """As :meth:`Store.stamps`."""
+        stamps = []
         with _store_errors(self.label, "read"):
-            stats = [Path(path).stat() for path in paths]
-            return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
+            for path in paths:
+                status = Path(path).stat()
+                # A file put in the place of another can have its size and time, not its inode.
+                stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        return stamps
 
     def copy_out(self, path: str, target: Path) -> None:
         """As :meth:`Store.copy_out`."""
@@ -243,6 +261,11 @@ class Folder(Store):
                     if stat.S_ISREG(status.st_mode):
                         sizes[path.name] = status.st_size
         return sizes
+
+    def holding(self, folder: str, file: str) -> set[str]:
+        """As :meth:`Store.holding`."""
+        with _store_errors(self.label, "read"):
+            return {path.parent.name for path in Path(self.path(folder)).glob(f"*/{file}")}
 
     def names(self, folder: str) -> list[str]:
         """As :meth:`Store.names`."""
@@ -343,19 +366,21 @@ class Objects(Store):
         import obstore
 
         with _store_errors(self.label, "read"):
-            found = obstore.list_with_delimiter(self.objects, self._key(folder))["objects"]
-            return {PurePosixPath(meta["path"]).name: meta["size"] for meta in found}
+            listing = obstore.list_with_delimiter(self.objects, self._key(folder))["objects"]
+            return {PurePosixPath(meta["path"]).name: meta["size"] for meta in listing}
 
     def names(self, folder: str) -> list[str]:
         """As :meth:`Store.names`."""
         import obstore
 
-        base, found = self._key(folder), []
+        base, paths = self._key(folder), []
         with _store_errors(self.label, "read"):
-            for batch in obstore.list(self.objects, base):
-                found += [str(PurePosixPath(meta["path"]).relative_to(base)) for meta in batch]
-        # The object of the folder's own name is not in it.
-        return sorted(name for name in found if name != ".")
+            for meta in chain.from_iterable(obstore.list(self.objects, base)):
+                name = str(PurePosixPath(meta["path"]).relative_to(base))
+                # The object of the folder's own name is not in it.
+                if name != ".":
+                    paths.append(name)
+        return sorted(paths)
 
     def _key(self, name: str) -> str:
         return "/".join(filter(None, (self.prefix, name)))
@@ -394,6 +419,7 @@ def open_store(text: str, field: str) -> Store:
     if scheme == "file":
         root = str(Path("/", unquote(rest)))
         return Folder(root, root)
+    # A path is quoted in a URI and plain in the store: %20 there is a space here.
     prefix = unquote(rest).strip("/")
     root = "/".join(filter(None, (host, prefix)))
     if scheme == "memory":
@@ -411,6 +437,10 @@ def open_store(text: str, field: str) -> Store:
         ) from None
 
 
+_TIMEOUT = "300s"
+"""The longest that one request may take; the largest file of a release has to be sent in it."""
+
+
 def _cloud(uri: str) -> obstore.store.ObjectStore:
     """The bucket or container of a URI, with the settings of the environment."""
     from obstore.store import from_url
@@ -420,18 +450,22 @@ def _cloud(uri: str) -> obstore.store.ObjectStore:
     is_plain = any(os.environ.get(name, "").startswith("http://") for name in addresses)
     return from_url(
         uri,
-        client_options={"allow_http": is_plain, "connect_timeout": "5s", "timeout": "300s"},
+        client_options={"allow_http": is_plain, "connect_timeout": "5s", "timeout": _TIMEOUT},
         # A store that does not answer has to be told before the night is over.
         retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=60)},
     )
 
 
+# One for the process: a delivery and its reader open the store by name, each for itself.
 @cache
 def _memory() -> obstore.store.ObjectStore:
     """The objects of ``memory://``, which end with the process."""
     from obstore.store import MemoryStore
 
     return MemoryStore()
+
+
+_STATUSES = {403: ", access is denied", 404: ", no bucket of this name", 503: ", it is overloaded"}
 
 
 @contextmanager
@@ -443,6 +477,17 @@ def _store_errors(label: str, what: str) -> Iterator[None]:
         raise
     # Each store raises the exceptions of its own library.
     except Exception as error:
-        kind = type(error).__name__
         # Without its cause: an address may hold a token, and a scheduler logs causes.
-        raise StorageError(f"{label}: the store cannot be {what} ({kind})") from None
+        raise StorageError(f"{label}: the store cannot be {what} ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    """Why a store failed: the status that it answered, or how the connection ended."""
+    # Only a number and words of our own are taken from the message.
+    text = str(error)
+    if match := re.search(r"non-2xx status code: ([1-5][0-9]{2})\b", text):
+        status = int(match[1])
+        return f"it answered {status}{_STATUSES.get(status, '')}"
+    kind = re.search(r"\bkind: (Connect|Timeout)\b", text)
+    ends = {"Connect": "no connection", "Timeout": "time-out"}
+    return ends[kind[1]] if kind else type(error).__name__

@@ -64,6 +64,7 @@ class TabulationRecord(Record):
     noise: Literal["geometric", "gaussian"] = Field(
         description="the family of the noise of all measured tables"
     )
+    # Of the estimates: whole numbers have a bias, and no variance that follows from the spec.
     objective: Exact = Field(
         description="the mean over the published tables of the mean standard error of their cells, "
         "before rounding to whole numbers"
@@ -72,4 +73,13 @@ class TabulationRecord(Record):
         min_length=1, description="the levels, from the highest to the lowest"
     )
     measured: list[MeasuredRecord] = Field(min_length=1, description="the tables with noise")
+    # Facts that the spec asserts to be public: they are charged nothing, and no noise covers them.
     declared: list[DeclaredRecord] = Field(description="the tables without noise; none without any")
+
+    @property
+    def outputs(self) -> tuple[OutputFile, ...]:
+        """All files: the published tables, the noisy counts, the declared numbers."""
+        outputs = [level.output for level in self.levels]
+        outputs += [table.output for table in self.measured]
+        outputs += [table.output for table in self.declared]
+        return tuple(outputs)

@@ -10,7 +10,7 @@ from pydantic import Field
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.top_bounds import CountBounds
 from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram, Published
 from release.exact.statistics.top_peeled import PeeledTop
 from release.records.models import Digits
 from release.records.statistics import StatisticRecord
@@ -23,6 +23,7 @@ class TopRecord(StatisticRecord):
     members: int = Field(ge=1, description="how many are published")
     touched: int = Field(ge=1, description="in how many categories a unit can be")
     weight: int = Field(ge=1, description="the most that a unit adds to a category")
+    # Part of the proof: a unit that is replaced changes counts both ways, and twice as many.
     replaced: bool = Field(description="whether neighbors replace a unit, or add or remove one")
     ratio: Digits = Field(
         description="what the chance of a worse outcome is multiplied by for each step, in units "
@@ -77,7 +78,9 @@ class HistogramTopRecord(TopRecord):
     )
 
     mechanism: Literal["top_histogram"] = Field(description="the largest of noisy counts")
-    counts: bool = Field(description="whether the noisy counts are published too")
+    # Free of charge: the noisy counts satisfy the guarantee, and the choice is a function of them.
+    counts: bool = Field(description="whether the noisy counts of the members are published too")
+    histogram: bool = Field(description="whether the noisy counts of all categories are published")
 
     @property
     def sentence(self) -> str:
@@ -87,13 +90,20 @@ class HistogramTopRecord(TopRecord):
     def to_mechanism(self) -> HistogramTop:
         """As :meth:`StatisticRecord.to_mechanism`."""
         histogram = NoisyHistogram(self.bounds, int(self.ratio))
-        return HistogramTop(histogram, self.members, self.counts)
+        if self.counts and self.histogram:
+            raise ValueError("noisy counts are those of the members or of all categories")
+        members = Published.MEMBERS if self.counts else Published.NONE
+        return HistogramTop(histogram, self.members, Published.ALL if self.histogram else members)
 
     @classmethod
     def own_fields(cls, mechanism: HistogramTop) -> dict[str, Any]:
         """As :meth:`StatisticRecord.own_fields`."""
         common = cls.common_fields(mechanism.histogram, mechanism.members)
-        return {**common, "counts": mechanism.with_counts}
+        return {
+            **common,
+            "counts": mechanism.counts is Published.MEMBERS,
+            "histogram": mechanism.counts is Published.ALL,
+        }
 
 
 class CanonicalTopRecord(TopRecord):
@@ -124,6 +134,7 @@ class CanonicalTopRecord(TopRecord):
 class PeeledTopRecord(TopRecord):
     """One selection after the other."""
 
+    # Each draws from the categories that are left, in view of those before: basic composition.
     theorem = (
         "so many selections by permute-and-flip (McKenna and Sheldon 2020), each with its share "
         "of ε"

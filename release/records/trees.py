@@ -17,6 +17,8 @@ TypeName: TypeAlias = Literal["string", "integer", "date", "timestamp", "number"
 
 
 def _integer(text: str) -> str:
+    # JSON numbers are floats for many readers and lose digits from 2^53 on, hence texts; one text
+    # for each number, because the same condition has to have the same hash.
     if text != str(int(text)) or not -(2**63) <= int(text) < 2**63:
         raise ValueError("not an integer of 64 bits in its shortest form")
     return text
@@ -48,11 +50,14 @@ def _date(text: str) -> str:
 
 
 def _timestamp(text: str) -> str:
-    if datetime.datetime.fromisoformat(text).isoformat(" ") != text:
+    # ``fromisoformat`` reads many forms, such as a week or a "T"; its own text is the one form.
+    moment = datetime.datetime.fromisoformat(text)
+    if moment.tzinfo is not None or moment.isoformat(" ") != text:
         raise ValueError("not a timestamp such as 2013-01-05 12:30:00")
     return text
 
 
+# Strict and closed: otherwise 1 would do for true, and an unknown key would be dropped unseen.
 class _Node(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -129,7 +134,13 @@ _FORMS = (
 
 def _form(value: Any) -> str | None:
     keys = type(value).model_fields if isinstance(value, _Node) else value
-    return next((form for form in _FORMS if isinstance(keys, dict) and form in keys), None)
+    if not isinstance(keys, dict):
+        return None
+    # A node with the keys of two forms is taken for one of them, which refuses the further key.
+    for form in _FORMS:
+        if form in keys:
+            return form
+    return None
 
 
 Node: TypeAlias = Annotated[
@@ -144,6 +155,7 @@ Node: TypeAlias = Annotated[
     | Annotated[CallNode, Tag("call")],
     Discriminator(_form),
 ]
+# ``Node`` is defined by these two and they by it: their fields can be resolved only now.
 CastNode.model_rebuild()
 CallNode.model_rebuild()
 

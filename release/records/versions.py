@@ -15,7 +15,7 @@ from release.version import VERSION
 READ = {
     "spec": (1,),
     "release": (1,),
-    "law": (1,),
+    "mechanism": (1,),
     "sensitivity": (1,),
     "openings": (1,),
     "table": (1,),

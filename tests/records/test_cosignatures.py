@@ -18,17 +18,11 @@ from release.records.cosignatures import (
     read_witness_key,
     witness_key,
 )
-from release.records.signing import (
-    PublicKey,
-    SignatureError,
-    Signer,
-    note_lines,
-    open_note,
-    sign_note,
-)
+from release.records.keys.files import FileSigner
+from release.records.signing import PublicKey, SignatureError, note_lines, open_note, sign_note
 
 PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
-WITNESS, CURATOR = Signer(PRIVATE), Signer(Ed25519PrivateKey.from_private_bytes(bytes(32)))
+WITNESS, CURATOR = FileSigner(PRIVATE), FileSigner(Ed25519PrivateKey.from_private_bytes(bytes(32)))
 NAME, ORIGIN, TIME = "witness.example/office", "example.org/dp", 1_679_315_147
 TEXT = f"{ORIGIN}\n3\n{base64.b64encode(bytes(32)).decode()}\n"
 NOTE = sign_note(TEXT, CURATOR, ORIGIN)

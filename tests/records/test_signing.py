@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -13,16 +18,15 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from release.errors import SpecError, StorageError
+from release.records.keys.files import OPENED_BY, FileSigner, create_key
+from release.records.keys.outside import read_key
 from release.records.signing import (
     Predicate,
     PublicKey,
     SignatureError,
-    Signer,
     attest,
-    create_key,
     open_note,
     read_attestation,
-    read_key,
     read_public_key,
     sign_note,
 )
@@ -35,8 +39,8 @@ SIGNATURE = (
     "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
 )
 NAME = "example.org/dp"
-ONE = Signer(Ed25519PrivateKey.from_private_bytes(SEED))
-TWO = Signer(Ed25519PrivateKey.from_private_bytes(SEED[::-1]))
+ONE = FileSigner(Ed25519PrivateKey.from_private_bytes(SEED))
+TWO = FileSigner(Ed25519PrivateKey.from_private_bytes(SEED[::-1]))
 KEY, OTHER = ONE.public(NAME), TWO.public(NAME)
 
 # The example of the signed-note specification of the Go checksum database.
@@ -113,7 +117,7 @@ def test_a_private_key_is_written_once_and_for_its_owner_alone(tmp_path: Path) -
         os.umask(old)
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_key(path).public("n") == made.public("n")
-    assert repr(made) == "Signer(secret)"
+    assert repr(made) == "FileSigner(secret)"
     before = path.read_bytes()
     with pytest.raises(StorageError, match="cannot be written"):
         create_key(path)
@@ -187,3 +191,76 @@ def test_every_changed_byte_of_an_envelope_is_refused() -> None:
     for keys in ((), (OTHER,)):
         with pytest.raises(SignatureError):
             read_attestation(data).verify(keys)
+
+
+def in_terminal(words: list[str], folder: Path, answers: list[str]) -> tuple[int, str]:
+    """Run a command with a terminal of its own, and type an answer at each question."""
+    terminal, its_side = os.openpty()
+    streams: dict[str, Any] = {"stdin": its_side, "stdout": its_side, "stderr": its_side}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "release", *words], cwd=folder, start_new_session=True, **streams
+    )
+    os.close(its_side)
+    shown = b""
+    # Reading ends with an error once the other side is closed.
+    with suppress(OSError):
+        while data := os.read(terminal, 4096):
+            shown += data
+            if answers and data.endswith((b"key: ", b"again: ")):
+                os.write(terminal, answers.pop(0).encode() + b"\n")
+    os.close(terminal)
+    return process.wait(), shown.decode()
+
+
+INIT = ["ledger", "init", "--out", "out", "--key", "key", "--origin", NAME, "--scope", "a:1:0"]
+
+
+@pytest.mark.skipif(not Path("/usr/bin/openssl").exists(), reason="no openssl to open it too")
+def test_an_encrypted_key_signs_for_who_knows_its_passphrase(tmp_path: Path) -> None:
+    new = ["ledger", "key", "new", "key", "--encrypt"]
+    status, shown = in_terminal(new, tmp_path, ["right", "other"])
+    assert (status, "the two differ" in shown) == (2, True)
+    assert not (tmp_path / "key").exists()
+    status, shown = in_terminal(new, tmp_path, ["right", "right"])
+    assert status == 0, shown
+    assert "right" not in shown
+    # Another program opens it, and only with the passphrase.
+    opened = [
+        subprocess.run(
+            ["/usr/bin/openssl", "pkey", "-in", "key", "-passin", f"pass:{word}", "-noout"],
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        ).returncode
+        for word in ("right", "wrong")
+    ]
+    assert opened == [0, 1]
+    status, shown = in_terminal(INIT, tmp_path, ["wrong"])
+    assert (status, "it does not open key; give that key's own" in shown) == (2, True)
+    assert not (tmp_path / "out").exists()
+    status, shown = in_terminal(INIT, tmp_path, ["right"])
+    assert status == 0, shown
+
+
+def test_where_nobody_can_be_asked_a_file_has_the_passphrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, held = tmp_path / "key", tmp_path / "passphrase"
+    signer = create_key(path, b"right")
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.delenv(OPENED_BY, raising=False)
+    with pytest.raises(SpecError, match="DP_RELEASE_PASSPHRASE: name the file that holds the pass"):
+        read_key(path)
+    monkeypatch.setenv(OPENED_BY, str(held))
+    with pytest.raises(SpecError, match="passphrase cannot be read"):
+        read_key(path)
+    for text, told in (("\nright", "empty line"), ("wrong\n", "it does not open"), ("right\n", "")):
+        held.write_text(text, "utf-8")
+        held.chmod(0o600)
+        if told:
+            with pytest.raises(SpecError, match=told):
+                read_key(path)
+    assert read_key(path).public(NAME) == signer.public(NAME)
+    held.chmod(0o640)
+    with pytest.raises(SpecError, match="others may read"):
+        read_key(path)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import os
+import socket
 import stat
+import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from release.errors import StorageError
+from release.records import stores
 from release.records.stores import Folder, Objects, Store, open_store
 from tests.stores import s3_server
 
@@ -190,6 +194,50 @@ def test_a_failure_shows_neither_address_nor_token(
     shown = "".join(traceback.format_exception(refused.value))
     assert "tokenofmine" not in shown + repr(store)
     assert "127.0.0.1" not in shown
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(403, "it answered 403, access is denied"), (500, "it answered 500"), (0, "no connection")],
+)
+def test_a_failure_says_which(status: int, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Refuse, with a text that is not to be shown."""
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b"tokenofmine status code: 200")
+
+        def log_message(self, *given: object) -> None:
+            """Silence."""
+
+    listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    port = listener.server_address[1]
+    if status:
+        threading.Thread(target=listener.serve_forever, daemon=True).start()
+    else:
+        listener.server_close()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "tokenofmine")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    with pytest.raises(StorageError) as refused:
+        open_store("s3://bucket/folder", "--to").read("x")
+    assert str(refused.value) == f"s3://bucket/folder: the store cannot be read ({reason})"
+    if status:
+        listener.shutdown()
+        listener.server_close()
+
+
+def test_a_store_that_never_answers_is_a_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_TIMEOUT", "1s")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "tokenofmine")
+    # The kernel accepts connections for it, and nobody reads them.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        with pytest.raises(StorageError) as refused:
+            open_store("s3://bucket/folder", "--to").read("x")
+    assert str(refused.value) == "s3://bucket/folder: the store cannot be read (time-out)"
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

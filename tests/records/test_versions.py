@@ -57,6 +57,12 @@ def test_a_later_format_is_told_apart_from_a_broken_file(tmp_path: Path) -> None
         parse_spec(text.replace(b"spec/v1", b"spec/7"))
 
 
+def test_a_later_format_of_a_mechanism_is_told_as_such() -> None:
+    assert str(unread("dp-release/mechanism/v2")).startswith(
+        "dp-release/mechanism/v2 is of a later format"
+    )
+
+
 @pytest.mark.parametrize("told", ["dp-release/mechanism/v1", "dp-release/poem/v9", "", None, 7])
 def test_of_other_names_nothing_is_said(told: object) -> None:
     assert unread(told) is None

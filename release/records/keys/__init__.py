@@ -1,0 +1,1 @@
+"""Signing keys: in files, and held by what signs for us."""
