@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from release.budget.caps import PeriodCap, ScopeCap, amount
 from release.budget.entries import ReleaseCharge, Reserve, Spent
@@ -122,6 +123,26 @@ class Account(ABC):
         for length in (0, *PERIODS.values()):
             self._sums[entry.date[:length]] += charge
 
+    def saved(self, last: str, running: Sequence[Reserve]) -> dict[str, Any]:
+        """The account in plain values, for :meth:`resume`.
+
+        Args:
+            last: the date of the last entry.
+            running: the open reserves of the scope, which may still be given back.
+        """
+        # Dates never decrease: of a past day, only an open reserve can still change the sums.
+        sums = {}
+        for date in (last, *(entry.date for entry in running)):
+            for length in (0, *PERIODS.values()):
+                spent = self.spent(date[:length])
+                sums[date[:length]] = [str(spent.epsilon), str(spent.delta)]
+        return {"sums": sums}
+
+    def resume(self, saved: dict[str, Any]) -> None:
+        """Go on from what :meth:`saved` gave; sums of periods that are over are not known."""
+        for period, (epsilon, delta) in saved["sums"].items():
+            self._sums[period] = Spent(Fraction(epsilon), Fraction(delta))
+
     @abstractmethod
     def certified(self) -> tuple[Fraction | None, Fraction]:
         """What was released so far amounts to: ε, rounded up, at the δ that is returned too."""
@@ -223,8 +244,8 @@ class BasicAccount(Account):
         for name in ("epsilon", "delta"):
             charge = amount(getattr(entry, name))
             if charge > 0:
-                left = amount(getattr(self.cap, name)) - getattr(spent, name)
-                counts.append(int(left / charge))
+                rest = amount(getattr(self.cap, name)) - getattr(spent, name)
+                counts.append(int(rest / charge))
         return max(0, min(counts)) if counts else None
 
 

@@ -169,8 +169,8 @@ class ScopeCap(Record):
 
 
 def _without_defaults(plain: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    kept = {}
+    fields = {}
     for name, value in plain.items():
         if name not in names or (value is not None and value is not False and value != "basic"):
-            kept[name] = value
-    return kept
+            fields[name] = value
+    return fields

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from release.budget.entries import Commit
-from release.budget.state import Replayed, keys_at, read_entry
+from release.budget.state import Replayed, keys_at, read_entry, replay
 from release.errors import LedgerError
 from release.records.hashes import decoded, encoded
 from release.records.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
@@ -19,7 +19,17 @@ _PROOF = "c2sp.org/tlog-proof@v1"
 
 def checkpoint_text(origin: str, leaves: list[bytes]) -> str:
     """The three lines of a checkpoint (C2SP tlog-checkpoint)."""
-    return f"{origin}\n{len(leaves)}\n{encoded(root(leaves))}\n"
+    return _text_over(origin, len(leaves), root(leaves))
+
+
+def checkpoint_of(ledger: Replayed, size: int | None = None) -> str:
+    """The three lines of the checkpoint over the first ``size`` entries, by default over all."""
+    size = ledger.state.size if size is None else size
+    return _text_over(ledger.state.origin, size, ledger.root_at(size))
+
+
+def _text_over(origin: str, size: int, digest: bytes) -> str:
+    return f"{origin}\n{size}\n{encoded(digest)}\n"
 
 
 def check_checkpoint(note: str, ledger: Replayed) -> int:
@@ -31,6 +41,7 @@ def check_checkpoint(note: str, ledger: Replayed) -> int:
         LedgerError: no key that was valid then has signed it, or it signs for another ledger or
             for entries that this ledger does not have.
     """
+    # The three conditions of docs/design/format.md, 7.6.
     size = _size_of(note)
     if size > ledger.state.size:
         raise LedgerError(
@@ -42,7 +53,7 @@ def check_checkpoint(note: str, ledger: Replayed) -> int:
         text = open_note(note, keys_at(ledger, size))
     except SignatureError as error:
         raise LedgerError(f"checkpoint: {error}") from error
-    if text != checkpoint_text(ledger.state.origin, ledger.leaves[:size]):
+    if text != checkpoint_of(ledger, size):
         raise LedgerError("checkpoint: the ledger's entries are not those that were signed")
     return size
 
@@ -76,15 +87,18 @@ def ledger_proof(ledger: Replayed, release_id: str, folder: Path) -> bytes:
     Raises:
         LedgerError: the release is not committed, or the checkpoint does not cover all entries.
     """
+    if ledger.before.size and release_id not in ledger.state.committed:
+        ledger = replay(folder)
+    # From here on the form of docs/design/format.md, 5.11.
     entry = ledger.state.committed.get(release_id)
     note = read_checkpoint(folder / CHECKPOINT)
     if entry is None:
         raise LedgerError(f"{release_id!r} is not committed")
     if check_checkpoint(note, ledger) != ledger.state.size:
         raise LedgerError("checkpoint: it does not cover all entries")
-    extra = encoded(ledger.files[entry.seq])
+    extra = encoded(ledger.file(entry.seq))
     lines = [_PROOF, f"extra {extra}", f"index {entry.seq}"]
-    lines += map(encoded, inclusion_proof(ledger.leaves, entry.seq))
+    lines += map(encoded, inclusion_proof(ledger.leaves, entry.seq, ledger.before.peaks))
     # An empty line separates the proof from the note.
     return "\n".join([*lines, "", note]).encode()
 

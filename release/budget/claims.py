@@ -12,7 +12,7 @@ the store is trusted without that signature, and no object is ever overwritten.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from release.budget.checkpoint import check_checkpoint
 from release.budget.entries import Entry, StoreEntry
@@ -113,6 +113,7 @@ def check_last(ledger: Replayed, store: Store) -> None:
         LedgerError: it has none, or another one.
         StorageError: the store does not answer.
     """
+    # Step 1 of a writer (docs/design/format.md, 7.7).
     number = ledger.state.size - 1
     last = read_claim(store, number)
     if last is None:
@@ -120,7 +121,7 @@ def check_last(ledger: Replayed, store: Store) -> None:
             f"{store.label} lacks entry {number} of this ledger; if that store was emptied or put "
             "back: dp-release ledger store, on the machine with the longest ledger"
         )
-    if last.entry != ledger.files[number]:
+    if last.entry != ledger.last:
         raise LedgerError(
             f"{store.label} has another entry {number} than this ledger: two ledgers of one name; "
             "keep the one that the store has: dp-release restore into a new folder"
@@ -134,18 +135,18 @@ def beyond(ledger: Replayed, store: Store) -> Newest:
         LedgerError: an entry does not follow, or no valid key has signed it.
         StorageError: the store does not answer.
     """
+    # Step 2 of a writer (docs/design/format.md, 7.7).
     if read_claim(store, ledger.state.size) is None:
         return Newest(ledger, None)
     note, signed = None, ledger.state.size
     # Following changes a state, and the caller's ledger stays as it is.
-    grown = Replayed(copy.deepcopy(ledger.state), ledger.entries, ledger.files)
+    grown = replace(ledger, state=copy.deepcopy(ledger.state))
     while (claim := read_claim(store, grown.state.size)) is not None:
         number, named = grown.state.size, grown.state.store
         try:
             entry = read_entry(number, claim.entry)
             grown.state.follow(entry, claim.entry)
-            entries, files = (*grown.entries, entry), (*grown.files, claim.entry)
-            grown = Replayed(grown.state, entries, files)
+            grown = grown.extended(entry, claim.entry)
             if claim.note:
                 note, signed = claim.note, check_checkpoint(claim.note, grown)
         except ReleaseError as error:
@@ -170,6 +171,7 @@ def put_claim(store: Store | None, entry: Entry, claim: Claim) -> bool:
         LedgerError: the store that the entry names has another entry of this number.
         StorageError: a store does not answer; it may have the entry.
     """
+    # Step 3 of a writer (docs/design/format.md, 7.7).
     name = claim_name(entry.seq)
     new = open_store(entry.uri, "--store") if isinstance(entry, StoreEntry) else None
     # Before the number is taken: a ledger must not move to where it cannot go on.

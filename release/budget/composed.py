@@ -13,13 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, gcd, isqrt, lcm
+from math import ceil, gcd, isqrt
 
 from release.budget.entries import ReleaseCharge, Spent
 from release.exact.composition.distribution import LossDistribution
 from release.exact.composition.profile import Profile
 from release.exact.composition.together import together
 from release.exact.mechanism import Mechanism
+from release.exact.numbers import common_denominator
 from release.exact.sensitivity import Sensitivity
 
 LEAST_STEPS, STEPS_A_ROOT, MOST_STEPS = 1000, 50, 2**14
@@ -51,9 +52,11 @@ class Together:
     def losses(self) -> LossDistribution:
         """A distribution whose profile is at least that of all queries together."""
         equal = Counter(self.profiles)
-        return together(
-            (profile.distribution().regridded(self.step), times) for profile, times in equal.items()
-        )
+        parts = []
+        # Equal profiles together: what occurs n times takes about log n products.
+        for profile, times in equal.items():
+            parts.append((profile.distribution().regridded(self.step), times))
+        return together(parts)
 
     def total(self, delta: Fraction, basic: Spent) -> Spent:
         """The ε of all queries together at ``delta``; their basic sum where that is less.
@@ -99,10 +102,11 @@ def step_for(epsilons: Iterable[Fraction], cap: Fraction, cells: int) -> Fractio
         cap: the largest ε that the release may reach, above 0.
         cells: in how many cells one unit counts, over all queries.
     """
+    # To the letter of docs/design/format.md, 4.3.1: a verifier computes the same grid.
     steps = _steps(cells)
     claimed = {epsilon for epsilon in epsilons if epsilon > 0}
     if claimed:
-        common = lcm(*(epsilon.denominator for epsilon in claimed))
+        common = common_denominator(claimed)
         shared = Fraction(gcd(*(int(epsilon * common) for epsilon in claimed)), common)
         # A grid that holds every ε splits no mass of a pure mechanism.
         if shared * MOST_STEPS >= cap:

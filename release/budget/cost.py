@@ -68,6 +68,8 @@ class Charges:
 
 def touched_cells(spec_file: SpecFile, query: Query) -> int:
     """An upper bound on the cells of ``query`` that can differ between neighboring tables."""
+    # Mathematics, 2.18: one answer for each unit is one cell, and a statement of the
+    # curator's own may touch every cell.
     if query.for_units:
         return 1
     if query.runs_again:
@@ -135,11 +137,11 @@ def least_charges(spec_file: SpecFile) -> Charges:
 
 
 def charges(
-    spec_file: SpecFile, kept: Kept | None = None, together: Together | None = None
+    spec_file: SpecFile, deltas: Kept | None = None, together: Together | None = None
 ) -> Charges:
     """The charges of the release, refused where their sum exceeds the budget of the spec.
 
-    A query that is not in ``kept`` is charged the δ that it claims. Where the spec composes
+    A query that is not in ``deltas`` is charged the δ that it claims. Where the spec composes
     exactly, ``together`` holds the profiles of all public queries; without it these count for
     nothing.
 
@@ -147,8 +149,9 @@ def charges(
         BudgetError: the sum exceeds the budget of the spec.
     """
     spec = spec_file.spec
+    satisfied = deltas or {}
     queries = tuple(
-        charge_of(spec_file, query, query.promised, (kept or {}).get(query.name))
+        charge_of(spec_file, query, query.promised, satisfied.get(query.name))
         for query in spec.charged
     )
     exactly, total = spec.composes_exactly, total_of(spec, queries, together)
@@ -168,17 +171,25 @@ def charges(
 
 def _check_tabulations(spec: Spec, queries: Sequence[Charge], together: Together) -> None:
     """Hold what each tabulation measures against the guarantee that it declares for all of it."""
-    public = zip(spec.charged, queries, strict=True)
-    charged = [charge for query, charge in public if not query.is_empirical]
-    names = [query.tabulation for query in spec.charged if not query.is_empirical]
+    names, charges_of_public = [], []
+    for query, charge in zip(spec.charged, queries, strict=True):
+        if not query.is_empirical:
+            names.append(query.tabulation)
+            charges_of_public.append(charge)
+    # The profiles are those of the public queries, in their order.
+    public = list(zip(names, charges_of_public, together.profiles, strict=True))
     for place, tabulation in enumerate(spec.tabulations):
-        asked = tabulation.guarantee
-        if asked is None:
+        guarantee = tabulation.guarantee
+        if guarantee is None:
             continue
-        own = [number for number, name in enumerate(names) if name == tabulation.name]
-        profiles = Together(together.step, tuple(together.profiles[number] for number in own))
-        spent = profiles.total(asked.delta, _sum([charged[number] for number in own]))
-        if spent.epsilon > asked.epsilon or spent.delta > asked.delta:
+        profiles, own_charges = [], []
+        for name, charge, profile in public:
+            if name == tabulation.name:
+                profiles.append(profile)
+                own_charges.append(charge)
+        composed = Together(together.step, tuple(profiles))
+        spent = composed.total(guarantee.delta, _sum(own_charges))
+        if spent.epsilon > guarantee.epsilon or spent.delta > guarantee.delta:
             raise BudgetError(
                 f"tabulations[{place}].guarantee: its tables charge {format_exact(spent.epsilon)}, "
                 f"δ {format_exact(spent.delta)}; raise it"
@@ -197,15 +208,18 @@ def release_step(spec_file: SpecFile) -> Fraction:
     """The grid on which a release composes exactly; it follows from the spec."""
     spec = spec_file.spec
     public = [query for query in spec.released if not query.is_empirical]
-    cells = sum(touched_cells(spec_file, query) for query in public)
-    if spec_file.tabulations:
-        # Of all tables that could be measured, so that the grid is known before any is chosen.
-        is_replaced = spec.privacy.neighbors is Relation.REPLACE_ONE
-        for opened in spec_file.tabulations:
-            cells += sum(most for _, most in opened.moves(is_replaced))
+    cells = 0
+    for query in public:
+        cells += touched_cells(spec_file, query)
+    # Everything that decides the grid is public, so that a verifier finds the same one
+    # (docs/design/format.md, 4.3.1).
+    is_replaced = spec.privacy.neighbors is Relation.REPLACE_ONE
+    # Of all tables that could be measured, so that the grid is known before any is chosen.
+    for opened in spec_file.tabulations:
+        for _, most in opened.moves(is_replaced):
+            cells += most
+    if spec_file.tabulations or any(query.is_shared for query in public):
         return step_of_budget(spec.budget.epsilon, cells)
-    if any(query.is_shared for query in public):
-        return step_for((), spec.budget.epsilon, cells)
     charged = _sum([charge_of(spec_file, query, query.promised) for query in public])
     cap = min(spec.budget.epsilon, charged.epsilon or spec.budget.epsilon)
     return step_for((query.promised.epsilon for query in public), cap, cells)
@@ -220,8 +234,9 @@ def _composed(spec: Spec, queries: Sequence[Charge], together: Together | None) 
     added = _sum(declared)
     if together is None:
         return added
-    left = max(Fraction(0), spec.budget.delta - added.delta)
-    return together.total(left, _sum(public)) + added
+    # The profiles are read at what the declared charges leave of δ (mathematics, 2.31).
+    delta = max(Fraction(0), spec.budget.delta - added.delta)
+    return together.total(delta, _sum(public)) + added
 
 
 def _sum(queries: Sequence[Charge]) -> Spent:
@@ -240,6 +255,7 @@ def _check_cap(name: str, total: Fraction, cap: Fraction) -> None:
 
 def _definition(spec_file: SpecFile, charged: Sequence[Charge]) -> Definition:
     """The strongest definition that all queries satisfy."""
+    # The rule of docs/design/format.md, 4.4: the weakest definition that is used.
     used = set()
     for query, charge in zip(spec_file.spec.charged, charged, strict=True):
         # With δ = 0 all three definitions are pure differential privacy.

@@ -21,6 +21,14 @@ Base64: TypeAlias = Annotated[
 ]
 KeyText: TypeAlias = Annotated[str, StringConstraints(max_length=400)]
 Origin: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[!-*,-~]{1,200}$")]
+Reason: TypeAlias = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=300),
+    Field(description="why, in words for the public"),
+]
+AbortReason: TypeAlias = Literal[
+    "refused", "storage", "interrupted", "internal", "cut-off", "abandoned"
+]
 RunId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 StoreUri: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[a-z][a-z0-9]*://[!-~]+$", max_length=400)
@@ -85,6 +93,12 @@ class Abort(EntryBase):
     release_id: Release
     # The charge is refunded only where this is false: drawn noise may have been seen.
     drawn: bool = Field(description="whether noise may have been drawn, so that the charge stays")
+    # No row decides it: the tables are closed when a charge is reserved, and no message is kept.
+    reason: AbortReason | None = Field(
+        default=None,
+        description="what ended the run: a refusal, a disk or store, a person, a fault; or it was "
+        "cut off, or abandoned on another machine",
+    )
 
 
 class Withdraw(EntryBase):
@@ -92,6 +106,23 @@ class Withdraw(EntryBase):
 
     kind: Literal["withdraw"] = Field(description=KIND)
     release_id: Release
+
+
+class Skip(EntryBase):
+    """A release that will not be made; nothing is charged for it, and its name stays unused."""
+
+    kind: Literal["skip"] = Field(description=KIND)
+    release_id: Release
+    reason: Reason
+
+
+class Revise(EntryBase):
+    """A newer version takes the place of a public release, which stays; each has its own charge."""
+
+    kind: Literal["revise"] = Field(description=KIND)
+    release_id: Release
+    by: ScopeName = Field(description="the name of the newer version, which is public")
+    reason: Reason
 
 
 class Policy(EntryBase):
@@ -117,7 +148,9 @@ class StoreEntry(EntryBase):
     uri: StoreUri = Field(description="the store, without its settings")
 
 
-Entry: TypeAlias = Genesis | Reserve | Commit | Abort | Withdraw | Policy | Key | StoreEntry
+Entry: TypeAlias = (
+    Genesis | Reserve | Commit | Abort | Withdraw | Skip | Revise | Policy | Key | StoreEntry
+)
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 

@@ -7,8 +7,10 @@ sections T7 and 2.32).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import log
+from typing import Any
 
 from release.budget.accounts import NEW_SCOPE, Account, RuleFields, amounts
 from release.budget.caps import ScopeCap, amount
@@ -29,6 +31,8 @@ class FilterAccount(Account):
         self._bound = renyi.most_moments(self.order, amount(cap.epsilon), self.main)
         # In the order of entries: the product is rounded up after each factor.
         self._standing: dict[int, renyi.Moment] = {}
+        # Of the releases before those, none of which can be given back any more.
+        self._settled: renyi.Moment | None = None
         self._product = Fraction(1)
 
     def opened(self) -> None:
@@ -94,9 +98,41 @@ class FilterAccount(Account):
         """Leave a moment out again."""
         super().refund(entry)
         del self._standing[entry.seq]
-        self._product = Fraction(1)
+        self._product = Fraction(1) if self._settled is None else self._settled.value
         for moment in self._standing.values():
             self._product = renyi.product_above(self._product, moment.value)
+
+    def saved(self, last: str, running: Sequence[Reserve]) -> dict[str, Any]:
+        """The sums, the product and cut of what is settled, and the moments after that, in order.
+
+        A release is settled where no earlier one, nor itself, can be given back: the product is
+        rounded up after each factor, so that giving one back computes all after it anew.
+        """
+        settled, standing = self._settled, []
+        first = min((entry.seq for entry in running), default=None)
+        for number, moment in self._standing.items():
+            if first is not None and number >= first:
+                standing.append([number, *_texts(moment)])
+            elif settled is None:
+                settled = renyi.Moment(renyi.product_above(Fraction(1), moment.value), moment.cut)
+            else:
+                product = renyi.product_above(settled.value, moment.value)
+                settled = renyi.Moment(product, settled.cut + moment.cut)
+        return {
+            **super().saved(last, running),
+            "settled": None if settled is None else _texts(settled),
+            "standing": standing,
+        }
+
+    def resume(self, saved: dict[str, Any]) -> None:
+        """Go on from what :meth:`saved` gave."""
+        super().resume(saved)
+        if saved["settled"] is not None:
+            self._settled = renyi.Moment(*map(Fraction, saved["settled"]))
+            self._product = self._settled.value
+        for number, value, cut in saved["standing"]:
+            self._standing[number] = renyi.Moment(Fraction(value), Fraction(cut))
+            self._product = renyi.product_above(self._product, Fraction(value))
 
     def certified(self) -> tuple[Fraction, Fraction]:
         """The ε that is certified so far, at the δ of the scope."""
@@ -139,10 +175,11 @@ class FilterAccount(Account):
         return min(Fraction(1), renyi.certified(self._bound, self.order, epsilon) + self.cuts)
 
     def _cut(self) -> Fraction:
-        return sum((moment.cut for moment in self._standing.values()), Fraction(0))
+        settled = Fraction(0) if self._settled is None else self._settled.cut
+        return sum((moment.cut for moment in self._standing.values()), settled)
 
     def _read(self, product: Fraction) -> Fraction:
-        if not self._standing and product == 1:
+        if not self._standing and self._settled is None and product == 1:
             return Fraction(0)
         epsilon = renyi.certified_epsilon(product, self.order, self.main)
         spent = self.spent()
@@ -165,6 +202,10 @@ class FilterAccount(Account):
 
 def _moment_of(entry: Reserve) -> renyi.Moment:
     return renyi.Moment(amount(entry.moment or "1"), amount(entry.cut or "0"))
+
+
+def _texts(moment: renyi.Moment) -> list[str]:
+    return [str(moment.value), str(moment.cut)]
 
 
 def _six(epsilon: Fraction) -> str:

@@ -7,9 +7,10 @@ for replaying.
 
 A release first *reserves* its charge, durably, before any noise is drawn. It ends in a *commit*, or
 in an *abort*, which refunds the charge only if nothing was drawn. A *withdrawn* release has been
-public, so its charge stays. A *policy* sets the cap of a scope. A *key* adds or retires a signing
-key and is signed by a key that is valid before it. A *store* names the store where the copies of
-the ledger meet (:mod:`release.budget.claims`).
+public, so its charge stays. A *skipped* one will not be made. A
+*revised* one stays, and a newer version takes its place. A *policy* sets the cap of a scope.
+A *key* adds or retires a signing key and is signed by a key that is valid before it. A *store*
+names the store where the copies of the ledger meet (:mod:`release.budget.claims`).
 
 A scope has a cap for its lifetime, and a rule by which charges count towards it
 (:mod:`release.budget.accounts`). With ``basic`` they add up, in exact rationals, and there may be a
@@ -38,6 +39,8 @@ from release.budget.entries import (
     Policy,
     ReleaseCharge,
     Reserve,
+    Revise,
+    Skip,
     Spent,
     StoreEntry,
     Withdraw,
@@ -54,8 +57,11 @@ from release.budget.store import (
     follow_store,
     new_run,
     policy,
+    read_as_writer,
     read_ledger,
     reserve,
+    revise,
+    skip,
     today,
     withdraw,
 )
@@ -64,8 +70,8 @@ __all__ = ["CHECKPOINT", "Proved", "check_checkpoint", "ledger_proof", "open_pro
 __all__ += ["read_checkpoint"]
 __all__ += ["ENTRY", "Abort", "Commit", "Entry", "Genesis", "Key", "PeriodCap", "Policy"]
 __all__ += ["Account", "PlannedSlot", "ReleaseCharge", "SlotProfile"]
-__all__ += ["Reserve", "ScopeCap", "Spent", "StoreEntry", "Withdraw"]
+__all__ += ["Reserve", "Revise", "ScopeCap", "Skip", "Spent", "StoreEntry", "Withdraw"]
 __all__ += ["follow_store", "named_store", "new_run", "newest"]
 __all__ += ["Replayed", "Spending", "State", "keys_at", "keys_ever", "replay", "spending"]
 __all__ += ["Ledger", "Make", "abort", "change_key", "commit", "create_ledger", "policy"]
-__all__ += ["read_ledger", "reserve", "today", "withdraw"]
+__all__ += ["read_as_writer", "read_ledger", "reserve", "revise", "skip", "today", "withdraw"]

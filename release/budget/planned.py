@@ -9,10 +9,11 @@ below the composition of the profiles (docs/design/mathematics.md, sections T6 a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from release.budget.accounts import NEW_SCOPE, Account, RuleFields, amounts
 from release.budget.caps import PlannedSlot, ScopeCap, amount
@@ -92,6 +93,7 @@ def _slot(planned: PlannedSlot) -> Slot:
     if planned.profile is not None:
         profile = planned.profile.to_profile()
         return Slot(planned.name, planned.times, None, profile, declared=False)
+    # Either may be left out of a plan, which then means 0 of it.
     charge = amount(planned.epsilon or "0"), amount(planned.delta or "0")
     above = Profile.of_charge(*charge)
     # The plan composes the worst case itself, so a release may not use what rounding added to it.
@@ -136,7 +138,11 @@ def losses_of(plan: Plan, uses: tuple[int, ...]) -> LossDistribution:
 
 def declared_sums(plan: Plan, uses: tuple[int, ...]) -> tuple[Fraction, Fraction]:
     """The ε and δ of the declared slots among those taken, added up."""
-    return _sums((slot, n) for slot, n in zip(plan.slots, uses, strict=True) if slot.declared)
+    declared = []
+    for slot, times in zip(plan.slots, uses, strict=True):
+        if slot.declared:
+            declared.append((slot, times))
+    return _sums(declared)
 
 
 @lru_cache(maxsize=1024)
@@ -156,18 +162,26 @@ def certified_epsilon(plan: Plan, uses: tuple[int, ...], delta: Fraction) -> Fra
     if added[1] > delta:
         return None
     epsilon = losses_of(plan, uses).epsilon_at(delta - added[1])
-    taken = [pair for pair in zip(plan.slots, uses, strict=True) if pair[1]]
-    if all(slot.charge is not None for slot, _ in taken):
-        basic = _sums(taken)
-        # Masses that are folded or rounded count as δ, so that the sum can be the smaller one.
-        if basic[1] <= delta and (epsilon is None or basic[0] - added[0] < epsilon):
-            return basic[0]
-    return None if epsilon is None else epsilon + added[0]
+    basic = _basic_sums(plan, uses)
+    if basic is None or basic[1] > delta:
+        return None if epsilon is None else epsilon + added[0]
+    # Masses that are folded or rounded count as δ, so that the sum can be the smaller one.
+    return basic[0] if epsilon is None else min(basic[0], epsilon + added[0])
 
 
-def _sums(taken: Iterable[tuple[Slot, int]]) -> tuple[Fraction, Fraction]:
+def _basic_sums(plan: Plan, uses: tuple[int, ...]) -> tuple[Fraction, Fraction] | None:
+    """The ε and δ of all slots taken, added up; None where one is given by a profile."""
+    all_uses = []
+    for slot, times in zip(plan.slots, uses, strict=True):
+        if times and slot.charge is None:
+            return None
+        all_uses.append((slot, times))
+    return _sums(all_uses)
+
+
+def _sums(uses: Iterable[tuple[Slot, int]]) -> tuple[Fraction, Fraction]:
     epsilon = delta = Fraction(0)
-    for slot, times in taken:
+    for slot, times in uses:
         if slot.charge is not None:
             epsilon, delta = epsilon + times * slot.charge[0], delta + times * slot.charge[1]
     return epsilon, delta
@@ -193,6 +207,8 @@ class PlannedAccount(Account):
 
     def opened(self) -> None:
         """Check that the plan is within the cap. Raises ``BudgetError``."""
+        # All slots together, whether or not they will be taken: a scope may be created by
+        # docs/design/format.md, 7.9.
         planned = self.planned
         if planned is None or planned > amount(self.cap.epsilon):
             total = "no ε at all" if planned is None else f"ε {format_up(planned, 6)}"
@@ -247,6 +263,17 @@ class PlannedAccount(Account):
         super().refund(entry)
         self._used[entry.slot or ""] -= 1
 
+    def saved(self, last: str, running: Sequence[Reserve]) -> dict[str, Any]:
+        """The sums, and how often each slot is taken."""
+        # Without those that are free again: equal states have equal snapshots.
+        used = {name: times for name, times in sorted(self._used.items()) if times}
+        return {**super().saved(last, running), "used": used}
+
+    def resume(self, saved: dict[str, Any]) -> None:
+        """Go on from what :meth:`saved` gave."""
+        super().resume(saved)
+        self._used.update(saved["used"])
+
     def certified(self) -> tuple[Fraction | None, Fraction]:
         """The certified ε of the slots that are taken, at the δ of the scope."""
         delta = amount(self.cap.delta)
@@ -263,13 +290,14 @@ class PlannedAccount(Account):
     def summary(self) -> str:
         """The slots that are taken, and what they and the whole plan amount to, in words."""
         so_far, delta = self.certified()
-        figures = [format_up(figure or Fraction(0), 6) for figure in (so_far, self.planned)]
+        amounts_to = format_up(so_far or Fraction(0), 6)
+        planned = format_up(self.planned or Fraction(0), 6)
         added = self.declared[0]
-        told = f", of which ε {format_exact(added)} is added as declared" if added else ""
+        part = f", of which ε {format_exact(added)} is added as declared" if added else ""
         return (
             f"has taken {sum(self.uses)} of {sum(self.plan.whole)} slots, which amount to "
-            f"ε = {figures[0]} at δ = {format_exact(delta)}; the whole plan to {figures[1]} of "
-            f"{self.cap.epsilon}{told}"
+            f"ε = {amounts_to} at δ = {format_exact(delta)}; the whole plan to {planned} of "
+            f"{self.cap.epsilon}{part}"
         )
 
     def left(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from math import isqrt
 from typing import TypeAlias
 
@@ -72,7 +73,7 @@ def profile_over(
 ) -> Profile:
     """As :func:`query_profile`, over ``patterns``, those of the query."""
     cells = {}
-    for difference in sorted({difference for pattern in patterns for difference in pattern}):
+    for difference in sorted(set(chain.from_iterable(patterns))):
         if isinstance(mechanism, StatisticMechanism):
             cell = mechanism.profile(query.promised.epsilon, step)
         elif sensitivity is None:
@@ -100,10 +101,12 @@ def profile_of_patterns(cells: Mapping[int, Profile], patterns: Sequence[Pattern
         if len(pattern) == 1:
             profiles.append(cells[pattern[0]])
             continue
+        # Cells are drawn independently, so their profiles compose (mathematics, 2.30).
         times = sorted(Counter(pattern).items())
         whole = together((distributions[number], count) for number, count in times)
         composed = profile_of_distribution(whole, whole.step).shortened()
         profiles.append(_refined(composed, coarseness))
+    # No one pattern is always the worst: which it is depends on the noise.
     return largest(profiles).shortened()
 
 
@@ -153,27 +156,27 @@ Made: TypeAlias = tuple[Query, Mechanism | StatisticMechanism, Sensitivity | Non
 
 def published_profiles(
     spec_file: SpecFile,
-    made: Iterable[Made],
+    queries: Iterable[Made],
 ) -> Together:
     """The profiles of queries with public mechanisms, as their files have them.
 
     Args:
         spec_file: the spec, with its key sets; every query has a guarantee.
-        made: each query with its mechanism, and the sensitivity that it is proved for.
+        queries: each query with its mechanism, and the sensitivity that it is proved for.
     """
     step = release_step(spec_file) if spec_file.spec.composes_exactly else None
-    return profiles_on(spec_file, made, step)
+    return profiles_on(spec_file, queries, step)
 
 
-def profiles_on(spec_file: SpecFile, made: Iterable[Made], shared: Fraction | None) -> Together:
+def profiles_on(spec_file: SpecFile, queries: Iterable[Made], shared: Fraction | None) -> Together:
     """As :func:`published_profiles`, on the grid of ``shared``, or each query on its own grid."""
     # Queries often share a mechanism; its profile is found once for each set of patterns.
-    known: dict[object, Profile] = {}
+    profile_of: dict[object, Profile] = {}
     profiles = []
-    for query, mechanism, sensitivity in made:
+    for query, mechanism, sensitivity in queries:
         patterns, step = patterns_of(spec_file, query), shared or own_step(query)
         key = (mechanism, query.promised.epsilon, patterns, step, sensitivity)
-        if key not in known:
-            known[key] = profile_over(patterns, query, mechanism, sensitivity, step)
-        profiles.append(known[key])
+        if key not in profile_of:
+            profile_of[key] = profile_over(patterns, query, mechanism, sensitivity, step)
+        profiles.append(profile_of[key])
     return Together.of(profiles) if shared is None else Together(shared, tuple(profiles))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,15 +25,25 @@ from release.budget.entries import (
     Policy,
     ReleaseCharge,
     Reserve,
+    Revise,
+    Skip,
     Spent,
     StoreEntry,
     Withdraw,
 )
 from release.budget.filtered import FilterAccount
 from release.budget.planned import PlannedAccount
+from release.budget.snapshots.names import (
+    CHARGED,
+    PUBLIC,
+    REVISED,
+    SKIPPED,
+    WITHDRAWN,
+    PastNames,
+)
 from release.errors import LedgerError
 from release.records.hashes import decoded, sha256
-from release.records.merkle import leaf_hash
+from release.records.merkle import Peaks, leaf_hash, root
 from release.records.models import canonical, parse_plain
 from release.records.signing import PublicKey, SignatureError
 
@@ -52,7 +62,10 @@ class State:
     """The state after some entries. Only :meth:`follow` changes it.
 
     ``running`` maps a release to its open reserve, ``committed`` to its commit. ``store`` is the
-    store that the ledger names, ``store_since`` the number of the entry that does.
+    store that the ledger names, ``store_since`` the number of the entry that does. ``revised``
+    maps a release to its newer version. ``in_vain`` has the releases with a charge that stands
+    although its run was given up. A state that goes on from a snapshot holds the releases of before
+    by their names alone, in ``past``.
     """
 
     size: int = 0
@@ -63,9 +76,38 @@ class State:
     running: dict[str, Reserve] = field(default_factory=dict)
     committed: dict[str, Commit] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
+    revised: dict[str, str] = field(default_factory=dict)
+    in_vain: set[str] = field(default_factory=set)
     last_date: str = ""
     store: str | None = None
     store_since: int = 0
+    past: PastNames = field(default_factory=PastNames)
+
+    def is_committed(self, name: str) -> bool:
+        """Whether a release of this name was committed, withdrawn or not."""
+        return name in self.committed or self.past.mark(name) in (PUBLIC, WITHDRAWN, REVISED)
+
+    def is_withdrawn(self, name: str) -> bool:
+        """Whether a release of this name was withdrawn."""
+        return name in self.withdrawn or self.past.mark(name) == WITHDRAWN
+
+    def is_public(self, name: str) -> bool:
+        """Whether a release of this name was committed, and not withdrawn."""
+        return self.is_committed(name) and not self.is_withdrawn(name)
+
+    def is_revised(self, name: str) -> bool:
+        """Whether a newer version has taken the place of a release."""
+        return name in self.revised or self.past.mark(name) == REVISED
+
+    def is_skipped(self, name: str) -> bool:
+        """Whether a release of this name will not be made."""
+        return name in self.skipped or self.past.mark(name) == SKIPPED
+
+    def is_charged(self, name: str) -> bool:
+        """Whether a charge of a release of this name stands."""
+        is_in_vain = name in self.in_vain or self.past.mark(name) == CHARGED
+        return name in self.running or is_in_vain or self.is_committed(name)
 
     @property
     def caps(self) -> dict[str, ScopeCap]:
@@ -87,6 +129,7 @@ class State:
             BudgetError: it would spend more than a cap allows.
             LedgerError: it does not follow from the previous entries.
         """
+        # The rules of all entries, and then those of each kind: docs/design/format.md, 7.3.
         _expect(entry, "seq", entry.seq, self.size)
         _expect(entry, "prev", entry.prev, self.head)
         if (entry.kind == "genesis") != (self.size == 0):
@@ -103,18 +146,26 @@ class State:
             )
         if isinstance(entry, Genesis):
             self._check_genesis(entry)
-        elif isinstance(entry, Reserve):
-            self._check_reserve(entry)
-        elif isinstance(entry, Commit | Abort):
-            if entry.release_id not in self.running:
-                raise LedgerError(f"entry {entry.seq}: {entry.release_id!r} has no open reserve")
-        elif isinstance(entry, Withdraw):
-            if entry.release_id not in self.committed or entry.release_id in self.withdrawn:
-                raise LedgerError(f"entry {entry.seq}: {entry.release_id!r} is not public")
         elif isinstance(entry, Policy):
             self._check_policy(entry)
         elif isinstance(entry, Key):
             self._check_key(entry)
+        elif not isinstance(entry, StoreEntry):
+            self._check_release(entry)
+
+    def _check_release(self, entry: Reserve | Commit | Abort | Withdraw | Skip | Revise) -> None:
+        name = entry.release_id
+        if isinstance(entry, Reserve):
+            self._check_reserve(entry)
+        elif isinstance(entry, Skip):
+            self._check_skip(entry)
+        elif isinstance(entry, Revise):
+            self._check_revise(entry)
+        elif isinstance(entry, Withdraw):
+            if not self.is_public(name):
+                raise LedgerError(f"entry {entry.seq}: {name!r} is not public")
+        elif name not in self.running:
+            raise LedgerError(f"entry {entry.seq}: {name!r} has no open reserve")
 
     def _check_genesis(self, entry: Genesis) -> None:
         # The name of a key is the origin of its ledger, so that a key signs for one ledger only.
@@ -133,7 +184,8 @@ class State:
         Raises:
             BudgetError: the release does not fit what is left of the scope.
         """
-        is_new = release_id not in self.running and release_id not in self.committed
+        is_new = release_id not in self.running and not self.is_committed(release_id)
+        is_new = is_new and not self.is_skipped(release_id)
         # What else is wrong is for :meth:`check` to say.
         if not is_new or scope not in self.accounts:
             return {}
@@ -145,8 +197,10 @@ class State:
             raise LedgerError(
                 f"entry {entry.seq}: {name!r} already has an open reserve; a run is at work on it"
             )
-        if name in self.committed:
+        if self.is_committed(name):
             raise LedgerError(f"entry {entry.seq}: {name!r} is already published")
+        if self.is_skipped(name):
+            raise LedgerError(f"entry {entry.seq}: {name!r} is skipped for good; take another id")
         if entry.scope not in self.accounts:
             scopes = ", ".join(sorted(self.accounts)) or "none"
             raise LedgerError(
@@ -155,7 +209,29 @@ class State:
             )
         self.accounts[entry.scope].check(entry)
 
+    def _check_skip(self, entry: Skip) -> None:
+        name = entry.release_id
+        if self.is_skipped(name):
+            raise LedgerError(f"entry {entry.seq}: {name!r} is already skipped")
+        # Of a draw that may have been seen, nobody is to say that it did not take place.
+        if self.is_charged(name):
+            raise LedgerError(
+                f"entry {entry.seq}: {name!r} is charged, so it cannot be skipped; a public one "
+                "can be withdrawn: dp-release ledger withdraw"
+            )
+
+    def _check_revise(self, entry: Revise) -> None:
+        for name in (entry.release_id, entry.by):
+            if not self.is_public(name):
+                raise LedgerError(f"entry {entry.seq}: {name!r} is not public")
+            if self.is_revised(name):
+                raise LedgerError(f"entry {entry.seq}: {name!r} is revised already")
+        if entry.by == entry.release_id:
+            raise LedgerError(f"entry {entry.seq}: {entry.by!r} cannot revise itself")
+
     def _check_policy(self, entry: Policy) -> None:
+        # Caps under other rules than basic never change: their proofs need a bound that was fixed
+        # in advance (docs/design/mathematics.md, 2.32).
         account = self.accounts.get(entry.cap.scope)
         if account is None:
             open_account(entry.cap).opened()
@@ -196,18 +272,26 @@ class State:
             self.origin = entry.origin
             self.accounts = {cap.scope: open_account(cap) for cap in entry.scopes}
         elif isinstance(entry, Reserve):
+            # Charged before the draw: a run that dies after it has paid.
             self.accounts[entry.scope].charge(entry)
             self.running[entry.release_id] = entry
         elif isinstance(entry, Commit):
             del self.running[entry.release_id]
             self.committed[entry.release_id] = entry
+            self.in_vain.discard(entry.release_id)
         elif isinstance(entry, Abort):
             reserve = self.running.pop(entry.release_id)
             # Noise that was drawn may have been seen: its charge stays.
-            if not entry.drawn:
+            if entry.drawn:
+                self.in_vain.add(entry.release_id)
+            else:
                 self.accounts[reserve.scope].refund(reserve)
         elif isinstance(entry, Withdraw):
             self.withdrawn.add(entry.release_id)
+        elif isinstance(entry, Skip):
+            self.skipped.add(entry.release_id)
+        elif isinstance(entry, Revise):
+            self.revised[entry.release_id] = entry.by
         elif isinstance(entry, Policy):
             self._set_cap(entry.cap)
         elif isinstance(entry, StoreEntry):
@@ -248,17 +332,61 @@ def to_sign(entry: Key) -> bytes:
 
 
 @dataclass(frozen=True)
+class Before:
+    """What stands for the entries before a snapshot: their number, and the bytes of the last one.
+
+    ``peaks`` are those of their Merkle tree, ``keys`` the keys that were valid after them.
+    """
+
+    size: int = 0
+    last: bytes = b""
+    peaks: Peaks = ()
+    keys: tuple[PublicKey, ...] = ()
+
+
+@dataclass(frozen=True)
 class Replayed:
-    """The content of a ledger: its state, its entries, and their bytes in order."""
+    """The content of a ledger: its state, its entries, and their bytes in order.
+
+    Where a writer went on from a snapshot, the entries and bytes are those after it, and ``before``
+    stands for the others. What :func:`replay` returns always holds them all.
+    """
 
     state: State
     entries: tuple[Entry, ...]
     files: tuple[bytes, ...]
+    before: Before = Before()
 
     @property
     def leaves(self) -> list[bytes]:
-        """The leaf hashes of the Merkle tree."""
+        """The leaf hashes of the Merkle tree, of the entries that are held."""
         return list(map(leaf_hash, self.files))
+
+    @property
+    def last(self) -> bytes:
+        """The bytes of the last entry."""
+        return self.files[-1] if self.files else self.before.last
+
+    def file(self, number: int) -> bytes:
+        """The bytes of an entry that is held."""
+        return self.files[number - self.before.size]
+
+    def root_at(self, size: int) -> bytes:
+        """The root of the Merkle tree over the first ``size`` entries, as many as before or more.
+
+        Raises:
+            LedgerError: fewer were asked for, and those entries are not held.
+        """
+        return root(list(map(leaf_hash, self.files[: self._held(size)])), self.before.peaks)
+
+    def extended(self, entry: Entry, data: bytes) -> Replayed:
+        """The ledger with an entry more, which the state has followed already."""
+        return replace(self, entries=(*self.entries, entry), files=(*self.files, data))
+
+    def _held(self, size: int) -> int:
+        if size < self.before.size:
+            raise LedgerError(f"the first {size} entries are not held; replay the ledger")
+        return size - self.before.size
 
 
 def replay(folder: Path) -> Replayed:
@@ -336,7 +464,7 @@ def keys_ever(ledger: Replayed) -> tuple[PublicKey, ...]:
 
 def keys_at(ledger: Replayed, size: int) -> tuple[PublicKey, ...]:
     """The keys that were valid after the first ``size`` entries."""
-    keys: list[PublicKey] = []
-    for entry in ledger.entries[:size]:
+    keys = list(ledger.before.keys)
+    for entry in ledger.entries[: ledger._held(size)]:
         _change_keys(keys, entry)
     return tuple(keys)

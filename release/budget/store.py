@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias, TypedDict
 from pydantic import ValidationError
 
 from release.budget.caps import ScopeCap
-from release.budget.checkpoint import CHECKPOINT, check_checkpoint, checkpoint_text, read_checkpoint
+from release.budget.checkpoint import CHECKPOINT, check_checkpoint, checkpoint_of, read_checkpoint
 from release.budget.claims import (
     Claim,
     Newest,
@@ -39,6 +39,7 @@ from release.budget.claims import (
 from release.budget.entries import (
     NOTHING,
     Abort,
+    AbortReason,
     Commit,
     Entry,
     Genesis,
@@ -46,10 +47,13 @@ from release.budget.entries import (
     Policy,
     ReleaseCharge,
     Reserve,
+    Revise,
+    Skip,
     Spent,
     StoreEntry,
     Withdraw,
 )
+from release.budget.snapshots.snapshot import EVERY, SNAPSHOT, read_recent, snapshot_of
 from release.budget.state import (
     Replayed,
     State,
@@ -59,7 +63,7 @@ from release.budget.state import (
     replay_files,
     to_sign,
 )
-from release.errors import LedgerError
+from release.errors import LedgerError, StorageError
 from release.exact.numbers import format_exact
 from release.records.files import make_folder, storage_errors, sync, write
 from release.records.hashes import encoded, sha256
@@ -69,6 +73,8 @@ from release.records.stores import open_store
 
 _NEXT = f"{CHECKPOINT}.next"
 _ATTEMPTS = 50
+# The listing of a folder of more entries takes longer than writing one.
+_MANY = 10_000
 
 Make: TypeAlias = Callable[[State], Entry]
 """Builds the next entry from the state that it has to follow."""
@@ -76,10 +82,14 @@ Make: TypeAlias = Callable[[State], Entry]
 
 @dataclass(frozen=True)
 class Ledger:
-    """A ledger open for writing: its folder, and the key that signs its checkpoints."""
+    """A ledger open for writing: its folder, and the key that signs its checkpoints.
+
+    ``is_copy`` is of a copy for a drill: nothing is put in the store that the ledger names.
+    """
 
     folder: Path
     signer: Signer
+    is_copy: bool = False
 
     def append(self, make: Make) -> tuple[Entry, Replayed]:
         """Append the entry that ``make`` builds; on return it is durable and signed.
@@ -87,7 +97,8 @@ class Ledger:
         Writers of one machine take turns by a lock on the folder. Where a file system ignores the
         lock, the entry's file can still be linked only once. Writers of several machines meet in
         the store that the ledger names: who comes second makes its entry anew from the state that
-        the first one left. Cost: one replay, and with a store two reads and a put of it.
+        the first one left. Cost: one replay of the entries since the last snapshot, and with a
+        store two reads and a put of it.
 
         Raises:
             BudgetError, LedgerError: the entry may not come next; nothing was written.
@@ -95,10 +106,12 @@ class Ledger:
                 on any machine takes it over.
         """
         with _alone(self.folder):
+            # The steps of a writer: docs/design/format.md, 7.7. Who loses the race for a number
+            # begins anew.
             for _ in range(_ATTEMPTS):
                 ledger = self._read()
                 # Named before this entry: the state below moves on with the entry.
-                store = named_store(ledger)
+                store = None if self.is_copy else named_store(ledger)
                 entry, grown = self._extended(ledger, make)
                 note = self._note(grown)
                 if not put_claim(store, entry, Claim(grown.files[-1], note)):
@@ -107,6 +120,7 @@ class Ledger:
                 _replace(self.folder / _NEXT, note.encode())
                 _store(self.folder, grown.files[-1], entry_file(entry.seq))
                 _put_in_place(self.folder)
+                self._save(grown)
                 return entry, grown
         raise LedgerError(
             f"other machines took the next number {_ATTEMPTS} times in a row; run it again"
@@ -126,7 +140,7 @@ class Ledger:
             raise LedgerError("--key: a key cannot retire itself; pass a key that stays valid")
         data = canonical(entry)
         ledger.state.follow(entry, data)
-        return entry, Replayed(ledger.state, (*ledger.entries, entry), (*ledger.files, data))
+        return entry, ledger.extended(entry, data)
 
     def name_store(self, uri: str, date: str) -> Replayed:
         """Name the store in which every later entry is put first; the ledger after that.
@@ -141,7 +155,7 @@ class Ledger:
         store = open_store(uri, "--store")
         check_creates_once(store)
         with _alone(self.folder):
-            ledger = _signed(self.folder)
+            ledger = _signed(self.folder, replay(self.folder))
             # A run that named it may have died before it wrote the entry here, or there.
             further = beyond(ledger, named_store(ledger) or store)
             ledger = _take_over(self.folder, ledger, further)
@@ -155,8 +169,26 @@ class Ledger:
         )
         return ledger
 
+    def commitment(self, release_id: str) -> Commit | None:
+        """The commit of a release in the newest ledger; raises as :meth:`recover`."""
+        state = self.recover().state
+        # Rare: a run that was cut off after its commit, and many entries ago.
+        if state.past.mark(release_id):
+            state = read_ledger(self.folder).state
+        return state.committed.get(release_id)
+
+    def cap(self, scope: str) -> ScopeCap | None:
+        """The caps of a scope as this folder has them; raises ``LedgerError`` where it is broken.
+
+        Asks no store and writes nothing.
+        """
+        ledger = recent_or_whole(self.folder, self.signer)
+        return ledger.state.caps.get(scope)
+
     def recover(self) -> Replayed:
         """The ledger, after completing what a crash interrupted, and as its store has it.
+
+        It holds the entries since the last snapshot alone.
 
         Raises:
             LedgerError: the ledger is not intact, disagrees with its store, or the key is not one
@@ -170,11 +202,12 @@ class Ledger:
         """The newest ledger, checked: this key may write it, what was signed is unchanged."""
         # A crash while the ledger was created can leave the genesis without a checkpoint.
         if not (self.folder / CHECKPOINT).exists() and replay(self.folder).state.size == 1:
-            self._check_key(ledger := replay(self.folder))
+            self.check_key(ledger := replay(self.folder))
             _replace(self.folder / CHECKPOINT, self._note(ledger).encode())
-        ledger = _signed(self.folder)
-        ledger = _take_over(self.folder, ledger, newest(ledger))
-        self._check_key(ledger)
+        ledger = _signed(self.folder, recent_or_whole(self.folder, self.signer))
+        if not self.is_copy:
+            ledger = _take_over(self.folder, ledger, newest(ledger))
+        self.check_key(ledger)
         # One day of grace, because the clocks of two machines may differ.
         tomorrow = today() + datetime.timedelta(days=1)
         if ledger.state.last_date > tomorrow.isoformat():
@@ -184,15 +217,29 @@ class Ledger:
             )
         return ledger
 
-    def _check_key(self, ledger: Replayed) -> None:
+    def check_key(self, ledger: Replayed) -> None:
+        """Check that a ledger knows the key that would sign its next entry.
+
+        Raises:
+            LedgerError: it does not.
+        """
         if self.signer.public(ledger.state.origin) not in ledger.state.keys:
             raise LedgerError(
                 "--key: the ledger does not know this key; use one of its signing keys"
             )
 
     def _note(self, ledger: Replayed) -> str:
-        text = checkpoint_text(ledger.state.origin, ledger.leaves)
-        return sign_note(text, self.signer, ledger.state.origin)
+        return sign_note(checkpoint_of(ledger), self.signer, ledger.state.origin)
+
+    def _save(self, ledger: Replayed) -> None:
+        """Write a snapshot, where enough entries have followed the last one."""
+        if len(ledger.files) < EVERY:
+            return
+        # The entry is written and signed: whatever fails here, the next writer replays more.
+        with suppress(StorageError):
+            _replace(self.folder / SNAPSHOT, snapshot_of(ledger, self.signer))
+        if ledger.state.size < _MANY or not ledger.before.size:
+            _remove_strays(self.folder)
 
 
 def create_ledger(
@@ -233,13 +280,12 @@ def follow_store(folder: Path) -> Replayed:
         StorageError: the store does not answer, or the folder cannot be written.
     """
     with _alone(folder):
-        ledger = _signed(folder)
+        ledger = _signed(folder, replay(folder))
         return _take_over(folder, ledger, newest(ledger))
 
 
-def _signed(folder: Path) -> Replayed:
+def _signed(folder: Path, ledger: Replayed) -> Replayed:
     """The entries that are signed; where more are there, its store has signed those."""
-    ledger = replay(folder)
     signed = check_checkpoint(read_checkpoint(folder / CHECKPOINT), ledger)
     waiting = folder / _NEXT
     if signed + 1 == ledger.state.size and waiting.is_file():
@@ -248,6 +294,7 @@ def _signed(folder: Path) -> Replayed:
     if signed == ledger.state.size:
         return ledger
     # Taking over entries of the store was interrupted, or somebody without the key wrote them.
+    ledger = replay(folder)
     before = replay_files(ledger.files[:signed])
     if newest(before).ledger.files[: ledger.state.size] != ledger.files:
         raise LedgerError(
@@ -265,7 +312,7 @@ def _take_over(folder: Path, ledger: Replayed, further: Newest) -> Replayed:
         name = entry_file(number)
         # An earlier run may have been cut off on the way; what it wrote is the same.
         if not (folder / name).exists():
-            _store(folder, further.ledger.files[number], name)
+            _store(folder, further.ledger.file(number), name)
     _replace(folder / CHECKPOINT, further.note.encode())
     return further.ledger
 
@@ -285,6 +332,27 @@ def read_ledger(folder: Path) -> Replayed:
             f"checkpoint: {ledger.state.size - size} entries at the end are not signed"
         )
     return ledger
+
+
+def recent_or_whole(folder: Path, signer: Signer | None) -> Replayed:
+    """A ledger from this key's snapshot where there is one, else replayed whole."""
+    ledger = None if signer is None else read_recent(folder, signer)
+    return ledger or replay(folder)
+
+
+def read_as_writer(folder: Path, signer: Signer | None) -> Replayed:
+    """As :func:`read_ledger`, but from this key's snapshot where there is one.
+
+    Then it holds the entries since the snapshot alone.
+    """
+    if signer is not None:
+        with _alone(folder, fcntl.LOCK_SH):
+            ledger = read_recent(folder, signer)
+            if ledger is not None:
+                size = check_checkpoint(read_checkpoint(folder / CHECKPOINT), ledger)
+                if size == ledger.state.size:
+                    return ledger
+    return read_ledger(folder)
 
 
 def replace_checkpoint(folder: Path, note: str, size: int) -> None:
@@ -359,12 +427,21 @@ def commit(release_id: str, attestation: bytes, date: str, of: Reserve | None = 
     return make
 
 
-def abort(release_id: str, date: str, *, drawn: bool, of: Reserve | None = None) -> Make:
+def abort(
+    release_id: str,
+    date: str,
+    *,
+    drawn: bool,
+    of: Reserve | None = None,
+    reason: AbortReason | None = None,
+) -> Make:
     """An entry that gives a release up, for the reserve ``of`` alone if given."""
 
     def make(state: State) -> Entry:
         _check_open(state, of)
-        return Abort(**_next(state, date), kind="abort", release_id=release_id, drawn=drawn)
+        return Abort(
+            **_next(state, date), kind="abort", release_id=release_id, drawn=drawn, reason=reason
+        )
 
     return make
 
@@ -379,6 +456,26 @@ def _check_open(state: State, of: Reserve | None) -> None:
 def withdraw(release_id: str, date: str) -> Make:
     """An entry that withdraws a public release."""
     return lambda state: Withdraw(**_next(state, date), kind="withdraw", release_id=release_id)
+
+
+def skip(release_id: str, reason: str, date: str) -> Make:
+    """An entry that says that a release will not be made, and why."""
+
+    def make(state: State) -> Entry:
+        following = _next(state, date)
+        return Skip(**following, kind="skip", release_id=release_id, reason=reason)
+
+    return make
+
+
+def revise(release_id: str, by: str, reason: str, date: str) -> Make:
+    """An entry that says that the release ``by`` takes the place of another, and why."""
+
+    def make(state: State) -> Entry:
+        fields = {"release_id": release_id, "by": by, "reason": reason}
+        return Revise(**_next(state, date), kind="revise", **fields)
+
+    return make
 
 
 def policy(cap: ScopeCap, date: str) -> Make:
@@ -421,13 +518,20 @@ def _alone(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
         ) from error
     try:
         fcntl.flock(descriptor, how)
-        # Left by a crash. Under a shared lock a reader may not touch them.
-        for stray in folder.glob(".new-*") if how == fcntl.LOCK_EX else ():
-            with suppress(OSError):
-                stray.unlink()
+        # Left by a crash. Under a shared lock a reader may not touch them. With a snapshot they go
+        # when the next one is written.
+        if how == fcntl.LOCK_EX and not (folder / SNAPSHOT).exists():
+            _remove_strays(folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def _remove_strays(folder: Path) -> None:
+    """Remove the temporary files that a crash has left."""
+    for stray in folder.glob(".new-*"):
+        with suppress(OSError):
+            stray.unlink()
 
 
 def _store(folder: Path, data: bytes, name: str) -> None:

@@ -19,14 +19,14 @@ from release.records.hashes import sha256
 from release.records.signing import SignatureError, Signer
 
 
-def cosign_ledger(folder: Path, signer: Signer, name: str, seen: Path) -> tuple[WitnessKey, int]:
+def cosign_ledger(folder: Path, signer: Signer, name: str, memory: Path) -> tuple[WitnessKey, int]:
     """Add a witness's line to the checkpoint of a ledger; its public key, and the entries it saw.
 
     Args:
         folder: the ledger, or a copy of it.
         signer: the witness's own key.
         name: the witness's name.
-        seen: the folder in which this witness keeps what it signed last, one file a ledger.
+        memory: the folder in which this witness keeps what it signed last, one file a ledger.
 
     Raises:
         LedgerError: the ledger is not intact, or does not extend what this witness signed last.
@@ -40,7 +40,7 @@ def cosign_ledger(folder: Path, signer: Signer, name: str, seen: Path) -> tuple[
     ledger = read_ledger(folder)
     if any(key.raw == witness.raw for key in ledger.state.keys):
         raise SpecError("--key", "it signs for this ledger itself; a witness has a key of its own")
-    last = seen / f"{sha256(ledger.state.origin.encode())[:16]}.checkpoint"
+    last = memory / f"{sha256(ledger.state.origin.encode())[:16]}.checkpoint"
     if last.exists():
         try:
             check_checkpoint(read_checkpoint(last), ledger)
@@ -57,8 +57,8 @@ def cosign_ledger(folder: Path, signer: Signer, name: str, seen: Path) -> tuple[
     except SignatureError as error:
         raise LedgerError(f"{folder}: a line of this witness is wrong ({error})") from error
     # Remembered first: a line that is out must never be forgotten.
-    with storage_errors(seen, "what the witness signed"):
-        make_folder(seen, 0o700)
+    with storage_errors(memory, "what the witness signed"):
+        make_folder(memory, 0o700)
         write_anew(last, note.encode())
     replace_checkpoint(folder, note, size)
     return witness, size

@@ -30,10 +30,11 @@ from release.budget.ledger import (
     reserve,
 )
 from release.errors import LedgerError
+from release.records.keys.files import FileSigner
 from release.records.merkle import inclusion_proof, root
-from release.records.signing import Signer, sign_note
+from release.records.signing import sign_note
 
-SIGNER, OTHER = (Signer(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
+SIGNER, OTHER = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
 NAME, DAY = "example.org/dp", "2024-03-01"
 KEYS = (SIGNER.public(NAME),)
 

@@ -39,12 +39,13 @@ from release.budget.ledger import (
 )
 from release.budget.state import State, replay_files
 from release.errors import BudgetError, LedgerError, StorageError
+from release.records.keys.files import FileSigner
 from release.records.models import canonical
-from release.records.signing import Signer, sign_note
+from release.records.signing import sign_note
 from release.records.stores import Objects, Store, open_store
 from tests.stores import s3_server
 
-ONE, TWO = (Signer(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
+ONE, TWO = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
 NAME, DAY = "example.org/dp", "2024-03-01"
 CAP = ScopeCap(scope="s", epsilon="3", delta="0.1")
 

@@ -15,6 +15,8 @@ GENESIS = ANY | {"kind": "genesis", "origin": "example.org/dp", "scopes": [], "k
 CHARGE = {"epsilon": "1", "delta": "0"}
 RESERVE = ANY | {"kind": "reserve", "scope": "s", "release_id": "r", **CHARGE}
 COMMIT = ANY | {"kind": "commit", "release_id": "r", "attestation": NOTHING}
+SKIP = ANY | {"kind": "skip", "release_id": "r", "reason": "late"}
+REVISE = ANY | {"kind": "revise", "release_id": "r", "by": "r-r2", "reason": "wrong"}
 KEY = ANY | {"kind": "key", "action": "add", "key": "key", "signature": ""}
 CAP: dict[str, Any] = {"scope": "s", **CHARGE}
 POLICY = ANY | {"kind": "policy", "cap": CAP}
@@ -41,6 +43,8 @@ def monthly(**fields: Any) -> dict[str, Any]:
         (KEY, {"signature": "+/9z"}),
         (POLICY, monthly()),
         (POLICY, monthly(every="day")),
+        (SKIP, {"reason": "é" * 300}),
+        (REVISE, {"by": "r" * 100}),
     ],
 )
 def test_an_entry_holds_its_fields_at_their_ends(
@@ -53,6 +57,12 @@ def test_an_entry_holds_its_fields_at_their_ends(
     ("entry", "fields"),
     [
         (COMMIT, {"seq": -1}),
+        (SKIP, {"reason": ""}),
+        (REVISE, {"by": ""}),
+        (REVISE, {"reason": "two\nlines"}),
+        (SKIP, {"reason": "a" * 301}),
+        (SKIP, {"reason": "two\nlines"}),
+        (SKIP, {"reason": "bell\x7f"}),
         (COMMIT, {"seq": 10**8}),
         (COMMIT, {"seq": "0"}),
         (COMMIT, {"prev": "sha256:" + "9f" * 31}),

@@ -40,12 +40,13 @@ from release.budget.ledger import (
     withdraw,
 )
 from release.errors import BudgetError, LedgerError, ReleaseError
+from release.records.keys.files import FileSigner
 from release.records.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.records.models import canonical
-from release.records.signing import Signer, sign_note
+from release.records.signing import sign_note
 from tests.conftest import PROJECT
 
-ONE, TWO = (Signer(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
+ONE, TWO = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
 NAME, DAY = "example.org/dp", "2024-03-01"
 CAP = ScopeCap(scope="s", epsilon="3", delta="0.1")
 
@@ -356,7 +357,8 @@ from fractions import Fraction
 from pathlib import Path
 from release.errors import BudgetError
 from release.budget.ledger import Ledger, Spent, reserve
-from release.records.signing import read_key
+from release.records.keys.files import FileSigner
+from release.records.keys.outside import read_key
 folder, key, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 ledger, granted = Ledger(folder, read_key(key)), 0
 for number in range(20):
@@ -371,7 +373,7 @@ print(granted)
 
 def test_a_race_of_eight_processes_never_overspends(tmp_path: Path) -> None:
     """8 × 20 reserves of 1 against a cap of 50: exactly 50 are granted."""
-    from release.records.signing import create_key
+    from release.records.keys.files import create_key
 
     signer = create_key(tmp_path / "key")
     cap = ScopeCap(scope="race", epsilon="50", delta="0")

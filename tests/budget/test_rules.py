@@ -26,6 +26,8 @@ from release.budget.ledger import (
     policy,
     read_ledger,
     reserve,
+    revise,
+    skip,
     withdraw,
 )
 from release.budget.spending import composed_epsilon
@@ -33,10 +35,12 @@ from release.bundle.publish import Publication
 from release.errors import BudgetError, LedgerError, ReleaseError
 from release.exact.composition import renyi
 from release.exact.numbers import format_exact, format_up
-from release.records.signing import Signer
+from release.records.keys.files import FileSigner
+from release.records.models import canonical
+from release.verification import standalone
 from tests.budget.test_claims import killed_before
 
-KEY = Signer(Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32))
+KEY = FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32))
 NAME, DAY = "example.org/dp", "2024-03-01"
 NIGHT = ReleaseCharge.of(Fraction("0.05"), Fraction(0))
 NIGHTS = 4
@@ -160,6 +164,95 @@ def test_a_skipped_period_costs_nothing_and_its_room_stays(rule: str, scope: Sco
     # Its late release is an ordinary one.
     scope.publish("r-2024-03-02", "2024-03-09")
     assert scope.room == NIGHTS - 3
+
+
+@rules
+def test_a_skip_that_is_recorded_costs_nothing_and_ends_its_name(rule: str, scope: Scope) -> None:
+    scope.publish("r0")
+    scope.ledger.append(skip("r1", "no data that day", DAY))
+    assert scope.room == NIGHTS - 1
+    with pytest.raises(LedgerError, match="skipped for good"):
+        scope.take("r1")
+    with pytest.raises(LedgerError, match="already skipped"):
+        scope.ledger.append(skip("r1", "again", DAY))
+    check_standalone(scope.ledger)
+
+
+@rules
+def test_a_charged_period_is_not_skipped(rule: str, scope: Scope) -> None:
+    """At work, given up after its draw, public, withdrawn; after a refund it can be."""
+
+    def check_refused(name: str) -> None:
+        room = scope.room
+        with pytest.raises(LedgerError, match="is charged, so it cannot be skipped"):
+            scope.ledger.append(skip(name, "late", DAY))
+        assert scope.room == room
+
+    scope.take("r0")
+    check_refused("r0")
+    scope.ledger.append(abort("r0", DAY, drawn=True))
+    check_refused("r0")
+    scope.publish("r1")
+    check_refused("r1")
+    scope.ledger.append(withdraw("r1", DAY))
+    check_refused("r1")
+    scope.take("r2")
+    scope.ledger.append(abort("r2", DAY, drawn=False))
+    scope.ledger.append(skip("r2", "late", DAY))
+    assert scope.room == NIGHTS - 2
+    check_standalone(scope.ledger)
+
+
+@pytest.mark.parametrize("name", ["r0", "r1", "r2", "r3"])
+def test_the_second_verifier_refuses_a_skip_that_may_not_be(name: str, tmp_path: Path) -> None:
+    """At work, given up after its draw, public, skipped already."""
+    scope = opened(tmp_path, "basic")
+    scope.take("r0")
+    scope.take("r1")
+    scope.ledger.append(abort("r1", DAY, drawn=True))
+    scope.publish("r2")
+    scope.ledger.append(skip("r3", "late", DAY))
+    state = read_ledger(scope.ledger.folder).state
+    entry = canonical(skip(name, "late", DAY)(state))
+    (scope.ledger.folder / f"{state.size:08}.json").write_bytes(entry)
+    with pytest.raises(standalone.RefusedError, match="skip"):
+        standalone.read_ledger(scope.ledger.folder)
+
+
+@rules
+def test_a_revised_release_stays_and_its_newer_version_is_charged(rule: str, scope: Scope) -> None:
+    for name in ("r0", "r0-r2", "r1", "gone"):
+        scope.publish(name)
+    scope.ledger.append(withdraw("gone", DAY))
+    scope.ledger.append(revise("r0", "r0-r2", "a meter was wrong", DAY))
+    assert scope.room == NIGHTS - 4
+    for old, new, match in (
+        ("r0", "r1", "'r0' is revised already"),
+        ("r1", "r0", "'r0' is revised already"),
+        ("r1", "r1", "cannot revise itself"),
+        ("r1", "gone", "'gone' is not public"),
+        ("nothing", "r1", "'nothing' is not public"),
+    ):
+        with pytest.raises(LedgerError, match=match):
+            scope.ledger.append(revise(old, new, "why not", DAY))
+        entry = revise(old, new, "why not", DAY)(read_ledger(scope.ledger.folder).state)
+        forged = scope.ledger.folder / f"{entry.seq:08}.json"
+        forged.write_bytes(canonical(entry))
+        with pytest.raises(standalone.RefusedError, match="revise"):
+            standalone.read_ledger(scope.ledger.folder)
+        forged.unlink()
+    # A chain: the newest one can be revised, and what was revised can be withdrawn.
+    scope.ledger.append(revise("r0-r2", "r1", "again", DAY))
+    scope.ledger.append(withdraw("r0", DAY))
+    check_standalone(scope.ledger)
+
+
+def check_standalone(ledger: Ledger) -> None:
+    """The second verifier reads the same ledger."""
+    read, state = standalone.read_ledger(ledger.folder), read_ledger(ledger.folder).state
+    assert len(read.entries) == state.size
+    assert ({*read.skipped}, {*read.withdrawn}) == (state.skipped, state.withdrawn)
+    assert read.revised == state.revised
 
 
 @rules

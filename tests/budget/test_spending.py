@@ -14,7 +14,8 @@ from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create
 from release.budget.spending import composed_epsilon
 from release.cli.main import app
 from release.exact.numbers import format_up
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
 
 
 def exact_delta(epsilon: float, times: int, at: float) -> float:

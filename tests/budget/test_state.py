@@ -35,10 +35,13 @@ from release.budget.ledger import (
 )
 from release.budget.state import Replayed, State, entry_file, is_entry, read_entry
 from release.errors import BudgetError, LedgerError
+from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.records.signing import Signer
 
-ONE, TWO, THREE = (Signer(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2, 3))
+ONE, TWO, THREE = (
+    FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2, 3)
+)
 NAME, DAY = "example.org/dp", "2024-03-01"
 
 

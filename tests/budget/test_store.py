@@ -33,10 +33,11 @@ from release.budget.ledger import (
 from release.budget.state import State
 from release.errors import BudgetError, LedgerError, StorageError
 from release.records.hashes import sha256
+from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.records.signing import Signer, sign_note
 
-ONE, TWO = (Signer(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
+ONE, TWO = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))
 NAME, DAY = "example.org/dp", "2024-03-01"
 CAP = ScopeCap(scope="s", epsilon="3", delta="0.1")
 RESERVE = reserve("s", "r", Spent(Fraction(1)), DAY)

@@ -24,10 +24,10 @@ from release.budget.ledger import (
 from release.budget.witness import cosign_ledger
 from release.errors import LedgerError, SpecError
 from release.records.cosignatures import Cosignature, WitnessKey, cosignatures, witness_key
-from release.records.signing import Signer
+from release.records.keys.files import FileSigner
 
 ONE, WITNESS, OTHER = (
-    Signer(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2, 3)
+    FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2, 3)
 )
 NAME, DAY, W = "example.org/dp", "2024-03-01", "witness.example/w"
 KEY = witness_key(WITNESS, W)
