@@ -96,6 +96,11 @@ class SummedQuery(Query):
     def sums(self) -> Kind:
         """How its profiles become sums and answers."""
 
+    @property
+    def bounded(self) -> tuple[str, int, int] | None:
+        """The SQL of a row's number before it is clamped, and its bounds; None without bounds."""
+        return None
+
 
 MOST_UNITS = 150
 """The most units of a query that runs again; more units need over twenty thousand runs."""

@@ -25,12 +25,13 @@ because a cell may hold this one unit only.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from math import ceil, log
+from itertools import pairwise
+from math import ceil, gcd, log
 from typing import Any, Literal
 
 import numpy as np
@@ -59,9 +60,16 @@ from release.queries.statistics import (
     rank_spread,
 )
 from release.spec.declarations import ColumnType, Count, Pair, Privacy, Relation
-from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Grid, plain_answers
+from release.spec.domains import (
+    INTEGER_LIMIT,
+    BinRange,
+    Bins,
+    ColumnInteger,
+    Grid,
+    plain_answers,
+)
 from release.spec.expressions import identifier
-from release.spec.query import bin_interval, bin_labels
+from release.spec.query import bin_interval, bin_labels, spoken
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:
@@ -78,6 +86,15 @@ class StatisticName(StrEnum):
     MEDIAN = "median"
 
 
+_IN_WORDS = {
+    StatisticName.SUM: "sum of the",
+    StatisticName.MEAN: "mean of the",
+    StatisticName.MIN: "least",
+    StatisticName.MAX: "largest",
+    StatisticName.MEDIAN: "median of the",
+}
+
+
 class StatisticQuery(OnStatisticQuery):
     """A statistic of a column, clamped row by row, and quantised."""
 
@@ -88,6 +105,10 @@ class StatisticQuery(OnStatisticQuery):
     def answers(self) -> AnswerDomain:
         """The bins, or the points of the grid, in order."""
         return plain_answers(self.domain)
+
+    def question(self, units: str) -> str:
+        """The statistic of the column."""
+        return f"the {_IN_WORDS[self.named]} {spoken(self.of)}"
 
     @property
     @abstractmethod
@@ -102,6 +123,11 @@ class StatisticQuery(OnStatisticQuery):
     def named(self) -> StatisticName:
         """The statistic that ``kind`` names."""
         return StatisticName(self.kind)
+
+    @property
+    def has_distances(self) -> bool:
+        """Statistics are of numbers."""
+        return True
 
     @abstractmethod
     def sums(self) -> Binned:
@@ -156,6 +182,13 @@ class BinnedQuery(StatisticQuery):
         default=None,
         description="the lowest and highest value a row counts as; else the range of the bins",
     )
+    values: list[ColumnInteger] | None = Field(
+        default=None,
+        min_length=2,
+        max_length=100,
+        description="of a `sum` with noise on the answer, in place of `clamp`: all that a row can "
+        "count as, ascending; a row counts as the largest that is not above it, else as the first",
+    )
     rank: Count | None = Field(
         default=None, description="of `min` and `max`: which row, 1 the least or largest"
     )
@@ -173,6 +206,13 @@ class BinnedQuery(StatisticQuery):
                 f"one unit, so its bin would be noise; ask for another, best from the {far}th on: "
                 f"rank: {far}, or write noise: on_answer",
             )
+
+    def question(self, units: str) -> str:
+        """The statistic of the column; a rank by its number."""
+        if self.rank is None or self.rank == 1:
+            return super().question(units)
+        end = "least" if self.named is StatisticName.MIN else "largest"
+        return f"number {self.rank} of the {spoken(self.of)}, from the {end} on"
 
     @property
     def rank_condition(self) -> str:
@@ -198,12 +238,20 @@ class BinnedQuery(StatisticQuery):
             self.named not in (StatisticName.MIN, StatisticName.MAX) or not self.is_on_statistic
         ):
             raise ValueError("rank is for min and max with noise on the statistic; leave it out")
+        if self.values is not None:
+            self._check_values(self.values)
         if self.clamp is None:
-            if self.named is StatisticName.SUM:
+            if self.named is StatisticName.SUM and self.values is None:
                 raise ValueError("a sum needs clamp: [lo, hi], the bounds of one row")
         elif not -INTEGER_LIMIT <= self.clamp[0] < self.clamp[1] <= INTEGER_LIMIT:
             raise ValueError("clamp must be [lo, hi] with lo below hi, both within ±(2^31 - 1)")
         return self
+
+    def _check_values(self, values: Sequence[int]) -> None:
+        if self.named is not StatisticName.SUM or self.clamp is not None or self.is_on_statistic:
+            raise ValueError("values is for a sum with noise: on_answer, and in place of clamp")
+        if any(low >= high for low, high in pairwise(values)):
+            raise ValueError("values must be ascending, each once")
 
     @property
     def domain(self) -> Bins:
@@ -213,6 +261,8 @@ class BinnedQuery(StatisticQuery):
     @property
     def row_bounds(self) -> tuple[int, int]:
         """The lowest and highest value a row counts as: ``clamp``, else the range of the bins."""
+        if self.values is not None:
+            return self.values[0], self.values[-1]
         if self.clamp is None:
             return self.bins.low, self.bins.high
         return self.clamp[0], self.clamp[1]
@@ -220,6 +270,11 @@ class BinnedQuery(StatisticQuery):
     def sums(self) -> Binned:
         """How its profiles become sums and answers."""
         return Binned(self)
+
+    @property
+    def bounded(self) -> tuple[str, int, int]:
+        """The column, and the bounds of a row."""
+        return identifier(self.of), *self.row_bounds
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
         """The column of the numbers."""
@@ -274,7 +329,12 @@ class Binned:
 
     @property
     def value_sql(self) -> str:
-        """The value, clamped."""
+        """The value, clamped; or the declared one that it counts as."""
+        if self.query.values is not None:
+            first, *above_first = self.query.values
+            column = identifier(self.query.of)
+            cases = [f"WHEN {column} >= {value} THEN {value}" for value in reversed(above_first)]
+            return f"CASE {' '.join(cases)} ELSE {first} END"
         low, high = self.query.row_bounds
         return f"greatest(least({identifier(self.query.of)}, {high}), {low})"
 
@@ -471,7 +531,21 @@ class Binned:
             least, most = least - most, most - least
         # Rounded up: a change of less than a level can still cross the threshold in its way.
         down, up = -(least * r.count // (r.high - r.low)), -(-most * r.count // (r.high - r.low))
-        return steps_between(down, up, r.count)
+        steps = steps_between(down, up, r.count)
+        return _as_codes(steps[steps % self._spacing() == 0])
+
+    def _spacing(self) -> int:
+        """The number of which every step of the answer is a multiple, by the declared values."""
+        r = self.query.bins
+        width, rest = divmod(r.high - r.low, r.count)
+        common = gcd(*(self.query.values or (1,)))
+        if rest or common % width:
+            return 1
+        # Sums are multiples of ``common``, and their codes ``spacing`` apart. Clamping leaves them
+        # so where both ends are such codes.
+        spacing = common // width
+        ends = (-r.low // width, r.count - 1 + r.low // width)
+        return spacing if r.low % width == 0 and not any(e % spacing for e in ends) else 1
 
 
 def ranks_of(sums: Profiles) -> tuple[Codes, Codes]:

@@ -44,6 +44,15 @@ class CountQuery(DomainQuery, SummedQuery):
         """Whether rows are counted, not units."""
         return self.of is None
 
+    def question(self, units: str) -> str:
+        """The number of units, or of rows under the word that the spec has for them."""
+        return f"the number of {(self.units or 'rows') if self.of is None else units}"
+
+    @property
+    def scale(self) -> str:
+        """None is a true zero."""
+        return "ratio"
+
     @property
     def step_word(self) -> str:
         """Rows, or privacy units."""

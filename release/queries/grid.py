@@ -49,21 +49,18 @@ class GridQuery(StatisticQuery):
         """How its profiles become sums and answers."""
         return OnGrid.of(self)
 
+    @property
+    def bounded(self) -> tuple[str, int, int]:
+        """The value in units of the scale, rounded, and its bounds."""
+        return OnGrid.of(self).scaled_sql, self.clamp[0], self.clamp[1]
+
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
         """The column of the numbers."""
         return {"of": (self.of, ColumnType.NUMBER)}
 
-    def shown_labels(self) -> tuple[str, ...]:
-        """The points, in the column's own unit."""
-        labels = []
-        for point in map(int, self.answers.labels):
-            sign = "-" if point < 0 else ""
-            labels.append(sign + format_exact(abs(point) * self.grid.scale))
-        return tuple(labels)
-
     def facts(self) -> dict[str, Any]:
-        """The scale: the unit of the integers that are published."""
-        return {"scale": format_exact(self.grid.scale)}
+        """By what to multiply a published integer, to have it in the column's unit of measure."""
+        return {"scale_factor": format_exact(self.grid.scale)}
 
 
 @dataclass(frozen=True)
@@ -101,5 +98,9 @@ class OnGrid(Binned):
         # Rounded and clamped before anything is added: a sum of floats would depend on the order of
         # its rows. The bounds are halved, because those of ``query`` are doubled.
         low, high = self.query.row_bounds
-        scaled = f"{identifier(self.query.of)} * {float(1 / self.scale)!r}"
-        return f"2 * CAST(greatest(least(round({scaled}), {high // 2}), {low // 2}) AS BIGINT)"
+        return f"2 * CAST(greatest(least({self.scaled_sql}, {high // 2}), {low // 2}) AS BIGINT)"
+
+    @property
+    def scaled_sql(self) -> str:
+        """The value in units of the scale, rounded."""
+        return f"round({identifier(self.query.of)} * {float(1 / self.scale)!r})"

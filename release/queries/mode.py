@@ -27,7 +27,7 @@ from release.queries.statistics import OnStatisticQuery, Scores, doubled_unless_
 from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, Bins, Domain, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal
-from release.spec.query import DomainQuery
+from release.spec.query import DomainQuery, spoken
 
 
 class CategoryQuery(Protocol):
@@ -91,6 +91,12 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
             return self.is_on_statistic and self.weight is None
         return self.count is Counted.UNITS
 
+    def question(self, units: str) -> str:
+        """The category of most units, rows or weight."""
+        if self.weight is not None:
+            return f"the {spoken(self.of)} with the largest total of {spoken(self.weight)}"
+        return f"the {spoken(self.of)} of most {units if self.counts_units else 'rows'}"
+
     @property
     def counted_word(self) -> str:
         """Units, rows, or the weight's column."""
@@ -111,8 +117,8 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
 
     def statistic(self, rows: int, relation: Relation) -> Scores:
         """The totals of the categories."""
-        one = 1 if self.clamp is None else max(map(abs, self.clamp))
-        most = 1 if self.counts_units else rows * one
+        heaviest = 1 if self.clamp is None else max(map(abs, self.clamp))
+        most = 1 if self.counts_units else rows * heaviest
         # A unit with one row is in one category, so it lowers one total and raises another.
         # A weight may be negative, and then two totals rise together.
         is_counted = self.weight is None and rows == 1
@@ -123,6 +129,13 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
     def sums(self) -> Mode:
         """How its profiles become sums and answers."""
         return Mode(self)
+
+    @property
+    def bounded(self) -> tuple[str, int, int] | None:
+        """The weight, where the spec bounds it."""
+        if self.weight is None or self.clamp is None:
+            return None
+        return identifier(self.weight), self.clamp[0], self.clamp[1]
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
         """The category's column, and that of the weight."""

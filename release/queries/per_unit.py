@@ -20,7 +20,7 @@ from release.queries.base import SummedQuery
 from release.queries.mode import Mode, category_type
 from release.spec.declarations import ColumnType, Privacy
 from release.spec.domains import Bins
-from release.spec.query import DomainQuery
+from release.spec.query import DomainQuery, spoken
 
 
 class PerUnitQuery(DomainQuery, SummedQuery):
@@ -31,6 +31,10 @@ class PerUnitQuery(DomainQuery, SummedQuery):
 
     kind: Literal["per_unit"] = Field(description="the kind of query")
     of: str = Field(description="the column of the unit's category")
+
+    def question(self, units: str) -> str:
+        """The unit's category."""
+        return f"the {spoken(self.of)} of each of the {units}"
 
     @property
     def for_units(self) -> bool:

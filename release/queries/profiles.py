@@ -18,7 +18,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 from operator import attrgetter
@@ -94,6 +94,35 @@ def read_profiles(tables: Tables, spec_file: SpecFile, query: Query) -> pa.Table
     return reader.read().select(PROFILES.names)
 
 
+@dataclass(frozen=True, repr=False)
+class LeftOut:
+    """Confidential: how many rows each bound leaves out of the cells of a query, one after another.
+
+    ``homes`` are rows of a unit beyond its one fixed part, ``cells`` those beyond its first free
+    parts, ``rows`` those beyond its first rows. ``most`` is the bound on its rows.
+    """
+
+    homes: int
+    cells: int
+    rows: int
+    most: int
+
+    def __repr__(self) -> str:
+        return "LeftOut(confidential)"
+
+
+def left_out(tables: Tables, spec_file: SpecFile, query: Query) -> LeftOut:
+    """How many rows each bound leaves out. Cost: as :func:`read_profiles`."""
+    cells = cells_of(spec_file, query)
+    return _Reader(tables, spec_file, query, cells, kind_of(query)).left_out()
+
+
+def row_conditions(tables: Tables, spec_file: SpecFile, query: Query) -> tuple[str, str]:
+    """The SQL of the condition of a query, and of whether a row adds anything to its answer."""
+    reader = _Reader(tables, spec_file, query, cells_of(spec_file, query), kind_of(query))
+    return reader.conditions()
+
+
 def merged(read: Sequence[pa.Table]) -> pa.Table:
     """The profiles of disjoint groups of units as those of all of them. Confidential."""
     shifted, first = [PROFILES.empty_table()], 0
@@ -158,14 +187,7 @@ class _Reader:
         rows, homes = self._bounds(most)
         # Homes first, cells second, rows last: each bound counts only what the one before left. In
         # another order a row that is left out later would use up a unit's bound.
-        source = wide_table(self.query.table)
-        if homes > 1:
-            self._settle_homes()
-            source = (
-                f'(SELECT * FROM {source} JOIN "#homes" ON {self.unit} = "#unit" '
-                f'AND {_tuple(self._keys(True))} = "#home")'
-            )
-        eligible = self._eligible(source)
+        eligible = self._eligible(self._source(homes))
         if rows > most:
             rows = self._most_rows(eligible)
         eligible = self._first_cells(eligible)
@@ -177,6 +199,44 @@ class _Reader:
             )
             rows = most
         return self.tables.rows(self._profiles(eligible, one_row=rows <= 1), self.query.table)
+
+    def _source(self, homes: int) -> str:
+        """The table, without the rows of a unit outside its fixed part."""
+        source = wide_table(self.query.table)
+        if homes <= 1:
+            return source
+        self._settle_homes()
+        return (
+            f'(SELECT * FROM {source} JOIN "#homes" ON {self.unit} = "#unit" '
+            f'AND {_tuple(self._keys(True))} = "#home")'
+        )
+
+    def conditions(self) -> tuple[str, str]:
+        """The condition, and whether a row adds anything."""
+        counts = self._joint()[1] if self._is_joint else row_sums(self.query).eligible_sql
+        return self._condition(self.query), counts
+
+    def left_out(self) -> LeftOut:
+        """The rows that each bound leaves out, of those that fall in a cell."""
+        most = rows_read(self.spec_file.spec, self.query)
+        rows, homes = self._bounds(most)
+        everywhere = self._eligible(wide_table(self.query.table))
+        at_home = everywhere if homes <= 1 else self._eligible(self._source(homes))
+        first = self._first_cells(at_home)
+        within = self._inside(first)
+        in_homes = within if first == at_home else self._inside(at_home)
+        anywhere = in_homes if homes <= 1 else self._inside(everywhere)
+        beyond = self._inside(first, f"greatest(n - {most}, 0)") if rows > most else 0
+        return LeftOut(anywhere - in_homes, in_homes - within, beyond, most)
+
+    def _inside(self, eligible: str, counted: str = "n") -> int:
+        """The rows in a cell, or another sum over units of their ``n`` rows."""
+        # -1 is a fixed part outside the key sets.
+        of_units = f'SELECT count(*) AS n FROM {eligible} WHERE "#at" >= 0 GROUP BY "#unit"'
+        if counted == "n":
+            of_units = f'SELECT count(*) AS n FROM {eligible} WHERE "#at" >= 0'
+        total = f"SELECT coalesce(sum({counted}), 0)::BIGINT AS total FROM ({of_units})"
+        return int(integers(self.tables.rows(total, self.query.table), "total")[0])
 
     def _bounds(self, most: int) -> tuple[int, int]:
         """How many rows and fixed parts a unit has at most, anywhere in the table."""
@@ -251,10 +311,7 @@ class _Reader:
 
     def _condition(self, query: Query) -> str:
         return self.tables.condition(
-            f"{self.spec_file.spec.place_of(query)}.where",
-            query.table,
-            query.where,
-            empirical=self.query.is_empirical,
+            f"{self.spec_file.spec.place_of(query)}.where", query.table, query.where
         )
 
     def _joint(self) -> tuple[str, str]:
@@ -326,13 +383,28 @@ class _Reader:
                 f"SELECT home, free, {_PROFILE} FROM ({by_unit}) "
                 'GROUP BY "#unit", home, free) GROUP BY ALL))) ORDER BY number, item'
             )
+        if not one_row:
+            return _counted(by_unit, {})
         # Where a unit has one row, equal rows are equal profiles, and no unit has to be named.
-        source = f'SELECT {parts}, "#value" AS total, 1::BIGINT AS rows FROM {eligible}'
-        return (
-            "SELECT row_number() OVER () - 1 AS number, * FROM (SELECT home, free, item, total, "
-            f"rows, count(*) AS units FROM ({source if one_row else by_unit}) "
-            "GROUP BY home, free, item, total, rows ORDER BY free, home, item, total, rows)"
-        )
+        adds, constant = row_sums(self.query), {"rows": "1::BIGINT"}
+        if not self._keys(True):
+            constant["home"] = "0::BIGINT"
+        for name, value in (("item", adds.item_sql), ("total", adds.value_sql)):
+            if value.isdecimal():
+                constant[name] = f"{value}::BIGINT"
+        return _counted(f'SELECT {parts}, "#value" AS total FROM {eligible}', constant)
+
+
+def _counted(profiles: str, constant: Mapping[str, str]) -> str:
+    """How many units have each of ``profiles``, in order; what is constant is no part of them."""
+    # A constant among the columns of a grouping takes the engine as long as any other column.
+    columns = ("free", "home", "item", "total", "rows")
+    varying = ", ".join(column for column in columns if column not in constant)
+    every = ", ".join(f"{constant.get(column, column)} AS {column}" for column in columns)
+    return (
+        f"SELECT row_number() OVER () - 1 AS number, {every}, units FROM (SELECT {varying}, "
+        f"count(*) AS units FROM ({profiles}) GROUP BY {varying} ORDER BY {varying})"
+    )
 
 
 def _tuple(columns: list[str]) -> str:

@@ -1,7 +1,8 @@
 """quantiles: several quantiles of a column from one charge, which never cross.
 
 The candidates are the points of an ordered domain, or bins. A single quantile is selected by rank;
-several are drawn together (docs/design/mathematics.md 2.27). Each row counts at the candidate to
+several are drawn together, or read off noisy counts of few candidates, as declared sizes decide
+(docs/design/mathematics.md 2.27). Each row counts at the candidate to
 which its clamped value belongs.
 """
 
@@ -29,7 +30,7 @@ from release.queries.statistics import (
 from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Exact, Ordered, plain_answers
 from release.spec.guarantees import Source
-from release.spec.query import PlainQuery
+from release.spec.query import PlainQuery, spoken
 
 _FINEST = 10**6
 """The largest denominator of a quantile: times the rows of a cell it has to fit 64 bits."""
@@ -50,6 +51,9 @@ class QuantilesQuery(OnStatisticQuery):
     bins: BinRange | None = Field(default=None, description="the bins of the answers")
     clamp: Pair | None = Field(
         default=None, description="the lowest and highest value a row counts as; else the domain's"
+    )
+    cell_size: int | None = Field(
+        default=None, ge=1, description="about how many rows a cell has, as far as is public"
     )
 
     @property
@@ -94,6 +98,11 @@ class QuantilesQuery(OnStatisticQuery):
         """How its profiles become sums: the rows at or above each candidate."""
         return self.binned.sums()
 
+    @property
+    def bounded(self) -> tuple[str, int, int]:
+        """The column, and the bounds of a row."""
+        return self.binned.bounded
+
     def statistic(self, rows: int, relation: Relation) -> Statistic:
         """The distance from the rank of one quantile, or for several the rows at each candidate."""
         size, shares = self.answers.size, tuple(self.at)
@@ -101,7 +110,16 @@ class QuantilesQuery(OnStatisticQuery):
             spread = rank_spread(shares[0], rows, relation)
             return Scores(size, spread, lambda sums: rank_scores(*ranks_of(sums), shares[0]))
         replaces = relation is not Relation.ADD_REMOVE
-        return Ranks(size, spread_of(shares, rows, replaces=replaces), _rows_at, shares)
+        spread = spread_of(shares, rows, replaces=replaces)
+        return Ranks(size, spread, _rows_at, shares, rows, replaces, self.cell_size)
+
+    def question(self, units: str) -> str:
+        """The quantiles of the column."""
+        *before_last, last = map(format_exact, self.at)
+        named = (
+            f"{', '.join(before_last)} and {last} quantiles" if before_last else f"{last} quantile"
+        )
+        return f"the {named} of the {spoken(self.of)}"
 
     @property
     def shares(self) -> tuple[Fraction, ...]:

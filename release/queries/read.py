@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from release.errors import SpecError, listed, unknown_name
+from release.errors import Faults, SpecError, listed, nearest, unknown_name
 from release.exact.channel import (
     MOST_PROBABILISTIC,
     MOST_ROWS,
@@ -23,10 +23,12 @@ from release.queries.registry import check_declared
 from release.queries.statistics import OnStatisticQuery
 from release.queries.tabulations.table_count import MAX_FILE_NAME, files_of
 from release.spec.declarations import ColumnType, Relation
+from release.spec.demands import check_demands
 from release.spec.domains import MAX_ANSWERS
-from release.spec.expressions.places import expressions
+from release.spec.expressions.places import expression_checks
 from release.spec.guarantees import TableLoss
-from release.spec.load import SpecFile, open_named, parse_models, read_text
+from release.spec.load import SpecFile, open_named, parse_models, read_text, renamed
+from release.spec.losses import acceptance_of
 from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unseen
 from release.spec.model import Spec
 from release.spec.periods import Period, filled
@@ -38,16 +40,26 @@ from release.spec.tuples import with_parts
 ENGINE_NAMES = ("rowid", "filename", "file_row_number", "file_index")
 """Virtual columns that DuckDB adds to its tables and files, in any case."""
 
+_OTHER_FORMS = {
+    (ColumnType.STRING, ColumnType.INTEGER): "for categories write nominal: [labels], else name",
+    (ColumnType.NUMBER, ColumnType.INTEGER): "write grid in place of bins, or name",
+    (ColumnType.INTEGER, ColumnType.NUMBER): "write bins in place of grid, or name",
+}
+"""What to write for a column of another type than is needed."""
 
-def read_spec(path: Path, period: Period | None = None) -> SpecFile:
+
+def read_spec(path: Path, period: Period | None = None, release_id: str | None = None) -> SpecFile:
     """Read and check the spec at ``path`` and open the key sets it names.
 
-    A template (:mod:`release.spec.periods`) is read for ``period``.
+    A template (:mod:`release.spec.periods`) is read for ``period``; ``release_id`` takes the place
+    of the spec's own.
 
     Raises:
         SpecError: anything that cannot be meant; the message names the field and the remedy.
     """
     text = filled(read_text(path), period)
+    if release_id is not None:
+        text = renamed(text, release_id)
     return open_named(parse_spec(text), text, path.parent)
 
 
@@ -58,41 +70,78 @@ def parse_spec(text: bytes) -> Spec:
         SpecError: as :func:`read_spec`.
     """
     spec = parse_models(text)
-    # In this order: tuples look their parts up by name, and a check of a tuple reads its parts.
-    _check_names(spec)
-    spec = with_parts(spec)
-    for index, query in enumerate(spec.queries):
-        _check_query(spec, index, query)
-    _check_tabulations(spec)
-    expressions(spec)
+    _refuse_names(spec)
+    # Tuples look their parts up by name, and a check of a tuple reads its parts.
+    faults = Faults()
+    with faults.caught():
+        spec = with_parts(spec)
+    _check_columns(spec, faults)
+    # Without its parts a tuple has no answers to check.
+    if not faults.errors or not any(query.part_names for query in spec.queries):
+        for index, query in enumerate(spec.queries):
+            with faults.caught():
+                _check_query(spec, index, query)
+    if not faults.errors:
+        with faults.caught():
+            _check_tabulations(spec)
+    _check_expressions(spec, faults)
+    with faults.caught():
+        acceptance_of(spec)
+    faults.refuse()
     return with_target_losses(spec)
 
 
-def _check_names(spec: Spec) -> None:
+def _refuse_names(spec: Spec) -> None:
+    """Refuse what every later check looks up: names that stand twice, and tables that do not fit.
+
+    Raises:
+        SpecError: a name stands twice, or a table has no columns that could be known.
+    """
+    faults = Faults()
     names: dict[str, int] = {}
     for index, query in enumerate(spec.queries):
         if query.name in names:
             problem = f"{query.name!r} is also the name of queries[{names[query.name]}]; rename one"
-            raise SpecError(f"queries[{index}].name", problem)
-        names[query.name] = index
-    if not spec.budget.epsilon > 0:
-        raise SpecError("budget.epsilon", "must be above 0")
-    if not 0 <= spec.budget.delta < 1:
-        raise SpecError("budget.delta", "must be at least 0 and below 1")
-    _check_unit(spec)
+            faults.add(SpecError(f"queries[{index}].name", problem))
+        names.setdefault(query.name, index)
+    with faults.caught():
+        if not spec.budget.epsilon > 0:
+            raise SpecError("budget.epsilon", "must be above 0")
+    with faults.caught():
+        if not 0 <= spec.budget.delta < 1:
+            raise SpecError("budget.delta", "must be at least 0 and below 1")
+    for name in spec.tables:
+        with faults.caught():
+            _check_table(spec, name)
+    faults.refuse()
+
+
+def _check_columns(spec: Spec, faults: Faults) -> None:
+    """Check the columns that privacy and keys name."""
+    with faults.caught():
+        _check_unit(spec)
     every = set().union(*map(spec.table_columns, spec.tables))
     attribute = spec.privacy.attribute
     if attribute is not None and attribute not in every:
-        raise SpecError("privacy.attribute", unknown_name(attribute, every))
+        faults.add(SpecError("privacy.attribute", unknown_name(attribute, every)))
     if attribute in {spec.privacy.unit, *spec.privacy.fixed}:
         problem = f"{attribute!r} is the unit or fixed; name the sensitive column"
-        raise SpecError("privacy.attribute", problem)
-    for index, column in enumerate(spec.privacy.fixed):
+        faults.add(SpecError("privacy.attribute", problem))
+    if any(attribute in table.derive for table in spec.tables.values()):
+        # No neighbor has another value of it and the same values of what it is computed from.
+        problem = f"{attribute!r} is derived; name the column that it is derived from"
+        faults.add(SpecError("privacy.attribute", problem))
+    named = {f"privacy.fixed[{place}]": name for place, name in enumerate(spec.privacy.fixed)}
+    named |= {f"keys.{column}": column for column in spec.keys}
+    for place, column in named.items():
         if column not in every:
-            raise SpecError(f"privacy.fixed[{index}]", unknown_name(column, every))
-    for column in spec.keys:
-        if column not in every:
-            raise SpecError(f"keys.{column}", unknown_name(column, every))
+            faults.add(SpecError(place, unknown_name(column, every)))
+
+
+def _check_expressions(spec: Spec, faults: Faults) -> None:
+    for check in expression_checks(spec):
+        with faults.caught():
+            check()
 
 
 def _check_tabulations(spec: Spec) -> None:
@@ -124,6 +173,8 @@ def _check_guarantee(spec: Spec, place: int) -> None:
         except ValidationError as error:
             raise SpecError("budget", str(error.errors()[0]["ctx"]["error"])) from error
         return
+    if guarantee.least is not None:
+        raise SpecError(f"{field}.least", "is for a query with a target; leave it out")
     if guarantee.definition is Definition.PROBABILISTIC:
         raise SpecError(f"{field}.definition", "write pure or approximate")
     if not guarantee.epsilon:
@@ -162,17 +213,22 @@ def _check_files(spec: Spec) -> None:
 def _check_unit(spec: Spec) -> None:
     """The privacy unit is a column of one type in all tables; each table is checked."""
     unit = spec.privacy.unit
+    declared = set().union(*(table.columns for table in spec.tables.values()))
+    if unit not in declared:
+        raise SpecError("privacy.unit", unknown_name(unit, declared))
     types = {table.columns.get(unit) for table in spec.tables.values()} - {None}
     if len(types) > 1 or types - {ColumnType.STRING, ColumnType.INTEGER}:
         raise SpecError(
             "privacy.unit", "declare it string in every table, or integer in every table"
         )
     for name, table in spec.tables.items():
-        _check_table(spec, name)
         if unit not in table.columns:
+            near = nearest(unit, table.columns)
+            hint = f"did you mean it by {near!r}? " if near else ""
             raise SpecError(
                 f"tables.{name}.columns",
-                f"the privacy unit {unit!r} is not declared; declared are {listed(table.columns)}",
+                f"the privacy unit {unit!r} is not declared; {hint}declared are "
+                f"{listed(table.columns)}",
             )
 
 
@@ -209,15 +265,19 @@ def _check_query(spec: Spec, index: int, query: Query) -> None:
     at = f"queries[{index}]"
     if query.table not in spec.tables:
         raise SpecError(f"{at}.table", unknown_name(query.table, spec.tables))
-    columns = spec.table_columns(query.table)
-    _check_by(spec, at, query, columns)
+    columns, faults = spec.table_columns(query.table), Faults()
+    with faults.caught():
+        _check_by(spec, at, query, columns)
     if spec.rows_per_unit(query) > spec.privacy.max_rows_per_unit:
         problem = f"above the bound of {spec.privacy.max_rows_per_unit} in privacy; lower it"
-        raise SpecError(f"{at}.max_rows_per_unit", problem)
-    _check_kind(spec, at, query, columns)
+        faults.add(SpecError(f"{at}.max_rows_per_unit", problem))
+    with faults.caught():
+        _check_kind(spec, at, query, columns)
+    faults.refuse()
     _check_relation(spec, at, query)
     check_shared(spec, at, query)
     check_mechanism(at, query)
+    check_demands(at, query)
     size = query.answers.size
     if len(query.parts) > 1 and size > MAX_ANSWERS:
         raise SpecError(f"{at}.of", f"{size} joint answers; at most {MAX_ANSWERS}")
@@ -278,13 +338,13 @@ def check_mechanism(at: str, query: Query) -> None:
 def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
     """Refuse what noise on a statistic cannot be."""
     # Which of them can answer also follows from the neighbors: the design refuses the others.
-    asked = (query.statistic(1, relation) for relation in Relation)
-    families = dict.fromkeys(family for statistic in asked for family in statistic.families)
+    statistics = (query.statistic(1, relation) for relation in Relation)
+    families = dict.fromkeys(family for statistic in statistics for family in statistic.families)
     if query.mechanism not in (BEST, *families):
-        known = ", ".join((BEST, *families))
+        allowed = ", ".join((BEST, *families))
         raise SpecError(
             f"{at}.mechanism",
-            f"{query.mechanism!r} is noise on the answer; write one of {known}, or "
+            f"{query.mechanism!r} is noise on the answer; write one of {allowed}, or "
             "noise: on_answer",
         )
     if "loss" in query.model_fields_set:
@@ -418,9 +478,17 @@ def _check_taken_over(spec: Spec, at: str, query: Query) -> None:
 
 def _check_kind(spec: Spec, at: str, query: Query, columns: dict[str, ColumnType]) -> None:
     query.check(at, spec.privacy, spec.keys)
+    faults = Faults()
     for field, (column, needed) in query.needed_columns().items():
-        if column not in columns:
-            raise SpecError(f"{at}.{field}", unknown_name(column, columns))
-        if columns[column] is not needed:
-            problem = f"{column!r} is declared {columns[column].value}; needed is {needed.value}"
-            raise SpecError(f"{at}.{field}", problem)
+        with faults.caught():
+            _check_column(f"{at}.{field}", column, needed, columns)
+    faults.refuse()
+
+
+def _check_column(at: str, column: str, needed: ColumnType, columns: dict[str, ColumnType]) -> None:
+    if column not in columns:
+        raise SpecError(at, unknown_name(column, columns))
+    if columns[column] is not needed:
+        problem = f"{column!r} is declared {columns[column].value}; needed is {needed.value}"
+        remedy = _OTHER_FORMS.get((columns[column], needed), "name")
+        raise SpecError(at, f"{problem}; {remedy} or derive another column")

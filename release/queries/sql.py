@@ -43,6 +43,10 @@ class SqlQuery(RerunQuery):
     kind: Literal["sql"] = Field(description="the kind of query")
     sql: str = Field(min_length=1, description="a SELECT of key columns and an integer `answer`")
 
+    def question(self, units: str) -> str:
+        """The statement, which is public."""
+        return f"what this SQL statement gives: {self.sql}"
+
     def rerun(self, tables: Tables, spec_file: SpecFile) -> Rerun:
         """The answers on the table and on every neighbor."""
         return _Statement(tables, spec_file, self).rerun()
@@ -83,7 +87,7 @@ class _Statement:
         self.keys = cells_of(spec_file, query).keys
         self.place = dict(zip(self.keys, range(len(self.keys)), strict=True))
         self._check()
-        condition = tables.condition(f"{at}.where", query.table, query.where, empirical=True)
+        condition = tables.condition(f"{at}.where", query.table, query.where)
         # By all columns, so that the first rows of a unit are the same in every run.
         order = ", ".join(map(identifier, spec.table_columns(query.table)))
         tables.run(

@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 
 from release.exact.domain import Codes
 from release.exact.statistics.top_bounds import CountBounds
+from release.exact.statistics.top_histogram import Published
 from release.queries.base import Profiles, SummedQuery
 from release.spec.declarations import Relation
 from release.spec.guarantees import Source
@@ -81,14 +82,21 @@ class Sums(Statistic):
 
 @dataclass(frozen=True)
 class Ranks(Statistic):
-    """The rows at each candidate, for several quantiles; ``spread`` is that of their score."""
+    """The rows at each candidate, for several quantiles; ``spread`` is that of their score.
+
+    A unit has at most ``rows`` rows; ``replaces`` says whether neighbors replace it, or add or
+    remove it. A cell has about ``total`` rows, as far as that is declared.
+    """
 
     shares: tuple[Fraction, ...]
+    rows: int
+    replaces: bool
+    total: int | None
 
     @property
     def families(self) -> tuple[str, ...]:
-        """There is one."""
-        return ("joint_quantiles",)
+        """Two, of which declared sizes choose."""
+        return ("joint_quantiles", "quantile_tree")
 
 
 @dataclass(frozen=True)
@@ -98,12 +106,12 @@ class Counts(Statistic):
     bounds: CountBounds
     members: int
     total: int | None
-    with_counts: bool
+    published: Published
 
     @property
     def families(self) -> tuple[str, ...]:
         """The three of them; only a histogram has counts to publish."""
-        if self.with_counts:
+        if self.published is not Published.NONE:
             return ("top_histogram",)
         return ("top_histogram", "top_canonical", "top_peeled")
 
@@ -136,6 +144,16 @@ class OnStatisticQuery(PlainQuery, SummedQuery):
     def shares(self) -> tuple[Fraction, ...]:
         """The quantiles that are asked for; none of other kinds."""
         return ()
+
+    @property
+    def count_columns(self) -> tuple[str, ...]:
+        """The columns of noisy counts that are published beside the answers."""
+        return ()
+
+    @property
+    def histogram_of(self) -> str | None:
+        """The column whose values have a noisy count each; None where no histogram is published."""
+        return None
 
     @property
     def in_units(self) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 The categories are those of a mode, and so are the counts: distinct units, or rows. Noise is on the
 counts always. Where a unit has one row, a histogram of noisy counts costs the same whatever k is,
-and its noisy counts may be published beside the categories (``counts: true``). Where a unit may be
-in many categories the set is drawn as a whole, or peeled off one by one; declared sizes decide, or
-the spec does (docs/design/top-k.md).
+and its noisy counts may be published beside the categories: those of the k (``counts: true``), or
+of all categories (``histogram: true``). Where a unit may be in many categories the set is drawn as
+a whole, or peeled off one by one; declared sizes decide, or the spec does (docs/design/top-k.md).
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from pydantic import Field, model_validator
 
 from release.exact.domain import AnswerDomain, Codes
 from release.exact.statistics.top_bounds import CountBounds
+from release.exact.statistics.top_histogram import Published, largest
 from release.queries.mode import Counted, Mode, category_type
 from release.queries.statistics import Counts, OnStatisticQuery
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import Bins
 from release.spec.guarantees import Source
-from release.spec.query import DomainQuery, PlainQuery
+from release.spec.query import DomainQuery, PlainQuery, spoken
+
+_MOST_COLUMNS = 1_000
+"""Categories whose noisy counts are published, each in a column of its own."""
 
 
 class TopQuery(DomainQuery, OnStatisticQuery):
@@ -37,8 +41,9 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     count: Counted = Field(
         default=Counted.UNITS, strict=False, description="what is counted: `units` or `rows`"
     )
-    counts: bool = Field(
-        default=False, description="publish the noisy counts too, of units with one row"
+    counts: bool = Field(default=False, description="publish the noisy counts of the `k` too")
+    histogram: bool = Field(
+        default=False, description="publish the noisy counts of all categories, at no further cost"
     )
     cell_size: int | None = Field(
         default=None, ge=1, description="about how many rows a cell has, as far as is public"
@@ -48,6 +53,11 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     def is_on_statistic(self) -> bool:
         """Always."""
         return self.sensitivity is not None
+
+    def question(self, units: str) -> str:
+        """The first few categories of most units or rows."""
+        first = f"{self.k} values" if self.k > 1 else "value"
+        return f"the {first} of {spoken(self.of)} of most {units if self.counts_units else 'rows'}"
 
     @property
     def counts_units(self) -> bool:
@@ -84,7 +94,27 @@ class TopQuery(DomainQuery, OnStatisticQuery):
         # Rows are steps of one category each, whose ranges add up as those of one category do.
         touched, weight = (min(rows, size), 1) if self.counts_units else (1, rows)
         bounds = CountBounds(size, touched, weight, relation is not Relation.ADD_REMOVE)
-        return Counts(size, bounds.norm, pos, bounds, self.k, self.cell_size, self.counts)
+        return Counts(size, bounds.norm, pos, bounds, self.k, self.cell_size, self.published)
+
+    @property
+    def published(self) -> Published:
+        """Which noisy counts are published."""
+        if self.histogram:
+            return Published.ALL
+        return Published.MEMBERS if self.counts else Published.NONE
+
+    @property
+    def count_columns(self) -> tuple[str, ...]:
+        """The columns of the noisy counts: by category of a histogram, else by place."""
+        if self.histogram:
+            return tuple(f"noisy_count_{label}" for label in self.answers.labels)
+        places = range(1, self.k + 1) if self.counts else ()
+        return tuple(f"noisy_count_{place}" for place in places)
+
+    @property
+    def histogram_of(self) -> str | None:
+        """The category's column."""
+        return self.of if self.histogram else None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -105,19 +135,20 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     def outcome_columns(self) -> tuple[str, ...]:
         """The codes, and the noisy counts where they are published."""
         codes = tuple(f"answer_code_{place}" for place in range(1, self.k + 1))
-        if not self.counts:
-            return codes
-        return (*codes, *(f"noisy_count_{place}" for place in range(1, self.k + 1)))
+        return (*codes, *self.count_columns)
 
     def answer_codes(self, outcomes: Codes) -> list[Codes]:
         """The codes of each place."""
         return [np.asarray(column) for column in outcomes[:, : self.k].T]
 
     def impossible(self, outcomes: Codes) -> str | None:
-        """A category that is published twice, or noisy counts that rise."""
+        """A category twice, noisy counts that rise, or categories that are not the largest."""
         codes, counts = np.sort(outcomes[:, : self.k], axis=1), outcomes[:, self.k :]
         if (codes[:, 1:] == codes[:, :-1]).any():
             return "a category twice"
+        if self.histogram:
+            is_largest = (largest(counts, self.k) == outcomes[:, : self.k]).all()
+            return None if is_largest else "categories that are not those of the largest counts"
         return "counts that rise" if (counts[:, 1:] > counts[:, :-1]).any() else None
 
     def needed_columns(self) -> dict[str, tuple[str, ColumnType]]:
@@ -130,6 +161,10 @@ class TopQuery(DomainQuery, OnStatisticQuery):
             raise ValueError("a top needs a domain that is cyclic, nominal or ordered")
         if self.k >= self.answers.size:
             raise ValueError(f"k must be below the {self.answers.size} categories")
+        if self.histogram and self.counts:
+            raise ValueError("a histogram has the counts of the k; leave out counts")
+        if self.histogram and self.answers.size > _MOST_COLUMNS:
+            raise ValueError(f"a histogram is published of at most {_MOST_COLUMNS:,} categories")
         if self.sensitivity not in (None, Source.GLOBAL) or self.noise not in (
             None,
             "on_statistic",

@@ -26,8 +26,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from release.audit.audit import AuditOptions, audit
 from release.errors import DataError, SpecError
 from release.pipeline import answer, load
+from release.queries.engines import spark
 from release.queries.engines.base import HereTables
 from release.queries.engines.spark import (
     Fragment,
@@ -255,6 +257,28 @@ def test_spark_gives_the_same_integers_of_every_kind(tmp_path: Path) -> None:
         *("sum", "mean", "min", "max", "median", "top", "quantiles"),
     }
     assert not any((tmp_path / "replace_one" / "private").iterdir())
+
+
+@needs_java
+def test_an_audit_has_one_spark_for_all_its_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = []
+
+    def counted(master: str, scratch: Path, engine: Engine) -> Any:
+        starts.append(master)
+        return start(master, scratch, engine)
+
+    start = spark._start
+    monkeypatch.setattr(spark, "_start", counted)
+    counts = [query("count", by=[], sensitivity="global")]
+    spec = Small([], counts, max_rows_per_unit=1).write(tmp_path)
+    options = AuditOptions(8, 2, processes=0, spark="local[1]")
+    verdict = audit(spec, options, lambda finished, total, what: None)
+    assert verdict.findings == []
+    assert verdict.tried.tables >= 8
+    assert 0.99 < verdict.attained <= 1 + 1e-9
+    assert starts == ["local[1]"]
 
 
 @needs_java

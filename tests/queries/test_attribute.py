@@ -176,7 +176,19 @@ def test_a_fixed_column_cannot_change_with_the_attribute(tmp_path: Path) -> None
     plain["privacy"]["fixed"] = ["band"]
     path.write_text(yaml.safe_dump(plain))
     with pytest.raises(SpecError, match=r"derive\.band\.sql: 'band' is fixed, but changes"):
-        load(read_spec(path))
+        read_spec(path)
+    # Also where the attribute is a column of a table that is joined.
+    plain["tables"]["homes"] = {"path": "homes.parquet", "columns": {"unit": "string"}}
+    plain["tables"]["homes"]["columns"]["kind"] = plain["tables"]["rows"]["columns"].pop("kind")
+    plain["tables"]["rows"]["join"] = {"table": "homes"}
+    path.write_text(yaml.safe_dump(plain))
+    with pytest.raises(SpecError, match=r"derive\.band\.sql: 'band' is fixed, but changes"):
+        read_spec(path)
+    # And a derived column is no attribute: what it is derived from would be public.
+    plain["privacy"] |= {"fixed": [], "attribute": "band"}
+    path.write_text(yaml.safe_dump(plain))
+    with pytest.raises(SpecError, match=r"privacy\.attribute: 'band' is derived"):
+        read_spec(path)
 
 
 def test_values_of_a_unit_are_published_jointly(tmp_path: Path) -> None:

@@ -24,9 +24,11 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -58,6 +60,7 @@ from release.tables.sources import (
     Source,
     check_unchanged,
     dataset_of,
+    exported,
     find_sources,
     stamps_of,
 )
@@ -72,15 +75,14 @@ _MOST_BUCKETS = 20_000
 
 _BATCH_ROWS = 2**19
 
-_QUIET = """
-rootLogger.level = off
-rootLogger.appenderRef.stdout.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %p%n
-"""
-"""Spark's log would show times, sizes and, where a task fails, values."""
+_QUIET = Path(__file__).with_name("quiet.properties")
+"""Settings of a log that says nothing: Spark's would show times, sizes and, of faults, values."""
+
+_EXECUTOR_MEMORY = 1024
+"""MiB of an executor of a cluster, where ``--memory-limit`` does not say another size."""
+
+_WAIT_SECONDS = 120
+"""How long a cluster may take to give the first executor."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class SparkTables:
 
     All queries are read in one job, when the first is asked for. Each tabulation is counted in a
     job of its own, because which cells to count is known only then. Spark stops when this is
-    closed.
+    closed, but for one that :func:`one_spark` keeps.
 
     Raises:
         SpecError: PySpark is missing, the master cannot be reached, a table is not Parquet, or the
@@ -122,15 +124,24 @@ class SparkTables:
         self._spec_file, self._engine = spec_file, engine or Engine()
         self._read: dict[str, pa.Table] | None = None
         self._base: dict[str, dict[str, list[bytes]]] = {}
-        self._sources = find_sources(spec_file)
-        for name, source in self._sources.items():
-            if source.format is not Format.PARQUET:
+        sources = find_sources(spec_file)
+        for name, source in sources.items():
+            # A copy of a server's table lies on this machine, where workers of others do not look.
+            if source.format is not Format.PARQUET and not (
+                source.format is Format.POSTGRESQL and is_local(master)
+            ):
                 raise SpecError(f"tables.{name}.path", "Spark reads Parquet; convert the table")
-        self._stamps = stamps_of(self._sources)
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
+            self._sources = exported(spec_file, sources, self._scratch)
+            self._stamps = stamps_of(self._sources)
             self._check_statements()
-            self._context = _start(master, self._scratch, self._engine)
+            shared = _SHARED.get()
+            self._owns_spark = shared is None or shared.master != master
+            if shared is None or shared.master != master:
+                self._context = _start(master, self._scratch, self._engine)
+            else:
+                self._context = shared
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             raise
@@ -145,11 +156,9 @@ class SparkTables:
         self.close()
 
     def close(self) -> None:
-        """Stop Spark and wipe the scratch folder."""
-        with _silent(), suppress(Exception):
-            self._context.stop()
-        # It would keep the folder of the first run for all later ones.
-        _end_jvm()
+        """Stop a Spark of its own, and wipe the scratch folder."""
+        if self._owns_spark:
+            _stop(self._context)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def profiles(self, query: Query) -> pa.Table:
@@ -227,9 +236,9 @@ class SparkTables:
             )
         except ReleaseError:
             raise
-        except Exception:
+        except Exception as error:
             # ``from None``: Spark's message holds the traceback of a task, which quotes values.
-            raise DataError("tables: Spark could not read them") from None
+            raise DataError(f"tables: {_reason(error)}") from None
         results.sort(key=itemgetter(0, 1))
         for label, name, content in results:
             if label == "error":
@@ -291,6 +300,13 @@ def _guarded(
             yield wrapped(("error", kind, text.encode()))
 
     return guarded
+
+
+def _reason(error: Exception) -> str:
+    """Why a job ended, of two reasons: its message is looked at for one word and never shown."""
+    if "ExecutorLostFailure" in str(error):
+        return "workers of the cluster died again and again; see why, then run it again"
+    return "Spark could not read them"
 
 
 def schema_of(table: Table) -> pa.Schema:
@@ -374,8 +390,8 @@ def count_bucket(
             flat = counts.reshape(-1)
             places = np.flatnonzero(flat)
             columns = {"place": places, "count": flat[places]}
-            found = {name: number_column(own, pa.int64()) for name, own in columns.items()}
-            yield "counts", str(level), _packed(pa.table(found))
+            arrays = {name: number_column(own, pa.int64()) for name, own in columns.items()}
+            yield "counts", str(level), _packed(pa.table(arrays))
 
     yield from _on_bucket(rows, spec_file, engine, read)
 
@@ -433,9 +449,7 @@ def _base_of(tables: Tables, spec_file: SpecFile, query: RerunQuery) -> Iterator
     """The rows, before derivation, of the units that a statement reads, of each table it reads."""
     spec = spec_file.spec
     unit = identifier(spec.privacy.unit)
-    condition = tables.condition(
-        f"{spec.place_of(query)}.where", query.table, query.where, empirical=True
-    )
+    condition = tables.condition(f"{spec.place_of(query)}.where", query.table, query.where)
     # Before any row leaves the task: the driver may hold few units only. One more than the bound
     # shows that there are too many, without counting them.
     units = f"SELECT DISTINCT {unit} FROM {wide_table(query.table)} WHERE {condition}"
@@ -496,6 +510,35 @@ def _mebibytes(text: str) -> int:
     return max(512, int(float(match[1]) * factor) // 2**20)
 
 
+_SHARED: ContextVar[SparkContext | None] = ContextVar("_SHARED", default=None)
+
+
+@contextmanager
+def one_spark(master: str, engine: Engine) -> Iterator[None]:
+    """Let all tables that are opened on ``master`` meanwhile share one Spark, with its one JVM.
+
+    For tables that are not confidential: what Spark keeps in its folder stays until the end.
+
+    Raises:
+        SpecError: PySpark is missing, or the master cannot be reached.
+    """
+    with tempfile.TemporaryDirectory(prefix="dp-release-spark-") as folder:
+        context = _start(master, Path(folder), engine)
+        token = _SHARED.set(context)
+        try:
+            yield
+        finally:
+            _SHARED.reset(token)
+            _stop(context)
+
+
+def _stop(context: SparkContext) -> None:
+    with _silent(), suppress(Exception):
+        context.stop()
+    # It would keep the folder of the first run for all later ones.
+    _end_jvm()
+
+
 def _end_jvm() -> None:
     from pyspark import SparkContext
 
@@ -521,8 +564,9 @@ def _start(master: str, scratch: Path, engine: Engine) -> SparkContext:
         ) from error
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-    quiet = scratch / "quiet.properties"
-    quiet.write_text(_QUIET, "utf-8")
+    limit = engine.memory_limit
+    memory = _EXECUTOR_MEMORY if limit is None else _mebibytes(limit)
+    quiet = f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -530,22 +574,53 @@ def _start(master: str, scratch: Path, engine: Engine) -> SparkContext:
         "spark.log.level": "OFF",
         "spark.local.dir": str(scratch),
         "spark.driver.maxResultSize": "0",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
+        "spark.driver.extraJavaOptions": quiet,
         "spark.task.maxFailures": "1" if is_local(master) else "4",
         "spark.python.worker.reuse": "true",
     }
-    if engine.memory_limit is not None and is_local(master):
-        settings["spark.driver.memory"] = f"{_mebibytes(engine.memory_limit)}m"
+    if not is_local(master):
+        settings |= {
+            # The package lies where tasks run, at the same place where Python does.
+            "spark.executor.extraJavaOptions": quiet,
+            "spark.executor.syncLogLevel.enabled": "true",
+            "spark.executor.memory": f"{memory}m",
+            # A worker that is killed leaves its files: without the key nobody reads them.
+            "spark.io.encryption.enabled": "true",
+        }
+    elif limit is not None:
+        settings["spark.driver.memory"] = f"{memory}m"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = SparkConf().setMaster(master).setAppName("dp-release").setAll(list(settings.items()))
     try:
         with _silent():
-            return SparkContext(conf=conf)
+            context = SparkContext(conf=conf)
     except Exception as error:
         _end_jvm()
         kind = type(error).__name__
         raise SpecError(
             "--spark", f"Spark does not start at {master!r} ({kind}); it needs Java 17 or later"
         ) from None
+    if not is_local(master) and not _has_executor(context):
+        with _silent(), suppress(Exception):
+            context.stop()
+        _end_jvm()
+        raise SpecError(
+            "--spark",
+            f"no worker of {master!r} has had a core and {memory} MiB free for {_WAIT_SECONDS} s; "
+            "wait for other work there, or lower --memory-limit",
+        )
+    return context
+
+
+def _has_executor(context: SparkContext) -> bool:
+    """Whether the cluster gives an executor; a job would wait for one without end."""
+    statuses: Any = context._jsc.sc().getExecutorMemoryStatus
+    end = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < end:
+        # The driver is one of them.
+        if statuses().size() > 1:
+            return True
+        time.sleep(0.2)
+    return False

@@ -53,8 +53,8 @@ def read_counts(
         if level not in added_up:
             levels[level] = _Level.empty(opened, level, margin)
     for areas, combinations in _numbered_rows(tables, spec_file, opened):
-        for one in levels.values():
-            one.add(areas, combinations)
+        for counter in levels.values():
+            counter.add(areas, combinations)
     counts: dict[int, Codes] = {}
     for level in sorted(cells, reverse=True):
         if level in added_up:
@@ -125,10 +125,7 @@ def _statement(tables: Tables, spec_file: SpecFile, opened: OpenTabulation) -> s
         combination = f"({combination} * {len(categories)} + {_number(name)})"
     conditions = [
         tables.condition(
-            f"tabulations[{_place(spec_file, opened)}].where",
-            declared.table,
-            declared.where,
-            empirical=False,
+            f"tabulations[{_place(spec_file, opened)}].where", declared.table, declared.where
         ),
         *map(_is_possible, opened.zeros),
     ]
@@ -140,7 +137,7 @@ def _statement(tables: Tables, spec_file: SpecFile, opened: OpenTabulation) -> s
 
 
 def _place(spec_file: SpecFile, opened: OpenTabulation) -> int:
-    return [one.name for one in spec_file.spec.tabulations].index(opened.name)
+    return [tabulation.name for tabulation in spec_file.spec.tabulations].index(opened.name)
 
 
 def _alias(column: str) -> str:
@@ -156,12 +153,12 @@ def _join(
 ) -> str:
     """The join that numbers the values of a column, and leaves out rows with another value."""
     # Under the name of the tabulation: another one may have other categories of the column.
-    known = tables.put_keys(f"#{opened.name} {column}", keys)
+    keys_table = tables.put_keys(f"#{opened.name} {column}", keys)
     value, key = f"CAST(rows.{identifier(column)} AS VARCHAR)", "#key"
     if kind is ColumnType.INTEGER:
         # Without the text of each row's integer, which takes longer than the join.
         value, key = f"rows.{identifier(column)}", "#integer"
-    return f'JOIN {known} AS {_alias(column)} ON {value} = {_alias(column)}."{key}"'
+    return f'JOIN {keys_table} AS {_alias(column)} ON {value} = {_alias(column)}."{key}"'
 
 
 def _is_possible(impossible: Mapping[str, Sequence[int]]) -> str:

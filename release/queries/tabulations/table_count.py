@@ -42,7 +42,6 @@ class TableCount(CountQuery):
     level: str = Field(description="the level of the areas")
     margin: list[str] = Field(description="the attributes and groupings; none for the total")
     cells: int = Field(ge=1, description="the number of cells in all areas")
-    cells_of_an_area: int = Field(ge=1, description="the number of cells of one area")
     share: Exact | None = Field(description="found with the strategy")
 
     @property
@@ -73,9 +72,9 @@ def files_of(tabulation: Tabulation) -> Iterator[str]:
         yield file_name(tabulation.name, level)
     if tabulation.facts:
         yield file_name(tabulation.name, "declared")
-    margins = dict.fromkeys(
-        tabulation.in_order(margin) for level in levels for margin in tabulation.publish[level]
-    )
+    margins: dict[tuple[str, ...], None] = {}
+    for level in levels:
+        margins |= dict.fromkeys(map(tabulation.in_order, tabulation.publish[level]))
     for margin in margins:
         for level in levels:
             yield table_file(tabulation.name, level, margin)
@@ -93,7 +92,6 @@ def table_count(
         level=level,
         margin=list(table.names),
         cells=opened.cells(table.table),
-        cells_of_an_area=table.margin.cells,
         table=opened.declared.table,
         by=[],
         units=opened.declared.units,
