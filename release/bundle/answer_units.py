@@ -25,6 +25,8 @@ class AnswerUnit:
     @property
     def axis(self) -> str:
         """The label of an axis of errors."""
+        if self == CODES:
+            return "places between published and true answer in the list"
         return f"published minus true answer, in {self.word}"
 
     def amount(self, codes: Fraction | int) -> str:
@@ -35,7 +37,12 @@ class AnswerUnit:
         return f"{figure} {word}"
 
 
-_SINGULAR = {"rows": "row", "units": "unit", "bins": "bin", "steps": "step", "codes": "code"}
+_SINGULAR = {
+    **{"rows": "row", "units": "unit", "bins": "bin", "steps": "step", "codes": "code"},
+    # What specs often count.
+    **{"people": "person", "persons": "person", "homes": "home", "households": "household"},
+    **{"hours": "hour", "minutes": "minute", "days": "day"},
+}
 CODES = AnswerUnit(1, "codes")
 
 

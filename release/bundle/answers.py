@@ -1,15 +1,16 @@
 """Released tables: built from key sets and noisy codes alone, and read back strictly.
 
-Plain strings and integers, sorted by key, no dictionaries, no index, no metadata but the three
-declared entries and the spec's facts of each field (title, units, labels, edges): nothing in the
-file can carry a value that was not released.
+Plain strings and integers, sorted by key, no dictionaries, no index, no metadata but the four
+declared entries, the spec's facts of each field (title, unit, scale, labels, edges), and how far
+intervals of a public mechanism reach: nothing in the file can carry a value that was not released.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, starmap
+from operator import lt
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,21 @@ _BYTES_PER_CELL, _BYTES_PER_FILE = 20_000, 1_000_000
 
 
 def released_bytes(
-    release_id: str, query: Query, keys: tuple[tuple[str, ...], ...], outcomes: Codes
+    release_id: str,
+    query: Query,
+    keys: tuple[tuple[str, ...], ...],
+    outcomes: Codes,
+    interval: str | None = None,
 ) -> bytes:
     """The Parquet file of one query: key columns, labels, and what was drawn, as integers.
 
     The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn
     is ``answer_code``, the number of the joint answer for a tuple; of noise on sums it is the noisy
     sums, from which the labels follow. Its shape is (cells, columns), or (cells,) of one column.
+    ``interval`` says how the true answers lie around the published ones (release.bundle.intervals).
     """
-    schema, outcomes = released_schema(query), outcomes.reshape(len(keys), -1)
+    # The bytes are part of the format (docs/design/format.md, 5.4): a verifier writes them anew.
+    schema, outcomes = released_schema(query, interval), outcomes.reshape(len(keys), -1)
     columns = []
     for values in _key_columns(query, keys):
         columns.append(text_column(values))
@@ -67,11 +74,12 @@ def _entries(release_id: str, query: Query) -> dict[str, str]:
 
 def _key_columns(query: Query, keys: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
     # Turning no keys round would give no columns, whatever the query's columns are.
-    return list(zip(*keys, strict=True)) if keys else [() for _ in query.by]
+    # zip() of no rows has no columns either.
+    return list(zip(*keys, strict=True)) if keys else [()] * len(query.by)
 
 
-def released_schema(query: Query) -> pa.Schema:
-    """The columns of a released table."""
+def released_schema(query: Query, interval: str | None = None) -> pa.Schema:
+    """The columns of a released table; ``interval`` is said of the answer."""
     fields = []
     for column in query.by:
         fields.append(pa.field(column, pa.string(), nullable=False))
@@ -79,6 +87,8 @@ def released_schema(query: Query) -> pa.Schema:
     for name, part, facts in parts:
         kind = pa.string() if isinstance(part.labels[0], str) else pa.int64()
         metadata = dict(zip(facts, map(_text, facts.values()), strict=True))
+        if interval is not None:
+            metadata["interval"] = interval
         fields.append(pa.field(name, kind, nullable=False, metadata=metadata))
     # 32 bits hold the codes of all but the widest domains.
     is_wide = query.outcome_columns != ("answer_code",) or query.answers.size > 2**31
@@ -97,11 +107,13 @@ class CheckedTable:
 
     ``by_bytes``: its bytes are those that this version of the Parquet library writes for its
     answers. Another version writes others; then the contents were compared, but not every byte.
+    ``interval`` is what the file says of intervals, and is still to be compared with the mechanism.
     """
 
     keys: tuple[tuple[str, ...], ...]
     outcomes: Codes
     by_bytes: bool
+    interval: str | None
 
 
 def check_released(
@@ -115,29 +127,41 @@ def check_released(
     try:
         data = path.read_bytes()
         parquet = pq.ParquetFile(source_of(data))
+        # Before any row is read: a footer can ask for any amount of memory.
         check_shape(file, parquet.metadata, cells, _BYTES_PER_CELL * cells + _BYTES_PER_FILE)
         table = parquet.read()
     except VerificationError:
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
         raise VerificationError(file, "format", "unreadable bytes", "a Parquet file") from error
-    check_entries(file, parquet.metadata, _entries(release_id, query))
+    interval = stated_interval(parquet.schema_arrow, query)
+    schema = released_schema(query, interval)
+    check_entries(file, parquet.metadata, _entries(release_id, query), schema)
     _check_columns(file, table, query, cells)
     check_encoding(file, parquet.metadata)
     nulls = sum(column.null_count for column in table.columns)
     expect(file, "missing values", nulls, 0)
     keys, outcomes = _checked_rows(file, table, query)
-    rewritten = released_bytes(release_id, query, keys, outcomes)
+    rewritten = released_bytes(release_id, query, keys, outcomes, interval)
+    if rewritten == data:
+        return CheckedTable(keys, outcomes, True, interval)
     again = pq.ParquetFile(source_of(rewritten))
     # Arrow's copy of the schema holds the fields' own metadata, which ``check_entries`` skipped.
     if not parquet.schema_arrow.equals(again.schema_arrow, check_metadata=True):
         raise VerificationError(file, "field metadata", "another", "what the spec says of a field")
     if not again.read().equals(table):
         raise VerificationError(file, "answers", "a label", "the label of its code")
-    same_writer = again.metadata.created_by == parquet.metadata.created_by
-    if same_writer and rewritten != data:
+    if again.metadata.created_by == parquet.metadata.created_by:
         raise VerificationError(file, "bytes", "others", "those that these answers are written as")
-    return CheckedTable(keys, outcomes, rewritten == data)
+    return CheckedTable(keys, outcomes, False, interval)
+
+
+def stated_interval(schema: pa.Schema, query: Query) -> str | None:
+    """What the first answer column says of its interval: a mechanism is needed to check it."""
+    place = schema.get_field_index(query.columns[0])
+    metadata = {} if place < 0 else schema.field(place).metadata or {}
+    text = metadata.get(b"interval")
+    return None if text is None else text.decode("utf-8", "replace")
 
 
 def _check_columns(file: str, table: pa.Table, query: Query, cells: int) -> None:
@@ -153,13 +177,17 @@ def _checked_rows(
     """The keys of a table, ascending, each once, and what was drawn: codes are of the domain."""
     columns = [table.column(name).to_pylist() for name in query.by]
     keys = tuple(zip(*columns, strict=True)) if columns else ((),)
-    if not all(first < second for first, second in pairwise(keys)):
+    # Strictly ascending: with equal keys a cell would stand twice.
+    if not all(starmap(lt, pairwise(keys))):
         raise VerificationError(file, "order", "keys out of order", "keys ascending, each once")
-    drawn = [table.column(name).to_pylist() for name in query.outcome_columns]
+    drawn, is_code = [], []
+    for name in query.outcome_columns:
+        drawn.append(table.column(name).to_pylist())
+        is_code.append(name.startswith("answer_code"))
     outcomes = np.array(drawn, dtype=np.int64).T.reshape(len(keys), -1)
     size = query.answers.size
-    is_code = [name.startswith("answer_code") for name in query.outcome_columns]
     codes = outcomes[:, np.array(is_code)]
+    # Labels of a code below 0 would be those from the end: Python counts backwards there.
     if not ((codes >= 0) & (codes < size)).all():
         raise VerificationError(file, "answers", "a code outside", f"codes 0 to {size - 1}")
     impossible = query.impossible(outcomes)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -128,6 +129,7 @@ def save(spec_file: SpecFile, prepared: Prepared) -> None:
         OSError: the disk is full or read-only.
     """
     folder, charged, of = prepared.folder, prepared.charged, prepared.of
+    # Private: the mechanisms of the auditor bundle beside it are not public.
     write(folder / SPEC, spec_file.text, 0o600)
     record = PreparedRecord(
         version=VERSION,
@@ -152,32 +154,38 @@ def save(spec_file: SpecFile, prepared: Prepared) -> None:
 def _digests(folder: Path) -> dict[str, str]:
     digests = {}
     for path in sorted(folder.rglob("*")):
+        # The record holds these digests, so it can hold none of itself.
         if path.is_file() and path != folder / RECORD:
             digests[str(path.relative_to(folder))] = sha256(path.read_bytes())
     return digests
 
 
-def _query_record(one: PreparedQuery) -> QueryOfDraw:
-    query, charge = one.query, one.charge
-    found = table = None
-    if query.is_measured or query.is_shared:
+def _query_record(prepared: PreparedQuery) -> QueryOfDraw:
+    query, charge = prepared.query, prepared.charge
+    guarantee = table = None
+    # Guarantees that the text of the spec does not hold: a later run would have to search again,
+    # and might find another one than the noise was drawn for.
+    if query.is_measured or query.is_shared or query.seeks_least:
         promised = query.promised
-        found = FoundRecord(
+        guarantee = FoundRecord(
             definition=promised.definition.value,
             epsilon=str(promised.epsilon),
             delta=str(promised.delta),
         )
     if isinstance(query, TableCount):
         table = TableRecord(tabulation=query.tabulation, level=query.level, margin=query.margin)
+    compared = []
+    for name, loss in prepared.compared:
+        compared.append(ComparedRecord(name=name, loss=str(loss)))
     return QueryOfDraw(
         name=query.name,
         cells=charge.cells,
         epsilon=str(charge.epsilon),
         delta=str(charge.delta),
-        family=one.family,
-        file=one.file,
-        compared=[ComparedRecord(name=name, loss=str(loss)) for name, loss in one.compared],
-        found=found,
+        family=prepared.family,
+        file=prepared.file,
+        compared=compared,
+        found=guarantee,
         table=table,
     )
 
@@ -194,6 +202,7 @@ def _spending_record(spending: Spending) -> SpendingRecord:
 
 def _inputs(spec_file: SpecFile) -> str:
     """The SHA-256 of what the public files hold that a spec names: keys, areas and numbers."""
+    # repr() quotes and escapes, so that no two lists of keys have one text.
     digest = hashlib.sha256(repr(sorted(spec_file.keys.items())).encode())
     for opened in spec_file.tabulations:
         digest.update(repr((opened.named.names, sorted(opened.categories.items()))).encode())
@@ -211,6 +220,7 @@ def encoded(noisy: Sequence[Codes]) -> bytes:
     Codes stand as 64-bit integers with the least byte first, query after query.
     """
     shapes = repr([list(codes.shape) for codes in noisy]).replace(" ", "")
+    # "safe" raises where a wider type would lose digits without a word.
     parts = [codes.astype(_CODES, casting="safe").tobytes() for codes in noisy]
     body = b"\n".join((shapes.encode(), b"".join(parts)))
     return sha256(body).encode() + b"\n" + body
@@ -274,6 +284,7 @@ class Draw:
             ValueError: the files that the spec names have changed.
         """
         opened = spec_file or open_named(parse_spec(self.text), self.text, Path(self.record.folder))
+        # Another text or other public inputs would render the same noise as another release.
         if opened.text != self.text or _inputs(opened) != self.record.inputs:
             raise ValueError("the draw is of another spec")
         with_found = self._with_found(opened)
@@ -281,18 +292,20 @@ class Draw:
 
     def _with_found(self, spec_file: SpecFile) -> SpecFile:
         """The spec with the guarantees and the tables that were found before the draw."""
-        records = {one.name: one for one in self.record.queries}
+        records = {entry.name: entry for entry in self.record.queries}
         queries: list[Query] = []
         for query in spec_file.spec.queries:
-            one = records.get(query.name)
-            if one is not None and one.found is not None:
-                update = {"guarantee": _guarantee(one.found)}
-                queries.append(query.model_copy(update=update))
+            entry = records.get(query.name)
+            if entry is not None and entry.found is not None:
+                guarantee = _guarantee(entry.found)
+                if query.guarantee is not None:
+                    guarantee = guarantee.model_copy(update={"least": query.guarantee.least})
+                queries.append(query.model_copy(update={"guarantee": guarantee}))
             else:
                 queries.append(query)
-        for one in self.record.queries:
-            if one.table is not None and one.found is not None:
-                queries.append(_table(spec_file, one.table, one.found))
+        for entry in self.record.queries:
+            if entry.table is not None and entry.found is not None:
+                queries.append(_table(spec_file, entry.table, entry.found))
         spec = spec_file.spec.model_copy(update={"queries": queries})
         return replace(spec_file, spec=spec)
 
@@ -300,19 +313,20 @@ class Draw:
         record = self.record
         mechanisms: dict[str, AnyMechanismRecord] = {}
         queries = []
-        for query, one in zip(spec_file.spec.charged, record.queries, strict=True):
+        # Strict: draws follow each other in this order, and one too few would shift all others.
+        for query, entry in zip(spec_file.spec.charged, record.queries, strict=True):
             mechanism = None
-            if isinstance(one.file, MechanismFile):
-                path = one.file.path
+            if isinstance(entry.file, MechanismFile):
+                path = entry.file.path
                 if path not in mechanisms:
                     mechanisms[path] = _mechanism(self.folder / PUBLIC / path)
                 mechanism = mechanisms[path]
-            charge = Charge(one.cells, Fraction(one.epsilon), Fraction(one.delta))
-            compared = tuple((each.name, Fraction(each.loss)) for each in one.compared)
-            prepared = PreparedQuery(query, charge, one.family, one.file, mechanism, compared)
+            charge = Charge(entry.cells, Fraction(entry.epsilon), Fraction(entry.delta))
+            compared = tuple((rival.name, Fraction(rival.loss)) for rival in entry.compared)
+            prepared = PreparedQuery(query, charge, entry.family, entry.file, mechanism, compared)
             queries.append(prepared)
         charged = Charges(
-            tuple(one.charge for one in queries),
+            tuple(map(attrgetter("charge"), queries)),
             Fraction(record.epsilon),
             Fraction(record.delta),
             Definition(record.definition),
@@ -324,18 +338,18 @@ class Draw:
         return Prepared(self.folder, tuple(queries), charged, of, record.software)
 
 
-def _guarantee(found: FoundRecord) -> GuaranteeSpec:
+def _guarantee(record: FoundRecord) -> GuaranteeSpec:
     return GuaranteeSpec(
-        definition=Definition(found.definition),
-        epsilon=Fraction(found.epsilon),
-        delta=Fraction(found.delta),
+        definition=Definition(record.definition),
+        epsilon=Fraction(record.epsilon),
+        delta=Fraction(record.delta),
     )
 
 
-def _table(spec_file: SpecFile, table: TableRecord, found: FoundRecord) -> TableCount:
-    named = {opened.name: opened for opened in spec_file.tabulations}
-    opened = named[table.tabulation]
-    return table_count(opened, opened.table(table.level, table.margin), _guarantee(found))
+def _table(spec_file: SpecFile, table: TableRecord, guarantee: FoundRecord) -> TableCount:
+    names = [opened.name for opened in spec_file.tabulations]
+    opened = spec_file.tabulations[names.index(table.tabulation)]
+    return table_count(opened, opened.table(table.level, table.margin), _guarantee(guarantee))
 
 
 def _mechanism(path: Path) -> AnyMechanismRecord:

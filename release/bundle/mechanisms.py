@@ -61,6 +61,7 @@ def mechanism_record(
             "mechanism": mechanism.family,
             "group": list(domain.group.moduli),
             "total": str(mechanism.total),
+            # A directed set would protect one order of neighbors only; a verifier refuses it.
             "directed": False,
             "guarantee": _guarantee_record(design.guarantee),
             "recomputed": _recomputed(design.deltas, everywhere),
@@ -93,7 +94,7 @@ def _design_record(design: AnyDesign, everywhere: str) -> DesignRecord:
     bounded, bound = format_up(design.bounded_loss, 18), format_down(design.lower_bound, 18)
     return DesignRecord(
         method=design.method,
-        loss=design.loss.name,
+        loss=design.loss.plain_name,
         objective=format_up(design.objective, 18),
         bound_of=design.bound_of.value,
         bounded_loss=bounded,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,13 @@ from release.bundle.statements import rests_on, tabulation_rests_on
 from release.bundle.tabulations.descriptions import (
     domain_text,
     mechanism_text,
-    outputs,
     table_files,
     unprotected_text,
 )
 from release.exact.domain import AnswerDomain, Topology
 from release.records.models import QueryRecord, ReleaseRecord
 from release.spec.model import Spec
-from release.spec.query import PlainQuery, Query
+from release.spec.query import PlainQuery, Query, spoken
 from release.spec.unfinished import TODO
 
 DATAPACKAGE, REGISTRY = "datapackage.json", "registry.yaml"
@@ -39,14 +39,15 @@ _PROFILE = "https://datapackage.org/profiles/2.0/"
 
 
 def field_facts(query: Query) -> list[dict[str, Any]]:
-    """What is known of each answer column: title, units, labels, edges; in the order of columns."""
+    """What is known of each answer column, in their order: title, unit, scale, labels, edges."""
     return list(map(_facts, query.column_parts, query.column_domains))
 
 
 def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
-    facts: dict[str, Any] = {"title": query.title or query.name.replace("_", " ")}
+    facts: dict[str, Any] = {"title": query.title or spoken(query.name)}
     if query.units is not None:
         facts["unit"] = query.units
+    facts["scale"] = query.scale
     facts |= query.facts()
     facts["topology"] = domain.topology.value
     if domain.size > MOST_LABELS:
@@ -60,14 +61,12 @@ def _facts(query: PlainQuery, domain: AnswerDomain) -> dict[str, Any]:
 
 def table_sizes(public: Path, record: ReleaseRecord) -> dict[str, int]:
     """The bytes of each released table by its path in the public bundle."""
-    paths = [query.output.path for query in record.queries]
-    for tabulation in record.tabulations or ():
-        paths += [output.path for output in outputs(tabulation)]
-    return {path: (public / path).stat().st_size for path in paths}
+    return {output.path: (public / output.path).stat().st_size for output in record.outputs}
 
 
 def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> bytes:
     """``datapackage.json``, canonical; ``sizes`` as :func:`table_sizes`."""
+    # Byte for byte as docs/design/format.md, 5.5, has it: a verifier compares the whole file.
     resources = []
     for query, entry in zip(spec.released, record.queries, strict=True):
         resources.append(
@@ -75,7 +74,7 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
                 "name": entry.name,
                 "path": entry.output.path,
                 "type": "table",
-                "title": query.title or query.name.replace("_", " "),
+                "title": query.title or spoken(query.name),
                 "format": "parquet",
                 "mediatype": "application/vnd.apache.parquet",
                 "bytes": sizes[entry.output.path],
@@ -87,6 +86,8 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
         for file in table_files(declared, tabulation):
             profile = f"{_PROFILE}tableschema.json"
             resources.append(file.resource(sizes[file.output.path], profile))
+    # A declared number is exact, and nobody may take it for a noisy one.
+    noisy = "every number but those declared" if _has_facts(spec) else "every answer"
     package: dict[str, Any] = {
         "$schema": f"{_PROFILE}datapackage.json",
         "name": record.release_id,
@@ -94,14 +95,14 @@ def datapackage(spec: Spec, record: ReleaseRecord, sizes: dict[str, int]) -> byt
         "description": (
             f"{record.purpose}. Released under {record.guarantee.definition} differential privacy, "
             f"epsilon {record.guarantee.epsilon}, delta {record.guarantee.delta}; "
-            f"{'every number but those declared' if _has_facts(spec) else 'every answer'} has "
-            "noise."
+            f"{noisy} has noise."
         ),
+        # A version has dots, and a release has no other than its day.
         "version": record.published.replace("-", "."),
         "licenses": [_license(record.license)],
         "contributors": [{"title": record.curator, "roles": ["publisher"]}],
         # Table names only: a path would say how the curator's files are laid out.
-        "sources": [{"title": name.replace("_", " ")} for name in spec.tables],
+        "sources": [{"title": spoken(name)} for name in spec.tables],
         "resources": resources,
     }
     return rfc8785.dumps(package)
@@ -119,9 +120,8 @@ def _table_schema(query: Query) -> dict[str, Any]:
     fields: list[dict[str, Any]] = []
     for column in query.by:
         fields.append({"name": column, "type": "string", "title": column, "constraints": required})
-    for name, domain, facts in zip(
-        query.columns, query.column_domains, field_facts(query), strict=True
-    ):
+    columns = zip(query.columns, query.column_domains, field_facts(query), strict=True)
+    for name, domain, facts in columns:
         labels = domain.labels
         constraints = dict(required)
         if isinstance(labels[0], str):
@@ -137,7 +137,7 @@ def _table_schema(query: Query) -> dict[str, Any]:
         if name.startswith("answer_code"):
             fields.append(_drawn(name, "number of the answer in the domain", bounds))
         else:
-            fields.append(_drawn(name, name.replace("_", " "), {}))
+            fields.append(_drawn(name, spoken(name), {}))
     schema: dict[str, Any] = {"$schema": f"{_PROFILE}tableschema.json", "fields": fields}
     if query.by:
         schema["primaryKey"] = list(query.by)
@@ -155,9 +155,9 @@ def _has_facts(spec: Spec) -> bool:
 
 def _worst_case(spec: Spec) -> str:
     scope = "for every table of the declared domain"
-    rests = [rests_on(spec, query) for query in spec.released]
-    rests += [tabulation_rests_on(spec, declared) for declared in spec.tabulations]
-    if any(one is not None for one in rests):
+    rests = [*map(partial(rests_on, spec), spec.released)]
+    rests += map(partial(tabulation_rests_on, spec), spec.tabulations)
+    if any(rests):
         return f"{scope}, provided that its conditions are evaluated as published"
     return scope
 
@@ -174,10 +174,12 @@ _VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic"
 def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     """``registry.yaml``: one record for the public registry of deployments."""
     tabulations = record.tabulations or []
-    named = [query.name for query in record.queries] + [one.name for one in tabulations]
+    named = [query.name for query in record.queries]
+    named += [tabulation.name for tabulation in tabulations]
     names = ", ".join(named)
     domains = [f"{query.name}: {query.kind}" for query in spec.released]
     mechanisms = list(map(_mechanism, spec.released, record.queries))
+    # Byte for byte as docs/design/format.md, 5.6, has it.
     sections = {
         "basic": {
             "name": record.title,
@@ -221,14 +223,15 @@ def registry(spec: Spec, record: ReleaseRecord) -> bytes:
             "registry_authors": [TODO],
         },
     }
+    # The safe dumper, whose bytes do not depend on whether libyaml is installed; the width is part
+    # of the format, as a verifier compares all bytes.
     text: str = yaml.safe_dump(sections, sort_keys=False, allow_unicode=True, width=100)
     return text.encode()
 
 
 def _both(queries: Iterable[str], tabulations: Iterable[str]) -> str:
     """What is said of queries, then of each tabulation."""
-    texts = [", ".join(queries), *tabulations]
-    return "; ".join(text for text in texts if text)
+    return "; ".join(filter(None, [", ".join(queries), *tabulations]))
 
 
 def _privacy_loss(spec: Spec, record: ReleaseRecord) -> dict[str, Any]:
@@ -258,17 +261,24 @@ def _justified(spec: Spec) -> str:
     if spec.tabulations:
         reasons.append("of tabulations the least mean standard error that was found")
     reasons.append("see the mechanisms and the report")
-    pinned = [query.name for query in spec.released if query.mechanism != "best"]
+    pinned, strategies = [], []
+    for query in spec.released:
+        if query.mechanism != "best":
+            pinned.append(query.name)
+    for declared in spec.tabulations:
+        if declared.strategy is not None:
+            strategies.append(declared.name)
     if pinned:
         reasons.append(f"of {', '.join(pinned)} the spec names the mechanism")
-    strategies = [one.name for one in spec.tabulations if one.strategy is not None]
     if strategies:
         reasons.append(f"of {', '.join(strategies)} the spec says what is measured")
     return "; ".join(reasons)
 
 
 def _unprotected(spec: Spec) -> str:
-    columns = {column for query in spec.released for column in query.by}
+    columns: set[str] = set()
+    for query in spec.released:
+        columns |= set(query.by)
     quantities = []
     if columns:
         quantities.append(f"the key sets of {', '.join(sorted(columns))}")

@@ -9,18 +9,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from release.exact.numbers import least_enough
 from release.exact.statistics.exponential import ExponentialMechanism
 from release.exact.statistics.gap_table import GapTable, TwoCategories
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
+from release.exact.statistics.quantile_choice import variances_in_rank
+from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_histogram import HistogramTop
+from release.exact.statistics.top_histogram import HistogramTop, Published
 from release.exact.statistics.top_peeled import PeeledTop
 from release.queries.statistics import OnStatisticQuery
 
@@ -65,6 +70,8 @@ def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearn
         return _of_sums(query, mechanism)
     if isinstance(mechanism, JointQuantiles):
         return _of_quantiles(mechanism)
+    if isinstance(mechanism, QuantileTree):
+        return _of_tree(mechanism)
     if isinstance(mechanism, HistogramTop | CanonicalTop | PeeledTop):
         return _of_top(query, mechanism)
     raise TypeError(f"no description of {mechanism.family}")
@@ -75,13 +82,8 @@ Selection: TypeAlias = PermuteAndFlip | ExponentialMechanism | TwoCategories | G
 
 def lead_for(mechanism: Selection, level: float = LEVEL) -> int:
     """The least lead with which a candidate is published with chance ``level``, come what may."""
-    low, high = -1, 1
-    while mechanism.chance_of_leader(high) < level:
-        low, high = high, 2 * high
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if mechanism.chance_of_leader(middle) >= level else (middle, high)
-    return high
+    # The chance rises with the lead.
+    return least_enough(lambda lead: mechanism.chance_of_leader(lead) >= level)
 
 
 def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
@@ -96,8 +98,8 @@ def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
             f"lead over the next, in {word}",
             "chance to publish the commonest",
             chances,
-            f"a category that leads every other by {enough} {word} is published in at least 95 of "
-            "100 cases, whatever the counts are",
+            f"a category that leads every other by {enough:,} {word} is published in at least 95 "
+            "of 100 cases, whatever the counts are",
             near=enough,
         )
     rows = -(-enough // scale)
@@ -105,8 +107,8 @@ def _of_selection(query: OnStatisticQuery, mechanism: Selection) -> Nearness:
         "distance in rank, in rows",
         "chance to publish no answer so far off",
         tuple((lead / scale, chance) for lead, chance in chances),
-        f"{query.rank_condition}the published answer is less than {rows} rows away from the wanted "
-        "rank in at least 95 of 100 cases, whatever the values are",
+        f"{query.rank_condition}the published answer is less than {rows:,} rows away from the "
+        "wanted rank in at least 95 of 100 cases, whatever the values are",
         near=rows,
     )
 
@@ -128,37 +130,49 @@ def _of_top(query: OnStatisticQuery, mechanism: Top) -> Nearness:
     points = tuple((float(lead), max(0.0, _chance_of_all(mechanism, lead))) for lead in leads)
     word, members = query.counted_word, mechanism.members
     if members == 1:
-        first = f"a category that leads every other by {enough} {word} is published"
+        first = f"a category that leads every other by {enough:,} {word} is published"
     else:
         first = (
-            f"if all {members} lead every other category by {enough} {word}, then all of them are "
-            "published"
+            f"if all {members} lead every other category by {enough:,} {word}, then all of them "
+            "are published"
         )
     return Nearness(
         f"lead over the first left out, in {word}",
         "chance that all are published, at least",
         points,
-        f"{first} in at least 95 of 100 cases, whatever the counts are",
+        f"{first} in at least 95 of 100 cases, whatever the counts are"
+        f"{_count_error(mechanism, word)}",
         near=enough,
     )
+
+
+def _count_error(mechanism: Top, word: str) -> str:
+    """How far off the counts of a published histogram are, as the end of a sentence."""
+    # The counts of the members alone are those whose noise is large, so this is not said of them.
+    if not isinstance(mechanism, HistogramTop) or mechanism.counts is not Published.ALL:
+        return ""
+    radius = mechanism.histogram.noise.radius(LEVEL)
+    return f"; each noisy count is within {radius:,} {word} of the true one in 95 of 100 cases"
 
 
 def _chance_of_all(mechanism: Top, lead: int) -> float:
     """A lower bound of the chance that all members are published, each leading by ``lead``."""
     if isinstance(mechanism, HistogramTop):
         noise, members = mechanism.histogram.noise, mechanism.members
-        others = mechanism.inputs - members
+        rivals = mechanism.inputs - members
         # A member is overtaken where the two noises together bridge the lead.
         share = noise.right.fraction if noise.right else Fraction(0)
-        return 1 - members * others * _of_two(float(share), lead)
+        return 1 - members * rivals * _of_two(float(share), lead)
     bounds, members = mechanism.bounds, mechanism.members
     if isinstance(mechanism, CanonicalTop):
+        # The union bound over all other sets of as many categories.
         worse = math.comb(bounds.categories, members) - 1
         return 1 - worse * (mechanism.ratio / RATIO_ONE) ** lead
+    # The union bound over the draws, each of which has one category fewer than the one before.
     missed = 0.0
-    for taken in range(members):
-        others = bounds.categories - taken
-        single = PermuteAndFlip(max(2, others), 1, mechanism.ratio)
+    for drawn in range(members):
+        remaining = bounds.categories - drawn
+        single = PermuteAndFlip(max(2, remaining), 1, mechanism.ratio)
         missed += 1 - single.chance_of_leader(lead)
     return 1 - missed
 
@@ -186,6 +200,7 @@ def _of_quantiles(mechanism: JointQuantiles) -> Nearness:
     walks = [law]
     for _ in range(mechanism.outputs - 1):
         walks.append(np.convolve(walks[-1], law, mode="same"))
+        # Only shares count below, and masses of many steps would grow without bound.
         walks[-1] /= walks[-1].max()
     # The quantile in the middle has the widest law.
     middle = steps // 2
@@ -195,13 +210,27 @@ def _of_quantiles(mechanism: JointQuantiles) -> Nearness:
     far = np.abs(reach)[order] * scale
     rows = int(np.ceil(far[np.searchsorted(chances, LEVEL)]))
     distances = np.linspace(0, 2 * rows, _POINTS)
-    within = np.interp(distances, far, chances)
+    return _of_ranks(mechanism.outputs, rows, distances, np.interp(distances, far, chances))
+
+
+def _of_tree(mechanism: QuantileTree) -> Nearness:
+    """Where rows are spread evenly, a distance from a rank is the sum of many noises."""
+    deviation = math.sqrt(max(variances_in_rank(mechanism)))
+    rows = math.ceil(NormalDist().inv_cdf((1 + LEVEL) / 2) * deviation)
+    distances = np.linspace(0, 2 * rows, _POINTS)
+    within = [math.erf(distance / (math.sqrt(2) * deviation)) for distance in distances.tolist()]
+    return _of_ranks(mechanism.outputs, rows, distances, np.array(within))
+
+
+def _of_ranks(
+    quantiles: int, rows: int, distances: NDArray[np.float64], within: NDArray[np.float64]
+) -> Nearness:
     return Nearness(
         "distance in rank, in rows",
         "chance of each, at least, to be so near",
         tuple(zip(distances.tolist(), within.tolist(), strict=True)),
-        f"each of the {mechanism.outputs} quantiles is within about {rows} rows of its rank in at "
-        "least 95 of 100 cases, where values are spread evenly over the points",
+        f"each of the {quantiles} quantiles is within about {rows:,} rows of its rank in "
+        "at least 95 of 100 cases, where values are spread evenly over the points",
         near=rows,
     )
 
@@ -235,7 +264,7 @@ def _of_sums(query: OnStatisticQuery, mechanism: NoisySums) -> Nearness:
 def _chances_within(mechanism: NoisySums, most: int) -> tuple[tuple[float, float], ...]:
     """The chances of errors up to about twice ``most``, of one sum."""
     noise, step = mechanism.noise, max(1, -(-2 * most // _POINTS))
-    return tuple(
-        (float(error), 1 - noise.above(error) - noise.mirrored.above(error))
-        for error in range(0, 2 * most + step, step)
-    )
+    points = []
+    for error in range(0, 2 * most + step, step):
+        points.append((float(error), 1 - noise.above(error) - noise.mirrored.above(error)))
+    return tuple(points)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,19 +16,46 @@ from release.errors import VerificationError
 ARROW = b"ARROW:schema"
 """The entry in which Arrow keeps its own copy of the schema."""
 
+FACTS = "PANDAS_ATTRS"
+"""The entry with the facts of the columns. Under this name pandas takes it for ``frame.attrs``;
+readers that show no metadata of fields, such as Polars and DuckDB, show the entries of a file."""
+
+_SHOWN = ("title", "unit", "scale", "interval")
+
 # The writer's version is the one text in a footer that the spec does not decide, so its form is
 # fixed: no free text gets into a released file.
 _WRITER = r"parquet-cpp-arrow version [0-9]{1,3}(\.[0-9]{1,3}){2}"
 
 
 def parquet_bytes(table: pa.Table, entries: Mapping[str, str]) -> bytes:
-    """The Parquet file of a table, in one row group, with these entries of metadata."""
+    """The Parquet file of a table, in one row group, with these entries of metadata and the facts.
+
+    The facts are those of :func:`facts_of`.
+    """
+    table = table.replace_schema_metadata(with_facts(table.schema).metadata)
     sink = io.BytesIO()
     # A dictionary page could list values that no row has; it is off here and refused on reading.
     with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=False) as writer:
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
         writer.add_key_value_metadata(dict(entries))
     return sink.getvalue()
+
+
+def with_facts(schema: pa.Schema) -> pa.Schema:
+    """The schema with the facts of its columns."""
+    # In the schema, and not beside it: pandas reads Arrow's copy of it.
+    return schema.with_metadata({FACTS: facts_of(schema)})
+
+
+def facts_of(schema: pa.Schema) -> str:
+    """What the metadata of the fields says of each column: title, unit, scale and interval."""
+    fields = {}
+    for field in schema:
+        metadata = {name.decode(): text.decode() for name, text in (field.metadata or {}).items()}
+        facts = {name: metadata[name] for name in _SHOWN if name in metadata}
+        if facts:
+            fields[field.name] = facts
+    return json.dumps({"fields": fields}, ensure_ascii=False)
 
 
 def source_of(data: bytes) -> pa.BufferReader:
@@ -85,13 +113,15 @@ def expect(file: str, check: str, actual: object, expected: object) -> None:
         raise VerificationError(file, check, str(actual), str(expected))
 
 
-def check_entries(file: str, metadata: Any, entries: Mapping[str, str]) -> None:
-    """Check that the metadata has these entries, and no other but Arrow's own.
+def check_entries(file: str, metadata: Any, entries: Mapping[str, str], schema: pa.Schema) -> None:
+    """Check that the metadata has these entries, the facts of ``schema``, and Arrow's own entry.
 
     Raises:
         VerificationError: it has not.
     """
-    found = dict(metadata.metadata or {})
-    found.pop(ARROW, None)
-    expected = {name.encode(): value.encode() for name, value in entries.items()}
-    expect(file, "metadata", found, expected)
+    actual = dict(metadata.metadata or {})
+    # Arrow's own entry repeats the schema, which is compared by itself.
+    actual.pop(ARROW, None)
+    texts = {**entries, FACTS: facts_of(schema)}
+    expected = {name.encode(): value.encode() for name, value in texts.items()}
+    expect(file, "metadata", actual, expected)

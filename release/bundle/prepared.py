@@ -8,12 +8,10 @@ a release still lacks (:mod:`release.bundle.drawn`).
 from __future__ import annotations
 
 import datetime
-import platform
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -22,6 +20,7 @@ from release.budget.ledger import Spending
 from release.budget.patterns import Pattern, patterns_of
 from release.budget.profiles import own_step, profile_over
 from release.bundle.mechanisms import mechanism_record, statistic_record
+from release.bundle.software import software
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.records.files import write
@@ -39,7 +38,6 @@ from release.records.models import (
 from release.records.profiles import ProfileRecord
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.version import VERSION
 
 PUBLIC, AUDITOR = "public", "auditor"
 """The folders of both bundles."""
@@ -82,16 +80,6 @@ class Prepared:
     software: Software
 
 
-def software() -> Software:
-    """The versions of what runs here."""
-    return Software(
-        dp_release=VERSION,
-        python=platform.python_version(),
-        duckdb=version("duckdb"),
-        highs=version("highspy"),
-    )
-
-
 def prepare(
     spec_file: SpecFile,
     designs: Iterable[tuple[Query, AnyDesign | StatisticDesign]],
@@ -120,6 +108,7 @@ def copy_mechanisms(prepared: Prepared, folder: Path) -> None:
     Raises:
         OSError: the disk is full or read-only.
     """
+    # What a committed mechanism tells of the table is for its owner and the auditor alone.
     for half, mode in ((PUBLIC, 0o644), (AUDITOR, 0o600)):
         for path in sorted((prepared.folder / half).rglob("*")):
             if path.is_file():
@@ -177,6 +166,8 @@ class _Writer:
 
     def _commit(self, query: Query, design: AnyDesign) -> MechanismCommitment:
         """Write a mechanism that depends on the table into the auditor bundle alone."""
+        # Without a profile: that of another table would be another one (docs/design/format.md,
+        # 6.1).
         mechanism = mechanism_record(query, design)
         path, data = f"mechanisms/{query.name}.json", canonical(mechanism)
         # Without a random key, the few mechanisms that are likely could be tried one by one.

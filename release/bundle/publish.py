@@ -26,13 +26,13 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
+from release.budget.entries import AbortReason
 from release.budget.ledger import (
     Ledger,
     ReleaseCharge,
@@ -49,8 +49,24 @@ from release.budget.ledger import (
     today,
 )
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
-from release.errors import LedgerError, ReleaseError, SpecError, StorageError
-from release.records.files import make_folder, storage_errors, sync, sync_file, sync_tree, write
+from release.errors import (
+    LedgerError,
+    Reason,
+    ReleaseError,
+    SpecError,
+    StorageError,
+    reason_of,
+)
+from release.records.files import (
+    lock,
+    locked_folder,
+    make_folder,
+    storage_errors,
+    sync,
+    sync_file,
+    sync_tree,
+    write,
+)
 from release.records.hashes import sha256
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, Signer, attest
@@ -111,6 +127,22 @@ def open_ledger(out: Path, signer: Signer | None) -> Ledger | None:
     return Ledger(out / LEDGER, signer)
 
 
+def abort_reason(error: BaseException) -> AbortReason:
+    """What an abort says of the error that led to it: which of four kinds it is."""
+    reason = reason_of(error)
+    if reason is Reason.STORAGE:
+        return "storage"
+    if reason is Reason.INTERRUPTED:
+        return "interrupted"
+    return "internal" if reason is Reason.INTERNAL else "refused"
+
+
+def needs_profile(ledger: Path, scope: str) -> bool:
+    """Whether the rule of a scope of a ledger reads more of a release than its ε and δ."""
+    cap = replay(ledger).state.caps.get(scope)
+    return cap is not None and cap.rule != "basic"
+
+
 def is_at_work(out: Path, release_id: str) -> bool:
     """Whether a process holds the lock of a release's working folder right now."""
     # A shared lock: two of these checks at once do not take each other for a run.
@@ -165,6 +197,7 @@ class Publication:
         self._final = out / "public" / release_id
         # Innermost first, so that an aborted run can remove the folders that it created.
         self._created = [folder for folder in (out, *out.parents) if not folder.exists()]
+        # A working folder may be that of a run that published and was cut off: _recover tells.
         if not self._work.exists():
             check_free(out, release_id)
         for folder in (out / "public", out / "auditor"):
@@ -194,7 +227,7 @@ class Publication:
                     return
                 # The error that led here matters more; the next run aborts what remains.
                 with suppress(ReleaseError):
-                    self._give_up()
+                    self._give_up("internal" if error is None else abort_reason(error))
         finally:
             self._leave()
 
@@ -216,7 +249,7 @@ class Publication:
         """Whether the rule of a scope of the ledger reads more of a release than its ε and δ."""
         if self.ledger is None:
             return False
-        cap = replay(self.ledger.folder).state.caps.get(scope)
+        cap = self.ledger.cap(scope)
         return cap is not None and cap.rule != "basic"
 
     def reserve(
@@ -240,6 +273,11 @@ class Publication:
             )
             self.sequence = entry.seq
         return self.sequence
+
+    @property
+    def reserved(self) -> tuple[int, str] | None:
+        """The number of the entry that reserved the charge, and its run; None without a ledger."""
+        return None if self.sequence is None else (self.sequence, self._run)
 
     def spending(self, scope: str) -> Spending | None:
         """What a scope has spent, this release included; None without a ledger."""
@@ -339,6 +377,7 @@ class Publication:
         if public.exists():
             if self.ledger is not None:
                 self._sign(self.ledger, public)
+            # In the form of sha256sum, sorted by path (docs/design/format.md, 5.8).
             lines = ""
             for name, digest in sorted(_sums(public).items()):
                 lines += f"{digest}  {name}\n"
@@ -363,15 +402,15 @@ class Publication:
         """Attest the files, commit the attestation in the ledger, and write its proof."""
         record = parse(ReleaseRecord, (public / "release.json").read_bytes())
         path = public / ATTESTATION
-        state = ledger.recover().state
-        commitment = state.committed.get(self.release_id)
+        commitment = ledger.commitment(self.release_id)
         if commitment is None or not path.exists() or commitment.attestation != _digest(path):
             # Signing again would contradict the ledger, which commits to one attestation.
             if commitment is not None:
                 raise LedgerError(f"{self.release_id!r} is committed with another attestation")
-            running = state.running.get(self.release_id)
+            running = ledger.recover().state.running.get(self.release_id)
             if running is None or running.seq != record.ledger.sequence:
                 raise LedgerError(f"the reserve of {self.release_id!r} is not open any more")
+            # Nothing commits to these: a run that was cut off before its commit left them.
             (public / PROOF).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             _put(path, attest(_sums(public), Predicate.of(record), ledger.signer))
@@ -398,7 +437,7 @@ class Publication:
         if (self._work / _DRAWN).exists() and self._render():
             self.recovered = self.finish()
             return
-        self._give_up()
+        self._give_up("cut-off")
 
     def _render(self) -> bool:
         """Stage what an earlier run has drawn; False where its draw does not fit, or is damaged.
@@ -458,9 +497,9 @@ class Publication:
         state = self.ledger.recover().state
         running = state.running.get(self.release_id)
         is_open = running is not None and running.seq == record.ledger.sequence
-        return is_open or self.release_id in state.committed
+        return is_open or state.is_committed(self.release_id)
 
-    def _give_up(self) -> None:
+    def _give_up(self, reason: AbortReason) -> None:
         """Abort a reserve that led to nothing public, and remove the files of its run."""
         if self.ledger is not None:
             state = self.ledger.recover().state
@@ -473,7 +512,9 @@ class Publication:
                     )
                 drawn = self._may_be_drawn(running)
                 day = today().isoformat()
-                self.ledger.append(abort(self.release_id, day, drawn=drawn, of=running))
+                self.ledger.append(
+                    abort(self.release_id, day, drawn=drawn, of=running, reason=reason)
+                )
         self._remove(_PART, _STAGED, _SCRATCH, _PREPARED)
         # Last, after the abort: until then they are the evidence of what may have been drawn.
         for mark in (_ASIDE, _DRAWN, _DRAWING, _RUN):
@@ -489,6 +530,7 @@ class Publication:
         """Whether noise may have been drawn for a reserve; in doubt it may."""
         if self._run == entry.run:
             return self._is_drawing
+        # The marks of a run in another folder are not here to be looked at.
         is_marked = any((self._work / mark).exists() for mark in (_DRAWING, _DRAWN))
         return is_marked or not self._is_own(entry)
 
@@ -499,22 +541,18 @@ class Publication:
 
     def _take_lock(self) -> int:
         """Lock the working folder; the lock ends with the process."""
-        while True:
-            with storage_errors(self.out, "the release"):
-                self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
-                descriptor = os.open(self._work, os.O_RDONLY)
+
+        def acquire(descriptor: int) -> None:
             try:
-                _lock(descriptor)
+                # ``is_at_work`` also holds the lock for an instant.
+                lock(descriptor, (0.05, 0.15, 0.3))
             except OSError as error:
-                os.close(descriptor)
                 raise LedgerError(
                     f"--out: another run is publishing {self.release_id!r} there right now"
                 ) from error
-            # The holder before us may have removed the folder after we opened it.
-            with suppress(OSError):
-                if os.fstat(descriptor).st_ino == self._work.stat().st_ino:
-                    return descriptor
-            os.close(descriptor)
+
+        with storage_errors(self.out, "the release"):
+            return locked_folder(self._work, acquire)
 
     def _leave(self) -> None:
         """Release the lock, and remove folders that are empty."""
@@ -522,21 +560,6 @@ class Publication:
             with suppress(OSError):
                 folder.rmdir()
         os.close(self._lock)
-
-
-def _lock(descriptor: int) -> None:
-    """Acquire the exclusive lock, retrying briefly.
-
-    Raises:
-        OSError: another process holds it.
-    """
-    # ``is_at_work`` also holds the lock for an instant.
-    for pause in (0.05, 0.15, 0.3):
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(pause)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sums(public: Path) -> dict[str, str]:

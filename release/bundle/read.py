@@ -29,6 +29,7 @@ def read_file(file: str, path: Path) -> bytes:
     # A link could lead out of the bundle, so that another file would be verified than published.
     if path.is_symlink() or not path.is_file():
         raise VerificationError(file, "file", "nothing or no plain file", "a file")
+    # Before it is read: a release of strangers may be as large as their patience.
     if path.stat().st_size > MAX_FILE_BYTES:
         raise VerificationError(file, "size", str(path.stat().st_size), f"at most {MAX_FILE_BYTES}")
     return path.read_bytes()
@@ -91,9 +92,9 @@ def parse_any_mechanism(file: str, data: bytes) -> AnyMechanismRecord:
         plain = parse_plain(data)
         # The family names the model, so it is read before there is a model to check it with.
         family = plain["mechanism"] if isinstance(plain, dict) else None
-    known = [*formats(), *ON_STATISTIC]
-    if not isinstance(family, str) or family not in known:
-        raise VerificationError(file, "mechanism", repr(family)[:80], f"one of {known}")
+    families = [*formats(), *ON_STATISTIC]
+    if not isinstance(family, str) or family not in families:
+        raise VerificationError(file, "mechanism", repr(family)[:80], f"one of {families}")
     with _of_declared_shape(file):
         # Not read a second time: of a large channel that takes longer than its proof.
         if (later := unread(plain.get("schema"))) is not None:
@@ -123,6 +124,7 @@ def _of_declared_shape(file: str) -> Iterator[None]:
 
 
 def _first_problem(error: Exception) -> str:
+    # A message of pydantic has several lines, and quotes the whole value.
     errors = getattr(error, "errors", None)
     if callable(errors):
         first = errors(include_url=False)[0]

@@ -9,9 +9,11 @@ from typing import Any, Union
 from pydantic import BaseModel, RootModel, TypeAdapter
 
 from release.budget.ledger import ENTRY
+from release.bundle.evidence.line import LogLine
+from release.bundle.evidence.record import AuditRecord
 from release.records.models import FILES
 from release.records.signing import Envelope, Statement
-from release.spec.contract import Contract
+from release.spec.contracts.model import Contract
 from release.spec.mechanisms import ON_STATISTIC, any_record_model, formats
 from release.spec.model import Spec
 
@@ -32,6 +34,8 @@ def schema_texts() -> dict[str, str]:
         "mechanism": _any_mechanism(),
         "contract": Contract,
         **FILES,
+        "audit": AuditRecord,
+        "log": LogLine,
         "attestation": Envelope,
         "statement": Statement,
     }

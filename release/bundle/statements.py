@@ -51,14 +51,17 @@ ENFORCED_BY = (
 
 def withheld(*, instance: bool, ledger: bool) -> list[str]:
     """What a release leaves out, in words."""
-    return [
-        *([INSTANCE_WITHHELD] if instance else []),
-        *([] if ledger else [NO_LEDGER_WITHHELD]),
-    ]
+    texts = []
+    if instance:
+        texts.append(INSTANCE_WITHHELD)
+    if not ledger:
+        texts.append(NO_LEDGER_WITHHELD)
+    return texts
 
 
 def limits(*, instance: bool) -> list[str]:
     """What a release asserts and its files cannot show."""
+    # These texts are fixed (docs/design/format.md, 10): a verifier compares every letter.
     return [*([INSTANCE_LIMITS] if instance else []), *LIMITS]
 
 
@@ -99,18 +102,25 @@ def rests_on(spec: Spec, query: Query) -> str | None:
     for name, condition in conditions.items():
         if condition is not None:
             sql.append("its condition" if name == query.name else f"the condition of {name}")
-    for column in spec.tables[query.table].derive:
-        sql.append(f"the derived column {column}")
-    if not sql or query.is_empirical:
+    return None if query.is_empirical else _as_published(spec, query, sql)
+
+
+def _as_published(
+    spec: Spec, declared: Query | Tabulation, conditions: Sequence[str]
+) -> str | None:
+    """The assumption about these conditions and the derived columns; None without any."""
+    sql = [*conditions, *map("the derived column {}".format, spec.tables[declared.table].derive)]
+    if not sql:
         return None
     return (
-        f"{query.name}: that the engine evaluated {' and '.join(sql)} as published in "
+        f"{declared.name}: that the engine evaluated {' and '.join(sql)} as published in "
         "release.json; the guarantee rests on it"
     )
 
 
 def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-specific"]:
     """Whether the guarantee holds for every table in the declared domain."""
+    # One instance-specific query is enough: a release is no better than its weakest part.
     if any(query.is_empirical for query in queries):
         return "instance-specific"
     return "worst-case"
@@ -118,6 +128,7 @@ def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-
 
 def adjacency_text(privacy: Privacy) -> str:
     """The neighboring relation in words."""
+    # A fixed text: docs/design/format.md, 10.1.
     unit, relation, fixed = privacy.unit, privacy.neighbors, privacy.fixed
     if relation is Relation.ATTRIBUTE:
         return (
@@ -151,17 +162,10 @@ def invariants(spec: Spec) -> list[str]:
 
 def post_processing(spec: Spec) -> list[str]:
     """What is made of noisy answers, in words: the tables of tabulations."""
-    made = "least squares over all measured tables, and whole numbers that add up"
-    return [f"{tabulation.name}: {made}" for tabulation in spec.tabulations]
+    method = "least squares over all measured tables, and whole numbers that add up"
+    return [f"{tabulation.name}: {method}" for tabulation in spec.tabulations]
 
 
 def tabulation_rests_on(spec: Spec, tabulation: Tabulation) -> str | None:
     """The assumption about the SQL of a tabulation, as :func:`rests_on` of a query."""
-    sql = ["its condition"] if tabulation.where is not None else []
-    sql += [f"the derived column {column}" for column in spec.tables[tabulation.table].derive]
-    if not sql:
-        return None
-    return (
-        f"{tabulation.name}: that the engine evaluated {' and '.join(sql)} as published in "
-        "release.json; the guarantee rests on it"
-    )
+    return _as_published(spec, tabulation, [] if tabulation.where is None else ["its condition"])

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from release.budget.ledger import Spending
 from release.bundle.answers import released_bytes
+from release.bundle.intervals import Intervals
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.prepared import PUBLIC, Prepared, PreparedQuery, copy_mechanisms
-from release.bundle.report.page import PublicQuery, report_html
+from release.bundle.report.page import report_html
+from release.bundle.report.published import PublicQuery
 from release.bundle.statements import (
     ENFORCED_BY,
     adjacency_text,
@@ -66,11 +68,11 @@ def write_release(
     """
     copy_mechanisms(prepared, folder)
     writer = _Writer(spec_file, folder / PUBLIC)
-    for one, codes in zip(prepared.queries, noisy, strict=True):
-        if one.query.is_measured:
-            writer.measure(one, codes)
+    for own, codes in zip(prepared.queries, noisy, strict=True):
+        if own.query.is_measured:
+            writer.measure(own, codes)
         else:
-            writer.add(one, codes)
+            writer.add(own, codes)
     writer.tabulate()
     record = release_record(spec_file, prepared, writer.records)
     if writer.tabulations:
@@ -86,50 +88,60 @@ class _Writer:
         self._spec_file = spec_file
         self._public = public
         self._queries: list[PublicQuery] = []
+        self._intervals = Intervals()
         self._measured: dict[str, list[MeasuredTable]] = defaultdict(list)
         self.tabulations: list[PublicTabulation] = []
 
-    def measure(self, one: PreparedQuery, noisy: Codes) -> None:
-        query, file, mechanism = one.query, one.file, one.mechanism
+    def measure(self, prepared: PreparedQuery, noisy: Codes) -> None:
+        query, file, mechanism = prepared.query, prepared.file, prepared.mechanism
         if not isinstance(query, TableCount) or not isinstance(mechanism, IntegerRecord):
             raise TypeError(f"{query.name} is no table of a tabulation")
         if not isinstance(file, MechanismFile):
             raise TypeError(f"the mechanism of {query.name} is not public")
-        areas = query.cells // query.cells_of_an_area
-        counts = (noisy + CENTER).reshape(areas, -1)
-        own = MeasuredTable(query, one.charge, mechanism.noise.to_noise(), file, counts)
+        [opened] = (each for each in self._spec_file.tabulations if each.name == query.tabulation)
+        cells = opened.table(query.level, query.margin).margin.cells
+        counts = (noisy + CENTER).reshape(-1, cells)
+        own = MeasuredTable(query, prepared.charge, mechanism.noise.to_noise(), file, counts)
         self._measured[query.tabulation].append(own)
 
     def tabulate(self) -> None:
         release_id = self._spec_file.spec.release.id
         for opened in self._spec_file.tabulations:
             own = self._measured[opened.name]
-            written = write_tabulation(release_id, opened, own, self._public)
+            public = write_tabulation(release_id, opened, own, self._public)
             rests = tabulation_rests_on(self._spec_file.spec, opened.declared)
-            self.tabulations.append(replace(written, rests_on=rests))
+            self.tabulations.append(replace(public, rests_on=rests))
 
-    def add(self, one: PreparedQuery, noisy: Codes) -> None:
+    def add(self, prepared: PreparedQuery, noisy: Codes) -> None:
         # Imported here: it loads an engine, and importing the package loads none.
         from release.queries.profiles import cells_of
 
-        query, spec = one.query, self._spec_file.spec
+        query, spec = prepared.query, self._spec_file.spec
         keys = cells_of(self._spec_file, query).keys
         outcomes = noisy.reshape(len(keys), -1)
         path = f"data/{query.name}.parquet"
-        data = released_bytes(spec.release.id, query, keys, outcomes)
+        words = self._interval(prepared)
+        data = released_bytes(spec.release.id, query, keys, outcomes, words)
         write(self._public / path, data)
         output = OutputFile(path=path, sha256=sha256(data), rows=len(keys))
         self._queries.append(
             PublicQuery(
                 query,
-                query_record(one, output),
+                query_record(prepared, output),
                 keys,
                 outcomes,
-                one.mechanism,
-                one.compared,
+                prepared.mechanism,
+                prepared.compared,
                 rests_on(spec, query),
             )
         )
+
+    def _interval(self, prepared: PreparedQuery) -> str | None:
+        file, mechanism = prepared.file, prepared.mechanism
+        # Of a mechanism that depends on the table nothing is said.
+        if mechanism is None or not isinstance(file, MechanismFile):
+            return None
+        return self._intervals.words(prepared.query, file.path, mechanism)
 
     @property
     def records(self) -> list[QueryRecord]:
@@ -147,9 +159,9 @@ class _Writer:
         write(self._public / "report.html", html.encode())
 
 
-def query_record(one: PreparedQuery, output: OutputFile) -> QueryRecord:
+def query_record(prepared: PreparedQuery, output: OutputFile) -> QueryRecord:
     """The entry of one query in ``release.json``."""
-    query, charge = one.query, one.charge
+    query, charge = prepared.query, prepared.charge
     return QueryRecord(
         name=query.name,
         kind=query.kind,
@@ -163,8 +175,8 @@ def query_record(one: PreparedQuery, output: OutputFile) -> QueryRecord:
         charge=ChargeRecord(epsilon=format_exact(charge.epsilon), delta=format_exact(charge.delta)),
         guarantee_kind=guarantee_kind((query,)),
         sensitivity_source=query.source,
-        mechanism=one.family,
-        mechanism_file=one.file,
+        mechanism=prepared.family,
+        mechanism_file=prepared.file,
         output=output,
     )
 
@@ -175,7 +187,7 @@ def release_record(
     """``release.json``, from the spec and the public sides of the queries."""
     spec, info = spec_file.spec, spec_file.spec.release
     charged, of = prepared.charged, prepared.of
-    kind = guarantee_kind([one.query for one in prepared.queries if not one.query.is_measured])
+    kind = guarantee_kind([own.query for own in prepared.queries if not own.query.is_measured])
     instance = kind == "instance-specific"
     epsilon, delta = format_exact(charged.epsilon), format_exact(charged.delta)
     return ReleaseRecord(

@@ -24,7 +24,7 @@ from release.errors import ReleaseError
 from release.exact.domain import Codes
 from release.operate.operations import Place, recover
 from release.pipeline import Options, auditor_bundle, call, run_release
-from release.records.signing import create_key
+from release.records.keys.files import create_key
 from release.verification.provenance import own_trust
 from release.verification.verifier import verify
 from tests.small import MARKED, MARKS, Row, Small, query

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from html.parser import HTMLParser
@@ -16,7 +18,10 @@ import pytest
 import yaml
 
 from release.bundle.read import read_mechanism
-from release.bundle.report.page import PublicQuery, chance, odds
+from release.bundle.report.answers import answer_columns, table_of
+from release.bundle.report.long_tables import rows_of
+from release.bundle.report.page import chance, odds
+from release.bundle.report.published import PublicQuery
 from release.errors import VerificationError
 from release.exact.channel import Channel
 from release.pipeline import auditor_bundle, run_release
@@ -91,20 +96,30 @@ def test_labels_are_made_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> 
     keys = tuple((f"k{place:05}",) for place in range(20_000))
     # Of the record only the names of the columns count here.
     record = QueryRecord.model_construct(name="the_count", by=["place"])
-    rows = PublicQuery(counted, record, keys, np.arange(20_000)[:, None], None).rows
+    public = PublicQuery(counted, record, keys, np.arange(20_000)[:, None], None)
+    columns = table_of(public, answer_columns(public, "unit"))
     assert made == ["the_count"]
+    rows = rows_of(columns, 20_000)
     assert rows[0] == ("k00000", "5")
     assert rows[-1] == ("k19999", "20004")
 
 
 def test_a_page_for_everyone(published: Path) -> None:
-    """One file, no script, nothing fetched; headings in order, each picture told in words."""
+    """One file that fetches nothing; headings in order, each picture told in words.
+
+    Its one script is its own, and the page forbids any other.
+    """
     text = (published / "report.html").read_text("utf-8")
     page = Page(text)
     assert not page.open
     tags = [tag for tag, _ in page.elements]
-    assert not {"script", "iframe", "link", "img", "object", "embed"} & set(tags)
-    assert not re.search(r'(?:href|src)="(?!#|data:image/png)', text)
+    assert not {"iframe", "link", "img", "object", "embed"} & set(tags)
+    assert not re.search(r'(?:href|src)="(?!#|data/[a-z_]+\.parquet")', text)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', text)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; ")
+    assert f"script-src 'sha256-{digest}';" in policy
     assert "url(" not in re.sub(r"url\(#", "", text)
     levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
@@ -122,7 +137,29 @@ def test_a_page_for_everyone(published: Path) -> None:
     assert dict(page.elements)["html"] == {"lang": "en"}
     targets = set(re.findall(r'href="#([^"]+)"', text))
     assert targets <= set(ids)
-    assert {"readers", "auditors", "facts", "evidence", "check"} <= set(ids)
+    order = ["readers", "meaning", "facts", "unprotected", "auditors", "evidence", "check"]
+    assert [one for one in ids if one in order] == order
+
+
+def test_a_bound_stands_beside_the_loss_that_it_bounds(tmp_path: Path) -> None:
+    """A loss of 1.8302 stood beside the proof that none is below 1.8413, of unclamped noise."""
+    asked = query("count", sensitivity="global", loss="squared")
+    asked["domain"] = {"ordered": {"min": 0, "max": 40}}
+    path = Small(ROWS, [asked], max_rows_per_unit=1).write(tmp_path)
+    public = run_release(path, tmp_path / "out").public
+    design = read_mechanism("the_count", public / "mechanisms" / "the_count.json").design
+    assert design.bound_of == "noise on the integers"
+    assert float(design.objective) < float(design.lower_bound) <= float(design.bounded_loss)
+    page = (public / "report.html").read_text("utf-8")
+    figures = re.search(
+        r"Its squared loss, on average over all true answers, is ([\d.]+)\. Far from both ends, "
+        r"where nothing is clamped, it is ([\d.]+); it is proved that no noise on the integers "
+        r"with this guarantee has a loss there below ([\d.]+)\.",
+        page,
+    )
+    assert figures is not None
+    stated = design.objective, design.bounded_loss, design.lower_bound
+    assert figures.groups() == tuple(text[:12] for text in stated)
 
 
 def test_the_same_release_gives_the_same_page(tmp_path: Path) -> None:
@@ -140,14 +177,15 @@ def test_the_same_release_gives_the_same_page(tmp_path: Path) -> None:
 def test_the_worked_example_is_so(published: Path) -> None:
     """Of all true answers that the first one was published for, 95 of 100 lie where it says."""
     text = (published / "report.html").read_text("utf-8")
-    found = re.search(r"Published (\d+) for a, 1: the true answer lies from (\d+) to (\d+)", text)
+    told = r"Published (\d+) rows for a, 1: the true answer lies from (\d+) to (\d+) rows"
+    found = re.search(told, text)
     law = read_mechanism("the_count", published / "mechanisms" / "the_count.json")
     rows = Channel.of_mechanism(law.to_mechanism()).to_floats()
     answer = pq.read_table(published / "data" / "the_count.parquet").to_pylist()[0]["answer"]
     posterior = rows[:, answer] / rows[:, answer].sum()
     if found is None:
         # All answers, or one alone: nothing shorter than that holds 95 of 100.
-        assert f"Published {answer} for a, 1: the true answer is" in text or all(
+        assert f"Published {answer} rows for a, 1: the true answer is" in text or all(
             posterior[a : a + 5].sum() < 0.95 for a in range(2)
         )
         return
@@ -210,7 +248,7 @@ def test_fields_say_what_they_mean(published: Path) -> None:
     both = pq.read_schema(published / "data" / "both.parquet")
     assert both.field("answer_one").metadata[b"title"] == b"one"
     grid = pq.read_schema(published / "data" / "grid.parquet").field("answer").metadata
-    assert grid[b"scale"] == b"0.5"
+    assert (grid[b"scale"], grid[b"scale_factor"]) == (b"interval", b"0.5")
     stored = pq.read_metadata(published / "data" / "the_binned.parquet").metadata
     assert {b"release_id", b"query", b"format"} < set(stored)
 

@@ -6,13 +6,16 @@ enters it. So the room that labels need is estimated from their characters. Leng
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
 
-WIDTH, TOP = 576.0, 8.0
+WIDTH, NARROW, TOP = 576.0, 290.0, 8.0
+"""A wide picture needs a wide screen, or is moved about in its box; a narrow one fits any."""
+
 SOLID, DASHED, DOTTED, DASH_DOTTED = (), (4, 2), (1, 1.7), (6, 2, 1.4, 2)
 """Lengths of dashes and gaps, for a line of width 1."""
 
@@ -33,6 +36,7 @@ class Axis:
 
     def share(self, value: float) -> float:
         """Where a value stands: 0 is the low end, 1 the high one."""
+        # An axis that falls has its high end below the low one: the same quotient holds.
         low, high = self.low, self.high
         if self.is_logarithmic:
             low, high, value = math.log10(low), math.log10(high), math.log10(value)
@@ -44,26 +48,62 @@ class Axis:
         return max((text_width(name) for _, name in self.ticks), default=0.0)
 
 
-def number_axis(low: float, high: float, label: str = "", *, has_grid: bool = False) -> Axis:
-    """An axis with round numbers as its labels."""
-    least = (high - low) / 7
-    power = 10.0 ** math.floor(math.log10(least))
-    many = next(many for many in (1, 2, 2.5, 5, 10) if many * power >= least)
+def number_axis(
+    low: float, high: float, label: str = "", *, has_grid: bool = False, most: int = 7
+) -> Axis:
+    """An axis with round numbers as its labels, about ``most`` of them."""
+    many, power = _step(low, high, most)
     first, last = math.ceil(low / (many * power)), math.floor(high / (many * power))
+    return Axis(low, high, _round_ticks(range(first, last + 1), many, power), label, has_grid)
+
+
+def covering_axis(low: float, high: float, label: str = "", *, most: int = 7) -> Axis:
+    """As :func:`number_axis`, with a grid, and with a label near both ends of the values.
+
+    A value far beyond the last label could not be read.
+    """
+    many, power = _step(low, high, most)
+    step = many * power
+    first, last = math.ceil(low / step), math.floor(high / step)
+    if high - last * step > step / 2:
+        last += 1
+        high = last * step
+    if first * step - low > step / 2:
+        first -= 1
+        low = first * step
+    return Axis(low, high, _round_ticks(range(first, last + 1), many, power), label, True)
+
+
+def _step(low: float, high: float, most: int) -> tuple[float, float]:
+    """The least round step with at most ``most`` of them: a few times a power of ten."""
+    least = (high - low) / most
+    # ``least`` is from one to ten times this power, so that one of the five below is enough.
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(many for many in (1, 2, 2.5, 5, 10) if many * power >= least), power
+
+
+def _round_ticks(counts: range, many: float, power: float) -> tuple[tuple[float, str], ...]:
+    """The multiples of a step with their labels."""
+    values = [count * many * power for count in counts]
     # As many decimals for each, so that labels can be compared at a glance.
     places = max(0, -round(math.log10(power)) + (many == 2.5) - (many == 10))
-    shown = f".{places}f" if places < 6 and max(-low, high) < 1e7 else ".4g"
-    values = [count * many * power for count in range(first, last + 1)]
-    ticks = [(value, format(value, shown).replace("-", "−")) for value in values]
-    return Axis(low, high, tuple(ticks), label, has_grid)
+    is_plain = places < 6 and max(map(abs, values), default=0) < 1e7
+    digits = f".{places}f" if is_plain else ".4g"
+    ticks = []
+    for value in values:
+        ticks.append((value, format(value, digits).replace("-", "−")))
+    return tuple(ticks)
 
 
 def power_axis(low: float, high: float, label: str = "", *, has_grid: bool = False) -> Axis:
     """A logarithmic axis, labelled at powers of ten, and between them where there are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     within = (1, 2, 5) if len(powers) < 4 else (1,)
-    values = [many * 10.0**power for power in powers[:: 1 + len(powers) // 12] for many in within]
-    ticks = [(value, f"{value:g}") for value in values if low <= value <= high]
+    ticks = []
+    for power, many in itertools.product(powers[:: 1 + len(powers) // 12], within):
+        value = many * 10.0**power
+        if low <= value <= high:
+            ticks.append((value, f"{value:g}"))
     return Axis(low, high, tuple(ticks), label, has_grid, is_logarithmic=True)
 
 
@@ -77,6 +117,7 @@ def name_axis(
 
 def text_width(text: str) -> float:
     """About how wide a label is."""
+    # Twice as wide are the letters of Chinese, Japanese and Korean.
     return sum(10.0 if east_asian_width(letter) in "WF" else 5.8 for letter in text[:_LONGEST])
 
 
@@ -102,20 +143,31 @@ class Chart:
         axes: tuple[Axis, Axis],
         legend: Sequence[Entry] = (),
         beside: float = 0.0,
+        width: float = WIDTH,
     ) -> None:
         self._name, (self._x, self._y) = escape(name), axes
-        self._left, self._right = 30 + self._y.room, WIDTH - 14 - beside
-        self._top = TOP + (18 if legend and not beside else 0)
-        self._bottom = self._top + height
+        self._width = width
+        # The name of an axis, where it has one, stands left of its labels.
+        margin = 30 if self._y.label else 12
+        self._left, self._right = margin + self._y.room, width - 14 - beside
         self._marks: list[str] = []
         self._around: list[str] = []
-        across, down = self._left, TOP + 4
+        self._top = TOP if beside or not legend else self._legend_above(legend)
+        self._bottom = self._top + height
         if beside:
-            across, down = self._right + 12, self._top + height / 2 - 8 * (len(legend) - 1)
-        for entry in legend:
+            down = self._top + height / 2 - 8 * (len(legend) - 1)
+            for place, entry in enumerate(legend):
+                self._around.append(_entry(entry, self._right + 12, down + 16 * place))
+
+    def _legend_above(self, legend: Sequence[Entry]) -> float:
+        """Draw the legend above the area, in as many lines as it needs; where the area begins."""
+        across, down = self._left, TOP + 4
+        for place, entry in enumerate(legend):
+            if place and across + 28 + text_width(entry.name) > self._width:
+                across, down = self._left, down + 16
             self._around.append(_entry(entry, across, down))
-            across += 0 if beside else 46 + text_width(entry.name)
-            down += 16 if beside else 0
+            across += 46 + text_width(entry.name)
+        return down + 14
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         """Where two values meet in the picture."""
@@ -126,6 +178,7 @@ class Chart:
         self, boxes: Iterable[tuple[float, float, float, float]], colour: str, edge: str = ""
     ) -> None:
         """Boxes of one colour: each from and to a value across, then from and to one upwards."""
+        # Two decimals: digits beyond them may differ between machines, and nobody sees them.
         path = ""
         for x, to_x, y, to_y in boxes:
             (left, bottom), (right, top) = self.place(x, y), self.place(to_x, to_y)
@@ -140,7 +193,8 @@ class Chart:
         width: float = 1.5,
     ) -> None:
         """A line through the points."""
-        path = " ".join("{:.2f},{:.2f}".format(*self.place(x, y)) for x, y in points)
+        places = itertools.starmap(self.place, points)
+        path = " ".join(itertools.starmap("{:.2f},{:.2f}".format, places))
         self._marks.append(f'<polyline points="{path}" {_stroke(colour, dashes, width)}/>')
 
     def dots(self, points: Iterable[tuple[float, float]], colour: str) -> None:
@@ -152,7 +206,7 @@ class Chart:
     def note(self, x: float, y: float, text: str, colour: str = "currentColor") -> None:
         """Text beside a point, on the side where there is room for it."""
         across, down = self.place(x, y)
-        fits = across + text_width(text) < WIDTH
+        fits = across + text_width(text) < self._width
         at, anchor = (across + 5, "start") if fits else (across - 5, "end")
         self._around.append(_text(at, down + 3.5, text, anchor, f'fill="{colour}"'))
 
@@ -182,7 +236,9 @@ class Chart:
         area = f'<path d="M{left:.2f} {top:.2f}H{right:.2f}V{low:.2f}H{left:.2f}z"/>'
         return (
             '<svg xmlns="http://www.w3.org/2000/svg" aria-hidden="true" focusable="false" '
-            f'width="{WIDTH:g}pt" height="{height:.0f}pt" viewBox="0 0 {WIDTH:g} {height:.0f}" '
+            f'class="{"wide" if self._width == WIDTH else "narrow"}" '
+            f'width="{self._width:g}pt" height="{height:.0f}pt" '
+            f'viewBox="0 0 {self._width:g} {height:.0f}" '
             'font-family="system-ui, sans-serif" font-size="10" fill="currentColor">'
             f'<clipPath id="{self._name}-area">{area}</clipPath>{self._grid()}'
             f'<g clip-path="url(#{self._name}-area)">{"".join(self._marks)}</g>{spine}'
@@ -203,7 +259,8 @@ class Chart:
             down = self.place(self._x.low, value)[1]
             yield f'<path d="M{self._left:.2f} {down:.2f}h-4" {_stroke("currentColor")}/>'
             yield _text(self._left - 6, down + 3.5, name, "end")
-        yield _upright(12, (self._top + self._bottom) / 2, self._y.label)
+        if self._y.label:
+            yield _upright(12, (self._top + self._bottom) / 2, self._y.label)
 
     def _across(self) -> tuple[list[str], float]:
         """The labels of the horizontal axis, and where they end."""
@@ -220,7 +277,7 @@ class Chart:
                 drawn.append(_text(across + 3.5, self._bottom + 6, name, "end", around))
             else:
                 # The last label may be wider than the room to the right of its place.
-                middle = min(across, WIDTH - text_width(name) / 2 - 2)
+                middle = min(across, self._width - text_width(name) / 2 - 2)
                 drawn.append(_text(middle, self._bottom + 15, name, "middle"))
         return drawn, self._bottom + (8 + self._x.room if turned else 18)
 
@@ -237,8 +294,8 @@ def _upright(x: float, y: float, text: str) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", more: str = "") -> str:
-    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}" {more}>{escape(shown)}</text>'
+    label = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}" {more}>{escape(label)}</text>'
 
 
 def _stroke(colour: str, dashes: tuple[float, ...] = SOLID, width: float = 0.8) -> str:

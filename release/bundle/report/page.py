@@ -1,98 +1,59 @@
 """The report for people: one self-contained HTML file, from public records only.
 
 It holds released answers and, of worst-case queries, their noise distributions. The same inputs
-give the same bytes, pictures included. The part for readers explains what was published, how
-accurate it is and what it means for a person. The part for auditors shows the noise distributions
-and the guarantees that they satisfy.
+give the same bytes, pictures included. First comes what was asked and what was answered, then what
+the guarantee means and what was not protected, and at last the auditor's part. The script of the
+page searches its tables; the page may load nothing and run no other script.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from importlib import resources
 from typing import Any
 
 from release.budget.ledger import Spending
-from release.bundle.answer_units import answer_unit
-from release.bundle.nearness import Nearness, nearness_of
+from release.bundle.answer_units import CODES, answer_unit
+from release.bundle.report.answer_pictures import pictures_of
+from release.bundle.report.answers import (
+    AnswerColumn,
+    answer_columns,
+    cases_of,
+    example_of,
+    table_of,
+)
+from release.bundle.report.conditions import listed
+from release.bundle.report.long_tables import EMBEDDED, shown_table
+from release.bundle.report.meaning import guesses
 from release.bundle.report.pictures import (
-    answers_svg,
     budget_svg,
     delta_svg,
-    heat_map_svg,
     losses_svg,
     mechanism_svg,
     nearness_svg,
 )
-from release.bundle.report.tabulations import MAX_ROWS, shown_tabulation
+from release.bundle.report.published import PublicQuery
+from release.bundle.report.questions import (
+    meanings_of,
+    plural,
+    question_of,
+    source_of,
+    title_of,
+    unit_word,
+)
+from release.bundle.report.tabulations import shown_tabulation
 from release.bundle.tabulations.writing import PublicTabulation
-from release.exact.accuracy import likely_around
-from release.exact.domain import Codes, Topology
-from release.exact.mechanism import Mechanism
+from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
-from release.queries.statistics import OnStatisticQuery
-from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
-from release.records.models import QueryRecord, ReleaseRecord
-from release.records.statistics import StatisticRecord
-from release.spec.query import Query
-
-_BARS, _FIELDS = 60, 40
+from release.records.models import ReleaseRecord
+from release.spec.query import spoken
 
 _PICTURED = 30
-"""Noise distributions drawn; a page with more is slow to write and to load."""
-
-
-@dataclass(frozen=True)
-class PublicQuery:
-    """The public part of one query.
-
-    ``outcomes`` is what was drawn, shape (cells, columns). ``mechanism`` is None where it depends
-    on the table. ``compared`` is the expected loss of each
-    mechanism, where several were compared. ``rests_on`` is the assumption about its SQL.
-    """
-
-    query: Query
-    record: QueryRecord
-    keys: tuple[tuple[str, ...], ...]
-    outcomes: Codes
-    mechanism: AnyMechanismRecord | None
-    compared: tuple[tuple[str, Fraction], ...] = ()
-    rests_on: str | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the keys and of the answer, or of each part of it."""
-        return (*self.record.by, *self.query.columns)
-
-    @property
-    def codes(self) -> list[int]:
-        """The codes of the first answer column."""
-        return list(self.query.answer_codes(self.outcomes)[0].tolist())
-
-    @property
-    def on_answers(self) -> MechanismRecord | None:
-        """The mechanism, where it is public and its noise is on the answer."""
-        return self.mechanism if isinstance(self.mechanism, MechanismRecord) else None
-
-    @property
-    def nearness(self) -> Nearness | None:
-        """How near the answers are, where the noise is on the statistic."""
-        if not isinstance(self.mechanism, StatisticRecord):
-            return None
-        if not isinstance(self.query, OnStatisticQuery):
-            return None
-        return nearness_of(self.query, self.mechanism.to_mechanism())
-
-    @property
-    def rows(self) -> tuple[tuple[str, ...], ...]:
-        """Keys and answers in the words of the spec, row by row."""
-        answers = []
-        coordinates = self.query.answer_codes(self.outcomes)
-        for part, codes in zip(self.query.column_parts, coordinates, strict=True):
-            answers.append(part.shown_answers(codes.tolist()))
-        return tuple((*key, *answer) for key, *answer in zip(self.keys, *answers, strict=True))
+"""Queries with pictures of their noise; a page with more is slow to write and to load."""
 
 
 def report_html(
@@ -113,19 +74,54 @@ def report_html(
             "charges": len(spent.days),
             "picture": budget_svg(spent),
         }
-    rests = [query.rests_on for query in queries] + [one.rests_on for one in tabulations]
+    unit, privacy = unit_word(record.privacy.unit), record.privacy
+    shown = []
+    for place, public in enumerate(queries):
+        shown.append(_shown(record, public, unit, pictured=place < _PICTURED))
+    rests = [query.rests_on for query in queries]
+    rests += [tabulation.rests_on for tabulation in tabulations]
     return render(
         "report.html",
         release=record,
-        queries=[_shown(public, pictured=n < _PICTURED) for n, public in enumerate(queries)],
+        unit=unit,
+        units=plural(unit),
+        fixed=listed(map(spoken, privacy.fixed)) if privacy.fixed else None,
+        adjacency=_adjacency(record, unit),
+        keys=_key_columns(queries),
+        guesses=guesses(Fraction(record.guarantee.epsilon)),
+        queries=shown,
         without_pictures=max(0, len(queries) - _PICTURED),
         tabulations=list(map(shown_tabulation, tabulations)),
-        declared=any(one.record.declared for one in tabulations),
-        rests=[text for text in rests if text is not None],
+        declared=any(tabulation.record.declared for tabulation in tabulations),
+        rests=list(filter(None, rests)),
         budget=budget,
         odds=odds(Fraction(record.guarantee.epsilon)),
         chance=chance(Fraction(record.guarantee.delta)),
+        script=_script(),
+        # The policy of the page lets the script with this hash run, and no other.
+        script_hash=base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode(),
     )
+
+
+def _adjacency(record: ReleaseRecord, unit: str) -> str:
+    """The neighboring relation, with the word for a unit and not its column."""
+    text = record.privacy.adjacency_text.replace(f"one {record.privacy.unit}", f"one {unit}")
+    for column in record.privacy.fixed:
+        text = text.replace(column, spoken(column))
+    return text
+
+
+def _key_columns(queries: Sequence[PublicQuery]) -> str | None:
+    """The columns whose values are public lists."""
+    columns: dict[str, None] = {}
+    # A dictionary for a set in the order of the spec.
+    for public in queries:
+        columns |= dict.fromkeys(map(spoken, public.record.by))
+    return listed(columns) if columns else None
+
+
+def _script() -> str:
+    return resources.files("release.bundle.report").joinpath("table.js").read_text("utf-8")
 
 
 def render(template: str, **values: Any) -> str:
@@ -136,6 +132,7 @@ def render(template: str, **values: Any) -> str:
         loader=jinja2.FunctionLoader(
             lambda name: resources.files("release.bundle.report").joinpath(name).read_text("utf-8")
         ),
+        # Titles, keys and categories come from the spec and its key files: none may be markup.
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -163,29 +160,42 @@ def chance(delta: Fraction) -> str | None:
 
 def _near(public: PublicQuery) -> str | None:
     """How often an answer is at most one step off; None where answers have no order."""
-    topologies = {part.topology for part in public.query.answers.parts}
+    topologies = [part.topology for part in public.query.answers.parts]
     if public.on_answers is None or Topology.NOMINAL in topologies:
         return None
-    return _share(public.on_answers.accuracy.p_within_1)
+    unit = answer_unit(public.query)
+    step = "at most one step" if unit == CODES else f"at most {unit.amount(1)}"
+    # A word of the spec has one form, which may be a plural.
+    if unit.scale == 1 and unit.word == public.query.units:
+        step = "at most 1"
+    return f"{step} off in {_share(public.on_answers.accuracy.p_within_1)}"
 
 
-def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
+def _shown(
+    record: ReleaseRecord, public: PublicQuery, unit: str, *, pictured: bool
+) -> dict[str, Any]:
     """The values of the template for one query."""
-    rows, nearness = public.rows, public.nearness
+    query, answers, nearness = public.query, answer_columns(public, unit), public.nearness
+    rows = len(public.keys)
+    has_intervals = any(answer.interval for answer in answers)
     return {
         "name": public.record.name,
+        "title": title_of(query),
         "record": public.record,
+        "question": question_of(record, query),
+        "source": source_of(query),
+        "meanings": meanings_of(record, query),
+        "units": _units(answers),
         "mechanism": public.on_answers,
         "statistic": None if public.on_answers else public.mechanism,
         "nearness": None if nearness is None else nearness.sentence,
         "nearness_picture": nearness_svg(f"{public.record.name}-nearness", nearness)
         if nearness and pictured
         else None,
-        "by": public.record.by,
-        "columns": public.columns,
-        "rows": rows[:MAX_ROWS],
-        "left_out": max(0, len(rows) - MAX_ROWS),
-        "picture": _answers_picture(public),
+        "table": shown_table(table_of(public, answers), rows, is_embedded=rows <= EMBEDDED),
+        "pictures": pictures_of(public.record.name, public.record.by, public.keys, answers),
+        "example": example_of(public, answers) if public.keys else None,
+        "cases": cases_of(public) if has_intervals else None,
         "odds": odds(Fraction(public.record.epsilon)),
         "exact": None if public.on_answers is None else _share(public.on_answers.accuracy.p_exact),
         "near": _near(public),
@@ -193,23 +203,30 @@ def _shown(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
     }
 
 
+def _units(answers: Sequence[AnswerColumn]) -> str | None:
+    """The units of the answers, each once; None where none has a unit."""
+    units = dict.fromkeys(answer.unit for answer in answers if answer.unit)
+    return listed(units) if units else None
+
+
 def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
-    """The worked example and the pictures of a mechanism; all None where it is not public."""
+    """The pictures of a mechanism; all None where it is not public."""
     record = public.on_answers
     if record is None:
-        return {"example": None, "mechanism_picture": None, "delta_picture": None, "losses": None}
+        return {"mechanism_picture": None, "delta_picture": None, "losses": None}
     domain = public.query.answers
     mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
     drawing = (public.record.name, mechanism, sensitivity, public.query.promised.to_guarantee())
-    plain = len(domain.parts) == 1
+    # A joint answer has no line on which its noise could be drawn.
+    is_drawn = pictured and len(domain.parts) == 1
+    losses = [f"{name} {float(loss):.4g}" for name, loss in public.compared]
     return {
-        "example": _example(public, mechanism) if plain else None,
         "mechanism_picture": mechanism_svg(*drawing, answer_unit(public.query))
-        if plain and pictured
+        if is_drawn
         else None,
         "delta_picture": delta_svg(*drawing) if pictured else None,
         "losses": _losses(public) if pictured else None,
-        "loss_list": ", ".join(f"{name} {float(loss):.4g}" for name, loss in public.compared),
+        "loss_list": ", ".join(losses),
     }
 
 
@@ -219,39 +236,7 @@ def _losses(public: PublicQuery) -> str | None:
     return losses_svg(public.record.name, public.on_answers.design.loss, public.compared)
 
 
-def _example(public: PublicQuery, mechanism: Mechanism) -> str | None:
-    """How to read one number: the first published answer, and where the true one is likely."""
-    *key, published = public.rows[0]
-    part = public.query.parts[0]
-    interval = likely_around(mechanism, part.answers, public.codes[0])
-    if interval is None:
-        return None
-    low, high = interval
-    about = f" for {', '.join(key)}" if key else ""
-    first, last = part.shown_interval(low, high)
-    where = f"is {first}" if low == high else f"lies from {first} to {last}"
-    return (
-        f"Published {published}{about}: the true answer {where} in 95 of 100 such cases, if all "
-        "answers were equally likely beforehand."
-    )
-
-
 def _share(text: str) -> str:
     """A probability as a number of cases in 100, rounded down."""
     value = 100 * float(text)
     return f"{int(value)} of 100" if value >= 1 else "less than 1 of 100"
-
-
-def _answers_picture(public: PublicQuery) -> str | None:
-    """Released answers by one key or two; None where a picture would not help."""
-    if len(public.query.columns) > 1:
-        return None
-    domain, by, name = public.query.parts[0].answers, public.record.by, public.record.name
-    if len(by) == 1 and 2 <= len(public.keys) <= _BARS:
-        return answers_svg(name, domain, by[0], [key[0] for key in public.keys], public.codes)
-    if len(by) != 2 or not public.keys:
-        return None
-    rows, columns = map(len, map(set, zip(*public.keys, strict=True)))
-    if not (2 <= rows <= _FIELDS and 2 <= columns <= _FIELDS):
-        return None
-    return heat_map_svg(name, domain, (by[0], by[1]), public.keys, public.codes)

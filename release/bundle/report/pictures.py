@@ -60,52 +60,35 @@ def budget_svg(spent: Spending) -> str:
     count = len(spent.days)
     places = np.linspace(0, count - 1, min(count, _MOST_STEPS))
     steps = np.unique(np.rint(places)).astype(int).tolist()
-    days = [date.fromisoformat(str(spent.days[step])).toordinal() for step in steps]
+    days, total = [], [0.0]
+    for step in steps:
+        days.append(date.fromisoformat(str(spent.days[step])).toordinal())
+        total.append(float(spent.levels[step]))
     # From the day before the first charge, so that the first step is visible.
     days = [days[0] - 1, *days, days[-1] + 1]
-    total = [0.0, *(float(spent.levels[step]) for step in steps), float(spent.levels[-1])]
+    total.append(float(spent.levels[-1]))
     cap, label = float(spent.cap), "slots taken" if spent.rule == "pld" else "ε spent"
     ends = {days[1]: str(spent.days[0]), days[-2]: str(spent.days[-1])}
     across = Axis(days[0], days[-1], tuple(ends.items()))
     upwards = number_axis(0, 1.08 * max(cap, total[-1]) or 1.0, label, has_grid=True)
-    chart = Chart("budget", 125, (across, upwards))
-    levels = list(zip(pairwise(days), total, strict=False))
-    chart.boxes(((first, last, 0, level) for (first, last), level in levels), "#dde6ec")
-    chart.line(
-        ((day, level) for (first, last), level in levels for day in (first, last)), BLUE, width=2
-    )
+    legend = Entry(label, BLUE, SOLID), Entry("cap", RED, DASHED)
+    chart = Chart("budget", 125, (across, upwards), legend)
+    boxes, steps_of_line = [], []
+    # One level more than days between charges: the last holds to the day after.
+    for (first, last), level in zip(pairwise(days), total, strict=False):
+        boxes.append((first, last, 0, level))
+        steps_of_line += [(first, level), (last, level)]
+    chart.boxes(boxes, "#dde6ec")
+    chart.line(steps_of_line, BLUE, width=2)
     chart.line([(days[0], cap), (days[-1], cap)], RED, DASHED)
-    chart.note(days[0], cap - upwards.high * 0.07, "cap")
     return chart.svg()
 
 
-def answers_svg(
-    name: str, domain: AnswerDomain, column: str, keys: Sequence[str], codes: Sequence[int]
-) -> str:
-    """The released answers of one key."""
-    across = name_axis(keys, column)
-    if domain.topology is Topology.ORDERED:
-        heights = [float(domain.labels[code]) for code in codes]
-        low, high = min(0.0, *heights), max(0.0, *heights)
-        spread = 1.05 * (high - low) or 1.0
-        upwards = number_axis(
-            high - spread if low else 0, low + spread, "published answer", has_grid=True
-        )
-        chart = Chart(f"answers-{name}", 150, (across, upwards))
-        bars = ((place - 0.4, place + 0.4, 0, high) for place, high in enumerate(heights))
-        chart.boxes(bars, BLUE)
-        return chart.svg()
-    upwards = _code_axis(domain)
-    chart = Chart(f"answers-{name}", 150, (across, upwards))
-    chart.dots(enumerate(codes), BLUE)
-    return chart.svg()
-
-
-def _code_axis(domain: AnswerDomain) -> Axis:
+def _code_axis(domain: AnswerDomain, label: str) -> Axis:
     """The codes of an answer without a least value, by their labels or their numbers."""
     if domain.topology is Topology.NOMINAL:
-        return name_axis(domain.labels, "published answer", most=12, has_grid=True)
-    return number_axis(-0.5, domain.size - 0.5, "published answer", has_grid=True)
+        return name_axis(domain.labels, label, most=12, has_grid=True)
+    return number_axis(-0.5, domain.size - 0.5, label, has_grid=True)
 
 
 def heat_map_svg(
@@ -114,20 +97,24 @@ def heat_map_svg(
     columns: tuple[str, str],
     keys: Sequence[tuple[str, ...]],
     codes: Sequence[int],
+    unit: str = "",
 ) -> str:
     """The released answers of two keys: a field for each combination, darker for more."""
-    across, down = map(sorted, map(set, zip(*keys, strict=True)))
+    firsts, seconds = zip(*keys, strict=True)
+    across, down = sorted(set(firsts), key=by_number), sorted(set(seconds), key=by_number)
     if len(down) > len(across):
         # The longer side goes across: a page is as wide as it is, but may be long.
-        swapped = [(second, first) for first, second in keys]
-        return heat_map_svg(name, domain, (columns[1], columns[0]), swapped, codes)
-    values, scale = list(map(float, codes)), _code_axis(domain)
+        swapped = list(zip(seconds, firsts, strict=True))
+        return heat_map_svg(name, domain, (columns[1], columns[0]), swapped, codes, unit)
+    values, scale = list(map(float, codes)), _code_axis(domain, unit or "published answer")
     if domain.topology is Topology.ORDERED:
         values = [float(domain.labels[code]) for code in codes]
         scale = number_axis(min(values), max(values) + (min(values) == max(values)), scale.label)
     # A cyclic map: the last answer of a circle is next to the first.
     stops = _ROUND if domain.topology is Topology.CYCLIC else _LIGHT_TO_DARK
-    places, rows = ({key: place for place, key in enumerate(side)} for side in (across, down))
+    places = dict(zip(across, range(len(across)), strict=True))
+    rows = dict(zip(down, range(len(down)), strict=True))
+    # By colour, for one path holds all fields of a colour.
     fields = defaultdict(list)
     for (first, second), value in zip(keys, values, strict=True):
         left, top = places[first] - 0.5, len(down) - rows[second] - 0.5
@@ -139,6 +126,14 @@ def heat_map_svg(
     shades = domain.size if domain.topology is Topology.NOMINAL and domain.size <= 60 else 60
     chart.scale([_colour(stops, (step + 0.5) / shades) for step in range(shades)], scale)
     return chart.svg()
+
+
+def by_number(key: str) -> tuple[int, str]:
+    """Whole numbers in their order, before other keys."""
+    digits = key.removeprefix("-")
+    # isdigit() alone is true of superscripts, which int() refuses.
+    is_number = digits.isascii() and digits.isdigit() and len(digits) < 16
+    return (int(key), "") if is_number else (10**16, key)
 
 
 @lru_cache(maxsize=4096)
@@ -175,15 +170,16 @@ def mechanism_svg(
     )
     axes = across, number_axis(0, high, "probability", has_grid=True)
     chart = Chart(f"mechanism-{name}", 160, axes, legend)
-    bars = list(zip(x, row.tolist(), neighbor.tolist(), strict=True))
-    chart.boxes(((at - 0.4 * scale, at, 0, mass) for at, mass, _ in bars), BLUE)
-    chart.boxes(((at, at + 0.4 * scale, 0, mass) for at, _, mass in bars), PALE)
     factor = math.exp(guarantee.epsilon)
-    ceiling = []
-    for at, _, mass in bars:
+    own_bars, neighbor_bars, ceiling = [], [], []
+    for at, own, mass in zip(x, row.tolist(), neighbor.tolist(), strict=True):
+        own_bars.append((at - 0.4 * scale, at, 0, own))
+        neighbor_bars.append((at, at + 0.4 * scale, 0, mass))
         # Far above the picture all heights look alike, and a file can hold them.
         height = min(factor * mass, 10 * high)
         ceiling += [(at - 0.5 * scale, height), (at + 0.5 * scale, height)]
+    chart.boxes(own_bars, BLUE)
+    chart.boxes(neighbor_bars, PALE)
     chart.line(ceiling, RED, DASHED)
     return chart.svg()
 
@@ -201,13 +197,16 @@ def delta_svg(
     approximate, probabilistic = _curves(*pairs, grid)
     high = 1.05 * max(*probabilistic, *approximate) or 1.0
     axes = number_axis(0, top, "ε"), number_axis(0, high, "δ", has_grid=True)
-    legend = Entry("probabilistic", GREEN, DOTTED), Entry("approximate", BLUE, SOLID)
+    text = f"claimed: ε = {claimed:g}, δ = {float(guarantee.delta):g}"
+    legend = (
+        Entry("probabilistic", GREEN, DOTTED),
+        Entry("approximate", BLUE, SOLID),
+        Entry(text, RED, DASHED),
+    )
     chart = Chart(f"delta-{name}", 140, axes, legend)
     chart.line(zip(grid.tolist(), probabilistic, strict=True), GREEN, DOTTED)
     chart.line(zip(grid.tolist(), approximate, strict=True), BLUE)
     chart.line([(claimed, 0), (claimed, high)], RED, DASHED)
-    text = f"claimed: ε = {claimed:g}, δ = {float(guarantee.delta):g}"
-    chart.note(claimed, 0.93 * high, text, RED)
     return chart.svg()
 
 
@@ -216,6 +215,7 @@ def _curves(
 ) -> tuple[list[float], list[float]]:
     """The approximate and the probabilistic δ at each ε, over rows and their neighbors."""
     approximate, probabilistic = [], []
+    # ε by ε: all at once would be an array of up to 40 million numbers.
     for epsilon in grid.tolist():
         over = rows - math.exp(epsilon) * neighbors
         # Rounding alone can put a float above the bound.
@@ -231,6 +231,7 @@ def losses_svg(name: str, loss: str, compared: Sequence[tuple[str, Fraction]]) -
     values = list(map(float, losses))
     low, high, label = min(values), max(values), f"{loss.replace('_', ' ')} loss"
     axis = number_axis(0, 1.12 * high or 1.0, label, has_grid=True)
+    # On a linear axis the shortest bars would be a hair wide.
     if low > 0 and high > 30 * low:
         axis = power_axis(low / 2, high * (high / low) ** 0.12, label, has_grid=True)
     chart = Chart(f"losses-{name}", 8 + 20.0 * len(names), (axis, name_axis(names)))
@@ -255,13 +256,12 @@ def curves_svg(
         colour = colours[(place + place // 4) % 4]
         legend.append(Entry(label.replace("_", " "), colour, dashes[place % 4]))
     beside = 46 + max((text_width(entry.name) for entry in legend), default=0.0)
-    x_ends = _ends(x for _, x, _ in curves)
-    y_low, y_high = _ends(y for _, _, y in curves)
-    upwards = (
-        power_axis(y_low / 1.3, y_high * 1.3, labels[1], has_grid=True)
-        if logarithmic
-        else number_axis(min(0.0, y_low), 1.05 * y_high, labels[1], has_grid=True)
-    )
+    _, x_sides, y_sides = zip(*curves, strict=True)
+    x_ends, (y_low, y_high) = _ends(x_sides), _ends(y_sides)
+    if logarithmic:
+        upwards = power_axis(y_low / 1.3, y_high * 1.3, labels[1], has_grid=True)
+    else:
+        upwards = number_axis(min(0.0, y_low), 1.05 * y_high, labels[1], has_grid=True)
     axes = number_axis(*x_ends, labels[0]), upwards
     chart = Chart(name, 190, axes, legend, beside)
     for place, (entry, (_, x, y)) in enumerate(zip(legend, curves, strict=True)):

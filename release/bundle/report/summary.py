@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from release.bundle.answer_units import CODES, AnswerUnit, answer_unit
+from release.bundle.nearness import nearness_of
 from release.bundle.read import read_any_mechanism, read_file, read_record
 from release.errors import SpecError, VerificationError
 from release.exact.numbers import format_exact
 from release.queries.read import parse_spec
-from release.records.mechanisms import MechanismRecord
+from release.queries.statistics import OnStatisticQuery
+from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
+from release.records.statistics import StatisticRecord
 from release.records.tabulations import TabulationRecord
 from release.spec.model import Spec
 
 IN_AUDITOR_BUNDLE = "in the auditor bundle"
 """Stands for the error where the mechanism depends on the table."""
 
-IN_REPORT = "by its statistic, see the report"
-"""Stands for the error where it depends on the cell, for which the report has a sentence."""
+BY_STATISTIC = "by its statistic"
+"""Stands for the error where it depends on the cell, for which there is a sentence."""
 
 _OF_RELEASE = {
     "release_id", "kind", "title", "period", "published", "curator", "guarantee", "limits"
@@ -38,6 +41,8 @@ class QuerySummary:
     record: QueryRecord
     accuracy: Accuracy | None
     unit: AnswerUnit
+    nearness: str | None = None
+    """How near its answers are, as a sentence, where the noise is on a statistic."""
 
     @property
     def promise(self) -> str:
@@ -53,7 +58,7 @@ class QuerySummary:
     @property
     def _unstated(self) -> str:
         is_public = isinstance(self.record.mechanism_file, MechanismFile)
-        return IN_REPORT if is_public else IN_AUDITOR_BUNDLE
+        return BY_STATISTIC if is_public else IN_AUDITOR_BUNDLE
 
     @property
     def error(self) -> str:
@@ -61,6 +66,7 @@ class QuerySummary:
         if self.accuracy is None:
             return self._unstated
         domain = self.record.domain
+        # One part without distances leaves a tuple without a mean distance.
         if any("nominal" in part for part in domain.get("tuple", [domain])):
             return "answers without an order"
         return f"{self.unit.amount(Fraction(self.accuracy.mean_absolute))} on average"
@@ -83,6 +89,7 @@ class TabulationSummary:
     @property
     def tables(self) -> int:
         """The number of published tables."""
+        # Of each level: a margin on two levels is two tables.
         return sum(len(entry.margins) for entry in self.record.levels)
 
     @property
@@ -104,9 +111,10 @@ class TabulationSummary:
     @property
     def charge(self) -> str:
         """What the measured tables cost, added up; exact composition finds no more."""
-        costs = [entry.charge for entry in self.record.measured]
-        epsilon = sum((Fraction(cost.epsilon) for cost in costs), Fraction(0))
-        delta = sum((Fraction(cost.delta) for cost in costs), Fraction(0))
+        epsilon = delta = Fraction(0)
+        for entry in self.record.measured:
+            epsilon += Fraction(entry.charge.epsilon)
+            delta += Fraction(entry.charge.delta)
         return f"at most ε {format_exact(epsilon)}, δ {format_exact(delta)}"
 
     @property
@@ -123,6 +131,8 @@ class Summary:
     queries: tuple[QuerySummary, ...]
     report: Path
     tabulations: tuple[TabulationSummary, ...] = ()
+    scope: str = ""
+    """The account of the ledger that pays."""
 
     def plain(self) -> dict[str, Any]:
         """As plain data, numbers as the exact text of the files."""
@@ -144,7 +154,8 @@ class Summary:
         """The tabulations; nothing where there is none, as in ``release.json``."""
         if not self.tabulations:
             return {}
-        return {"tabulations": [one.record.model_dump(mode="json") for one in self.tabulations]}
+        plain = [tabulation.record.model_dump(mode="json") for tabulation in self.tabulations]
+        return {"tabulations": plain}
 
 
 def summarise(public: Path) -> Summary:
@@ -157,13 +168,17 @@ def summarise(public: Path) -> Summary:
     spec, queries = _spec(public), []
     units = {query.name: answer_unit(query) for query in spec.released}
     for query in record.queries:
-        queries.append(QuerySummary(query, _accuracy(public, query), units.get(query.name, CODES)))
-    counted = {one.name: one.units or "rows" for one in spec.tabulations}
+        record_of_it, unit = _mechanism(public, query), units.get(query.name, CODES)
+        accuracy = record_of_it.accuracy if isinstance(record_of_it, MechanismRecord) else None
+        near = _nearness(spec, query, record_of_it)
+        queries.append(QuerySummary(query, accuracy, unit, near))
+    counted = {declared.name: declared.units or "rows" for declared in spec.tabulations}
     tabulations = []
     for tabulation in record.tabulations or ():
         named = counted.get(tabulation.name, "rows")
         tabulations.append(TabulationSummary(tabulation, named))
-    return Summary(record, tuple(queries), public / "report.html", tuple(tabulations))
+    report = public / "report.html"
+    return Summary(record, tuple(queries), report, tuple(tabulations), spec.budget.scope)
 
 
 def _spec(public: Path) -> Spec:
@@ -173,10 +188,21 @@ def _spec(public: Path) -> Spec:
         raise VerificationError("spec.yaml", "schema", str(error), "a valid spec") from error
 
 
-def _accuracy(public: Path, query: QueryRecord) -> Accuracy | None:
+def _mechanism(public: Path, query: QueryRecord) -> AnyMechanismRecord | None:
+    """The mechanism, where it is public."""
     # A name with a path in it is none that a spec allows.
     if not isinstance(query.mechanism_file, MechanismFile) or Path(query.name).name != query.name:
         return None
     file = query.mechanism_file.path
-    mechanism = read_any_mechanism(file, public / file)
-    return mechanism.accuracy if isinstance(mechanism, MechanismRecord) else None
+    return read_any_mechanism(file, public / file)
+
+
+def _nearness(spec: Spec, query: QueryRecord, record: AnyMechanismRecord | None) -> str | None:
+    """How near the answers of noise on a statistic are, as a sentence."""
+    if not isinstance(record, StatisticRecord):
+        return None
+    for declared in spec.released:
+        if declared.name == query.name and isinstance(declared, OnStatisticQuery):
+            return nearness_of(declared, record.to_mechanism()).sentence
+    # Nothing is verified here: a record and a spec that do not fit have no sentence.
+    return None

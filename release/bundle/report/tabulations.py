@@ -14,19 +14,27 @@ from typing import Any
 
 import numpy as np
 
+from release.bundle.report.long_tables import (
+    EMBEDDED,
+    MAX_ROWS,
+    Column,
+    interval_column,
+    shown_table,
+)
 from release.bundle.report.tabulation_picture import SizedTable, sizes_svg
-from release.bundle.tabulations.descriptions import margin_text, title_of
+from release.bundle.tabulations.descriptions import title_of
 from release.bundle.tabulations.numbers import MarginNumbers
 from release.bundle.tabulations.writing import PublicTabulation
 from release.exact.tables.rounding import MILLION
-from release.spec.tabulations.model import Impossible
+from release.spec.declarations import KeyRange
+from release.spec.query import spoken
+from release.spec.tabulations.model import Categories, Impossible, margin_text
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation
-
-MAX_ROWS = 200
-"""Longer tables are cut in the report; the Parquet file has them whole."""
 
 _MOST_ROWS = 4000
 """Rows of all tables of a tabulation: a page of more is slow to load."""
+
+_TRUE_COUNT = "true count, 95 of 100"
 
 _UPPER_LEVELS = 1
 """Levels above its own that an area is shown with."""
@@ -35,7 +43,11 @@ _UPPER_LEVELS = 1
 def shown_tabulation(public: PublicTabulation) -> dict[str, Any]:
     """The values of the templates for one tabulation."""
     opened, record, tables = public.opened, public.record, _tables(public)
-    sized = [_sized(public, named, numbers) for named, numbers in tables]
+    sized, overview, cells = [], [], 0
+    for named, numbers in tables:
+        sized.append(_sized(public, named, numbers))
+        overview.append(_overview(public, named, numbers))
+        cells += numbers.rounded.size
     return {
         "name": opened.name,
         "record": record,
@@ -43,9 +55,9 @@ def shown_tabulation(public: PublicTabulation) -> dict[str, Any]:
         "units": units_of(public),
         "where": opened.declared.where,
         "levels": [f"{entry.level} {entry.areas:,}" for entry in record.levels],
-        "cells": f"{sum(numbers.rounded.size for _, numbers in tables):,}",
+        "cells": f"{cells:,}",
         "count": len(sized),
-        "overview": [_overview(public, *table) for table in tables],
+        "overview": overview,
         "facts": [_known(entry.level, entry.margin) for entry in record.declared],
         "zeros": list(map(_impossible, opened.declared.zeros)),
         "example": _example(public),
@@ -84,8 +96,14 @@ def _known(level: str, margin: Sequence[str]) -> str:
 
 
 def _impossible(zero: Impossible) -> str:
-    parts = [f"{name} {', '.join(map(str, values))}" for name, values in zero.impossible.items()]
-    return " with ".join(parts)
+    sides = [f"{name} {_of(categories)}" for name, categories in zero.impossible.items()]
+    return " with ".join(sides)
+
+
+def _of(categories: Categories) -> str:
+    if isinstance(categories, KeyRange):
+        return f"{categories.range[0]} to {categories.range[1]}"
+    return ", ".join(map(str, categories))
 
 
 def _half_width(numbers: MarginNumbers) -> float:
@@ -111,9 +129,7 @@ def _overview(
     # Down: a share that is written is never larger than it is.
     above = 100 * int((numbers.low > 0).sum()) // numbers.low.size
     return {
-        "level": public.opened.levels[named.level],
-        "margin": named.text,
-        "areas": f"{areas:,}",
+        "table": _spoken_table(public.opened, named),
         "cells": f"{areas * cells:,}",
         "error": amount(_standard_error(numbers)),
         "width": amount(_half_width(numbers)),
@@ -122,20 +138,21 @@ def _overview(
 
 
 def _sized(public: PublicTabulation, named: NamedMargin, numbers: MarginNumbers) -> SizedTable:
-    level = public.opened.levels[named.level]
+    level = spoken(public.opened.levels[named.level])
     counts = np.sort(numbers.rounded.reshape(-1))
-    places = [round(share * (counts.size - 1)) for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
-    sizes = tuple(float(counts[place]) for place in places)
-    return SizedTable(level, named.text, sizes, _half_width(numbers))
+    # Counts that occur, not means of two: np.quantile would draw numbers that nobody published.
+    places = np.rint(np.array([0.05, 0.25, 0.5, 0.75, 0.95]) * (counts.size - 1)).astype(np.int64)
+    sizes = tuple(map(float, counts[places]))
+    return SizedTable(level, spoken(named.text), sizes, _half_width(numbers))
 
 
 def _example(public: PublicTabulation) -> str:
     """How to read one number: the first one of the last table of the highest level."""
     named, numbers = public.opened.published_at(0)[-1], public.levels[0].margins[-1]
-    shown = (numbers.rounded, numbers.low, numbers.high)
-    rounded, low, high = (int(values[0, 0]) for values in shown)
+    rounded = int(numbers.rounded[0, 0])
+    low, high = int(numbers.low[0, 0]), int(numbers.high[0, 0])
     columns, key = _key_columns(public.opened, named), next(_keys(public.opened, named))
-    about = ", ".join(map(" ".join, zip(columns, key, strict=True)))
+    about = ", ".join(map(" ".join, zip(map(spoken, columns), key, strict=True)))
     where = f"is {low:,}" if low == high else f"lies from {low:,} to {high:,}"
     return (
         f"Published {rounded:,} {units_of(public)} for {about}: the true count {where} in 95 of "
@@ -145,6 +162,7 @@ def _example(public: PublicTabulation) -> str:
 
 def _upper_levels(opened: OpenTabulation, level: int) -> list[int]:
     """The levels above that tell areas apart, nearest last."""
+    # A level of one area, such as the country, would be the same word in every row.
     telling = [upper for upper in range(level) if opened.named.areas.size(upper) > 1]
     return telling[-_UPPER_LEVELS:]
 
@@ -158,36 +176,53 @@ def _key_columns(opened: OpenTabulation, named: NamedMargin) -> list[str]:
 def _keys(opened: OpenTabulation, named: NamedMargin) -> Iterator[list[str]]:
     """The areas and labels of each row, in the order of the file."""
     level = named.level
-    uppers = _upper_levels(opened, level)
-    places = [opened.named.places(level, upper) for upper in uppers]
-    for area, name in enumerate(opened.named.names[level]):
-        above = []
-        for upper, place in zip(uppers, places, strict=True):
-            above.append(opened.named.names[upper][place[area]])
+    columns: list[Iterator[str]] = []
+    for upper in _upper_levels(opened, level):
+        names = opened.named.names[upper]
+        # Lazily: a page shows the first rows of thousands.
+        columns.append(map(names.__getitem__, opened.named.places(level, upper).tolist()))
+    columns.append(iter(opened.named.names[level]))
+    for areas in zip(*columns, strict=True):
         for labels in product(*opened.labels(named.names)):
-            yield [*above, name, *labels]
+            yield [*areas, *labels]
+
+
+def _spoken_table(opened: OpenTabulation, named: NamedMargin) -> str:
+    return spoken(_known(opened.levels[named.level], named.names))
 
 
 def _shown_tables(public: PublicTabulation) -> Iterator[dict[str, Any]]:
-    """The published tables as rows of text, cut."""
-    opened, left = public.opened, _MOST_ROWS
+    """The published tables as columns of text; the long ones as far as the page has room."""
+    opened, shown, embedded = public.opened, _MOST_ROWS, EMBEDDED
     for named, numbers in _tables(public):
-        take = min(MAX_ROWS, left, numbers.rounded.size)
-        left -= take
-        shown = (numbers.rounded, numbers.low, numbers.high)
-        counts, lows, highs = (values.reshape(-1)[:take].tolist() for values in shown)
-        keys = islice(_keys(opened, named), take)
-        rows = []
-        for key, count, low, high in zip(keys, counts, lows, highs, strict=True):
-            rows.append((key, f"{count:,}", f"{low:,} to {high:,}"))
-        level = opened.levels[named.level]
+        rows = numbers.rounded.size
+        is_embedded = MAX_ROWS < rows <= embedded
+        embedded -= rows if is_embedded else 0
+        # A table beyond the room of the page is not there at all, but for its name.
+        take = rows if is_embedded else min(MAX_ROWS, shown, rows)
+        shown -= min(MAX_ROWS, take)
+        columns = list(_columns(public, named, numbers, take))
         yield {
-            "title": f"{level}: {named.text}",
-            "columns": _key_columns(opened, named),
-            "rows": rows,
-            "left_out": f"{numbers.rounded.size - take:,}" if take < numbers.rounded.size else "",
+            "title": _spoken_table(opened, named),
+            "table": shown_table(columns, rows, is_embedded=is_embedded),
+            "cells": f"{rows:,}",
             "path": public.record.levels[named.level].output.path,
         }
+
+
+def _columns(
+    public: PublicTabulation, named: NamedMargin, numbers: MarginNumbers, take: int
+) -> Iterator[Column]:
+    """The first rows of a table: its keys, the rounded numbers, the ends of their intervals."""
+    keys = list(zip(*islice(_keys(public.opened, named), take), strict=True))
+    # A table that is not shown has no keys to tell its columns from.
+    for place, head in enumerate(_key_columns(public.opened, named)):
+        yield Column(spoken(head), keys[place] if keys else (), is_number=False)
+    texts = []
+    for values in (numbers.rounded, numbers.low, numbers.high):
+        texts.append([f"{value:,}" for value in values.reshape(-1)[:take].tolist()])
+    yield Column(units_of(public), texts[0])
+    yield interval_column(_TRUE_COUNT, ("true from", "true to"), *texts[1:])
 
 
 def _measured(public: PublicTabulation) -> Iterator[dict[str, Any]]:

@@ -6,14 +6,16 @@ areas writes it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from release.records.models import OutputFile
 from release.records.tabulations import DeclaredRecord, MeasuredRecord, TabulationRecord
-from release.spec.tabulations.model import Tabulation
+from release.spec.query import spoken
+from release.spec.tabulations.model import Tabulation, margin_text
 
 MEASURED, COUNT = "measured", "count"
 """The columns of noisy counts, and of declared numbers."""
@@ -28,6 +30,9 @@ TITLES = {
     COUNT: "declared number",
 }
 """What people read of each column of numbers."""
+
+INTERVAL_ENDS, LEVEL = ("low", "high"), "0.95"
+"""The columns of an interval, and in how many cases it holds the truth, for each cell by itself."""
 
 _PUBLISHED = ("answer", "rounded", "low", "high", "standard_error")
 _DOUBLES = ("answer", "standard_error")
@@ -74,41 +79,27 @@ class TableFile:
 
 def title_of(declared: Tabulation) -> str:
     """The title for people."""
-    return declared.title or declared.name.replace("_", " ")
-
-
-def margin_text(names: Sequence[str]) -> str:
-    """A margin as readers see it."""
-    return " × ".join(names) or "total"
-
-
-def outputs(record: TabulationRecord) -> Iterator[OutputFile]:
-    """All files: the published tables, the noisy counts, the declared numbers."""
-    for level in record.levels:
-        yield level.output
-    for measured in record.measured:
-        yield measured.output
-    for known in record.declared:
-        yield known.output
+    return declared.title or spoken(declared.name)
 
 
 def table_files(declared: Tabulation, record: TabulationRecord) -> tuple[TableFile, ...]:
-    """The files of a tabulation, in the order of :func:`outputs`."""
+    """The files of a tabulation, in the order of its outputs."""
     title = title_of(declared)
     files = []
     for level in record.levels:
         columns = _margin_columns(declared, level.margins)
-        always = [name for name in columns if all(name in margin for margin in level.margins)]
-        fields = _key_fields(declared, level.level, columns, always)
-        has_missing = len(always) < len(columns)
+        # What every margin of the level is broken down by; other columns have missing values.
+        common = set(columns).intersection(*level.margins)
+        fields = _key_fields(declared, level.level, columns, common)
+        has_missing = len(common) < len(columns)
         keys = _keys(declared, level.level, columns)
-        fields += [_number(declared, name) for name in _PUBLISHED]
+        fields += map(partial(_number, declared), _PUBLISHED)
         named = f"{title}: {level.level}"
         files.append(TableFile(level.output, named, tuple(fields), keys, has_missing))
     for measured in record.measured:
         files.append(_one_margin(declared, measured, MEASURED))
-    for known in record.declared:
-        files.append(_one_margin(declared, known, COUNT))
+    for fact in record.declared:
+        files.append(_one_margin(declared, fact, COUNT))
     return tuple(files)
 
 
@@ -124,12 +115,15 @@ def _one_margin(
 
 def _margin_columns(declared: Tabulation, margins: Sequence[Sequence[str]]) -> list[str]:
     """The names of all margins: each attribute, followed by its groupings."""
-    used = {name for margin in margins for name in margin}
+    # In the order of the spec: a set has none, and a verifier writes the same bytes.
+    used: set[str] = set().union(*margins)
     ordered = []
     for attribute in declared.attributes:
         ordered.append(attribute)
-        ordered += [name for name, one in declared.groupings.items() if one.of == attribute]
-    return [name for name in ordered if name in used]
+        for name, grouping in declared.groupings.items():
+            if grouping.of == attribute:
+                ordered.append(name)
+    return list(filter(used.__contains__, ordered))
 
 
 def _levels(declared: Tabulation, level: str) -> list[str]:
@@ -143,7 +137,7 @@ def _keys(declared: Tabulation, level: str, columns: Sequence[str]) -> tuple[str
 
 
 def _key_fields(
-    declared: Tabulation, level: str, columns: Sequence[str], always: Sequence[str]
+    declared: Tabulation, level: str, columns: Sequence[str], always: Container[str]
 ) -> list[dict[str, Any]]:
     fields: list[dict[str, Any]] = []
     for name in _levels(declared, level):
@@ -163,7 +157,9 @@ def _number(declared: Tabulation, name: str) -> dict[str, Any]:
     unit = {} if declared.units is None else {"unit": declared.units}
     kind = "number" if name in _DOUBLES else "integer"
     constraints = _REQUIRED if name in _ANY_SIGN else _AT_LEAST_0
-    return {"name": name, "type": kind, "title": TITLES[name], **unit, "constraints": constraints}
+    interval = {"interval": LEVEL} if name in INTERVAL_ENDS else {}
+    facts = {"title": TITLES[name], **unit, **interval}
+    return {"name": name, "type": kind, **facts, "constraints": constraints}
 
 
 def domain_text(declared: Tabulation) -> str:
@@ -185,8 +181,8 @@ def unprotected_text(declared: Tabulation) -> str:
     facts = [f"the areas of {', '.join(declared.hierarchy.levels)}"]
     if declared.attributes:
         facts.append(f"the categories of {', '.join(declared.attributes)}")
-    for known in declared.facts:
-        facts.append(f"the declared numbers of {known.level}, {margin_text(known.margin)}")
+    for fact in declared.facts:
+        facts.append(f"the declared numbers of {fact.level}, {margin_text(fact.margin)}")
     for zero in declared.zeros:
         facts.append(f"the impossible combinations of {', '.join(zero.impossible)}")
     return f"{declared.name}: {', '.join(facts)}"

@@ -22,6 +22,7 @@ from release.bundle.parquet import (
     expect,
     parquet_bytes,
     source_of,
+    with_facts,
 )
 from release.bundle.tabulations.descriptions import COUNT, MEASURED
 from release.bundle.tabulations.layout import (
@@ -123,10 +124,12 @@ def check_level(
         VerificationError: the first check that fails.
     """
     entries = _entries(release_id, level_name(opened, numbers.level))
+    # The rows that follow from the spec, not those that the file claims: its claim is checked
+    # before anything of that size is read.
     opened_file = _opened(file, path, level_keys(opened, numbers.level).rows)
     expected = level_table(opened, numbers)
-    found = _read(file, opened_file, expected.schema, entries)
-    return _check_equal(file, opened_file, (found, expected), entries)
+    actual = _read(file, opened_file, expected.schema, entries)
+    return _check_equal(file, opened_file, (actual, expected), entries)
 
 
 def check_measured(
@@ -167,13 +170,13 @@ def _check_counts(
     keys = table_keys(opened, table)
     opened_file = _opened(file, path, keys.rows)
     schema = schema_of(keys, [column], opened.declared.units)
-    found = _read(file, opened_file, schema, entries)
-    numbers = numbers_of(found.column(column).combine_chunks())
+    actual = _read(file, opened_file, schema, entries)
+    numbers = numbers_of(actual.column(column).combine_chunks())
     if (numbers < -_LAST).any() or (numbers > _LAST).any():
         raise VerificationError(file, column, "a number beyond 52 bits", f"±{_LAST} at most")
     values = numbers.reshape(-1, table.margin.cells)
     expected = counts_table(opened, table, column, values)
-    return CheckedCounts(values, _check_equal(file, opened_file, (found, expected), entries))
+    return CheckedCounts(values, _check_equal(file, opened_file, (actual, expected), entries))
 
 
 def areas_of(
@@ -201,6 +204,7 @@ def areas_of(
     expect(file, "column types", schema.types[: len(levels)], [pa.string()] * len(levels))
     try:
         keys = parquet.read(columns=list(levels))
+        # By Arrow: millions of rows name a few thousand areas.
         distinct = keys.group_by(list(levels)).aggregate([])
         missing = sum(column.null_count for column in distinct.columns)
         expect(file, "missing names of areas", missing, 0)
@@ -229,6 +233,7 @@ class _Opened:
 def _opened(file: str, path: Path, rows: int) -> _Opened:
     """The file, if it asks for no more than so many rows need."""
     try:
+        # Read once, so that what is checked and what is compared are the same bytes.
         data = path.read_bytes()
         parquet = pq.ParquetFile(source_of(data))
     except (OSError, pa.ArrowException, ValueError) as error:
@@ -245,13 +250,14 @@ def _unreadable(file: str) -> VerificationError:
 def _read(file: str, opened_file: _Opened, schema: pa.Schema, entries: dict[str, str]) -> pa.Table:
     """The table of a file with these columns, without a missing number or area."""
     parquet = opened_file.parquet
-    check_entries(file, parquet.metadata, entries)
-    found = parquet.schema_arrow
-    expect(file, "column names", found.names, schema.names)
-    expect(file, "column types", found.types, schema.types)
-    expect(file, "columns with gaps", _with_gaps(found), _with_gaps(schema))
-    if not found.equals(schema, check_metadata=True):
+    actual = parquet.schema_arrow
+    expect(file, "column names", actual.names, schema.names)
+    expect(file, "column types", actual.types, schema.types)
+    expect(file, "columns with gaps", _with_gaps(actual), _with_gaps(schema))
+    if not actual.equals(with_facts(schema), check_metadata=True):
         raise VerificationError(file, "field metadata", "another", "what the spec says of a field")
+    # After the columns: the entries tell of them too, and a reader has to learn which is wrong.
+    check_entries(file, parquet.metadata, entries, schema)
     try:
         return parquet.read()
     except (OSError, pa.ArrowException, ValueError) as error:
@@ -267,17 +273,19 @@ def _check_equal(
     file: str, opened_file: _Opened, tables: tuple[pa.Table, pa.Table], entries: dict[str, str]
 ) -> bool:
     """Whether the file is byte for byte that of the expected table, to which its own is equal."""
-    found, expected = tables
+    actual, expected = tables
     for name in expected.column_names:
-        if not found.column(name).equals(expected.column(name)):
-            row = pc.index(pc.not_equal(found.column(name), expected.column(name)), True).as_py()
+        if not actual.column(name).equals(expected.column(name)):
+            # A comparison with a missing text is missing itself, and no index finds it.
+            row = pc.index(pc.not_equal(actual.column(name), expected.column(name)), True).as_py()
             place = f"row {row + 1}" if row >= 0 else "a missing text, or one too many"
             raise VerificationError(
                 file, name, place, "what follows from the spec, the areas and the noisy counts"
             )
-    written = parquet_bytes(expected, entries)
-    writer = pq.ParquetFile(source_of(written)).metadata.created_by
+    expected_bytes = parquet_bytes(expected, entries)
+    writer = pq.ParquetFile(source_of(expected_bytes)).metadata.created_by
+    # Versions of the library write the same table differently: bytes bind within one of them.
     same_writer = writer == opened_file.parquet.metadata.created_by
-    if same_writer and written != opened_file.data:
+    if same_writer and expected_bytes != opened_file.data:
         raise VerificationError(file, "bytes", "others", "those that these numbers are written as")
-    return written == opened_file.data
+    return expected_bytes == opened_file.data

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from release.bundle.tabulations.descriptions import TITLES
+from release.bundle.tabulations.descriptions import INTERVAL_ENDS, LEVEL, TITLES
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
 from release.exact.tables.rounding import MILLION
@@ -56,7 +57,7 @@ class Keys:
     @property
     def rows_of_an_area(self) -> int:
         """The number of rows of one area."""
-        return sum(one.margin.cells for one in self.margins)
+        return sum(margin.margin.cells for margin in self.margins)
 
     @property
     def rows(self) -> int:
@@ -92,7 +93,9 @@ def key_columns(keys: Keys) -> list[pa.ChunkedArray]:
     for name, labels in keys.labels.items():
         # The last place is that of rows whose margin is not broken down by this column.
         texts = pa.concat_arrays([text_column(labels), pa.nulls(1, pa.string())])
-        own = np.concatenate([_label_places(keys, margin, name) for margin in keys.margins])
+        places_of_margins = [_label_places(keys, margin, name) for margin in keys.margins]
+        own = np.concatenate(places_of_margins)
+        # Every area has the same rows: what holds for one is repeated for all.
         columns.append(_taken(texts, np.tile(own, size)))
     return columns
 
@@ -102,6 +105,7 @@ def _label_places(keys: Keys, margin: NamedMargin, name: str) -> Codes:
     if name not in margin.names:
         return np.full(margin.margin.cells, len(keys.labels[name]), dtype=np.int64)
     shape = [len(keys.labels[own]) for own in margin.names]
+    # Row-major, as the cells of every margin are numbered.
     places = np.unravel_index(np.arange(margin.margin.cells), shape)
     return np.asarray(places[margin.names.index(name)])
 
@@ -115,14 +119,10 @@ def _taken(texts: pa.Array, places: Codes) -> pa.ChunkedArray:
 
 def level_table(opened: OpenTabulation, numbers: LevelNumbers) -> pa.Table:
     """The file of the published numbers of a level."""
-    own = numbers.margins
-    columns = {
-        "answer": _in_rows([one.answer for one in own]),
-        "rounded": _in_rows([one.rounded for one in own]),
-        "low": _in_rows([one.low for one in own]),
-        "high": _in_rows([one.high for one in own]),
-        "standard_error": _in_rows([one.standard_error for one in own]),
-    }
+    columns = {}
+    # The names of the columns are those of the fields of MarginNumbers.
+    for name in ("answer", "rounded", "low", "high", "standard_error"):
+        columns[name] = _in_rows(list(map(attrgetter(name), numbers.margins)))
     return _table(opened, level_keys(opened, numbers.level), columns)
 
 
@@ -146,6 +146,7 @@ def _in_rows(tables: Sequence[Codes]) -> Codes:
 
 
 def _table(opened: OpenTabulation, keys: Keys, numbers: Mapping[str, Codes]) -> pa.Table:
+    # The columns of docs/design/format.md, 5.12: keys first, in the order of the spec.
     columns = key_columns(keys)
     for name, values in numbers.items():
         if name in _IN_MILLIONTHS:
@@ -160,6 +161,7 @@ def _of_millionths(values: Codes) -> NDArray[np.float64]:
     if max(int(values.max(initial=0)), -int(values.min(initial=0))) <= _EXACT:
         # A quotient of IEEE doubles is rounded correctly, so it is the same on every machine.
         return np.asarray(values / MILLION)
+    # Python rounds the quotient of two integers once; NumPy would round a large one before it.
     return np.array([value / MILLION for value in values.tolist()])
 
 
@@ -177,6 +179,10 @@ def schema_of(keys: Keys, numbers: Iterable[str], units: str | None) -> pa.Schem
         fields.append(pa.field(name, pa.string(), nullable=is_partial))
     for name in numbers:
         kind = pa.float64() if name in _IN_MILLIONTHS else pa.int64()
-        facts = {"title": TITLES[name]} | ({} if units is None else {"unit": units})
+        facts = {"title": TITLES[name]}
+        if units is not None:
+            facts["unit"] = units
+        if name in INTERVAL_ENDS:
+            facts["interval"] = LEVEL
         fields.append(pa.field(name, kind, nullable=False, metadata=facts))
     return pa.schema(fields)

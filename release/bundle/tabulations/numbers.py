@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from math import isqrt, lcm
 
 import numpy as np
@@ -18,7 +19,7 @@ from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.tables.components import Integers
 from release.exact.tables.cone import coarsened
-from release.exact.tables.intervals import HalfWidths, half_widths
+from release.exact.tables.intervals import HalfWidths
 from release.exact.tables.least_squares import Estimates, Measurement, estimates
 from release.exact.tables.problem import MOST_VARIANCE, NotEstimableError
 from release.exact.tables.rounding import MILLION
@@ -64,18 +65,6 @@ class LevelNumbers:
     margins: tuple[MarginNumbers, ...]
 
 
-def widths_of(
-    opened: OpenTabulation, noises: Mapping[Table, IntegerNoise]
-) -> dict[Table, HalfWidths]:
-    """The half widths of the intervals of all published tables, from the noise alone.
-
-    Raises:
-        ValueError: a published table that the measured ones do not determine.
-    """
-    published = [one.table for one in opened.published]
-    return half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
-
-
 def tabulated(
     opened: OpenTabulation,
     measured: Mapping[Table, Codes],
@@ -93,28 +82,29 @@ def tabulated(
     Raises:
         ValueError: tables that do not fit, or a published table that they do not determine.
     """
-    sources = {
-        table: Measurement(values, noises[table].moment(2)) for table, values in measured.items()
-    }
+    sources = {}
+    for table, values in measured.items():
+        sources[table] = Measurement(values, noises[table].moment(2))
+    # A declared number is a measurement without noise.
     for table, values in opened.facts.items():
         sources[table] = Measurement(values, Fraction(0))
-    published = [one.table for one in opened.published]
+    published = [margin.table for margin in opened.published]
     cells = list(enumerate(opened.finest))
     try:
-        found = for_cells = _estimates(opened, sources, [*published, *cells])
+        fit = for_cells = _estimates(opened, sources, [*published, *cells])
     except NotEstimableError:
         # Two margins of one level need not determine their cells. Zeros of the greatest variance
         # choose among the cells with these margins, and hardly move the margins themselves.
-        found = _estimates(opened, sources, published)
+        fit = _estimates(opened, sources, published)
         vague = {table: _zeros(opened, table) for table in cells if table not in sources}
         for_cells = _estimates(opened, sources | vague, [*published, *cells])
     levels = _whole_tables(opened, for_cells)
     numbers = []
     for level, whole in enumerate(levels):
         margins = []
-        for one in opened.published_at(level):
-            counts = coarsened(whole.counts, opened.finest[level], one.margin)
-            margins.append(_margin_numbers(found, level, one.margin, counts, widths[one.table]))
+        for margin in opened.published_at(level):
+            counts = coarsened(whole.counts, opened.finest[level], margin.margin)
+            margins.append(_margin_numbers(fit, level, margin.margin, counts, widths[margin.table]))
         numbers.append(LevelNumbers(level, tuple(margins)))
     return tuple(numbers)
 
@@ -131,28 +121,29 @@ def _zeros(opened: OpenTabulation, table: Table) -> Measurement:
     return Measurement(np.zeros(shape, dtype=np.int64), MOST_VARIANCE)
 
 
-def _whole_tables(opened: OpenTabulation, found: Estimates) -> tuple[Level, ...]:
+def _whole_tables(opened: OpenTabulation, fit: Estimates) -> tuple[Level, ...]:
     """The whole numbers of the cells of every level: they keep to facts and impossible cells."""
-    published = []
-    for level in range(len(opened.levels)):
-        published.append([one.margin for one in opened.published_at(level)])
+    published: list[list[Margin]] = [[] for _ in opened.levels]
+    for table in opened.published:
+        published[table.level].append(table.margin)
+    # At most one table of facts, at the highest level: the spec refuses more.
     facts = None
     for (_, margin), counts in opened.facts.items():
         facts = Facts(margin, counts)
     possible = []
     for margin in opened.finest:
         reached = opened.possible(margin)
-        possible.append(None if reached is None else reached.astype(bool)[None, :])
-    return whole_tables(opened.named.areas, targets_of(found, published), facts, possible)
+        possible.append(None if reached is None else reached[None, :])
+    return whole_tables(opened.named.areas, targets_of(fit, published), facts, possible)
 
 
 def _margin_numbers(
-    found: Estimates, level: int, margin: Margin, counts: Codes, widths: HalfWidths
+    fit: Estimates, level: int, margin: Margin, counts: Codes, widths: HalfWidths
 ) -> MarginNumbers:
-    numerators = found.table(level, margin)
-    answer, low, high = answers_of(numerators, found.denominator, widths)
+    numerators = fit.table(level, margin)
+    answer, low, high = answers_of(numerators, fit.denominator, widths)
     return MarginNumbers(
-        answer, counts, low, high, standard_errors_of(found.variances(level, margin))
+        answer, counts, low, high, standard_errors_of(fit.variances(level, margin))
     )
 
 
@@ -175,9 +166,10 @@ def answers_of(
     near = (numerators.astype(object) * (2 * _FINE) + denominator) // (2 * denominator)
     # ⌊x·s⌋ is all that the integers below need of x, where s is a multiple of the denominators of
     # all w and of 2 millionths: ⌊x + w⌋ = ⌊(⌊x·s⌋ + w·s)/s⌋. And so for ⌈x − w⌉ with ⌈x·s⌉.
-    values = [[width.value for width in row] for row in widths.values]
-    scale = lcm(2 * MILLION, *(value.denominator for row in values for value in row))
-    wide = [[int(value * scale) for value in row] for row in values]
+    scale = 2 * MILLION
+    for width in chain.from_iterable(widths.values):
+        scale = lcm(scale, width.value.denominator)
+    wide = [[int(width.value * scale) for width in row] for row in widths.values]
     scaled = near * scale
     floors = scaled // _FINE
     is_between = floors * _FINE != scaled
@@ -203,7 +195,7 @@ def _bounded(values: Integers) -> Codes:
 
 def standard_errors_of(variances: CellVariances) -> Codes:
     """The standard errors in millionths, rounded up; shape (areas, cells)."""
-    rows = [[_root(value) for value in row] for row in variances.values]
+    rows = [list(map(_root, row)) for row in variances.values]
     return np.asarray(np.array(rows, dtype=np.int64)[variances.kinds][:, variances.sorts])
 
 
@@ -211,4 +203,5 @@ def _root(variance: Fraction) -> int:
     """The least whole number of millionths that is not below the root."""
     scaled = variance * MILLION**2
     square = -(-scaled.numerator // scaled.denominator)
+    # In integers: a root of floats may be below, and a standard error must not be understated.
     return isqrt(square - 1) + 1 if square > 0 else 0

@@ -16,7 +16,7 @@ from release.bundle.tabulations.files import (
     level_name,
     measured_bytes,
 )
-from release.bundle.tabulations.numbers import LevelNumbers, tabulated, widths_of
+from release.bundle.tabulations.numbers import LevelNumbers, tabulated
 from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.numbers import format_exact, format_up
@@ -81,13 +81,14 @@ def write_tabulation(
         entries.append(_measured_record(own, _written(public, path, data, own.counts.size)))
     declared = []
     for table in opened.declared_tables:
-        known = opened.facts[table.table]
+        facts = opened.facts[table.table]
         path = f"measurements/{declared_name(opened)}.parquet"
-        data = declared_bytes(release_id, opened, table, known)
-        output = _written(public, path, data, known.size)
+        data = declared_bytes(release_id, opened, table, facts)
+        output = _written(public, path, data, facts.size)
         level = opened.levels[table.level]
         declared.append(DeclaredRecord(level=level, margin=list(table.names), output=output))
-    levels = tabulated(opened, counts, noises, widths_of(opened, noises))
+    # From the noisy counts alone: what follows is post-processing, and costs no privacy.
+    levels = tabulated(opened, counts, noises, opened.half_widths(noises))
     outputs = []
     for numbers in levels:
         path = f"data/{level_name(opened, numbers.level)}.parquet"
@@ -134,17 +135,19 @@ def level_record(opened: OpenTabulation, level: int, output: OutputFile) -> Leve
     return LevelRecord(
         level=opened.levels[level],
         areas=opened.named.areas.size(level),
-        margins=[list(one.names) for one in opened.published_at(level)],
+        margins=[list(margin.names) for margin in opened.published_at(level)],
         output=output,
     )
 
 
 def family_of(noises: Sequence[IntegerNoise]) -> Literal["geometric", "gaussian"]:
     """The family of the noise of all measured tables."""
-    is_geometric = all(
-        noise.right is not None and noise == geometric_noise(noise.right.ratio) for noise in noises
-    )
-    return "geometric" if is_geometric else "gaussian"
+    return "geometric" if all(map(_is_geometric, noises)) else "gaussian"
+
+
+def _is_geometric(noise: IntegerNoise) -> bool:
+    # By its masses, as a verifier knows no more: the ratio of a tail names the only candidate.
+    return noise.right is not None and noise == geometric_noise(noise.right.ratio)
 
 
 def objective_of(opened: OpenTabulation, levels: Sequence[LevelNumbers]) -> str:
@@ -154,6 +157,7 @@ def objective_of(opened: OpenTabulation, levels: Sequence[LevelNumbers]) -> str:
         weight = opened.declared.importance.get(opened.levels[level.level], Fraction(1))
         for numbers in level.margins:
             errors = numbers.standard_error
+            # In rationals of published integers, so that a verifier finds the same digits.
             total += weight * Fraction(int(errors.sum()), errors.size * MILLION)
             weights += weight
     return format_up(total / weights, 6)

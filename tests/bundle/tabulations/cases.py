@@ -22,6 +22,7 @@ from release.spec.model import Spec
 from release.spec.tabulations.areas import nested
 from release.spec.tabulations.open import with_areas, with_facts
 from release.spec.tabulations.opened import OpenTabulation, Table
+from tests.tabulated import plain_spec
 
 LEVELS = ("state", "county", "tract")
 
@@ -57,32 +58,8 @@ def spec_of(tabulation: Mapping[str, Any]) -> Spec:
 
 def spec_text(*tabulations: Mapping[str, Any]) -> bytes:
     """The file of a spec with these tabulations."""
-    plain = {
-        "spec": "dp-release/spec/v1",
-        "release": {
-            "id": "census-2024",
-            "title": "Persons",
-            "curator": "Office",
-            "contact": "privacy@example.org",
-            "purpose": "a test",
-            "period": "2024",
-            "license": "CC-BY-4.0",
-        },
-        "tables": {
-            "persons": {
-                "path": "persons.parquet",
-                "columns": {
-                    "person": "string",
-                    "tract": "string",
-                    "race": "string",
-                    "age": "string",
-                },
-            }
-        },
-        "privacy": {"unit": "person", "neighbors": "add_remove", "max_rows_per_unit": 1},
-        "budget": {"scope": "census-2024", "epsilon": "3", "delta": "0"},
-        "tabulations": list(tabulations),
-    }
+    columns = dict.fromkeys(["person", "tract", "race", "age"], "string")
+    plain = plain_spec(tabulations, columns=columns, budget=("3", "0"), release="census-2024")
     # By JSON, because YAML would write a value that stands twice as an alias.
     return json.dumps(plain).encode()
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from release.bundle.parquet import with_facts
 from release.bundle.tabulations.files import (
     areas_of,
     check_declared,
@@ -165,8 +166,14 @@ def rewritten(table: pa.Table, entries: dict[str, str] | None = None, **options:
     sink = io.BytesIO()
     rules: dict[str, Any] = {"compression": "zstd", "use_dictionary": False} | options
     size = rules.pop("row_group_size", table.num_rows)
-    with pq.ParquetWriter(sink, table.schema, **rules) as writer:
-        writer.write_table(table, row_group_size=size)
+    # Without facts of columns, those that its own have.
+    described = (
+        table
+        if table.schema.metadata
+        else table.replace_schema_metadata(with_facts(table.schema).metadata)
+    )
+    with pq.ParquetWriter(sink, described.schema, **rules) as writer:
+        writer.write_table(described, row_group_size=size)
         writer.add_key_value_metadata(known if entries is None else entries)
     return sink.getvalue()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html import unescape
@@ -12,16 +13,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from release.bundle.report.long_tables import MAX_ROWS
 from release.bundle.report.page import report_html
 from release.bundle.report.summary import summarise
 from release.bundle.report.tabulation_picture import SizedTable, sizes_svg
-from release.bundle.report.tabulations import MAX_ROWS, amount
+from release.bundle.report.tabulations import amount
 from release.bundle.tabulations.numbers import MarginNumbers
 from release.cli.main import app
 from release.exact.tables.rounding import MILLION
-from tests.bundle.tabulations.cases import TABULATION, spec_text
+from tests.bundle.tabulations.cases import LINES, TABULATION, spec_text
 from tests.bundle.tabulations.folders import Folder, census, folder_of
 from tests.bundle.test_report import Page
+
+TITLE = "Persons &lt;by&gt; age"
 
 CONSTRAINTS = [
     {"level": "state", "margin": ["age"], "file": "ages.csv"},
@@ -63,45 +67,40 @@ def test_every_table_has_its_published_numbers(folder: Folder) -> None:
     for level in tabulation.levels:
         for named, numbers in zip(opened.published_at(level.level), level.margins, strict=True):
             name = opened.levels[named.level]
-            rows = rows_of(page, f"census, {name}: {named.text}")
+            rows = rows_of(page, f"{TITLE}, {name}: {named.text}")
             assert [plain(row[-2])[0] for row in rows] == numbers.rounded.reshape(-1).tolist()
-            ends = [plain(row[-1]) for row in rows]
-            assert [low for low, _ in ends] == numbers.low.reshape(-1).tolist()
-            assert [high for _, high in ends] == numbers.high.reshape(-1).tolist()
+            for end, values in ((0, numbers.low), (-1, numbers.high)):
+                assert [plain(row[-1])[end] for row in rows] == values.reshape(-1).tolist()
             labels = [opened.by_name[name].labels for name in named.names]
             areas = opened.named.names[level.level]
             keys = [[area, *key] for area in areas for key in product(*labels)]
             assert [row[-3 - len(labels) : -2] for row in rows] == keys
     # The last table of the highest level, its first row.
-    first = rows_of(page, "census, state: race × age")[0]
-    low, high = plain(first[-1])
+    first = rows_of(page, f"{TITLE}, state: race × age")[0]
+    low, high = first[-1].split(" to ")
     example = f"Published {first[-2]} persons for state hi, race a, age young: the true count "
-    assert example + f"lies from {low:,} to {high:,} in 95 of 100" in page
+    assert example + f"lies from {low} to {high} in 95 of 100" in page
     # The county stands beside its tract; the only state would say nothing.
-    tracts = rows_of(page, "census, tract: age")
+    tracts = rows_of(page, f"{TITLE}, tract: age")
     assert tracts[0][:3] == ["north", "t1", "young"]
-    assert rows_of(page, "census, county: total")[0][0] == "north"
+    assert rows_of(page, f"{TITLE}, county: total")[0][0] == "north"
 
 
 def test_the_overview_has_the_mean_errors(folder: Folder) -> None:
-    rows = rows_of(page_of(folder), "census: how near the numbers are")
+    rows = rows_of(page_of(folder), f"{TITLE}: how near the numbers are")
     (tabulation,) = folder.tabulations
     tables: list[MarginNumbers] = []
     for level in tabulation.levels:
         tables += level.margins
     for row, numbers in zip(rows, tables, strict=True):
-        assert plain(row[3]) == [numbers.rounded.size]
+        assert plain(row[1]) == [numbers.rounded.size]
         error = float(np.mean(numbers.standard_error)) / MILLION
-        assert float(row[4]) == pytest.approx(error, abs=0.06)
+        assert float(row[2]) == pytest.approx(error, abs=0.06)
         width = float(np.mean(numbers.high - numbers.answer / MILLION))
-        assert float(row[5].removeprefix("± ")) == pytest.approx(width, abs=0.06)
+        assert float(row[3].removeprefix("± ")) == pytest.approx(width, abs=0.06)
         share = float(np.mean(numbers.low > 0))
-        assert plain(row[6])[0] == int(100 * share + 1e-9)
-    assert [row[:2] for row in rows[:3]] == [
-        ["state", "total"],
-        ["state", "race × age"],
-        ["county", "hispanic"],
-    ]
+        assert plain(row[4])[0] == int(100 * share + 1e-9)
+    assert [row[0] for row in rows[:3]] == ["state: total", "state: race × age", "county: hispanic"]
 
 
 def test_auditors_see_what_was_measured(folder: Folder) -> None:
@@ -124,6 +123,14 @@ def test_public_facts_are_told_apart_from_noisy_numbers(folder: Folder, tmp_path
     without = page_of(census(tmp_path / "public"))
     assert "Known without noise" not in without
     assert "Every answer here was changed by random noise" in without
+
+
+def test_an_impossible_range_is_shown_by_its_ends(tmp_path: Path) -> None:
+    ages = {"attributes": TABULATION["attributes"] | {"age": {"range": [0, 9]}}}
+    zeros = {"constraints": [{"impossible": {"race": ["b", "c"], "age": {"range": [0, 4]}}}]}
+    text = spec_text(TABULATION | ages | zeros).replace(b'"age": "string"', b'"age": "integer"')
+    page = page_of(folder_of(tmp_path / "public", text, (LINES,)))
+    assert "the rounded number is 0: race b, c with age 0 to 4." in page
 
 
 def test_anyone_can_read_the_page(folder: Folder) -> None:
@@ -161,7 +168,18 @@ def test_long_tables_are_cut(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "public", spec_text(TABULATION), (lines,))
     page = page_of(folder)
     assert len(rows_of(page, "census, tract: age")) == MAX_ROWS
-    assert "1,000 more rows are in <code>data/census_tract.parquet</code>" in page
+    assert "1,000 more rows are in the file." in page
+    # For search and download the page has every row of it.
+    stored = re.findall(r'<script type="application/json">(.*?)</script>', page)
+    tables = [
+        {column["head"]: column for column in json.loads(found)["columns"]} for found in stored
+    ]
+    whole = tables[0]
+    assert list(whole) == ["county", "tract", "age", "persons", "true count, 95 of 100"]
+    # Each end is a column of its own in the file that is downloaded.
+    assert whole["true count, 95 of 100"]["ends"] == ["true from", "true to"]
+    assert [len(whole[name]["rows"]) for name in ("tract", "age")] == [1200, 1200]
+    assert len(whole["tract"]["texts"]) == 600
     assert len(rows_of(page, "census, county: race × age")) == 180
     assert page.count("<tr>") < 1500
 

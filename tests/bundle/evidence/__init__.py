@@ -1,0 +1,1 @@
+"""Tests of what is said of a run: by whom, when, from what."""

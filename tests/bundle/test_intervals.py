@@ -1,0 +1,135 @@
+"""The words on intervals in released tables, against the estimates of every possible answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import release
+from release.analysis.estimation import estimate, likelihood
+from release.bundle.read import parse_any_mechanism
+from release.exact.domain import AnswerDomain
+from release.queries.read import parse_spec
+from release.records.mechanisms import MechanismRecord
+from release.records.statistics import NoisySumsRecord
+from tests.sample import ROWS
+from tests.small import Small, joint, part, query
+
+GLOBAL = {"sensitivity": "global"}
+ON_SUMS = {"noise": "on_statistic", **GLOBAL}
+QUERIES = [
+    query("count", units="homes", **GLOBAL),
+    query("count", name="clamped", mechanism="geometric_clamped", **GLOBAL),
+    query("count", name="wide", domain={"ordered": {"min": 0, "max": 5000}}, **GLOBAL),
+    query("count", name="open", domain={"integers": {}}, units="homes", **GLOBAL),
+    query("mode", name="round", domain={"cyclic": 24}, units="hours", **GLOBAL),
+    query("binned", mechanism="channel", **GLOBAL),
+    query("on_grid", units="half kWh", **GLOBAL),
+    query("binned", name="total", **ON_SUMS),
+    query("on_grid", name="grid_total", units="half kWh", **ON_SUMS),
+    query("on_grid", name="mean", statistic="mean", **ON_SUMS),
+    query("mode", name="chosen", **ON_SUMS),
+    query("mode", name="named", of="place", domain={"nominal": ["a", "b", "c"]}, **GLOBAL),
+    query("mode", name="private"),
+    part("one", "count"),
+    part("two", "mode"),
+    joint("one", "two", name="both", **GLOBAL),
+]
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("intervals")
+    return release.run(Small(ROWS, QUERIES).write(place), place / "out").public
+
+
+def facts(public: Path, name: str) -> list[dict[str, str]]:
+    """What the file says of each of its columns."""
+    schema = pq.read_schema(public / "data" / f"{name}.parquet")
+    return [{k.decode(): v.decode() for k, v in (f.metadata or {}).items()} for f in schema]
+
+
+def words(public: Path, name: str) -> str | None:
+    """What the file says of intervals."""
+    (text,) = {each.get("interval") for each in facts(public, name) if each}
+    return text
+
+
+def test_scales_are_levels_of_measurement(public: Path) -> None:
+    scales: dict[str, set[str]] = {}
+    for name in release.open(public):
+        for each in facts(public, name):
+            if each:
+                scales.setdefault(each["scale"], set()).add(name)
+    assert scales == {
+        "ratio": {"the_count", "clamped", "wide", "open", "both"},
+        "interval": {"the_binned", "the_on_grid", "total", "grid_total", "mean"},
+        "cyclic": {"round", "chosen", "private", "both"},
+        "nominal": {"named"},
+    }
+
+
+STEPS = {"the_on_grid": 2, "grid_total": 2}
+UNITS = {
+    **{"the_count": "homes", "open": "homes", "clamped": "rows", "wide": "rows", "round": "hours"},
+    **{"the_binned": "bins", "total": "bins", "the_on_grid": "half kWh", "grid_total": "half kWh"},
+}
+
+
+@pytest.mark.parametrize("name", ["the_count", "clamped", "round", "the_binned", "the_on_grid"])
+def test_the_words_hold_the_estimate_of_every_answer(name: str, public: Path) -> None:
+    """The farthest true answer of the intervals that a reader computes, in floats."""
+    file = f"mechanisms/{name}.json"
+    record = parse_any_mechanism(file, (public / file).read_bytes())
+    assert isinstance(record, MechanismRecord)
+    queries = parse_spec((public / "spec.yaml").read_bytes()).released
+    (own,) = (each for each in queries if each.name == name)
+    assert isinstance(own.answers, AnswerDomain)
+    table, labels = likelihood(record.to_mechanism()), list(own.answers.labels)
+    codes = np.flatnonzero(np.isfinite(table).any(axis=0))
+    size, reach = own.answers.size, 0
+    for code, cell in zip(codes.tolist(), estimate(codes, table, own.answers).cells, strict=True):
+        low, high = labels.index(cell.low), labels.index(cell.high)
+        for true in range(low, high + 1 if low <= high else high + 1 + size):
+            apart = abs(true % size - code)
+            reach = max(reach, min(apart, size - apart) if name == "round" else apart)
+    amount = reach * STEPS.get(name, 1)
+    expected = f"at most ±{amount} {UNITS[name]}: 95% credible, uniform prior over the true answers"
+    assert words(public, name) == expected
+    assert 0 < reach < size
+
+
+@pytest.mark.parametrize("name", ["wide", "open", "total", "grid_total"])
+def test_the_words_are_how_far_frames_reach(name: str, public: Path) -> None:
+    table = release.open(public)[name]
+    frame, text = table.to_pandas(), words(public, name)
+    assert frame.attrs["interval"] == text
+    match = re.fullmatch(r"at most ±(\d+) (.*): 95% (.*)", str(text))
+    assert match
+    assert match[2] == UNITS[name]
+    rest = "confidence" if "total" in name else "credible, uniform prior over the true answers"
+    assert match[3] == rest
+    amount = int(match[1])
+    if name == "total":  # in bins
+        edges = [0, 4, 7, 10, 14, 17]
+        for column in ("answer", "low", "high"):
+            frame[column] = [edges.index(label) for label in frame[column]]
+    below, above = frame["answer"] - frame["low"], frame["high"] - frame["answer"]
+    assert max(below.max(), above.max()) <= amount
+    if name in ("wide", "open"):
+        assert (above == amount).all()
+    if name == "open":
+        assert (below == amount).all()
+
+
+def test_a_mean_has_no_figure_and_the_rest_no_words(public: Path) -> None:
+    file = "mechanisms/mean.json"
+    assert isinstance(parse_any_mechanism(file, (public / file).read_bytes()), NoisySumsRecord)
+    assert words(public, "mean") == "95% confidence"
+    # Of a mechanism that depends on the table nothing may be said.
+    for name in ("private", "chosen", "named", "both"):
+        assert words(public, name) is None
