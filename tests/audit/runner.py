@@ -1,0 +1,125 @@
+"""Audits copies of the package, each with one change, and says what was found.
+
+Every copy is imported in a process of its own; the libraries that all of them use are loaded once,
+before the processes part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import PROJECT
+
+_LIBRARIES = ("duckdb", "jinja2", "pyarrow.parquet", "pydantic", "rfc8785", "scipy.fft", "sqlglot")
+TABLES, RUNS = 32, 6
+
+
+@dataclass(frozen=True)
+class Job:
+    """A change of a module, none if ``module`` is empty, and the spec to audit with it."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    write: Callable[[Path], Path]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the audit said of a copy: its status, and the check of each finding.
+
+    ``seconds`` of a processor are those of the audit and of the processes that it started.
+    """
+
+    name: str
+    status: int
+    lines: tuple[str, ...]
+    seconds: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the audit ended by itself and found something."""
+        return self.status == 1
+
+
+def audited(
+    jobs: Sequence[Job], tables: int = TABLES, runs: int = RUNS, limit: int | None = None
+) -> Iterator[Found]:
+    """Audit each copy in turn; one that takes more than ``limit`` seconds of a processor is ended.
+
+    An audit that was ended has status 3, as one that failed.
+    """
+    for name in _LIBRARIES:
+        __import__(name)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, job in enumerate(jobs):
+            place = Path(folder) / f"job-{number}"
+            place.mkdir()
+            spec = job.write(place)
+            _copy(job, place)
+            told = place / "told.json"
+            child = os.fork()
+            if not child:
+                if limit is not None:
+                    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+                os._exit(_child(place, spec, told, (tables, runs)))
+            _, _, used = os.wait4(child, 0)
+            plain: dict[str, Any] = {"status": 3, "lines": ["the audit was ended"]}
+            if told.exists():
+                plain = json.loads(told.read_text("utf-8"))
+            seconds = used.ru_utime + used.ru_stime
+            yield Found(job.name, plain["status"], tuple(plain["lines"]), seconds)
+            shutil.rmtree(place)
+
+
+def _copy(job: Job, place: Path) -> None:
+    """The package with the change of a job.
+
+    Raises:
+        ValueError: the text to replace does not stand in the module exactly once.
+    """
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PROJECT / "release", place / "release", copy_function=os.link, ignore=ignored)
+    if not job.module:
+        return
+    path = place / "release" / job.module
+    text = path.read_text("utf-8")
+    if text.count(job.old) != 1:
+        raise ValueError(f"{job.name}: its text stands {text.count(job.old)} times")
+    # A new file: the other copies are linked to the old one.
+    path.unlink()
+    path.write_text(text.replace(job.old, job.new), "utf-8")
+
+
+def _child(place: Path, spec: Path, told: Path, most: tuple[int, int]) -> int:
+    # Whatever of the package the tests have imported is not the copy.
+    for name in [name for name in sys.modules if name.split(".")[0] == "release"]:
+        del sys.modules[name]
+    sys.path.insert(0, str(place))
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONPATH"] = str(place)
+    status, lines = 3, []
+    try:
+        from release.audit.audit import AuditOptions, audit
+
+        options = AuditOptions(tables=most[0], runs=most[1], processes=0)
+        verdict = audit(spec, options, lambda finished, total, what: None)
+        status = 0 if verdict.is_held else 1
+        for finding in verdict.findings:
+            lines.append(f"{finding.check} of {finding.query}: {finding.text}"[:300])
+    except Exception as error:
+        status = getattr(error, "exit_status", 3)
+        lines = [*traceback.format_exc().splitlines()[-4:]] if status == 3 else [str(error)]
+    told.write_text(json.dumps({"status": status, "lines": lines}), "utf-8")
+    return 0

@@ -1,0 +1,20 @@
+"""Each planted leak is found; the copy without any is held."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.audit.leaks import COUNT, LEAKS, Leak, small
+from tests.audit.runner import Job, audited
+from tests.every import every
+
+
+@pytest.mark.parametrize("leak", LEAKS[:: every(3)], ids=lambda leak: leak.name)
+def test_a_leak_is_found(leak: Leak) -> None:
+    (found,) = audited([Job(leak.name, leak.module, leak.old, leak.new, leak.write)])
+    assert found.is_found, found
+
+
+def test_a_copy_without_a_leak_is_held() -> None:
+    (found,) = audited([Job("nothing", "", "", "", small(COUNT))])
+    assert found.status == 0, found

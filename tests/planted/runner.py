@@ -1,0 +1,194 @@
+"""Publishes with a copy for each planted error, and asks both verifiers about what came out."""
+
+from __future__ import annotations
+
+import compileall
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from release.errors import ReleaseError, VerificationError
+from release.records.signing import PublicKey
+from release.verification.provenance import Trust
+from release.verification.required import Required
+from release.verification.verifier import verify
+from tests.planted.errors import Planted
+from tests.planted.specs import SPECS
+
+PROJECT = Path(__file__).parent.parent.parent
+STANDALONE = PROJECT / "release" / "verification" / "standalone.py"
+WORKER = Path(__file__).with_name("worker.py")
+CLEAN = "nothing"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one spec under one copy; a text is empty where nothing was refused.
+
+    Attributes:
+        error: the name of the planted error.
+        spec: the name of the spec.
+        run: why the run refused, so that nothing was published.
+        own: why the copy's own verifier refused what was published.
+        clean: why the clean verifier refused it.
+        identifier: of the check that did.
+        second: why the second verifier refused it.
+    """
+
+    error: str
+    spec: str
+    run: str = ""
+    own: str = ""
+    clean: str = ""
+    identifier: str = ""
+    second: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether one of the two clean verifiers refuses what the other accepts."""
+        return bool(self.clean) != bool(self.second)
+
+
+def planted(error: Planted, text: str) -> str:
+    """The text of a module with the one change.
+
+    Raises:
+        ValueError: the text to replace does not stand there exactly once.
+    """
+    if text.count(error.old) != 1:
+        raise ValueError(f"{error.name}: its text stands {text.count(error.old)} times")
+    return text.replace(error.old, error.new)
+
+
+def copy_with(error: Planted | None, base: Path, copy: Path) -> None:
+    """Make a copy of the package in ``base`` with one change, or with none."""
+    shutil.copytree(base / "release", copy / "release", copy_function=os.link)
+    if error is not None:
+        path = copy / "release" / error.module
+        text = planted(error, path.read_text("utf-8"))
+        # A new file: the other copies are linked to the old one.
+        path.unlink()
+        path.write_text(text, "utf-8")
+
+
+def write_specs(names: Sequence[str], folder: Path) -> None:
+    """Write the spec and the tables of each case, with a spec for each of its releases."""
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        first = SPECS[name].write(folder / name)
+        plain = yaml.safe_load(first.read_text("utf-8"))
+        for number in range(2, SPECS[name].runs + 1):
+            plain["release"]["id"] = f"small-{number}"
+            first.with_name(f"spec-{number}.yaml").write_text(yaml.safe_dump(plain), "utf-8")
+
+
+def job(name: str, specs: Sequence[str], inputs: Path, copy: Path) -> dict[str, Any]:
+    """What the worker is told of one copy."""
+    cases = []
+    for spec in specs:
+        case = SPECS[spec]
+        cap: dict[str, Any] | None = None
+        if case.caps is not None:
+            cap = {"scope": "tests", "epsilon": case.caps[0], "delta": case.caps[1]}
+            if case.month is not None:
+                cap |= {"period": {"every": "month", "epsilon": "100", "delta": case.month}}
+        numbers = ["", *(f"-{number}" for number in range(2, case.runs + 1))]
+        (copy / spec).mkdir()
+        cases.append(
+            {
+                "name": spec,
+                "specs": [str(inputs / spec / f"spec{number}.yaml") for number in numbers],
+                "ids": [f"small{number}" for number in numbers],
+                "out": str(copy / spec / "out"),
+                "cap": cap,
+            }
+        )
+    return {"name": name, "copy": str(copy), "cases": cases}
+
+
+def run(errors: Sequence[Planted], folder: Path, *, with_clean: bool = True) -> Iterator[Outcome]:
+    """Run every error's specs, and without any error all specs; ``folder`` is left full."""
+    compileall.compile_dir(str(PROJECT / "release"), quiet=2)
+    shutil.copytree(PROJECT / "release", folder / "base" / "release")
+    given: list[tuple[str, Planted | None, Sequence[str]]] = []
+    given += [(error.name, error, error.specs) for error in errors]
+    if with_clean:
+        given.append((CLEAN, None, list(SPECS)))
+    write_specs(sorted({spec for _, _, specs in given for spec in specs}), folder / "inputs")
+    jobs = []
+    for number, (name, error, specs) in enumerate(given):
+        copy = folder / f"copy-{number}"
+        copy_with(error, folder / "base", copy)
+        jobs.append(job(name, specs, folder / "inputs", copy))
+    (folder / "jobs.json").write_text(json.dumps(jobs), "utf-8")
+    clean = {"PYTHONPATH": "", "DP_RELEASE_CACHE": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-P", str(WORKER), str(folder / "jobs.json")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | clean,
+    ) as worker:
+        by_name = {each["name"]: each for each in jobs}
+        with ThreadPoolExecutor(2) as pool:
+            waiting = []
+            for line in worker.stdout or ():
+                told = json.loads(line)
+                for case in by_name[told["name"]]["cases"]:
+                    found = told["cases"].get(
+                        case["name"], {"stopped": "run", "message": "crashed"}
+                    )
+                    waiting.append(pool.submit(outcome, told["name"], case, found))
+            for each in waiting:
+                yield each.result()
+    if worker.returncode:
+        raise RuntimeError("the worker failed")
+
+
+def outcome(error: str, case: dict[str, Any], told: dict[str, str]) -> Outcome:
+    """Ask the clean verifiers about the last release of a case."""
+    if told["stopped"] == "run":
+        return Outcome(error, case["name"], run=told["message"])
+    out = Path(case["out"])
+    public, auditor = out / "public" / case["ids"][-1], out / "auditor" / case["ids"][-1]
+    clean, identifier = asked(public, auditor, out)
+    second = asked_second(public, auditor, out)
+    return Outcome(error, case["name"], "", told["message"], clean, identifier, second)
+
+
+def asked(public: Path, auditor: Path, out: Path) -> tuple[str, str]:
+    """Why the package's verifier refuses a release, and the identifier of the check."""
+    trust = Trust(require=Required.NONE)
+    if (out / "ledger").is_dir():
+        key = PublicKey.of((out.parent / "key.pub").read_text("utf-8").strip())
+        trust = Trust(ledger=out / "ledger", keys=(key,))
+    try:
+        verify(public, auditor if auditor.is_dir() else None, trust)
+    except VerificationError as error:
+        return str(error), error.identifier
+    except ReleaseError as error:
+        return str(error), type(error).__name__
+    return "", ""
+
+
+def asked_second(public: Path, auditor: Path, out: Path) -> str:
+    """Why the second verifier refuses a release, run by itself."""
+    command = [sys.executable, "-I", "-S", str(STANDALONE), str(public)]
+    if auditor.is_dir():
+        command += ["--auditor", str(auditor.parent)]
+    if (out / "ledger").is_dir():
+        command += ["--ledger", str(out / "ledger"), "--trust", str(out.parent / "key.pub")]
+    else:
+        command += ["--require", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode in (0, 3):
+        return ""
+    return done.stdout.partition("\n")[0] or done.stderr[-400:]
