@@ -21,7 +21,7 @@ from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
 from release.spec.model import Spec
 from release.spec.query import Query
-from release.spec.shares import shared, target_of, with_found
+from release.spec.shares import seeking, shared, target_of, with_found
 from release.verification.mechanisms import expect
 
 FILE = "release.json"
@@ -33,28 +33,48 @@ def with_stated(spec: Spec, release: ReleaseRecord) -> Spec:
     Raises:
         VerificationError: a query has no entry, or its entry states no guarantee.
     """
+    # A spec asks for noise within a budget, and only the record says which guarantee came of it.
+    # What it states is judged later: by the mechanism, by the target, and by the total.
     records = {record.name: record for record in release.queries}
-    found = {}
-    for query in shared(spec):
+    guarantees = {}
+    for query in (*shared(spec), *seeking(spec)):
         record = records.get(query.name)
         if record is None:
             raise VerificationError(FILE, "queries", "no entry", query.name)
         try:
-            found[query.name] = GuaranteeSpec(
+            guarantees[query.name] = GuaranteeSpec(
                 definition=Definition(record.definition),
                 epsilon=Fraction(record.epsilon),
                 delta=Fraction(record.delta),
+                least=None if query.guarantee is None else query.guarantee.least,
             )
         except ValueError as error:
             at = f"queries.{query.name}.epsilon"
             raise VerificationError(FILE, at, record.epsilon, "a guarantee") from error
-    return with_found(spec, found)
+        _check_least(query, guarantees[query.name])
+    return with_found(spec, guarantees)
+
+
+def _check_least(query: Query, found: GuaranteeSpec) -> None:
+    """Check that the least ε or δ is at most what the spec allows, and the other what it states."""
+    stated, at = query.guarantee, f"queries.{query.name}"
+    if stated is None:
+        return
+    # Exactly one of both was searched for; the other has to be the spec's to the last digit.
+    for name in ("epsilon", "delta"):
+        largest, value = getattr(stated, name), getattr(found, name)
+        if value > largest or (name != stated.least and value != largest):
+            raise VerificationError(
+                FILE, f"{at}.{name}", format_exact(value), f"at most {format_exact(largest)}"
+            )
+    claimed = stated.within_reach(query.answers).definition
+    expect(FILE, f"{at}.definition", found.definition, claimed)
 
 
 def check_charges(
     release: ReleaseRecord,
     spec_file: SpecFile,
-    kept: Kept,
+    deltas: Kept,
     mechanisms: Mapping[str, AnyMechanismRecord],
 ) -> None:
     """Check every charge, the total and its rule against the spec and the mechanism files.
@@ -62,22 +82,25 @@ def check_charges(
     Raises:
         VerificationError: one of them is another, or the cap of the spec is exceeded.
     """
+    # Step 26 of docs/design/format.md, 8.9.
     spec = spec_file.spec
     exactly = spec.composes_exactly
     step = release_step(spec_file) if exactly else None
     expect(FILE, "composition.rule", release.composition.rule, "pld-v1" if exactly else "basic-v1")
+    # The grid follows from the spec, so a record cannot choose a finer or a coarser one.
     stated = None if step is None else format_exact(step)
     expect(FILE, "composition.step", release.composition.step, stated)
     together = None
     if step is not None:
         profiles = []
         for query in spec.charged:
+            # The others are instance-specific and have no profile (mathematics, 2.19).
             if query.name in mechanisms:
                 profiles.append(_profile_of(mechanisms[query.name]))
                 _check_found(query, mechanisms[query.name], step)
         together = Together(step, tuple(profiles))
     try:
-        charged = charges(spec_file, kept, together)
+        charged = charges(spec_file, deltas, together)
     except ReleaseError as error:
         raise VerificationError(FILE, "charges", str(error), "charges within the cap") from error
     entries: list[QueryRecord | MeasuredRecord] = [*release.queries, *release.measured]
@@ -89,8 +112,8 @@ def check_charges(
         expect(FILE, f"{at}.charge.delta", record.charge.delta, format_exact(charge.delta))
     for name, value in (("epsilon", charged.epsilon), ("delta", charged.delta)):
         for place in ("composition", "guarantee"):
-            given = getattr(getattr(release, place), name)
-            expect(FILE, f"{place}.{name}", given, format_exact(value))
+            total = getattr(getattr(release, place), name)
+            expect(FILE, f"{place}.{name}", total, format_exact(value))
     expect(FILE, "guarantee.definition", release.guarantee.definition, charged.definition.value)
 
 
@@ -104,6 +127,7 @@ def _check_found(query: Query, record: AnyMechanismRecord, step: Fraction) -> No
     """Check that a found guarantee is no larger than its mechanism needs, and meets its target."""
     if not query.is_shared:
         return
+    # Too large an ε would be harmless to people and wrong in the ledger: budget spent on nothing.
     claimed, at = query.promised, f"queries.{query.name}.epsilon"
     smaller = claimed.epsilon * _NEARLY
     if isinstance(record, StatisticRecord):
@@ -114,8 +138,8 @@ def _check_found(query: Query, record: AnyMechanismRecord, step: Fraction) -> No
         raise VerificationError(FILE, at, record.mechanism, "noise on the integers")
     sensitivity = record.to_sensitivity()
     if claimed.delta:
-        found = found_epsilon(mechanism, sensitivity, step, claimed.delta)
-        expect(FILE, at, format_exact(claimed.epsilon), format_exact(found or Fraction(0)))
+        least = found_epsilon(mechanism, sensitivity, step, claimed.delta)
+        expect(FILE, at, format_exact(claimed.epsilon), format_exact(least or Fraction(0)))
     else:
         is_needed = mechanism.deltas(sensitivity, smaller).approximate > 0
         expect(FILE, f"{at} (needed)", is_needed, True)

@@ -44,23 +44,19 @@ def check_expressions(release: ReleaseRecord, spec: Spec) -> list[Finding]:
 
 def _prove(records: list[ExpressionRecord], spec: Spec) -> list[Finding]:
     """Check that each tree looks at one row, and has a value for every row, or none."""
+    # A part of step 13 of docs/design/format.md, 8.4.
     places = _places(spec)
     expect("release.json", "places of expressions", [r.place for r in records], list(places))
     for record in records:
-        columns, wanted = places[record.place]
+        columns, kind = places[record.place]
         try:
-            check_tree(record.tree, columns, wanted)
+            check_tree(record.tree, columns, kind)
         except ValueError as error:
             raise VerificationError(
                 "release.json", f"expression {record.place}", str(error), "a tree of one row"
             ) from error
-    return [
-        made(
-            "conditions.row_local",
-            f"{record.place}: it looks at one row at a time, and no row makes it fail",
-        )
-        for record in records
-    ]
+    text = "{}: it looks at one row at a time, and no row makes it fail"
+    return [made("conditions.row_local", text.format(record.place)) for record in records]
 
 
 def _places(spec: Spec) -> dict[str, tuple[_Columns, ColumnType]]:
@@ -83,6 +79,7 @@ def _places(spec: Spec) -> dict[str, tuple[_Columns, ColumnType]]:
 
 def _compare(records: list[ExpressionRecord], spec: Spec) -> list[Finding]:
     """Compare each tree with that of the text."""
+    # Without a condition there is no finding: the verdict has the line of a check left out.
     if not records:
         return []
     for record, expected in zip(records, expressions(spec), strict=True):
@@ -93,5 +90,5 @@ def _compare(records: list[ExpressionRecord], spec: Spec) -> list[Finding]:
                 record.tree.model_dump_json()[:200],
                 f"{expected.tree.model_dump_json()[:200]}, as in spec.yaml",
             )
-    told = "the trees of conditions and derived columns are those of the text in spec.yaml"
-    return [made("conditions.text", told, str(len(records)), str(len(records)))]
+    text = "the trees of conditions and derived columns are those of the text in spec.yaml"
+    return [made("conditions.text", text, str(len(records)), str(len(records)))]

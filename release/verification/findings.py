@@ -53,7 +53,9 @@ CHECKS = {
         Level.TESTED, "release.json is canonical, of its form, and says what the spec says"
     ),
     "release.origin": Check(
-        Level.ASSERTED, "the day of publication, and the versions of the software that made it"
+        Level.ASSERTED,
+        "the day of publication, and the software that made it, by versions and by the hashes of "
+        "its sources and its libraries",
     ),
     "spec.unread": Check(
         Level.ASSERTED,
@@ -74,6 +76,11 @@ CHECKS = {
     ),
     "charges.total": Check(
         Level.PROVED, "the charges follow from the spec, add up, and keep its cap"
+    ),
+    "acceptance": Check(
+        Level.PROVED,
+        "the errors of the published mechanisms keep the caps that the spec sets for a run",
+        "the spec has no acceptance",
     ),
     "mechanism.guarantee": Check(
         Level.PROVED,
@@ -164,6 +171,9 @@ CHECKS = {
     "provenance.older": Check(
         Level.TESTED, "an older checkpoint is of the same ledger", "none was given: --since"
     ),
+    "provenance.newest": Check(
+        Level.TESTED, "the ledger names no newer version of this release", _NO_LEDGER
+    ),
     "provenance.store": Check(
         Level.TESTED,
         "the store of the ledger holds the same entries, or more that extend them",
@@ -171,6 +181,12 @@ CHECKS = {
     ),
     "provenance.witness": Check(
         Level.PROVED, "a trusted witness saw this checkpoint", "no witness was given: --witness"
+    ),
+    "provenance.audit": Check(
+        Level.TESTED,
+        "audit.json of the auditor bundle names this release and the entry that paid, and a key of "
+        "the ledger signed it; what it says of people, times and rows is the curator's word",
+        "no auditor bundle with audit.json was given",
     ),
     "limits.instance": Check(
         Level.ASSERTED, "the guarantee covers the neighbors of this very table", _NO_QUERY
@@ -207,21 +223,22 @@ class Finding:
             raise ValueError(f"{self.identifier} is not in the list of checks")
 
 
-def made(identifier: str, text: str, found: str = "", expected: str = "") -> Finding:
+def made(identifier: str, text: str, actual: str = "", expected: str = "") -> Finding:
     """A finding at the level of its check."""
-    return Finding(identifier, CHECKS[identifier].level, text, found, expected)
+    return Finding(identifier, CHECKS[identifier].level, text, actual, expected)
 
 
 def completed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings in the order of the list, with a line for each check that was left out."""
+    # From the list, not from the findings: a check that was forgotten shows as left out.
     by_check: dict[str, list[Finding]] = {identifier: [] for identifier in CHECKS}
     for finding in findings:
         by_check[finding.identifier].append(finding)
     lines = []
-    for identifier, found in by_check.items():
+    for identifier, own in by_check.items():
         check = CHECKS[identifier]
         text = f"{check.meaning}: {check.absent or 'not looked at'}"
-        lines += found or [Finding(identifier, Level.LEFT_OUT, text)]
+        lines += own or [Finding(identifier, Level.LEFT_OUT, text)]
     return tuple(lines)
 
 

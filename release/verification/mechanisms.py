@@ -14,16 +14,19 @@ from release.bundle.statements import accuracy_of, epsilon_everywhere
 from release.errors import VerificationError
 from release.exact.bounds import Multipliers, lower_bound
 from release.exact.integer import IntegerMechanism
-from release.exact.losses import Loss, power_of
+from release.exact.losses import Loss, WorstCaseLoss, power_of
 from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.numbers import format_down, format_exact, format_up
 from release.exact.privacy import Deltas
 from release.exact.sensitivity import Sensitivity
+from release.noise.constraints import constraints_of
 from release.records.mechanisms import MechanismRecord
 from release.records.notes import is_note
+from release.spec.demands import demands_of
 from release.spec.losses import loss_of
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
+from release.spec.shares import target_of
 
 
 def expect(file: str, check: str, actual: object, expected: object) -> None:
@@ -58,12 +61,32 @@ def check_mechanism(file: str, record: MechanismRecord, query: Query) -> Sensiti
         _expect_near(file, f"accuracy.{name}", stated, Fraction(computed), mechanism.tolerance)
     loss = loss_of(query)
     try:
-        objective = mechanism.expected_loss(loss, domain)
+        objective = mechanism.objective(loss, domain)
     except ValueError as error:
         raise VerificationError(file, "design.loss", record.design.loss, str(error)) from error
-    _check_design(file, record, loss.name, objective, mechanism.tolerance)
+    _check_design(file, record, loss.plain_name, objective, mechanism.tolerance)
+    if query.seeks_least:
+        _check_target(file, objective, query)
     _check_bound(file, record, loss, mechanism, sensitivity)
+    _check_constraints(file, mechanism, query)
     return sensitivity
+
+
+def _check_target(file: str, objective: Fraction, query: Query) -> None:
+    """Check that the expected loss meets the target for which the least ε or δ was sought."""
+    cap = target_of("target", query).cap
+    if objective > cap:
+        raise VerificationError(file, "target", format_up(objective, 12), f"at most {cap}")
+
+
+def _check_constraints(file: str, mechanism: Mechanism, query: Query) -> None:
+    """Check that the pmf of modular noise is within a tolerance of what the spec demands."""
+    if not query.constraints:
+        return
+    pmf = mechanism.modular_noise
+    for constraint in constraints_of(demands_of(query), query.answers):
+        if pmf is None or not constraint.holds(pmf):
+            raise VerificationError(file, "constraints", constraint.name, "one that holds")
 
 
 def _expect_near(file: str, check: str, stated: str, computed: Fraction, share: Fraction) -> None:
@@ -124,6 +147,7 @@ def _check_guarantee(
     expect(file, "definition", record.guarantee.definition, claimed.definition.value)
     expect(file, "epsilon", record.guarantee.epsilon, format_exact(claimed.epsilon))
     expect(file, "delta", record.guarantee.delta, format_exact(claimed.delta))
+    # From the integers of the file, never from its figures: these are compared afterwards.
     deltas = mechanism.deltas(sensitivity, claimed.epsilon)
     delta = deltas.under(claimed.definition)
     if not delta <= claimed.delta:
@@ -160,7 +184,11 @@ def _check_design(
 
 
 def _check_bound(
-    file: str, record: MechanismRecord, loss: Loss, mechanism: Mechanism, sensitivity: Sensitivity
+    file: str,
+    record: MechanismRecord,
+    loss: Loss | WorstCaseLoss,
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
 ) -> None:
     """Prove the lower bound of noise on the integers: no solver has to be trusted for it."""
     if record.design.bound_of != BoundOf.INTEGERS.value:
@@ -168,6 +196,7 @@ def _check_bound(
     if not isinstance(mechanism, IntegerMechanism):
         raise VerificationError(file, "design.bound_of", record.design.bound_of, "another class")
     power = power_of(loss)
+    # Of the noise before it is clamped: the bound is one of noise, and clamping loses no more.
     noise_loss = format_up(mechanism.noise.moment(power), 18)
     expect(file, "design.bounded_loss", record.design.bounded_loss, noise_loss)
     if record.design.bound == "proved":

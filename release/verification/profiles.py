@@ -41,6 +41,7 @@ class ProfileChecks:
         Raises:
             VerificationError: there is none, or another step, pattern or value.
         """
+        # A part of step 40 of docs/design/format.md, 8.11.
         stated = record.profile
         if stated is None:
             raise VerificationError(file, "profile", "none", "the profile of a public mechanism")
@@ -56,8 +57,8 @@ class ProfileChecks:
         expect(file, "profile.step", stated.step, computed.step)
         expect(file, "profile.patterns", stated.patterns, computed.patterns)
         expect(file, "profile.values", len(stated.values), len(computed.values))
-        for place, (found, value) in enumerate(zip(stated.values, computed.values, strict=True)):
-            expect(file, f"profile.values[{place}]", found, value)
+        for place, (own, value) in enumerate(zip(stated.values, computed.values, strict=True)):
+            expect(file, f"profile.values[{place}]", own, value)
         most = max(map(len, patterns))
         cells = "1 cell" if most == 1 else f"up to {most} cells"
         return (

@@ -17,6 +17,7 @@ from release.budget.ledger import (
     ReleaseCharge,
     Replayed,
     Reserve,
+    Revise,
     check_checkpoint,
     keys_at,
     keys_ever,
@@ -146,8 +147,8 @@ def check_provenance(
         if (agreed := _found_in_store(ledger, release, trust)) is not None:
             findings.append(agreed)
             evidence = Evidence.PAID if agreed.level is Level.TESTED else Evidence.SIGNED
-    if seen := tuple(_found_by_witnesses(notes, trust)):
-        findings += seen
+    if sightings := tuple(_found_by_witnesses(notes, trust)):
+        findings += sightings
         evidence = Evidence.WITNESSED if evidence is Evidence.PAID else evidence
     if not trust.keys:
         # Whoever forged the release may have written a ledger with a key of their own.
@@ -160,6 +161,7 @@ def _judged(
     findings: list[Finding], evidence: Evidence, trust: Trust, unsigned: str = ""
 ) -> Provenance:
     """The findings, and one more for the evidence that is required and missing."""
+    # A line of this level has named already what is missing.
     is_told = any(finding.level is Level.UNSEEN for finding in findings)
     if not trust.require.is_met(evidence) and not is_told:
         identifier, text = _MISSING[evidence]
@@ -173,16 +175,29 @@ def _found_in_ledger(
 ) -> Iterator[Finding]:
     """What a ledger shows of the release, and of itself."""
     with checking("provenance.paid"):
-        told = _check_ledger(ledger, release, public)
+        sentence = _check_ledger(ledger, release, public)
     charge = f"ε = {release.composition.epsilon}, δ = {release.composition.delta}"
-    yield made("provenance.paid", told, charge, charge)
+    yield made("provenance.paid", sentence, charge, charge)
     text = "the ledger's checkpoint, and the older one of the release, are its own"
     yield made("provenance.checkpoint", text)
+    name = release.release_id
+    newer = ledger.state.revised.get(name)
+    if newer is None:
+        yield made("provenance.newest", CHECKS["provenance.newest"].meaning)
+    else:
+        reason = _reason(ledger, name)
+        text = f"the curator has revised {name}: {newer} takes its place ({reason})"
+        yield Finding("provenance.newest", Level.ASSERTED, text)
     if trust.older is not None:
         with checking("provenance.older"), _as_failures(str(trust.older)):
             size = check_checkpoint(read_checkpoint(trust.older), ledger)
         text = f"the older checkpoint of {size} entries is of the same ledger"
         yield made("provenance.older", text, str(size), f"at most {ledger.state.size}")
+
+
+def _reason(ledger: Replayed, name: str) -> str:
+    entries = [own for own in ledger.entries if isinstance(own, Revise)]
+    return next(own.reason for own in entries if own.release_id == name)
 
 
 def _found_in_store(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> Finding | None:
@@ -192,8 +207,8 @@ def _found_in_store(ledger: Replayed, release: ReleaseRecord, trust: Trust) -> F
     with checking("provenance.store"):
         unseen = _unseen_store(ledger, release, trust)
     if unseen is None:
-        told = f"{ledger.state.store} holds the entries of the ledger, or more that follow"
-        return made("provenance.store", told)
+        agreement = f"{ledger.state.store} holds the entries of the ledger, or more that follow"
+        return made("provenance.store", agreement)
     # Without a trusted key the signature is what is missing.
     is_needed = bool(trust.keys) and not trust.require.is_met(Evidence.SIGNED)
     level = Level.UNSEEN if is_needed else Level.LEFT_OUT
@@ -228,13 +243,13 @@ def _found_by_witnesses(notes: Sequence[str], trust: Trust) -> Iterator[Finding]
     """Which trusted witnesses saw a checkpoint of the ledger, and when."""
     for note in notes if trust.witnesses else ():
         with checking("provenance.witness"), _as_failures(CHECKPOINT):
-            seen = cosignatures(note, trust.witnesses)
+            signers = cosignatures(note, trust.witnesses)
         # The second line of a checkpoint is its size.
         size = note.splitlines()[1]
-        for witness in seen:
+        for witness in signers:
             time = datetime.datetime.fromtimestamp(witness.time, datetime.UTC)
-            told = f"{witness.name} saw the ledger of {size} entries on {time:%Y-%m-%d %H:%M} UTC"
-            yield made("provenance.witness", told, size)
+            text = f"{witness.name} saw the ledger of {size} entries on {time:%Y-%m-%d %H:%M} UTC"
+            yield made("provenance.witness", text, size)
 
 
 def _check_proof(
@@ -248,6 +263,7 @@ def _check_proof(
         if ledger is not None:
             check_checkpoint(proof.checkpoint, ledger)
             _check_root(ledger, trust, proof.checkpoint)
+    # Step 19 of docs/design/format.md, 8.5.
     expect(PROOF, "release_id", proof.entry.release_id, release.release_id)
     # The commit names these very bytes, so another attestation by the same key does not pass.
     expect(PROOF, "attestation", proof.entry.attestation, f"sha256:{sha256(attested)}")
@@ -310,6 +326,7 @@ def _committed(ledger: Replayed, release_id: str) -> int:
 
 def _check_statement(statement: Statement, release: ReleaseRecord, sums: dict[str, str]) -> None:
     # An attestation cannot hold its own digest, and the proof comes after it.
+    # Step 17 of docs/design/format.md, 8.5.
     published = sorted(sums.keys() - {ATTESTATION, PROOF})
     expected = list(zip(published, map(sums.__getitem__, published), strict=True))
     subjects = [(subject.name, subject.digest.sha256) for subject in statement.subject]
@@ -320,6 +337,7 @@ def _check_statement(statement: Statement, release: ReleaseRecord, sums: dict[st
 
 def _check_ledger(ledger: Replayed, release: ReleaseRecord, public: Path) -> str:
     """Check that the ledger reserved the charge of this release; the finding as a sentence."""
+    # Step 22 of docs/design/format.md, 8.5.
     number = release.ledger.sequence or 0
     entry = ledger.entries[number] if number < ledger.state.size else None
     if not isinstance(entry, Reserve):

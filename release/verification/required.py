@@ -36,6 +36,6 @@ class Required(StrEnum):
     PAID = "paid"
     WITNESSED = "witnessed"
 
-    def is_met(self, found: Evidence) -> bool:
+    def is_met(self, evidence: Evidence) -> bool:
         """Whether a release with this evidence is accepted."""
-        return self is Required.NONE or found.rank >= Evidence(self.value).rank
+        return self is Required.NONE or evidence.rank >= Evidence(self.value).rank

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -90,10 +91,13 @@ def residuals(total: Released, parts: Released) -> Residuals | None:
     ``within`` is such that about half of the residuals of noise alone are that small. It is 0 for
     channels, and for a pmf that does not fall off from zero.
     """
+    # The quantities w, g, f and c of docs/design/format.md, 8.12.
     values = _differences(total, parts)
+    # Every combination of keys is published, so each cell of the total has as many parts.
     share = len(parts.keys) // len(total.keys)
     noise, of_parts = total.mechanism.modular_noise, parts.mechanism.modular_noise
     if noise is None or of_parts is None or not (_falls_off(noise) and _falls_off(of_parts)):
+        # For noise of any kind: by Cauchy-Schwarz no residual of 0 is likelier (mathematics, 2.21).
         most = total.mechanism.concentration() * parts.mechanism.concentration()
         return _counted(total, parts, values, 0, most + 1e-9)
     masses = _residual_pmf(noise, of_parts, share)
@@ -102,6 +106,7 @@ def residuals(total: Released, parts: Released) -> Residuals | None:
     # Item i is the chance of a residual of at most i, either sign.
     at_most = np.minimum(np.cumsum(masses), 1.0)
     within = int(np.searchsorted(at_most, 0.5))
+    # Another sum of whole domains is near only if the noise goes half the spacing, less ``within``.
     far = _spacing(noise.group.size, of_parts.group.size, share) // 2 - within
     wrapped = 1.0 if far <= 0 else 1 - float(at_most[min(far, at_most.size) - 1])
     chance = min(1.0, float(at_most[within]) + wrapped + 1e-9)  # floats, to the safe side
@@ -141,8 +146,10 @@ def _counted(
 
 def _spacing(total: int, parts: int, share: int) -> int:
     """The least distance of two sums of whole domains, by which noise can wrap around."""
-    sums = {abs(a * total - b * parts) for a in range(3) for b in range(2 * share + 1)}
-    return min(sums - {0})
+    distances = set()
+    for a, b in product(range(3), range(2 * share + 1)):
+        distances.add(abs(a * total - b * parts))
+    return min(distances - {0})
 
 
 def _falls_off(noise: Pmf) -> bool:

@@ -17,7 +17,7 @@ from release.bundle.tabulations.files import (
     declared_name,
     level_name,
 )
-from release.bundle.tabulations.numbers import LevelNumbers, tabulated, widths_of
+from release.bundle.tabulations.numbers import LevelNumbers, tabulated
 from release.bundle.tabulations.writing import (
     family_of,
     level_record,
@@ -32,7 +32,7 @@ from release.exact.privacy import Definition
 from release.exact.tables.cone import coarsened
 from release.queries.tabulations.table_count import TableCount, table_count
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
-from release.records.models import OutputFile, ReleaseRecord
+from release.records.models import ReleaseRecord
 from release.records.tabulations import MeasuredRecord, TabulationRecord
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.model import Spec
@@ -43,14 +43,6 @@ from release.verification.mechanisms import expect
 from release.verification.residuals import CHANCE, no_residuals
 
 FILE = "release.json"
-
-
-def outputs_of(release: ReleaseRecord) -> Iterator[OutputFile]:
-    """The tables of all tabulations of a release."""
-    for record in release.tabulations or ():
-        yield from (entry.output for entry in record.levels)
-        yield from (entry.output for entry in record.measured)
-        yield from (entry.output for entry in record.declared)
 
 
 @dataclass(frozen=True)
@@ -72,8 +64,10 @@ def open_published(public: Path, release: ReleaseRecord, spec: Spec) -> Publishe
     Raises:
         VerificationError: the record or a file does not fit.
     """
+    # Step 43 of docs/design/format.md, 8.13.
     records = release.tabulations or []
     expect(FILE, "tabulations is absent", release.tabulations is None, not spec.tabulations)
+    # By names and in order: everything below takes the entry of a tabulation by its place.
     names = [tabulation.name for tabulation in spec.tabulations]
     expect(FILE, "tabulations", [record.name for record in records], names)
     opened, by_contents = [], list[str]()
@@ -92,6 +86,7 @@ def _open(
     expect(FILE, f"{at}.table", record.table, declared.table)
     levels = declared.hierarchy.levels
     expect(FILE, f"{at}.levels", [level.level for level in record.levels], levels)
+    # The spec's file of areas is not in a release: its areas are those of the lowest level's file.
     lowest = record.levels[-1].output
     kinds = spec.table_columns(declared.table)
     named = areas_of(lowest.path, public / lowest.path, lowest.rows, levels, kinds)
@@ -136,6 +131,7 @@ def _with_declared(
         # No value is above the bound, so that no sum of 2^25 of them overflows.
         if checked.values.max() > MOST_UNITS or int(checked.values.sum()) > MOST_UNITS:
             raise VerificationError(path, "count", "a larger sum", f"at most {MOST_UNITS} in all")
+        # A number there would contradict the zeros that the spec declares, and no tables add up.
         possible = opened.possible(table.margin)
         if possible is not None and (checked.values[:, ~possible] > 0).any():
             raise VerificationError(path, "count", "above 0", "0 in impossible combinations")
@@ -150,9 +146,13 @@ def with_measured(spec: Spec, release: ReleaseRecord, opened: Sequence[OpenTabul
     """
     measured: list[TableCount] = []
     for tabulation, record in zip(opened, release.tabulations or [], strict=True):
-        tables = [_measured(tabulation, entry) for entry in record.measured]
-        _check_strategy(tabulation, record, [table for table, _ in tables])
-        measured += [query for _, query in tables]
+        tables = []
+        for entry in record.measured:
+            table, query = _measured(tabulation, entry)
+            tables.append(table)
+            measured.append(query)
+        _check_strategy(tabulation, record, tables)
+    # As queries of the spec, the tables pass every check of a query: mechanism, charge and budget.
     return spec.model_copy(update={"queries": [*spec.queries, *measured]})
 
 
@@ -161,11 +161,12 @@ def _measured(opened: OpenTabulation, entry: MeasuredRecord) -> tuple[NamedMargi
     at = f"tabulations.{opened.name}.{entry.name}"
     if entry.level not in opened.levels:
         raise VerificationError(FILE, f"{at}.level", entry.level, f"one of {opened.levels}")
-    known = {one.names: one for one in opened.margins}
-    found = known.get(tuple(entry.margin))
-    if found is None:
+    # None but published margins: a strategy cannot measure what no level publishes.
+    names = [margin.names for margin in opened.margins]
+    if tuple(entry.margin) not in names:
         raise VerificationError(FILE, f"{at}.margin", str(entry.margin), "a published margin")
-    table = NamedMargin(opened.levels.index(entry.level), found.names, found.margin)
+    own = opened.margins[names.index(tuple(entry.margin))]
+    table = NamedMargin(opened.levels.index(entry.level), own.names, own.margin)
     try:
         guarantee = GuaranteeSpec(
             definition=Definition(entry.definition),
@@ -188,26 +189,31 @@ def _check_strategy(
 ) -> None:
     """Tables are measured once each, in order; a pinned strategy's are those of the spec."""
     at = f"tabulations.{opened.name}.measured"
-    margins = [one.margin for one in opened.margins]
+    margins = [listed.margin for listed in opened.margins]
     places = [(table.level, margins.index(table.margin)) for table in tables]
+    # The set refuses a table that is measured twice: one charge would stand for two draws.
     expect(FILE, f"{at} (order)", places, sorted(set(places)))
-    if any(table.table in opened.facts for table in tables):
-        raise VerificationError(FILE, at, "a declared table", "no noise where numbers are declared")
+    for table in tables:
+        if table.table in opened.facts:
+            raise VerificationError(
+                FILE, at, "a declared table", "no noise where numbers are declared"
+            )
+    # Step 44 of docs/design/format.md, 8.13.
     pinned = opened.declared.strategy
     if pinned is None:
         return
     if pinned.noise is not None:
         expect(FILE, f"tabulations.{opened.name}.noise", record.noise, pinned.noise)
     if pinned.tables is not None:
-        asked = []
-        for one in pinned.tables:
-            margin = opened.margin(opened.in_order(one.margin))
+        pinned_places = []
+        for listed in pinned.tables:
+            margin = opened.margin(listed.margin)
             if margin not in margins:
                 raise VerificationError(
-                    "spec.yaml", f"{at} (pinned)", str(one.margin), "a published margin"
+                    "spec.yaml", f"{at} (pinned)", str(listed.margin), "a published margin"
                 )
-            asked.append((opened.levels.index(one.level), margins.index(margin)))
-        expect(FILE, f"{at} (pinned)", places, sorted(asked))
+            pinned_places.append((opened.levels.index(listed.level), margins.index(margin)))
+        expect(FILE, f"{at} (pinned)", places, sorted(pinned_places))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,18 +255,22 @@ def check_tables(
     by_contents: list[str] = []
     for tabulation, record in zip(opened, release.tabulations or [], strict=True):
         queries = _queries_of(spec, tabulation)
-        own = []
+        own, counts, noises = [], {}, {}
         for query, entry in zip(queries, record.measured, strict=True):
             mechanism = _mechanism_of(query.name, mechanisms[query.name])
-            own.append(_read(public, release.release_id, tabulation, query, entry, mechanism))
-        counts = {measured.table: measured.counts for measured in own}
-        noises = {measured.table: measured.mechanism.noise for measured in own}
+            measured = _read(public, release.release_id, tabulation, query, entry, mechanism)
+            own.append(measured)
+            counts[measured.table] = measured.counts
+            noises[measured.table] = mechanism.noise
+            if not measured.by_bytes:
+                by_contents.append(measured.path)
         findings += check_residuals(tabulation, own)
         at = f"tabulations.{tabulation.name}"
         expect(FILE, f"{at}.noise", record.noise, family_of(list(noises.values())))
+        # Step 47 of docs/design/format.md, 8.13: all that is published follows from the counts
+        # above.
         levels = _computed(at, tabulation, counts, noises)
         expect(FILE, f"{at}.objective", record.objective, objective_of(tabulation, levels))
-        by_contents += [measured.path for measured in own if not measured.by_bytes]
         for numbers, level in zip(levels, record.levels, strict=True):
             path = level.output.path
             if not check_level(path, public / path, release.release_id, tabulation, numbers):
@@ -276,7 +286,7 @@ def _computed(
     noises: Mapping[Table, IntegerNoise],
 ) -> tuple[LevelNumbers, ...]:
     try:
-        return tabulated(opened, counts, noises, widths_of(opened, noises))
+        return tabulated(opened, counts, noises, opened.half_widths(noises))
     except ValueError as error:
         raise VerificationError(
             FILE, f"{at}.measured", str(error), "tables from which all that is published follows"
@@ -291,8 +301,11 @@ def _mechanism_of(name: str, record: AnyMechanismRecord) -> IntegerMechanism:
 
 
 def _queries_of(spec: Spec, opened: OpenTabulation) -> list[TableCount]:
-    queries = [query for query in spec.measured if isinstance(query, TableCount)]
-    return [query for query in queries if query.tabulation == opened.name]
+    queries = []
+    for query in spec.measured:
+        if isinstance(query, TableCount) and query.tabulation == opened.name:
+            queries.append(query)
+    return queries
 
 
 def _read(
@@ -309,6 +322,7 @@ def _read(
     expect(FILE, f"{at} (path)", entry.output.path, path)
     expect(FILE, f"{at} (rows)", entry.output.rows, query.cells)
     table = opened.table(query.level, query.margin)
+    # Step 46 of docs/design/format.md, 8.13.
     checked = check_measured(path, public / path, release_id, opened, table)
     values, by_bytes = checked.values, checked.by_bytes
     return MeasuredCounts(query.name, path, table.table, mechanism, values, by_bytes)
@@ -333,6 +347,7 @@ def check_residuals(
     Raises:
         VerificationError: too many do not.
     """
+    # In both orders: either of two tables may be the total of the other.
     for total, parts in permutations(measured, 2):
         (upper, margin), (lower, detail) = total.table, parts.table
         if upper > lower or not detail.refines(margin):
@@ -347,8 +362,8 @@ def check_residuals(
             raise VerificationError(
                 "measurements", "residuals", str(finding), "as much noise as the mechanisms say"
             )
-        found, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
-        yield made("residuals", str(finding), found, least)
+        chance, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
+        yield made("residuals", str(finding), chance, least)
 
 
 def asserted_of(spec: Spec) -> Iterator[Finding]:

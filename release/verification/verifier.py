@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime
 import hmac
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
@@ -18,7 +19,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from release.budget.cost import Kept, kept_delta, release_step
+from release.bundle.acceptance import judged
 from release.bundle.answers import check_released
+from release.bundle.evidence.record import AUDIT, AuditRecord
+from release.bundle.intervals import Intervals
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.read import (
     on_answers,
@@ -61,13 +65,16 @@ from release.records.models import (
     QueryRecord,
     ReleaseRecord,
     SensitivityRecord,
+    Software,
 )
+from release.records.statistics import StatisticRecord
 from release.spec.declarations import KeyFile
 from release.spec.key_sets import check_keys, declared_keys, key_text
 from release.spec.load import SPEC_JSON, SpecFile, spec_json
 from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query
+from release.verification.audit_record import check_audit_record
 from release.verification.composition import check_charges, with_stated
 from release.verification.conditions import check_expressions
 from release.verification.findings import (
@@ -88,7 +95,6 @@ from release.verification.tabulations import (
     asserted_of,
     check_tables,
     open_published,
-    outputs_of,
     with_measured,
 )
 
@@ -153,35 +159,23 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     with checking("files.sums"):
         sums = _check_sums(public)
     with checking("release.record"):
-        release = read_record(ReleaseRecord, "release.json", public / "release.json")
-        _check_file_set(release, sums)
-        expect("release.json", "kind", release.kind, "RELEASE")
-        expect("release.json", "sampling.seeded", release.sampling.seeded, False)
-        expect("release.json", "release_id", release.release_id, public.resolve().name)
-        spec = with_stated(_spec_of(public), release)
-        _check_against_spec(release, spec)
+        release, spec = _read_both(public, sums)
     provenance = check_provenance(public, release, sums, trust or Trust())
     with checking("tables.form"):
-        keys, tables, by_contents = _check_tables(public, release, spec)
+        keys, tables, by_contents, intervals = _check_tables(public, release, spec)
         tabulations = open_published(public, release, spec)
         by_contents += tabulations.by_contents
+    # Not earlier: a measured table has as many cells as areas, and these are in a published file.
     with checking("release.record"):
         spec = with_measured(spec, release, tabulations.opened)
-    spec_file = SpecFile(spec, b"", public, keys, {}, tabulations.opened)
+    spec_file = SpecFile(spec, b"", public, keys, tabulations=tabulations.opened)
     step = release_step(spec_file) if spec.composes_exactly else None
     proofs = _Proofs(public, _AuditorBundle.of(release, auditor), step)
-    findings = [
-        made("files.sums", _SUMS.format(len(sums)), str(len(sums)), str(len(sums))),
-        made("release.record", CHECKS["release.record"].meaning),
-        made(
-            "tables.form",
-            "released tables: declared columns, sorted keys, possible answers",
-            str(sum(len(table) for table, _ in tables.values())),
-            str(sum(record.cells for record in release.queries)),
-        ),
-    ]
+    findings = _of_the_form(release, len(sums), sum(len(table) for table, _ in tables.values()))
     for query, record in zip(spec.released, release.queries, strict=True):
         findings += _check_query_mechanism(proofs, spec_file, query, record)
+    with checking("tables.form"):
+        _check_intervals(intervals, spec, release, proofs.public_ones)
     for query, entry in zip(spec.measured, release.measured, strict=True):
         findings += _prove_public(entry.mechanism_file.path, proofs, spec_file, query)
     with checking("tabulations.tables"):
@@ -190,8 +184,10 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     for file in (*by_contents, *contents):
         findings.append(made("tables.bytes", _BY_CONTENTS.format(file)))
     with checking("charges.total"):
-        check_charges(release, spec_file, proofs.kept(spec), proofs.public_ones)
+        check_charges(release, spec_file, proofs.kept_deltas(spec), proofs.public_ones)
     findings.append(_charged(release, spec))
+    with checking("acceptance"):
+        findings += _check_acceptance(spec_file, proofs.public_ones)
     findings += check_expressions(release, spec)
     with checking("descriptions"):
         _check_descriptions(public, release, spec)
@@ -200,6 +196,8 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     )
     with checking("residuals"):
         findings += _check_residuals(spec, proofs.public_ones, tables)
+    with checking("provenance.audit"):
+        findings += _check_audit(release, auditor, trust or Trust())
     findings += [*provenance.findings, *_taken_on_trust(release, spec), *asserted_of(spec)]
     return Verdict(release.release_id, completed(findings), provenance.evidence)
 
@@ -209,6 +207,50 @@ _BY_CONTENTS = (
     "{}: that it holds nothing beside its rows: another version of the Parquet library "
     "wrote it, so its contents were compared and its bytes were not"
 )
+
+
+def _read_both(public: Path, sums: dict[str, str]) -> tuple[ReleaseRecord, Spec]:
+    """The record and the spec, which agree with each other and with the files that are there."""
+    release = read_record(ReleaseRecord, "release.json", public / "release.json")
+    _check_file_set(release, sums)
+    expect("release.json", "kind", release.kind, "RELEASE")
+    # Whoever has or guesses a seed draws the same noise and takes it off the answers.
+    expect("release.json", "sampling.seeded", release.sampling.seeded, False)
+    expect("release.json", "release_id", release.release_id, public.resolve().name)
+    spec = with_stated(_spec_of(public), release)
+    _check_against_spec(release, spec)
+    return release, spec
+
+
+def _of_the_form(release: ReleaseRecord, files: int, rows: int) -> list[Finding]:
+    """The findings of the sums, the record and the tables, whose checks have passed."""
+    return [
+        made("files.sums", _SUMS.format(files), str(files), str(files)),
+        made("release.record", CHECKS["release.record"].meaning),
+        made(
+            "tables.form",
+            "released tables: declared columns, sorted keys, possible answers",
+            str(rows),
+            str(sum(record.cells for record in release.queries)),
+        ),
+    ]
+
+
+def _check_acceptance(
+    spec_file: SpecFile, mechanisms: Mapping[str, AnyMechanismRecord]
+) -> list[Finding]:
+    """Judge the entries of ``acceptance`` from the published mechanisms."""
+    if not spec_file.spec.acceptance:
+        return []
+    published = {}
+    for name, record in mechanisms.items():
+        if isinstance(record, MechanismRecord | StatisticRecord):
+            published[name] = record.to_mechanism()
+    judgements = judged(spec_file, published)
+    for judgement in judgements:
+        if not judgement.is_met:
+            raise VerificationError("spec.yaml", judgement.entry.place, judgement.sentence, "met")
+    return [made("acceptance", judgement.sentence) for judgement in judgements]
 
 
 def _charged(release: ReleaseRecord, spec: Spec) -> Finding:
@@ -235,8 +277,8 @@ def _taken_on_trust(release: ReleaseRecord, spec: Spec) -> Iterator[Finding]:
     """What no file of a release can show."""
     yield made(
         "release.origin",
-        f"that it was made by dp-release {release.software.dp_release}, and published on "
-        f"{release.published}",
+        f"that it was made by dp-release {release.software.dp_release}, of the sources and with "
+        f"the libraries that release.json names by hash, and published on {release.published}",
     )
     yield made("spec.unread", CHECKS["spec.unread"].meaning)
     yield made(
@@ -261,6 +303,7 @@ def _taken_on_trust(release: ReleaseRecord, spec: Spec) -> Iterator[Finding]:
 
 def _check_sums(public: Path) -> dict[str, str]:
     """The sums of SHA256SUMS, each checked against its file."""
+    # Steps 1 to 4 of docs/design/format.md, 8.1.
     if not public.is_dir():
         raise VerificationError(str(public), "folder", "nothing", "the public folder of a release")
     try:
@@ -289,6 +332,7 @@ def _files_in(folder: Path) -> list[str]:
     files: list[str] = []
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
+        # What a link leads to may lie outside of the folder, and be another file tomorrow.
         if path.is_symlink():
             raise VerificationError(name, "file set", "a link", "plain files and folders")
         if not path.is_dir():
@@ -299,16 +343,13 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
-    expected = {"release.json", "report.html", "spec.yaml", DATAPACKAGE, REGISTRY}
-    # Releases that are older than this file have none.
-    expected |= sums.keys() & {SPEC_JSON}
+    # A file that nothing names could carry anything (docs/design/format.md, 8.2).
+    expected = {"release.json", "report.html", "spec.yaml", SPEC_JSON, DATAPACKAGE, REGISTRY}
     if release.ledger.sequence is not None:
         expected |= {ATTESTATION, PROOF}
     owners: list[str] = []
     for query in release.queries:
         expect(query.name, "output path", query.output.path, f"data/{query.name}.parquet")
-        expected.add(query.output.path)
-        expect(query.output.path, "SHA-256", query.output.sha256, sums.get(query.output.path))
         mechanism = query.mechanism_file
         if isinstance(mechanism, MechanismFile):
             owners.append(query.name)
@@ -316,7 +357,7 @@ def _check_file_set(release: ReleaseRecord, sums: dict[str, str]) -> None:
     for entry in release.measured:
         owners.append(entry.name)
         expected.add(_own_mechanism(entry.name, entry.mechanism_file, owners, sums))
-    for output in outputs_of(release):
+    for output in release.outputs:
         expected.add(output.path)
         expect(output.path, "SHA-256", output.sha256, sums.get(output.path))
     expect(SUMS, "file set of release.json", sorted(sums), sorted(expected))
@@ -327,6 +368,8 @@ def _own_mechanism(
 ) -> str:
     """The path of a mechanism file: its own, or that of an earlier owner."""
     path = mechanism.path
+    # Equal mechanisms share the file of the first. Other paths could leave the folder, or name a
+    # file that no query explains.
     if path not in map("mechanisms/{}.json".format, owners):
         expected = f"mechanisms/{name}.json, or earlier"
         raise VerificationError(name, "mechanism path", path, expected)
@@ -345,6 +388,7 @@ def _spec_of(public: Path) -> Spec:
 
 def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     """Check that release.json agrees with the spec."""
+    # Steps 10 to 13 of docs/design/format.md, 8.4.
     file, info = "release.json", spec.release
     for name in ("title", "curator", "contact", "purpose", "period", "license"):
         expect(file, name, getattr(release, name), getattr(info, name))
@@ -365,10 +409,19 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
         datetime.date.fromisoformat(release.published)
     except ValueError as error:
         raise VerificationError(file, "published", release.published, "a date") from error
-    for name, text in release.software:
+    _check_software(release.software)
+    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(queries))
+
+
+def _check_software(software: Software) -> None:
+    file = "release.json"
+    for name in ("dp_release", "python", "duckdb", "highs"):
+        text = getattr(software, name)
         if not re.fullmatch(r"[0-9A-Za-z.+]{1,40}", text):
             raise VerificationError(file, f"software.{name}", excerpt(text), "a version")
-    expect(file, "guarantee.kind", release.guarantee.kind, guarantee_kind(queries))
+    extras = [] if software.environment is None else software.environment.extras
+    # One list for one set, or the order could carry something.
+    expect(file, "software.environment.extras", extras, sorted(set(extras)))
 
 
 def _check_privacy(release: ReleaseRecord, spec: Spec) -> None:
@@ -414,6 +467,7 @@ def _chosen_unseen(query: Query) -> str | None:
 
 
 def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> None:
+    # Whole files are compared, so that no word in them is free (docs/design/format.md, 8.10).
     sizes = table_sizes(public, release)
     for file, expected in (
         (DATAPACKAGE, datapackage(spec, release, sizes)),
@@ -421,16 +475,16 @@ def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> Non
     ):
         if read_file(file, public / file) != expected:
             raise VerificationError(file, "bytes", "others", "what release.json and the spec say")
-    if (public / SPEC_JSON).exists():
-        stated = spec_json(read_file("spec.yaml", public / "spec.yaml"))
-        if read_file(SPEC_JSON, public / SPEC_JSON) != stated:
-            raise VerificationError(SPEC_JSON, "bytes", "others", "spec.yaml as canonical JSON")
+    stated = spec_json(read_file("spec.yaml", public / "spec.yaml"))
+    if read_file(SPEC_JSON, public / SPEC_JSON) != stated:
+        raise VerificationError(SPEC_JSON, "bytes", "others", "spec.yaml as canonical JSON")
 
 
 def _check_residuals(
     spec: Spec, mechanisms: dict[str, AnyMechanismRecord], tables: dict[str, Table]
 ) -> list[Finding]:
     """Check that totals differ from the sums of their parts by as much noise as is declared."""
+    # The pairs of docs/design/format.md, 8.12.
     counts = []
     for query in spec.released:
         # Of an empirical query the mechanism may not be there to compare with.
@@ -452,20 +506,21 @@ def _check_residuals(
             raise VerificationError(
                 "data", "residuals", str(finding), "as much noise as the mechanisms say"
             )
-        found, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
-        findings.append(made("residuals", str(finding), found, least))
+        chance, least = f"a chance of {finding.chance:.2g}", f"at least {CHANCE:.2g}"
+        findings.append(made("residuals", str(finding), chance, least))
     return findings
 
 
 def _check_tables(
     public: Path, release: ReleaseRecord, spec: Spec
-) -> tuple[dict[str, tuple[str, ...]], dict[str, Table], list[str]]:
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Table], list[str], dict[str, str | None]]:
     """Check every released table.
 
-    Returns the key sets, which the tables show in full; the keys and codes of each table; and the
-    files of which only the contents could be compared.
+    Returns the key sets, which the tables show in full; the keys and codes of each table; the files
+    of which only the contents could be compared; and what each table says of its intervals.
     """
     tables: dict[str, Table] = {}
+    intervals: dict[str, str | None] = {}
     by_contents: list[str] = []
     keys: dict[str, tuple[str, ...]] = {}
     for column, declared in spec.keys.items():
@@ -490,7 +545,23 @@ def _check_tables(
         # Sorted and each once (checked), so the right number means every combination.
         expect(file, "key combinations", len(checked.keys), cells)
         tables[query.name] = (checked.keys, checked.outcomes[:, 0])
-    return keys, tables, by_contents
+        intervals[query.name] = checked.interval
+    return keys, tables, by_contents, intervals
+
+
+def _check_intervals(
+    stated: Mapping[str, str | None],
+    spec: Spec,
+    release: ReleaseRecord,
+    mechanisms: Mapping[str, AnyMechanismRecord],
+) -> None:
+    """Check what the tables say of intervals against the mechanisms, which are proved by now."""
+    words = Intervals()
+    for query, record in zip(spec.released, release.queries, strict=True):
+        expected, own = None, record.mechanism_file
+        if isinstance(own, MechanismFile):
+            expected = words.words(query, own.path, mechanisms[query.name])
+        expect(record.output.path, "interval", stated[query.name], expected)
 
 
 def _plausible_keys(
@@ -517,6 +588,7 @@ class _AuditorBundle:
     @classmethod
     def of(cls, release: ReleaseRecord, auditor: Path | None) -> _AuditorBundle | None:
         """The bundle; None where there is none, or nothing to open."""
+        # Step 28 of docs/design/format.md, 8.11.
         committed = _committed(release)
         if auditor is None or not committed:
             return None
@@ -525,7 +597,7 @@ class _AuditorBundle:
             expect("openings.json", "release_id", openings.release_id, release.release_id)
             mechanisms = list(map("mechanisms/{}.json".format, committed))
             sensitivities = map("sensitivity/{}.json".format, committed)
-            expected = sorted([*mechanisms, *sensitivities, "openings.json"])
+            expected = sorted([*mechanisms, *sensitivities, "openings.json", *_audit_file(auditor)])
             expect(str(auditor), "file set", _files_in(auditor), expected)
             expect("openings.json", "openings", sorted(openings.openings), mechanisms)
         return cls(auditor, openings)
@@ -539,6 +611,22 @@ class _AuditorBundle:
             if not hmac.compare_digest(stated, commitment):
                 raise VerificationError(file, "commitment", stated, commitment)
         return parse_mechanism(file, data)
+
+
+def _audit_file(auditor: Path) -> list[str]:
+    """The name of the audit record, where the bundle has one."""
+    return [AUDIT] if os.path.lexists(auditor / AUDIT) else []
+
+
+def _check_audit(release: ReleaseRecord, auditor: Path | None, trust: Trust) -> Iterator[Finding]:
+    """Check the audit record of an auditor bundle, where there is one."""
+    if auditor is None or not _audit_file(auditor):
+        return
+    # With committed mechanisms the set was compared when they were opened.
+    if not _committed(release):
+        expect(str(auditor), "file set", _files_in(auditor), [AUDIT])
+    record = read_record(AuditRecord, AUDIT, auditor / AUDIT)
+    yield check_audit_record(record, release, trust)
 
 
 def _committed(release: ReleaseRecord) -> list[str]:
@@ -565,13 +653,14 @@ class _Proofs:
         self.bundle = bundle
         self.public_ones: dict[str, AnyMechanismRecord] = {}
 
-    def kept(self, spec: Spec) -> Kept:
+    def kept_deltas(self, spec: Spec) -> Kept:
         """The δ that each public mechanism keeps."""
-        return {
-            query.name: kept_delta(self.public_ones[query.name].deltas, query.promised)
-            for query in spec.charged
-            if query.name in self.public_ones
-        }
+        deltas = {}
+        for query in spec.charged:
+            if query.name in self.public_ones:
+                own = self.public_ones[query.name].deltas
+                deltas[query.name] = kept_delta(own, query.promised)
+        return deltas
 
     def mechanism(self, file: str) -> AnyMechanismRecord:
         if file not in self._mechanisms:
@@ -581,8 +670,8 @@ class _Proofs:
     def sensitivity(self, file: str, query: Query) -> Sensitivity:
         """Prove the mechanism of ``query`` for its own differences, and return these."""
         topologies = tuple(part.topology for part in query.answers.parts)
-        asked = (query.answers.group, topologies, query.promised, query.loss, query.mechanism)
-        key = (file, *map(repr, asked))
+        question = (query.answers.group, topologies, query.promised, query.loss, query.mechanism)
+        key = (file, *map(repr, question))
         if key not in self._proved:
             mechanism = on_answers(file, self.mechanism(file))
             self._proved[key] = check_mechanism(file, mechanism, query)
@@ -637,6 +726,7 @@ def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> l
     """Prove a public mechanism for every difference that the declaration allows."""
     mechanism = on_answers(file, proofs.mechanism(file))
     sensitivity = proofs.sensitivity(file, query)
+    # Step 40 of docs/design/format.md: the file may have more differences, but none may be missing.
     allowed = global_sensitivity(spec, query, rows_read(spec, query))
     missing = set(allowed.shifts) - set(sensitivity.shifts)
     if sensitivity.apart is not None:
@@ -693,6 +783,9 @@ def _prove_committed(
     expect(path, "sensitivity", stated.sensitivity, list(map(list, sensitivity.shifts)))
     apart = None if sensitivity.apart is None else list(sensitivity.apart)
     expect(path, "apart", stated.apart, apart)
+    # Some answer may have no other at any larger distance, and would be published without noise.
+    if apart is not None and 1 not in apart:
+        raise VerificationError(path, "apart", str(apart), "1 among the distances")
     return [
         made(
             "mechanism.committed",

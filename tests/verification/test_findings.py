@@ -82,6 +82,7 @@ def test_a_program_reads_identifiers_found_and_expected(
     assert (guarantee["found"], guarantee["expected"]) == ("δ = 0", "at most δ = 0")
     assert held["tables.form"]["found"] == held["tables.form"]["expected"] == "36"
     (tmp_path / ami_release.name).mkdir()
+    (tmp_path / ami_release.name / "release.json").write_text("{}")
     status, told, error = dp(capsys, "verify", tmp_path / ami_release.name, "--json")
     plain = json.loads(told)
     assert status == 1

@@ -444,7 +444,7 @@ def test_noise_that_is_private_for_the_largest_distance_alone_is_refused(tmp_pat
         "right": {"period": 2, "ratio": str(2**63)},
     }
     loss = format_up(noise.moment(0), 18)
-    objective = format_up(mechanism.expected_loss(loss_of(read), read.answers), 18)
+    objective = format_up(mechanism.objective(loss_of(read), read.answers), 18)
     plain["design"] |= {"objective": objective, "bounded_loss": loss, "lower_bound": "0"}
     plain["design"]["gap"] = loss
     plain |= {"total": "8", "accuracy": accuracy_of(mechanism, read.answers).model_dump()}

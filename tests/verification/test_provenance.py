@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import rfc8785
 
@@ -25,7 +24,6 @@ from release.budget.ledger import (
     reserve,
     withdraw,
 )
-from release.bundle.answers import released_bytes
 from release.bundle.metadata import datapackage
 from release.bundle.statements import ATTESTATION, PROOF, SUMS, withheld
 from release.cli.main import main
@@ -33,13 +31,14 @@ from release.errors import VerificationError
 from release.pipeline import Options, run_release
 from release.queries.read import parse_spec
 from release.records.hashes import sha256
+from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
-from release.records.signing import Predicate, PublicKey, Signer, attest, create_key, sign_note
+from release.records.signing import Predicate, PublicKey, Signer, attest, sign_note
 from release.verification.findings import Level
 from release.verification.provenance import Trust
 from release.verification.required import Evidence, Required
 from release.verification.verifier import Verdict, verify
-from tests.small import Row, Small, query
+from tests.small import Row, Small, query, rewrite
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
@@ -146,7 +145,7 @@ def test_every_byte_of_a_signed_release_counts(signed: Signed) -> None:
     trust = Trust(keys=(signed.key,))
     for path in sorted(p for p in signed.one.rglob("*") if p.is_file() and p.name != SUMS):
         data = path.read_bytes()
-        step = 1 if path.name in (ATTESTATION, PROOF) else 211
+        step = 1 if path.name in (ATTESTATION, PROOF) else max(211, len(data) // 40)
         for place in range(0, len(data), step):
             path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
             sum_up(signed.one)
@@ -307,8 +306,8 @@ def strip(public: Path) -> None:
     record["withheld"] = withheld(instance=False, ledger=False)
     spec = parse_spec((public / "spec.yaml").read_bytes())
     (counted,) = spec.released
-    data = released_bytes(record["release_id"], counted, ((),), np.array([3]))
-    (public / "data" / "the_count.parquet").write_bytes(data)
+    path = public / "data" / "the_count.parquet"
+    data = rewrite(path, record["release_id"], counted, ((),), [3])
     record["queries"][0]["output"]["sha256"] = sha256(data)
     (public / "release.json").write_bytes(rfc8785.dumps(record))
     parsed = parse(ReleaseRecord, (public / "release.json").read_bytes())

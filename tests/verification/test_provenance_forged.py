@@ -36,8 +36,9 @@ from release.bundle.statements import ATTESTATION, PROOF, SUMS, withheld
 from release.errors import VerificationError
 from release.pipeline import Options, run_release
 from release.records.hashes import sha256
+from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
-from release.records.signing import Predicate, PublicKey, Signer, attest, create_key
+from release.records.signing import Predicate, PublicKey, Signer, attest
 from release.verification.provenance import LACKS_ROOT, Trust
 from release.verification.required import Required
 from release.verification.verifier import Verdict, verify

@@ -60,7 +60,7 @@ def case(neighbors: str, noise: str, constraints: Sequence[Plain] = ()) -> Tabul
         },
     }
     delta = "0" if noise == "geometric" else "0.000001"
-    spec = plain_spec([tabulation], neighbors, ("2", delta))
+    spec = plain_spec([tabulation], neighbors=neighbors, budget=("2", delta))
     return Tabulated(spec, rows_of(Random(5), LINES, 12), FILES)  # noqa: S311
 
 

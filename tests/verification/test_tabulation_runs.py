@@ -46,7 +46,7 @@ def small(margin: list[str], count: str) -> Tabulated:
     }
     if margin == []:
         tabulation["strategy"]["tables"] = tables
-    return Tabulated(plain_spec([tabulation], "add_remove", ("1", "0")), [], files)
+    return Tabulated(plain_spec([tabulation]), [], files)
 
 
 def test_a_strategy_names_each_table_once(tmp_path: Path) -> None:

@@ -147,6 +147,9 @@ TAKEN_FROM_THE_CURATOR = {
     ("software", "duckdb"),
     ("software", "highs"),
     ("software", "python"),
+    ("software", "source"),
+    ("software", "environment", "extras"),
+    ("software", "environment", "sha256"),
 }
 
 

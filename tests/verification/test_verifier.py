@@ -20,18 +20,20 @@ import rfc8785
 from release.bundle.mechanisms import mechanism_record
 from release.bundle.metadata import registry
 from release.bundle.statements import SUMS
-from release.errors import VerificationError
+from release.errors import ReleaseError, VerificationError
 from release.exact.domain import Group, Topology
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.pipeline import auditor_bundle, run_release
+from release.queries import sensitivity as seen
 from release.queries.read import parse_spec, read_spec
 from release.records.hashes import commit, sha256
 from release.records.models import ReleaseRecord, canonical, parse
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
+from tests.planted.specs import SPECS
 from tests.small import UNSIGNED, Small, joint, part, query
 
 
@@ -362,7 +364,8 @@ def test_a_law_that_is_another_is_refused(
 def replaced(name: str, values: list[Any], kind: pa.DataType) -> Callable[[pa.Table], pa.Table]:
     def change(table: pa.Table) -> pa.Table:
         index = table.schema.get_field_index(name)
-        field = pa.field(name, kind, nullable=None in values)
+        facts = table.schema.field(index).metadata
+        field = pa.field(name, kind, nullable=None in values, metadata=facts)
         return table.set_column(index, field, pa.array(values, kind))
 
     return change
@@ -483,3 +486,15 @@ def test_swapping_files_between_releases_is_refused(release: Path, tmp_path: Pat
     assert refused(release)
     sign_anew(release)
     assert refused(release)
+
+
+def test_an_answer_that_hides_only_large_steps_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_least(steps: Any, domain: Any) -> Sensitivity:
+        return Sensitivity.on_line(domain.size, steps.tolist())
+
+    # A writer that forgets the least step publishes an answer that no neighbor moves without noise.
+    monkeypatch.setattr(seen, "seen_sensitivity", without_least)
+    with pytest.raises(ReleaseError, match=r"apart: found \[3\], expected 1 among the distances"):
+        run_release(SPECS["far"].write(tmp_path), tmp_path / "out")

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import rfc8785
 import yaml
 
-from release.bundle.answers import released_bytes
+from release.bundle.answers import released_bytes, stated_interval
 from release.bundle.mechanisms import mechanism_record
 from release.bundle.read import parse_mechanism, read_mechanism
 from release.bundle.statements import SUMS
@@ -34,10 +35,10 @@ from release.records.hashes import sha256
 from release.records.models import canonical
 from release.spec.losses import loss_of
 from release.spec.query import Query
-from release.verification import residuals
+from release.verification import residuals, standalone
 from release.verification.mechanisms import check_mechanism
 from release.verification.verifier import Verdict, verify
-from tests.small import UNSIGNED, Row, Small, query, write_rows
+from tests.small import UNSIGNED, Row, Small, query, rewrite, write_rows
 from tests.verification.test_values import fit
 
 ROWS: list[Row] = [
@@ -109,13 +110,22 @@ class Bundles:
 
     def table(self, name: str, *keys: tuple[str, ...]) -> None:
         """Replace a released table by one that is written properly, of these keys."""
-        codes = np.zeros(len(keys), dtype=np.int64)
-        data = released_bytes("small", self.queries[name], keys, codes)
-        (self.public / "data" / f"{name}.parquet").write_bytes(data)
+        path = self.public / "data" / f"{name}.parquet"
+        data = rewrite(path, "small", self.queries[name], keys, [0] * len(keys))
         output = {"sha256": sha256(data), "rows": len(keys)}
         self.record(
             name, lambda record: (record.update(cells=len(keys)), record["output"].update(output))
         )
+
+    def interval(self, name: str, interval: str | None) -> None:
+        """Let a released table say this of its intervals, and be written properly otherwise."""
+        path, query = self.public / "data" / f"{name}.parquet", self.queries[name]
+        table = pq.read_table(path)
+        keys = tuple(zip(*(table.column(by).to_pylist() for by in query.by), strict=True)) or ((),)
+        codes = np.array(table.column("answer_code").to_pylist())
+        data = released_bytes("small", query, keys, codes, interval)
+        path.write_bytes(data)
+        self.record(name, lambda record: record["output"].update(sha256=sha256(data)))
 
     def accepted(self) -> Verdict:
         """The verdict with the auditor's half."""
@@ -373,7 +383,7 @@ def test_neighbors_of_a_public_query_are_compared_by_their_distance(bundles: Bun
         guarantee=Guarantee(Definition.PURE, Fraction(1), Fraction(0)),
         loss=loss,
         method="forged",
-        objective=channel.expected_loss(loss, asked.answers),
+        objective=channel.objective(loss, asked.answers),
     )
     data = canonical(mechanism_record(asked, made))
     assert made.sensitivity.shifts == ((1,), (5,))
@@ -472,6 +482,42 @@ def test_what_release_json_says_of_the_release_is_compared(
 ) -> None:
     bundles.edit(bundles.public / "release.json", change)
     assert bundles.refused().startswith(f"release.json: {says}: ")
+
+
+@pytest.mark.parametrize(
+    ("says", "change"),
+    [
+        ("source", lambda used: used.update(source=used["source"][:-1])),
+        ("source", lambda used: used.update(source=used["source"].upper())),
+        ("source", lambda used: used.pop("source")),
+        ("sha256", lambda used: used["environment"].update(sha256="0" * 63 + "g")),
+        ("sha256", lambda used: used["environment"].pop("sha256")),
+        ("environment", lambda used: used.update(environment="numpy==2.0")),
+        ("environment", lambda used: used.pop("environment")),
+        ("libraries", lambda used: used["environment"].update(libraries=["numpy==2.0"])),
+        ("extras", lambda used: used["environment"].update(extras=["dev"])),
+        ("extras", lambda used: used["environment"].update(extras=["flows", "fast"])),
+        ("extras", lambda used: used["environment"].update(extras=["fast", "fast"])),
+    ],
+)
+def test_a_malformed_name_of_the_software_is_refused_by_both_verifiers(
+    says: str,
+    change: Callable[[dict[str, Any]], Any],
+    bundles: Bundles,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = [str(bundles.public), "--auditor", str(bundles.auditor), "--require", "none"]
+    assert standalone.main(words) == 0, capsys.readouterr().out
+    bundles.edit(bundles.public / "release.json", lambda record: change(record["software"]))
+    refusal = bundles.refused()
+    assert refusal.startswith("release.json: "), refusal
+    assert "software" in refusal, refusal
+    assert says in refusal, refusal
+    capsys.readouterr()
+    assert standalone.main(words) == 1
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.startswith("refused: release.json: "), line
+    assert "software" in line, line
 
 
 def test_a_release_lies_in_a_folder_of_its_name_and_of_that_of_its_spec(bundles: Bundles) -> None:
@@ -699,3 +745,22 @@ def test_best_is_no_mechanism_that_wraps_round_an_order(bundles: Bundles) -> Non
         check_mechanism(path.name, read_mechanism(path.name, path), bundles.queries["best"])
     assert caught.value.check == "mechanism"
     assert caught.value.expected == "one that cannot wrap round an order"
+
+
+@pytest.mark.parametrize(
+    ("name", "interval"),
+    [("total", "at most ±1 rows: 95% confidence"), ("total", None), ("held", "95% confidence")],
+)
+def test_words_on_intervals_are_those_of_the_mechanism(
+    name: str, interval: str | None, bundles: Bundles
+) -> None:
+    """Under empirical sensitivity there are none: they would tell of the table."""
+    schema = pq.read_schema(bundles.public / "data" / f"{name}.parquet")
+    words = stated_interval(schema, bundles.queries[name])
+    assert (words is None) is (name == "held")
+    bundles.interval(name, words)
+    assert bundles.accepted()
+    bundles.interval(name, interval)
+    assert bundles.refused(bundles.auditor) == (
+        f"data/{name}.parquet: interval: found {interval!r}, expected {words!r}"
+    )
