@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
-from release.bundle.publish import LEDGER
+from release.budget.cost import Charges
+from release.bundle.prepared import Prepared
+from release.bundle.publish import LEDGER, Publication
 from release.bundle.report.summary import summarise
+from release.bundle.statements import SUMS
+from release.exact.numbers import format_up
+from release.spec.load import SpecFile
+from release.spec.query import Query
 from release.verification.provenance import own_trust
 from release.verification.verifier import Verdict, verify
 
@@ -19,6 +26,63 @@ def show_quietly(public: Path, out: Path) -> None:
     # The release is public and paid for, so its run must not end as failed.
     with suppress(Exception):
         show(public, out)
+
+
+def show_stage(name: str, result: object) -> None:
+    """Create the artifact of a stage from what is public by then; a failure is ignored.
+
+    Nothing of a table is: what the stages *load*, *answer* and *sensitivity* give is confidential,
+    and neither they nor *draw* have an artifact.
+    """
+    # The charge may be reserved by now, so its run must not end for want of a dashboard.
+    with suppress(Exception):
+        table = _rows(name, result)
+        if table is not None:
+            rows, description = table
+            create_table_artifact(rows, key=name, description=description)
+
+
+Rows: TypeAlias = list[dict[str, str]]
+
+
+def _rows(name: str, result: object) -> tuple[Rows, str] | None:
+    """The rows of a stage's artifact and what they are; None of a stage that has none."""
+    match result:
+        case SpecFile():
+            rows = list(map(_asked, result.spec.charged))
+            table = rows, f"{result.spec.release.title}: what is asked"
+        case Publication():
+            payer = "no ledger: the cap of the spec" if result.ledger is None else "the ledger"
+            table = [{"release": result.release_id, "paid by": payer}], "the place of the release"
+        case Charges():
+            charge = {"ε": format_up(result.epsilon, 6), "δ": format_up(result.delta, 6)}
+            table = [charge], "the charge of the release"
+        case Prepared():
+            # The family's name is published, whether the mechanism itself is or not.
+            rows = [{"query": own.query.name, "mechanism": own.family} for own in result.queries]
+            table = rows, "the mechanisms of the release"
+        case Path() if name == "publish":
+            lines = (result / SUMS).read_text("utf-8").splitlines()
+            rows = [{"file": line.split("  ")[1]} for line in lines]
+            table = rows, "the files of the release"
+        case Verdict():
+            counts = {
+                "proved": str(len(result.proved)),
+                "tested": str(len(result.tested)),
+                "asserted": str(len(result.asserted)),
+            }
+            table = [counts], "the checks of the verifier"
+        case tuple() if name == "deliver":
+            rows = [{"release": str(release_id)} for release_id in result]
+            table = rows, "what was delivered"
+        case _:
+            return None
+    return table
+
+
+def _asked(query: Query) -> dict[str, str]:
+    keys = ", ".join(query.by) or "one answer"
+    return {"query": query.name, "kind": query.kind, "by": keys}
 
 
 def show(public: Path, out: Path) -> None:

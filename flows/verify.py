@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
-from prefect import flow
-
-from flows.release import Sealed, run_sealed
+from flows.environment import quiet_flow, set_environment
+from flows.run import Sealed, run_sealed
 from release.cli.console import guarded
 from release.errors import ReleaseError
 from release.operate.operations import IN_PART, verify_each
@@ -20,12 +19,13 @@ from release.verification.required import Required
 Evidence: TypeAlias = Literal["none", "signed", "paid", "witnessed"]
 
 
-@flow(name="dp-release-verify", persist_result=False, retries=0, log_prints=False)
+@quiet_flow(name="dp-release-verify")
 def verify_flow(out: str, trust: tuple[str, ...] = (), require: Evidence = "signed") -> Sealed:
     """Verify every release of ``out``, with its ledger and the auditor bundles beside it.
 
     ``trust`` holds the curator's public keys, or the paths of files with them.
     """
+    set_environment()
     keys = tuple(read_public_key(text) for text in trust)
     asked = Trust(keys=keys, require=Required(require))
     # Sealed, because a refusal may tell of an auditor bundle.
@@ -41,13 +41,18 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
 
     def action() -> int:
+        set_environment()
         sealed = verify_flow(options.out, tuple(options.trust), options.require)
         verdicts = dict(cast("tuple[tuple[str, str], ...]", sealed.content))
+        is_refused = is_in_part = False
         for name, verdict in verdicts.items():
             print(f"{name}  {verdict}")  # noqa: T201 - for people
-        if any(verdict.startswith("refused") for verdict in verdicts.values()):
+            is_refused = is_refused or verdict.startswith("refused")
+            is_in_part = is_in_part or verdict.startswith(IN_PART)
+        # After all of them: one refusal must not hide what the others are.
+        if is_refused:
             raise ReleaseError("some releases do not verify; see above")
-        return 3 if IN_PART in verdicts.values() else 0
+        return 3 if is_in_part else 0
 
     sys.exit(guarded(action))
 

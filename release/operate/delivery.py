@@ -6,9 +6,13 @@ machine that was put back to an older state finds entries there that its own led
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -20,16 +24,26 @@ from release.budget.ledger import (
     follow_store,
     keys_at,
     newest,
+    read_as_writer,
     read_checkpoint,
     read_ledger,
     replay,
 )
 from release.budget.state import entry_file, is_entry
+from release.budget.store import recent_or_whole
 from release.bundle.statements import SUMS
 from release.errors import LedgerError, StorageError
-from release.records.files import PART, make_folder, storage_errors, sync, sync_tree, write
+from release.records.files import (
+    PART,
+    locked_folder,
+    make_folder,
+    storage_errors,
+    sync,
+    sync_tree,
+    write,
+)
 from release.records.hashes import sha256
-from release.records.signing import PublicKey
+from release.records.signing import PublicKey, Signer
 from release.records.stores import Store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
@@ -109,29 +123,38 @@ def _deliver_by_rename(public: Path, store: Store, files: list[str]) -> bool:
     return True
 
 
-def deliver_ledger(folder: Path, store: Store) -> None:
+def deliver_ledger(folder: Path, store: Store, signer: Signer | None = None) -> None:
     """Copy the entries of a ledger to a store, and then the checkpoint that signs for them.
+
+    With the ledger's key, its snapshot is gone on from instead of replaying every entry.
 
     Raises:
         LedgerError: the store has entries that this ledger does not have, or different ones.
         StorageError: the store fails; run it again.
     """
     while True:
-        further = _compared(read_ledger(folder), store)
+        further = _compared(folder, read_as_writer(folder, signer), store)
         note = _local(folder / CHECKPOINT) if further.note is None else further.note.encode()
         stored = store.sizes(_LEDGER)
-        for number, data in enumerate(further.ledger.files):
+        for number in range(further.ledger.state.size):
             name = entry_file(number)
             # The comparison has already read the entries that are there.
             if name not in stored:
-                store.put(f"{_LEDGER}/{name}", data)
+                store.put(f"{_LEDGER}/{name}", _entry(folder, further.ledger, number))
         store.replace(f"{_LEDGER}/{CHECKPOINT}", note)
         # Another machine may have delivered a longer ledger before this checkpoint replaced its.
         if sum(map(is_entry, store.sizes(_LEDGER))) <= further.ledger.state.size:
             return
 
 
-def check_witness(folder: Path, store: Store) -> None:
+def _entry(folder: Path, ledger: Replayed, number: int) -> bytes:
+    # What another machine has written is not in this folder yet.
+    if number >= ledger.before.size:
+        return ledger.file(number)
+    return _local(folder / entry_file(number))
+
+
+def check_witness(folder: Path, store: Store, signer: Signer | None = None) -> None:
     """Check against a store that this ledger was not put back to an older state.
 
     The signed checkpoint in the store has to be one of this ledger, and so has every entry beyond
@@ -142,14 +165,17 @@ def check_witness(folder: Path, store: Store) -> None:
         LedgerError: the store has entries that this ledger does not have, or different ones.
         StorageError: the store does not answer.
     """
-    _compared(replay(folder), store)
+    _compared(folder, recent_or_whole(folder, signer), store)
 
 
-def _compared(own: Replayed, store: Store) -> Newest:
+def _compared(folder: Path, own: Replayed, store: Store) -> Newest:
     """The ledger as its own store has it, after comparing it with the copy in ``store``."""
     sizes = store.sizes(_LEDGER)
     entries = sorted(filter(is_entry, sizes))
     note = store.read(f"{_LEDGER}/{CHECKPOINT}")
+    if own.before.size and (note is None or _stated_size(note) < own.before.size):
+        # The store has less than the snapshot stands for.
+        own = replay(folder)
     # After the listing: what other machines had delivered by then is in the ledger's own store.
     further = newest(own)
     ledger = further.ledger
@@ -157,11 +183,14 @@ def _compared(own: Replayed, store: Store) -> Newest:
         signed = 0 if note is None else check_checkpoint(_text(note), ledger)
         for name in entries:
             number = int(name.removesuffix(".json"))
-            data = ledger.files[number] if number < len(ledger.files) else None
-            if data is None or len(data) != sizes[name]:
+            if number < ledger.before.size:
+                is_ours = _size(folder / name) == sizes[name]
+            else:
+                is_ours = number < ledger.state.size and len(ledger.file(number)) == sizes[name]
+            if not is_ours:
                 raise LedgerError(f"{name} is not an entry of this ledger")
             # Below that the checkpoint vouches; comparing bytes would cost a call for each entry.
-            if number >= signed and store.read(f"{_LEDGER}/{name}") != data:
+            if number >= signed and store.read(f"{_LEDGER}/{name}") != ledger.file(number):
                 raise LedgerError(f"{name} differs from this ledger's entry")
     except LedgerError as error:
         raise LedgerError(
@@ -169,6 +198,19 @@ def _compared(own: Replayed, store: Store) -> Newest:
             "back to an older state: dp-release restore"
         ) from error
     return further
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
+def _stated_size(note: bytes) -> int:
+    """The size in a checkpoint that is not verified yet; 0 where it states none."""
+    lines = note.split(b"\n")
+    return int(lines[1]) if len(lines) > 1 and re.fullmatch(rb"[0-9]{1,9}", lines[1]) else 0
 
 
 def _text(note: bytes) -> str:
@@ -197,13 +239,12 @@ def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restor
         LedgerError: ``out`` has neither a ledger nor a trusted key, or the two ledgers disagree.
         StorageError: a copy is incomplete.
     """
-    folder, aside = out / _LEDGER, out / ".restored"
-    try:
-        if trusted is None and not folder.exists():
-            raise LedgerError(f"no ledger in {out} to go on from; say whose to trust: --trust KEY")
-        own = replay(folder).files if folder.exists() else ()
+    folder = out / _LEDGER
+    if trusted is None and not folder.exists():
+        raise LedgerError(f"no ledger in {out} to go on from; say whose to trust: --trust KEY")
+    own = replay(folder).files if folder.exists() else ()
+    with _aside(out) as aside:
         with storage_errors(out, "what is restored"):
-            shutil.rmtree(aside, ignore_errors=True)
             _copy_ledger(store, aside / _LEDGER)
         size = _remove_unsigned(aside / _LEDGER)
         if trusted and trusted not in keys_at(read_ledger(aside / _LEDGER), size):
@@ -215,8 +256,6 @@ def restore(store: Store, out: Path, trusted: PublicKey | None = None) -> Restor
         size = copied.state.size
         with storage_errors(out, "what is restored"):
             _add_entries(aside / _LEDGER, folder, len(own), size)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return Restored(max(0, size - len(own)), restore_releases(store, out))
 
 
@@ -227,12 +266,24 @@ def restore_releases(store: Store, out: Path) -> tuple[str, ...]:
         ReleaseError: one of them does not verify against the ledger.
         StorageError: the store does not answer, or a copy is incomplete.
     """
+    with _aside(out) as aside, storage_errors(out, "what is restored"):
+        return tuple(_restored_releases(store, out, aside))
+
+
+@contextmanager
+def _aside(out: Path) -> Iterator[Path]:
+    """A private folder for what is on its way back, for one process at a time, and empty."""
     aside = out / ".restored"
+    with storage_errors(out, "what is restored"):
+        descriptor = locked_folder(aside, lambda descriptor: fcntl.flock(descriptor, fcntl.LOCK_EX))
     try:
-        with storage_errors(out, "what is restored"):
-            return tuple(_restored_releases(store, out, aside))
+        # A process that was killed leaves its copies.
+        for stray in aside.iterdir():
+            shutil.rmtree(stray, ignore_errors=True)
+        yield aside
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+        os.close(descriptor)
 
 
 def _check_begins(store: Store, own: tuple[bytes, ...], copied: Replayed) -> None:

@@ -18,7 +18,7 @@ from release.operate.folders import copies, folders, leftovers
 from release.operate.machine import clock, permissions, versions
 from release.operate.operations import Place, public_names
 from release.operate.schedule import Became, Schedule, periods_of
-from release.records.signing import read_key
+from release.records.keys.outside import read_key, scheme_of
 
 KEY_DAYS = 365
 
@@ -84,7 +84,7 @@ def key_age(place: Place, ledger: Replayed | None, key_days: int) -> Iterator[Fi
         else:
             yield well("keys", age)
     if place.key is not None:
-        if not place.key.is_file():
+        if scheme_of(place.key) is None and not place.key.is_file():
             yield fault("keys", f"{place.key}: no such file; releases cannot be signed")
         elif read_key(place.key).public(ledger.state.origin) not in ledger.state.keys:
             yield fault("keys", f"{place.key}: the ledger does not know this key")
@@ -94,6 +94,7 @@ def budgets(ledger: Replayed | None) -> Iterator[Finding]:
     """How many more releases like its last each scope can pay for."""
     if ledger is None:
         return
+    # Entries are in order, so the last one of a scope stays.
     last: dict[str, Reserve] = {}
     for entry in ledger.entries:
         if isinstance(entry, Reserve):
@@ -130,7 +131,7 @@ def periods(place: Place, schedules: tuple[Schedule, ...]) -> Iterator[Finding]:
     """The periods of each schedule that were due and are not public."""
     for schedule in schedules:
         due = periods_of(schedule, place.out, today())
-        # A public or withdrawn release needs nothing more.
+        # A public, withdrawn or skipped release needs nothing more.
         missing = [period for period in due if period.became in _REMEDIES]
         for period in missing[:_REPORTED_PERIODS]:
             remedy = _REMEDIES[period.became]
@@ -138,4 +139,8 @@ def periods(place: Place, schedules: tuple[Schedule, ...]) -> Iterator[Finding]:
         if len(missing) > _REPORTED_PERIODS:
             yield look("periods", f"and {len(missing) - _REPORTED_PERIODS} more")
         if not missing:
-            yield well("periods", f"{schedule.spec.name}: all {len(due)} are public")
+            skipped = [period.became for period in due].count(Became.SKIPPED)
+            summary = f"all {len(due)} are public"
+            if skipped:
+                summary += f", or skipped ({skipped})"
+            yield well("periods", f"{schedule.spec.name}: {summary}")

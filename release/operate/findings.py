@@ -48,6 +48,7 @@ def or_well(findings: Iterable[Finding], what: str, message: str) -> Iterator[Fi
 
 def findings_of(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
     """The findings of a check; a check that fails is a finding too."""
+    # No other exceptions: those are faults of the program, and are not the machine's.
     findings: list[Finding] = []
     try:
         findings.extend(check())

@@ -1,95 +1,137 @@
-"""Structured log lines: one JSON object a line, with codes and identifiers only.
+"""The journal of a run: what it tells the log (:mod:`release.operate.log`).
 
-This module, not its callers, decides what a line may hold: a field is one of :data:`FIELDS`, and
-its text one word of a fixed alphabet, so that no message, number of rows or duration can get into a
-log by mistake. The time of a line is that of the clock, to the second.
+A line has the time of the clock, to the second, and is signed by the key of the run if it has one.
+A log that cannot be written stops nothing.
 """
 
 from __future__ import annotations
 
-import datetime
-import json
 import os
 import re
+import secrets
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
-from release.errors import ReleaseError
+from release.bundle.evidence.line import FIELDS, NOTHING, SCHEMA, Code, LogLine, line_bytes, word
+from release.bundle.evidence.people import now, people
+from release.errors import Reason, ReleaseError, reason_of
+from release.operate.log.changes import changes_since_last
+from release.operate.log.file import append
+from release.records.keys.outside import read_key
+from release.records.signing import Signer
+from release.spec.load import SpecFile
 
 T = TypeVar("T")
 
 VARIABLE = "DP_RELEASE_LOG"
-FIELDS = ("release_id", "period", "stage", "scope", "entry", "error", "ended")
-"""The fields of a line, beside its time and its code."""
-
-# Short, and without spaces: a message or a value of a table does not pass.
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
-
-
-class Code(StrEnum):
-    """The event that a line records."""
-
-    STARTED = "started"
-    STAGE = "stage"
-    PUBLISHED = "published"
-    DELIVERED = "delivered"
-    REFUSED = "refused"
-    RECOVERED = "recovered"
-    CAUGHT_UP = "caught-up"
+FLOW_RUN = "PREFECT__FLOW_RUN_ID"
+"""The variable in which Prefect names its own run to the process of that run."""
+_MOST_CHANGES = 100
+"""The changes of one release that are logged."""
 
 
 @dataclass(frozen=True)
 class Journal:
-    """The target of log lines: a file to append to, ``-`` for standard error, or None."""
+    """The target of log lines: a file to append to, ``-`` for standard error, or None.
+
+    ``run`` is in every line of one run: 32 random hexadecimal digits, or those of Prefect's run.
+    ``key`` is the file of the signing key.
+    """
 
     target: str | None = None
+    run: str | None = None
+    key: Path | None = None
 
-    def tell(self, code: Code, **identifiers: str | int | None) -> None:
+    def tell(self, code: Code, **identifiers: str | Reason | None) -> None:
         """Write a line; a log that cannot be written stops nothing.
 
         Raises:
             ValueError: a field is not one of :data:`FIELDS`.
         """
-        if self.target is None:
-            return
-        now = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        line = {"time": now, "code": code.value}
-        for name, value in identifiers.items():
+        fields: dict[str, Any] = {}
+        for name, value in {"run": self.run, **identifiers}.items():
             if name not in FIELDS:
                 raise ValueError(f"{name} is not a field of a log line")
             if value is not None:
-                line[name] = str(value) if _WORD.fullmatch(str(value)) else "?"
-        text = json.dumps(line) + "\n"
+                fields[name] = value if name in ("run", "reason") else word(value)
+        if self.target is None:
+            return
+        who = people()
+        fields |= {"time": now(), "code": code}
+        fields |= {"actor": who.actor, "approver": who.approver}
+
+        def fill(number: int, prev: str) -> bytes:
+            line = LogLine(schema=SCHEMA, number=number, prev=prev, **fields)
+            return line_bytes(line, self._signer)
+
         with suppress(OSError):
             if self.target == "-":
-                sys.stderr.write(text)
+                # A stream has no line before that could be read.
+                sys.stderr.write(fill(0, NOTHING).decode() + "\n")
                 return
-            # One write of one line, so that several runs can share a file.
-            descriptor = os.open(self.target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
-            try:
-                os.write(descriptor, text.encode())
-            finally:
-                os.close(descriptor)
+            append(Path(self.target), fill)
+
+    @cached_property
+    def _signer(self) -> Signer | None:
+        # A key that cannot be read is told of by the run itself.
+        with suppress(ReleaseError):
+            return None if self.key is None else read_key(self.key)
+        return None
 
     def watching(self, step: Callable[..., Any]) -> Any:
         """Wrap the ``step`` of a pipeline, so that each stage is logged before it begins."""
+        release_id: str | None = None
 
         def logged(name: str, function: Callable[..., T], *arguments: Any) -> T:
-            self.tell(Code.STAGE, stage=name)
-            return step(name, function, *arguments)  # type: ignore[no-any-return]  # as T
+            nonlocal release_id
+            self.tell(Code.STAGE, stage=name, release_id=release_id)
+            result: T = step(name, function, *arguments)
+            if isinstance(result, SpecFile):
+                release_id = result.spec.release.id
+            return result
 
         return logged
 
-    def refused(self, error: BaseException, **identifiers: str | int | None) -> None:
+    @contextmanager
+    def told(self, **identifiers: str | None) -> Iterator[Callable[[Path], None]]:
+        """Log the begin of a release, and its end: the block calls what it is given with it."""
+        self.tell(Code.STARTED, **identifiers)
+
+        def log_end(public: Path) -> None:
+            self.tell(Code.PUBLISHED, release_id=public.name, **identifiers)
+            if self.target is None:
+                return
+            since, changes = changes_since_last(public)
+            for change in changes[:_MOST_CHANGES] if since is not None else ():
+                self.tell(Code.CHANGED, release_id=public.name, since=since, part=change.part)
+
+        try:
+            yield log_end
+        except BaseException as error:
+            # An interruption is logged too: the next run has to recover this one.
+            self.refused(error, **identifiers)
+            raise
+
+    def refused(self, error: BaseException, **identifiers: str | None) -> None:
         """Log an error by its type alone: its text may quote the spec."""
-        kind = type(error).__name__ if isinstance(error, ReleaseError) else "internal"
-        self.tell(Code.REFUSED, error=kind, **identifiers)
+        self.tell(Code.REFUSED, reason=reason_of(error), **identifiers)
 
 
-def default_journal() -> Journal:
-    """The journal that ``$DP_RELEASE_LOG`` names: a file, ``-``, or none."""
-    return Journal(os.environ.get(VARIABLE) or None)
+def default_journal(key: Path | None = None, flow_run: str | None = None) -> Journal:
+    """A journal of a new run, where ``$DP_RELEASE_LOG`` says: in a file, ``-``, or nowhere.
+
+    ``flow_run`` is the identifier of Prefect's run, by default what the environment says: there
+    only Prefect's workers name it.
+    """
+    scheduled = (flow_run or os.environ.get(FLOW_RUN, "")).replace("-", "")
+    is_named = re.fullmatch("[0-9a-f]{32}", scheduled)
+    run = scheduled if is_named else secrets.token_hex(16)
+    return Journal(os.environ.get(VARIABLE) or None, run, key)
+
+
+__all__ = ["FLOW_RUN", "VARIABLE", "Code", "Journal", "default_journal"]

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from release.budget.ledger import Replayed, today
 from release.operate.findings import Finding, fault, look, or_well, well
 from release.operate.operations import Place
-from release.records.signing import forbidden_mode
+from release.records.keys.files import forbidden_mode
 from release.version import VERSION
 
 LEAST_FREE = 2**30
@@ -46,9 +46,10 @@ def _unfit(declared: Iterator[Requirement]) -> Iterator[Finding]:
                 message = f"{requirement.name} is missing; pip install dp-release"
                 yield fault("versions", message)
             continue
+        # Its own pins: a newer library may draw, write or solve otherwise than was tested.
         if installed not in requirement.specifier:
             mismatch = f"{requirement.name} {installed} (declared: {requirement.specifier})"
-            message = f"{mismatch}; install a version that was tested: constraints.txt"
+            message = f"{mismatch}; install a version that was tested: see supply/"
             yield fault("versions", message)
 
 
@@ -105,6 +106,7 @@ def _exposed(place: Place) -> Iterator[Finding]:
     if key is not None and key.is_file():
         if _mode(key) & forbidden_mode(key):
             yield fault("permissions", f"{key}: others may read the key; chmod 600")
+        # The folder is copied, delivered and served: a key in it travels along.
         if key.resolve().is_relative_to(out.resolve()):
             yield fault("permissions", f"{key}: the key lies in the output folder; move it")
     if (free := shutil.disk_usage(out).free) < LEAST_FREE:

@@ -10,30 +10,47 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from release.budget.ledger import (
+    Abort,
+    State,
     abort,
     follow_store,
     named_store,
     newest,
     read_ledger,
     replay,
+    revise,
     today,
 )
+from release.budget.store import recent_or_whole
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.statements import SUMS
-from release.errors import LedgerError, ReleaseError, SpecError
+from release.errors import LedgerError, Reason, ReleaseError, SpecError
 from release.noise.processes import FanOut, InTurn
 from release.operate.delivery import check_witness, deliver, deliver_ledger, restore_releases
 from release.operate.journal import Code, Journal
-from release.operate.schedule import CaughtUp, OnePeriod, Schedule, catch_up
-from release.pipeline import Options, Published, Step, auditor_bundle, call, run_release
-from release.records.signing import read_key
+from release.operate.notices.notice import LASTING, End, Notice, refusal
+from release.operate.notices.outbox import Outbox
+from release.operate.schedule import Became, CaughtUp, OnePeriod, Schedule, catch_up, periods_of
+from release.operate.versions import next_version
+from release.pipeline import (
+    Options,
+    Published,
+    Step,
+    Watch,
+    auditor_bundle,
+    call,
+    run_release,
+    unwatched,
+)
+from release.records.keys.outside import read_key
+from release.records.signing import Signer
 from release.records.stores import Store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
@@ -43,6 +60,10 @@ if TYPE_CHECKING:
 
 
 _RELEASE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII)
+
+
+_LOOKED_BACK = 30
+"""Periods of which it is told that they are public, where nobody was."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +83,12 @@ class Run:
     options: Options = field(default_factory=Options)
     step: Step = call
     journal: Journal = field(default_factory=Journal)
+    outbox: Outbox | None = None
+
+    def tell(self, *notices: Notice) -> None:
+        """Tell people, where they asked for it."""
+        if self.outbox is not None:
+            self.outbox.tell(*notices)
 
 
 def release_period(spec: Path, period: Period | None, run: Run) -> Published:
@@ -72,18 +99,14 @@ def release_period(spec: Path, period: Period | None, run: Run) -> Published:
     """
     place, journal = run.place, run.journal
     name = None if period is None else str(period)
-    journal.tell(Code.STARTED, period=name)
     options = replace(run.options, period=period, key=place.key)
-    try:
+    with journal.told(spec=spec.name, period=name) as log_end:
         witnessed(place)
         published = run_release(spec, place.out, journal.watching(run.step), options=options)
-        journal.tell(Code.PUBLISHED, period=name, release_id=published.public.name)
-        for release_id in deliver_all(place):
+        log_end(published.public)
+        delivered = () if place.store is None else run.step("deliver", deliver_all, place)
+        for release_id in delivered:
             journal.tell(Code.DELIVERED, release_id=release_id)
-    except BaseException as error:
-        # An interruption is logged too: the next run has to recover this one.
-        journal.refused(error, period=name)
-        raise
     return published
 
 
@@ -92,29 +115,125 @@ def release_due(
     run: Run,
     today: datetime.date,
     release_one: Callable[[OnePeriod], object] | None = None,
+    most: int | None = None,
 ) -> CaughtUp:
-    """Recover interrupted runs, then release every due period of a schedule, oldest first.
+    """Recover interrupted runs, then release the due periods of a schedule, oldest first.
 
-    ``release_one`` releases one period; by default it is :func:`release_period`.
+    With ``most`` not more than so many of them. ``release_one`` releases one period; by default it
+    is :func:`release_period`.
+
+    Each end is told once, by this process: a scheduler's own hooks die with the scheduler.
 
     Raises:
         ReleaseError: as :func:`release.operate.schedule.catch_up`.
     """
-    place = run.place
+    try:
+        return _release_due(schedule, run, today, release_one, most)
+    except ReleaseError as error:
+        run.tell(refusal(error, schedule.spec.name))
+        raise
+
+
+def _release_due(
+    schedule: Schedule,
+    run: Run,
+    today: datetime.date,
+    release_one: Callable[[OnePeriod], object] | None,
+    most: int | None,
+) -> CaughtUp:
+    place, spec = run.place, schedule.spec.name
+    # On the first run with channels, nobody wants to be told of last year's releases.
+    was_told = run.outbox is not None and run.outbox.is_begun
     witnessed(place)
     # First, because the charges of interrupted runs count towards the attempts of a period.
-    recover_and_tell(place, run.journal)
+    recover_and_tell(place, run.journal, run.outbox)
 
-    def release_here(due: OnePeriod) -> object:
-        return release_period(schedule.spec, due.period, run)
+    def release_here(due: OnePeriod) -> None:
+        # Told one by one: a run over many periods may be ended on its way.
+        try:
+            if release_one is None:
+                release_period(schedule.spec, due.period, run)
+            else:
+                release_one(due)
+        except ReleaseError as error:
+            run.tell(refusal(error, spec, due.release_id))
+            raise
+        except BaseException:
+            # Somebody has stopped this process, which has cleaned up on its way here.
+            run.tell(_crash(place, due.release_id, "given up"))
+            raise
+        if run.outbox is not None:
+            run.outbox.over(LASTING, spec)
+        run.tell(Notice(End.RELEASED, due.release_id, f"{due.release_id} is public"))
 
     shared = (place.out / LEDGER).is_dir() and follow_store(place.out / LEDGER).state.store
     if shared and place.store is not None:
         # What other machines have released counts as public here once it is.
         restore_releases(place.store, place.out)
-    result = catch_up(schedule, place.out, release_one or release_here, today=today)
+    result = catch_up(schedule, place.out, release_here, today=today, most=most)
+    run.tell(*_untold(schedule, place.out, result, today, was_told))
     run.journal.tell(Code.CAUGHT_UP, ended=result.ended.value.replace(" ", "-"))
     return result
+
+
+def _untold(
+    schedule: Schedule, out: Path, result: CaughtUp, today: datetime.date, was_told: bool
+) -> Iterator[Notice]:
+    """What this run did not cause: periods that are late, or that no later run will release.
+
+    ``was_told`` is whether people were told before; then so is what a run had published that was
+    killed before it could tell.
+    """
+    for due in result.passed_over:
+        yield Notice(End.NEEDS_SOMEBODY, due.release_id, f"{due.release_id} is {due.became}")
+    periods = periods_of(schedule, out, today)
+    for due in periods[-_LOOKED_BACK:] if was_told else ():
+        if due.became is Became.PUBLIC:
+            yield Notice(End.RELEASED, due.release_id, f"{due.release_id} is public")
+    for due in periods:
+        is_open = due.became in (Became.DUE, Became.CUT_OFF, Became.ELSEWHERE)
+        if is_open and schedule.is_late(due.period, today):
+            since = schedule.due_on(due.period)
+            yield Notice(End.LATE, due.release_id, f"{due.release_id} has been due since {since}")
+
+
+def revise_release(spec: Path, old: str, reason: str, run: Run) -> Published:
+    """Publish a newer version of a release, with a charge of its own, and mark the old one.
+
+    The newer version is released from ``spec`` under the next id: ``NAME-r2``, ``NAME-r3``. The
+    old one stays as it is; the ledger names the newer one and the reason. Run it again after a
+    crash: what is done is not done twice.
+
+    Raises:
+        LedgerError: the release is not public, was revised already, or there is no ledger.
+        ReleaseError: as :func:`run_release`.
+    """
+    place = run.place
+    ledger = open_ledger(place.out, None if place.key is None else read_key(place.key))
+    if ledger is None:
+        raise SpecError("--out", f"no ledger in {place.out}; only its entries can name a revision")
+    witnessed(place)
+    new, day = next_version(old), today().isoformat()
+    state = ledger.recover().state
+    # Refused before anything is charged: once it is public, the newer version is paid for.
+    if not state.is_public(old):
+        raise LedgerError(f"{old!r} is not public; dp-release ledger show")
+    if state.is_revised(old):
+        raise LedgerError(f"{old!r} was revised already; revise {new!r}")
+    public = place.out / "public" / new
+    if state.is_committed(new) and public.is_dir():
+        published = Published(public, auditor_bundle(public), None)
+    else:
+        options = replace(run.options, key=place.key, release_id=new)
+        step = run.journal.watching(run.step)
+        with run.journal.told(spec=spec.name) as log_end:
+            published = run_release(spec, place.out, step, options=options)
+            log_end(published.public)
+    ledger.append(revise(old, new, reason, day))
+    for release_id in deliver_all(place):
+        run.journal.tell(Code.DELIVERED, release_id=release_id)
+    run.tell(Notice(End.REVISED, old, f"{new} takes the place of {old}: {reason}"))
+    return published
 
 
 def witnessed(place: Place) -> None:
@@ -130,7 +249,7 @@ def witnessed(place: Place) -> None:
             newest(replay(place.out / LEDGER))
         return
     if has_ledger:
-        check_witness(place.out / LEDGER, place.store)
+        check_witness(place.out / LEDGER, place.store, _signer(place))
     elif place.store.sizes(LEDGER):
         raise LedgerError(
             f"{place.store.label} has a ledger, and {place.out} has none: nothing would pay for a "
@@ -151,17 +270,29 @@ def deliver_all(place: Place) -> tuple[str, ...]:
         raise SpecError("--out", f"no folder {place.out}")
     witnessed(place)
     delivered: list[str] = []
+    there = place.store.holding("public", SUMS)
     for name in public_names(place.out):
+        if name in there:
+            continue
         public = place.out / "public" / name
         # A folder without sums is no release.
         if (public / SUMS).is_file() and deliver(public, place.store):
             delivered.append(name)
     place.store.sweep()
     if (place.out / LEDGER).is_dir():
-        deliver_ledger(place.out / LEDGER, place.store)
-        if (own := named_store(replay(place.out / LEDGER))) is not None:
+        signer = _signer(place)
+        deliver_ledger(place.out / LEDGER, place.store, signer)
+        if (own := named_store(recent_or_whole(place.out / LEDGER, signer))) is not None:
             own.sweep()
     return tuple(delivered)
+
+
+def _signer(place: Place) -> Signer | None:
+    """The key of a place, where it can be read: delivering needs none, and is quicker with it."""
+    try:
+        return None if place.key is None else read_key(place.key)
+    except ReleaseError:
+        return None
 
 
 def public_names(out: Path) -> list[str]:
@@ -225,7 +356,7 @@ def abandon(place: Place, release_id: str) -> None:
     if release_id not in running or release_id in left_behind(place.out):
         raise SpecError("--abandon", f"no run of {release_id!r} is at work on another machine")
     # Drawn, for all that this machine knows: the other one may have shown it to somebody.
-    ledger.append(abort(release_id, today().isoformat(), drawn=True))
+    ledger.append(abort(release_id, today().isoformat(), drawn=True, reason="abandoned"))
 
 
 RECOVERED = ("public", "published", "given up")
@@ -246,10 +377,34 @@ def recover_all(place: Place) -> tuple[tuple[str, str], ...]:
     return tuple(results)
 
 
-def recover_and_tell(place: Place, journal: Journal) -> None:
-    """Recover every interrupted run, and write a line in the journal for each."""
-    for name, result in recover_all(place):
-        journal.tell(Code.RECOVERED if result in RECOVERED else Code.REFUSED, release_id=name)
+def recover_and_tell(
+    place: Place, journal: Journal, outbox: Outbox | None = None
+) -> tuple[tuple[str, str], ...]:
+    """As :func:`recover_all`, with a line in the journal and a notice for each."""
+    results = recover_all(place)
+    for name, result in results:
+        if result in RECOVERED:
+            journal.tell(Code.RECOVERED, release_id=name, ended=result.replace(" ", "-"))
+        else:
+            journal.tell(Code.REFUSED, release_id=name, reason=Reason.REFUSED)
+        if outbox is not None:
+            outbox.tell(_crash(place, name, result))
+    return results
+
+
+def _crash(place: Place, name: str, result: str) -> Notice:
+    """What an interrupted run has cost."""
+    if result not in RECOVERED:
+        return Notice(End.REFUSED, name, f"an interrupted run was not recovered: {result}")
+    if result != "given up":
+        return Notice(End.FINISHED, name, f"{name} is public")
+    folder = place.out / LEDGER
+    entries = replay(folder).entries if folder.is_dir() else ()
+    ends = [own for own in entries if isinstance(own, Abort) and own.release_id == name]
+    if not ends:
+        return Notice(End.CRASHED, name)
+    # Each crash is told of: it may have cost a charge.
+    return Notice(End.IN_VAIN if ends[-1].drawn else End.GIVEN_BACK, name, "", str(ends[-1].seq))
 
 
 IN_PART = "verified as far as the given bundles allow"
@@ -257,11 +412,17 @@ IN_PART = "verified as far as the given bundles allow"
 
 
 def verify_each(
-    out: Path, elsewhere: FanOut | None = None, trust: Trust | None = None
+    out: Path,
+    elsewhere: FanOut | None = None,
+    trust: Trust | None = None,
+    watch: Watch = unwatched,
 ) -> tuple[tuple[str, str], ...]:
     """Verify every release of an output folder; pairs of a release and its verdict.
 
-    A verdict is ``verified``, :data:`IN_PART`, ``withdrawn``, or ``refused: `` and the reason.
+    A verdict is ``verified``, :data:`IN_PART`, ``withdrawn``, or ``refused: `` and the reason;
+    after the first two, ``; revised by `` and the id of a newer version.
+
+    ``watch`` is called before each release is waited for.
 
     Where ``trust`` names no ledger, the folder's own is replayed and proves nobody's identity.
 
@@ -272,15 +433,21 @@ def verify_each(
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
     beside = (out / LEDGER).resolve() if (out / LEDGER).is_dir() else None
-    asked = replace(trust or Trust(), beside=beside)
-    withdrawn = set() if asked.replayed is None else read_ledger(asked.replayed).state.withdrawn
+    full_trust = replace(trust or Trust(), beside=beside)
+    state = State() if full_trust.replayed is None else read_ledger(full_trust.replayed).state
+    withdrawn, revised = state.withdrawn, state.revised
     names = public_names(out)
     # A partial of a module's function, so that it can be sent to another process.
-    verify_one = partial(_verdict, out.resolve(), asked)
+    verify_one = partial(_verdict, out.resolve(), full_trust)
     standing = [name for name in names if name not in withdrawn]
     verdicts = dict.fromkeys(names, "withdrawn")
-    for name, verdict in zip(standing, fan.map(verify_one, standing), strict=True):
+    results = iter(fan.map(verify_one, standing))
+    for finished, name in enumerate(standing):
+        watch(finished, len(standing), name)
+        verdict = next(results)
         verdicts[name] = verdict if isinstance(verdict, str) else f"refused: {verdict.line}"
+        if name in revised:
+            verdicts[name] += f"; revised by {revised[name]}"
     return tuple(verdicts.items())
 
 

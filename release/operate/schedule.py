@@ -20,7 +20,7 @@ from pathlib import Path
 
 import yaml
 
-from release.budget.ledger import Abort, Replayed, State, replay
+from release.budget.ledger import Abort, Ledger, Replayed, State, replay, skip, today
 from release.bundle.publish import LEDGER
 from release.errors import BudgetError, LedgerError, ReleaseError, SpecError, StorageError
 from release.queries.read import parse_spec
@@ -39,6 +39,7 @@ class Became(StrEnum):
     PUBLIC = "public"
     LEFT_OUT = "left out"  # too many runs of it were interrupted after drawing
     WITHDRAWN = "withdrawn"
+    SKIPPED = "skipped"  # somebody has recorded that it will not be made
     LOST = "lost"  # committed, and its folder is gone: restore it
 
 
@@ -47,13 +48,15 @@ class Schedule:
     """A spec template, its first period, and when a period is due.
 
     ``delay_days`` are the full days between the end of a period and the day on which it is due.
-    ``attempts`` is how many charges without a publication a period may cost.
+    ``attempts`` is how many charges without a publication a period may cost. A period is late, and
+    people are told, where it is not public ``late_days`` full days after it was due.
     """
 
     spec: Path
     since: Period
     delay_days: int = 0
     attempts: int = ATTEMPTS
+    late_days: int | None = None
 
     def release_ids(self) -> Callable[[Period], str]:
         """Return the function from a period to the id of its release.
@@ -69,6 +72,16 @@ class Schedule:
         if not placeholder or "{" in before + after or first != f"{before}{self.since}{after}":
             raise SpecError("release.id", "a template's id names its period once: write {period}")
         return lambda period: f"{before}{period}{after}"
+
+    def due_on(self, period: Period) -> datetime.date:
+        """The first day on which a period is released."""
+        return period.end + datetime.timedelta(days=self.delay_days + 1)
+
+    def is_late(self, period: Period, today: datetime.date) -> bool:
+        """Whether a period that is not public yet is late."""
+        if self.late_days is None:
+            return False
+        return today >= self.due_on(period) + datetime.timedelta(days=self.late_days)
 
 
 @dataclass(frozen=True)
@@ -123,6 +136,8 @@ def _became(out: Path, name: str, state: State) -> Became:
     # Checked first: the folder of a withdrawn release may still be there.
     if name in state.withdrawn:
         return Became.WITHDRAWN
+    if state.is_skipped(name):
+        return Became.SKIPPED
     if os.path.lexists(out / "public" / name):
         return Became.PUBLIC
     if is_staged:
@@ -131,6 +146,20 @@ def _became(out: Path, name: str, state: State) -> Became:
         # The run of a ledger on this machine alone has lost its folder.
         return Became.CUT_OFF if state.store is None else Became.ELSEWHERE
     return Became.LOST if name in state.committed else Became.DUE
+
+
+def skip_period(schedule: Schedule, period: Period, reason: str, ledger: Ledger) -> str:
+    """Record in a ledger that a period of a schedule will not be released; the id that it had.
+
+    Nothing is charged and nothing given back.
+
+    Raises:
+        SpecError: the template is none.
+        LedgerError: the period is charged, or skipped already, or the ledger cannot be written.
+    """
+    release_id = schedule.release_ids()(period)
+    ledger.append(skip(release_id, reason, today().isoformat()))
+    return release_id
 
 
 class Ended(StrEnum):

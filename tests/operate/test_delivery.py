@@ -17,10 +17,18 @@ import yaml
 
 from release.budget.ledger import Ledger, ScopeCap, create_ledger, read_ledger
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
-from release.operate.delivery import check_witness, deliver, deliver_ledger, fetch, restore
+from release.operate.delivery import (
+    check_witness,
+    deliver,
+    deliver_ledger,
+    fetch,
+    restore,
+    restore_releases,
+)
 from release.operate.operations import Place, Run, deliver_all, left_behind, recover, release_period
 from release.pipeline import Options, auditor_bundle, run_release
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
 from release.records.stores import Folder, Objects, Store, open_store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
@@ -422,6 +430,17 @@ def test_a_forged_release_is_not_restored(uri: str, place: Place, tmp_path: Path
         with pytest.raises(ReleaseError):
             restore(store, tmp_path / "new", key)
         assert not (tmp_path / "new" / "public").exists()
+
+
+def test_what_a_killed_restore_has_left_stops_no_later_one(uri: str, place: Place) -> None:
+    store = open_store(uri, "--to")
+    release(replace(place, store=store))
+    shutil.rmtree(place.out / "public" / "small")
+    begun = place.out / ".restored" / "small"
+    begun.mkdir(parents=True)
+    (begun / "report.html").write_bytes(b"half")
+    assert restore_releases(store, place.out) == ("small",)
+    assert not (place.out / ".restored").exists()
 
 
 def test_a_withdrawn_release_is_not_restored(uri: str, place: Place) -> None:

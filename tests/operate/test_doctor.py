@@ -21,7 +21,8 @@ from release.operate.findings import Level
 from release.operate.journal import Code, Journal
 from release.operate.operations import Place, Run, release_period, verify_each
 from release.operate.schedule import Schedule
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
 from release.records.stores import open_store
 from release.spec.periods import parse_period
 from release.verification.provenance import own_trust
@@ -215,11 +216,11 @@ def test_a_log_holds_codes_and_identifiers_only(folder: Path) -> None:
     assert "quagzil" not in text
     assert "rows" not in text
     journal = Journal(str(folder / "more.jsonl"))
-    journal.tell(Code.REFUSED, release_id="a b\nc", error="ValueError: quagzil-17 " * 9)
+    journal.tell(Code.REFUSED, release_id="a b\nc", ended="ValueError: quagzil-17 " * 9)
     (line,) = log_lines(folder / "more.jsonl")
-    assert (line["release_id"], line["error"]) == ("?", "?")
+    assert (line["release_id"], line["ended"]) == ("?", "?")
     with pytest.raises(ValueError, match="count is not a field of a log"):
-        journal.tell(Code.STAGE, count=7)
+        journal.tell(Code.STAGE, count="7")
     Journal("/nowhere/at/all").tell(Code.STAGE)  # holds nothing up
 
 

@@ -22,7 +22,9 @@ from release.operate.operations import Place, Run, abandon, left_behind, release
 from release.operate.schedule import Became, Ended, Schedule, periods_of
 from release.pipeline import Options, run_release
 from release.records.cosignatures import cosignatures, read_witness_key
-from release.records.signing import create_key, read_key, read_public_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
+from release.records.signing import read_public_key
 from release.records.stores import open_store
 from release.spec.periods import parse_period
 from tests.small import Row, Small, query

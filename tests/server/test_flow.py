@@ -25,7 +25,7 @@ from tests.small import MARKS, UNSIGNED, Small, check_unmarked, joint, part, que
 
 def run_flow(spec: Path, out: Path, home: Path) -> subprocess.CompletedProcess[str]:
     """The flow as a process of its own, with an empty home and no Prefect server to talk to."""
-    return run_module("flows.release", str(spec), "--out", str(out), home=home)
+    return run_module("flows.run", str(spec), "--out", str(out), home=home)
 
 
 def run_module(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:

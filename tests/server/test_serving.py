@@ -6,7 +6,6 @@ Prefect believes is held against the ledger and the folders at the end.
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import re
@@ -15,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -33,8 +31,9 @@ from release.budget.ledger import Abort, ScopeCap, create_ledger, read_ledger
 from release.operate.findings import Finding, Level
 from release.operate.operations import Place, left_behind, recover
 from release.operate.prefect_drift import disagreements
-from release.records.signing import create_key
+from release.records.keys.files import create_key
 from tests.conftest import PROJECT
+from tests.operate.receivers import webhook
 from tests.server.patience import patiently
 from tests.small import MARKED as ROWS
 from tests.small import Small, check_unmarked, query
@@ -214,35 +213,18 @@ def public(place: Place) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
-@contextmanager
-def hook() -> Iterator[tuple[str, list[bytes]]]:
-    """Somebody who is to be notified: an address, and what came to it."""
-    came: list[bytes] = []
-
-    class Takes(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            """Remember it."""
-            came.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *given: object) -> None:
-            """Silence."""
-
-    listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Takes)
-    thread = threading.Thread(target=listener.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.server_address[1]}/", came
-    finally:
-        listener.shutdown()
-        listener.server_close()
+def channels(folder: Path, *addresses: str) -> str:
+    """A private file of addresses."""
+    path = folder / "channels"
+    path.touch(0o600)
+    path.write_text("\n".join(addresses) + "\n", "utf-8")
+    return str(path)
 
 
 FAILS = """
 import sys
 import flows.scheduled as own
-def fails(*given):
+def fails(*given, **named):
     raise ValueError("quagzil-17")
 setattr(own, sys.argv[1], fails)
 spec, out, key, since = sys.argv[2:]
@@ -268,13 +250,15 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
     place = place_in(tmp_path / "spent", affordable=3)
     words = serving(server, place, days_ago(5), "* * * * *")
     # Nobody would be told of what goes wrong, and nobody would notice: refused at once.
-    refused = server.start(*words, "--notify", "custom-webhook/nobody")
+    nobody = channels(tmp_path, "prefect://custom-webhook/nobody")
+    refused = server.start(*words, "--notify", nobody)
     assert refused.wait(60) == 2
     told = (server.home / "dp-release.log").read_text("utf-8").splitlines()
     assert told[-1] == (
         "error: --notify: the server has no block 'custom-webhook/nobody'; prefect block ls"
     )
-    with stopping(server.start(*words)):
+    told_to = tmp_path / "told.jsonl"
+    with stopping(server.start(*words, "--notify", channels(tmp_path, f"file://{told_to}"))):
         # While it waits for its minute: exceptions end as their kind alone.
         foreign = ends_of_foreign_exceptions(server, place_in(tmp_path / "fails", affordable=9))
         assert [re.sub("[0-9a-f]{8}", "#", line) for line in foreign] == [
@@ -286,7 +270,16 @@ def test_a_cron_schedule_fires_catches_up_and_stops_with_its_budget(
             150,
             "the end of the budget",
         )
+    told = (server.home / "dp-release.log").read_text("utf-8").splitlines()
+    rehearsed = f"nightly.yaml: {days_ago(5)} was rehearsed, and would not be refused"
+    assert any(line.startswith(rehearsed) for line in told), told
+    # The terminal shows the reason of a failure, and not Prefect's alone.
+    reason = f"nightly.yaml: {days_ago(2)}: error: budget.epsilon: scope 'scope-3' has spent 6"
+    assert any(reason in line for line in told), told
     (run,) = ended
+    titles = [json.loads(line)["title"] for line in told_to.read_text("utf-8").splitlines()]
+    released = [f"day-{days_ago(days)}: released" for days in (5, 4, 3)]
+    assert titles == [*released, "nightly.yaml: budget spent"]
     assert run["state_type"] == "CANCELLED"
     assert run["state"]["message"].startswith(
         "3 released, 1 refused; its schedule is paused: error: budget.epsilon: scope 'scope-3'"
@@ -350,15 +343,19 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
     place = place_in(tmp_path / "worker", affordable=40)
     mark = tmp_path / "die"
     with ExitStack() as stack:
-        address, came = stack.enter_context(hook())
+        hook = stack.enter_context(webhook())
+        ops = stack.enter_context(webhook())
+        address = ops.address.replace("json://", "http://")
         server.run(
             "python", "-c",
             "from prefect.blocks.notifications import CustomWebhookNotificationBlock as B; "
-            f"B(name='ops', url={address!r}, json_data={{'told': '{{{{body}}}}'}}).save('ops')",
+            "told = {'title': '{{subject}}', 'message': '{{body}}'}; "
+            f"B(name='ops', url={address!r}, json_data=told).save('ops')",
         )  # fmt: skip
+        notify = channels(tmp_path, hook.address, "prefect://custom-webhook/ops")
         identifier = deployed(server, place)
         since = days_ago(2)
-        given = {"parameters": {"since": since, "notify": "custom-webhook/ops"}}
+        given = {"parameters": {"since": since, "notify": notify}}
         past = (datetime.now(tz=UTC) - timedelta(minutes=3)).isoformat()
         scheduled = {"type": "SCHEDULED", "state_details": {"scheduled_time": past}}
         path = f"deployments/{identifier}/create_flow_run"
@@ -388,8 +385,8 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         wait_for(lambda: left_behind(place.out) == (), 60, "recovered")
         entries = read_ledger(place.out / "ledger").entries
         assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True]
-        told = wait_for(lambda: came, 30, "notified")
-        assert b"nightly.yaml: Crashed" in told[0]
+        lost = f"day-{since}: crashed during its draw"
+        wait_for(lambda: hook.titles == ops.titles == [lost], 30, "notified")
         # The next run waits as long as somebody else is at work in the scope. Nobody holds a lock
         # then; it is at work all the same, and nobody calls it killed, however long it takes.
         slot = {"slots": 1, "names": ["dp-release.scope-40"]}
@@ -426,8 +423,11 @@ def test_a_late_run_a_killed_one_and_what_prefect_believes(  # noqa: PLR0915 - o
         wait_for(lambda: left_behind(place.out) == (), 60, "recovered")
         entries = read_ledger(place.out / "ledger").entries
         assert [entry.drawn for entry in entries if isinstance(entry, Abort)] == [True, True]
-        wait_for(lambda: len(came) == 2, 30, "notified")
-        assert b"nightly.yaml: Cancelling" in came[1]
+        # The last notices: both periods of the second run, and the cost of the cancelled one.
+        expected = [lost, *(f"day-{days_ago(days)}: released" for days in (2, 1))]
+        expected.append(f"day-{days_ago(3)}: crashed during its draw")
+        wait_for(lambda: len(hook.titles + ops.titles) >= 8, 60, "notified")
+        assert hook.titles == ops.titles == expected
         # Worker and run are killed together: nobody tells Prefect, which believes on.
         mark.write_text("wait")
         third = server.post(path, given)["id"]
@@ -515,3 +515,35 @@ def test_one_run_in_a_scope_whatever_the_spec_and_the_server(tmp_path: Path) -> 
     assert public(places[1]) == [f"day-{days_ago(1)}"]
     assert "Completed 1 released, 0 refused" in (server.home / "python.log").read_text("utf-8")
     assert left_behind(places[0].out) == (f"day-{days_ago(1)}",)
+
+
+def test_a_server_that_is_down_is_told_by_the_process_that_serves(tmp_path: Path) -> None:
+    """Once; what is loaded from the server cannot tell it, and everything goes on afterwards."""
+    home = tmp_path / "home"
+    home.mkdir()
+    server = server_in(home)
+    place = place_in(tmp_path / "down", affordable=9)
+    told = unit_environment("prefect-server.service")
+    with ExitStack() as stack:
+        first = stack.enter_context(running(server, **told))
+        hook = stack.enter_context(webhook())
+        server.run(
+            "python", "-c",
+            "from prefect.blocks.notifications import CustomWebhookNotificationBlock as B; "
+            "B(name='ops', url='http://127.0.0.1:9', json_data={'x': '{{body}}'}).save('ops')",
+        )  # fmt: skip
+        notify = channels(tmp_path, "prefect://custom-webhook/ops", hook.address)
+        words = serving(server, place, days_ago(1), "* * * * *", notify=notify)
+        served = stack.enter_context(stopping(server.start(*words)))
+        wait_for(lambda: hook.titles, 150, "a release")
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        down = "Prefect at 127.0.0.1: server down"
+        wait_for(lambda: down in hook.titles, 150, "told")
+        assert served.poll() is None
+        stack.enter_context(running(server, **told))
+        # A later run is as good as any before.
+        shutil.rmtree(place.out / "public" / f"day-{days_ago(1)}")
+        lost = f"day-{days_ago(1)}: needs somebody"
+        wait_for(lambda: lost in hook.titles, 240, "told")
+    assert hook.titles == [f"day-{days_ago(1)}: released", down, lost]

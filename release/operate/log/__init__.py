@@ -1,0 +1,1 @@
+"""The log of runs: its lines, its file, and what is exported from it."""

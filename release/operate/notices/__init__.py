@@ -1,0 +1,1 @@
+"""Telling people how scheduled releases end, each end once and with what to do next."""

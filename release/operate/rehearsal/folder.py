@@ -1,0 +1,86 @@
+"""What the output folder of a run says beforehand: its ledger, and what is public there.
+
+Nothing is written, and no lock is held but to read: a run may begin in the folder meanwhile, so
+what is found holds for the moment.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from release.budget.ledger import ReleaseCharge, read_ledger, reserve, today
+from release.bundle.publish import (
+    LEDGER,
+    check_device,
+    check_free,
+    is_at_work,
+    needs_profile,
+    open_ledger,
+)
+from release.errors import LedgerError, ReleaseError, StorageError
+from release.records.keys.outside import read_key
+from release.spec.load import SpecFile
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The output folder of a run, and the file of the key that signs there, if it has one."""
+
+    out: Path
+    key: Path | None = None
+
+    def refusals(self, release_id: str) -> Iterator[ReleaseError]:
+        """Why a run of this release could not begin here, whatever its tables hold."""
+        try:
+            self._check_writable()
+            # What was cut off is not free either, but a run goes on with it.
+            if not self._work(release_id).exists():
+                check_free(self.out, release_id)
+            if is_at_work(self.out, release_id):
+                raise LedgerError(
+                    f"--out: another run is publishing {release_id!r} there right now"
+                )
+            check_device(self.out)
+        except ReleaseError as error:
+            yield error
+        try:
+            ledger = open_ledger(self.out, None if self.key is None else read_key(self.key))
+            if ledger is not None:
+                ledger.check_key(read_ledger(ledger.folder))
+        except ReleaseError as error:
+            yield error
+
+    def needs_profile(self, scope: str) -> bool:
+        """Whether the rule of a scope of the ledger reads more of a release than its ε and δ."""
+        folder = self.out / LEDGER
+        return self.key is not None and folder.is_dir() and needs_profile(folder, scope)
+
+    def check_charge(self, spec_file: SpecFile, charge: ReleaseCharge) -> None:
+        """Check that the ledger would reserve a charge, if there is one.
+
+        Raises:
+            BudgetError, LedgerError: it would not.
+        """
+        folder, spec = self.out / LEDGER, spec_file.spec
+        # The ledger has the charge of a release that was cut off already.
+        if self.key is None or not folder.is_dir() or self._work(spec.release.id).exists():
+            return
+        state, budget = read_ledger(folder).state, spec.budget
+        day = today().isoformat()
+        make = reserve(budget.scope, spec.release.id, charge, day, slot=budget.slot)
+        state.check(make(state))
+
+    def _work(self, release_id: str) -> Path:
+        return self.out / f".work-{release_id}"
+
+    def _check_writable(self) -> None:
+        # The first of them that is there is where a run makes the others.
+        above = (self.out, *self.out.absolute().parents)
+        there = next(folder for folder in above if folder.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            reason = os.strerror(errno.EACCES if there.is_dir() else errno.ENOTDIR)
+            raise StorageError(f"{self.out}: the release cannot be written ({reason})")

@@ -1,0 +1,143 @@
+"""A query on the tables of a rehearsal: its keys, bounds and cells. Confidential throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from release.bundle.answer_units import answer_unit
+from release.exact.domain import Topology
+from release.exact.sensitivity import Sensitivity
+from release.operate.rehearsal.cells import told_by
+from release.operate.rehearsal.models import Cut, QueryFacts
+from release.operate.rehearsal.values import key_facts
+from release.pipeline import QueryRun, reached
+from release.queries.base import SummedQuery
+from release.queries.contributions import Contributions
+from release.queries.engines.base import HereTables
+from release.queries.profiles import left_out, row_conditions
+from release.spec.expressions import identifier
+from release.spec.load import SpecFile
+from release.spec.query import Query
+from release.tables.duckdb import wide_table
+
+
+def query_facts(
+    tables: HereTables, spec_file: SpecFile, query: Query, run: QueryRun | None
+) -> QueryFacts:
+    """What a query finds in the tables; ``run`` is None where it could not be answered.
+
+    Cost: one pass for its totals, and a grouping for each key column and each bound that binds.
+    """
+    told = None if run is None or run.design is None else told_by(run)
+    sensitivity = None if run is None or not query.is_empirical else _sensitivity_text(run)
+    if query.runs_again:
+        # A statement of the curator's own: which rows it reads is not known.
+        return QueryFacts(query.name, sensitivity=sensitivity, told=() if told is None else (told,))
+    condition, counts = row_conditions(tables, spec_file, query)
+    keys = []
+    for column in query.by:
+        of_column = spec_file.keys[column]
+        key_table = tables.put_keys(column, of_column)
+        keys.append(
+            key_facts(tables, spec_file, query.table, column, of_column, key_table, condition)
+        )
+    rows, inside, *figures = _totals(tables, spec_file, query, condition, counts)
+    cuts = [*_value_cuts(query, *figures), *_row_cuts(tables, spec_file, query)]
+    cells = empty = 0
+    if run is not None:
+        contributed = reached(run.answered).contributed
+        if isinstance(contributed, Contributions):
+            cells = len(contributed.cells.keys)
+            empty = cells - np.unique(contributed.sums.of).size
+        cuts += _answer_cuts(run)
+    return QueryFacts(
+        query.name,
+        rows,
+        rows - inside,
+        tuple(keys),
+        tuple(cut for cut in cuts if cut.count),
+        cells,
+        empty,
+        sensitivity,
+        () if told is None else (told,),
+    )
+
+
+def _totals(
+    tables: HereTables, spec_file: SpecFile, query: Query, condition: str, counts: str
+) -> list[int]:
+    """Rows that meet the condition; in a cell; there without a value; below and above the clamp."""
+    is_named = ["true"]
+    for column in query.by:
+        key_table = tables.put_keys(column, spec_file.keys[column])
+        is_named.append(
+            f'CAST({identifier(column)} AS VARCHAR) IN (SELECT "#key" FROM {key_table})'
+        )
+    below = above = "false"
+    bounded = query.bounded if isinstance(query, SummedQuery) else None
+    if bounded is not None:
+        value, low, high = bounded
+        below, above = f"{value} < {low}", f"{value} > {high}"
+    found = tables.rows(
+        'SELECT [count(*), count(*) FILTER ("#in"), count(*) FILTER ("#in" AND NOT "#counts"), '
+        'count(*) FILTER ("#in" AND "#counts" AND "#below"), '
+        'count(*) FILTER ("#in" AND "#counts" AND "#above")] AS n FROM ('
+        # NULL in SQL is neither true nor false: a row without a key or a value counts as outside.
+        f'SELECT coalesce({" AND ".join(is_named)}, false) AS "#in", '
+        f'coalesce({counts}, false) AS "#counts", {below} AS "#below", {above} AS "#above" '
+        f"FROM {wide_table(query.table)} AS rows WHERE {condition})",
+        query.table,
+    )
+    numbers: list[int] = found.column("n")[0].as_py()
+    return numbers
+
+
+def _value_cuts(query: Query, uncounted: int, below: int, above: int) -> Iterator[Cut]:
+    """What the domain of the categories leaves out, and what the clamp changes."""
+    # Of a tuple a row that one part does not read may count in another.
+    yield Cut("rows have no value, or one outside the domain, and are left out", uncounted)
+    bounded = query.bounded if isinstance(query, SummedQuery) else None
+    if bounded is not None:
+        yield Cut(f"values are below {bounded[1]:,}, and count as that", below)
+        yield Cut(f"values are above {bounded[2]:,}, and count as that", above)
+
+
+def _row_cuts(tables: HereTables, spec_file: SpecFile, query: Query) -> Iterator[Cut]:
+    cut, most_cells = left_out(tables, spec_file, query), spec_file.spec.privacy.max_cells_per_unit
+    fixed = " and ".join(column for column in query.by if column in spec_file.spec.privacy.fixed)
+    yield Cut(f"rows are of a unit whose {fixed} is another, and are left out", cut.homes)
+    yield Cut(f"rows are beyond max_cells_per_unit: {most_cells}, and are left out", cut.cells)
+    bound = f"max_rows_per_unit: {cut.most}"
+    if cut.most < spec_file.spec.rows_per_unit(query):
+        bound = f"the {cut.most} rows of a unit that the declared sensitivity allows"
+    yield Cut(f"rows are beyond {bound}, and are left out", cut.rows)
+
+
+def _answer_cuts(run: QueryRun) -> Iterator[Cut]:
+    """How many cells have an answer at an end of the domain, where true ones beyond it would be."""
+    query, answered = run.query, reached(run.answered)
+    if answered.codes is None or len(query.answers.parts) > 1:
+        return
+    (domain,) = query.answers.parts
+    if domain.topology is not Topology.ORDERED:
+        return
+    highest = int((answered.codes == domain.size - 1).sum())
+    yield Cut(f"cells have the highest answer, {domain.labels[-1]} or more", highest)
+    # Nothing is below no rows.
+    lowest = 0 if domain.labels[0] == 0 else int((answered.codes == 0).sum())
+    yield Cut(f"cells have the lowest answer, {domain.labels[0]} or less", lowest)
+
+
+def _sensitivity_text(run: QueryRun) -> str:
+    """How far one unit of this table moves an answer, in words."""
+    seen: Sensitivity = reached(run.sensitivity)
+    size, query = run.query.answers.size, run.query
+    if run.query.answers.is_line:
+        farthest = max(map(abs, seen.apart or ()), default=0)
+        if farthest:
+            return f"one unit moves an answer by up to {answer_unit(query).amount(farthest)}"
+    # The shift by nothing at all is no difference.
+    moves = [shift for shift in seen.shifts if any(shift)]
+    return f"one unit moves an answer by {len(moves)} of {size - 1} differences"

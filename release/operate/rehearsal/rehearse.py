@@ -1,0 +1,169 @@
+"""Does everything that a run does before its charge, and goes on where a run would end.
+
+A run ends with its first refusal; a rehearsal collects all of them, beside what it has found in
+the tables. Nothing is charged, drawn or published, and no mechanism that depends on a table enters
+the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from release.budget.cost import least_charges
+from release.errors import ReleaseError
+from release.noise.cache import DesignCache
+from release.noise.design import GAP
+from release.noise.families import AnyDesign
+from release.noise.on_statistic import StatisticDesign
+from release.noise.shares import Shared, share_budget
+from release.noise.stage import Made, accepted, problem_of, solved
+from release.noise.tables.chosen import Chosen, choose_tables
+from release.operate.rehearsal.folder import Destination
+from release.operate.rehearsal.models import QueryFacts, Rehearsal, TableFacts
+from release.operate.rehearsal.queries import query_facts
+from release.operate.rehearsal.tabulations import tabulation_facts
+from release.operate.rehearsal.values import table_facts
+from release.pipeline import Answered, QueryRun, accept, answer_query, charges_of, moved, reached
+from release.queries.engines.base import HereTables
+from release.queries.tabulations.answers import true_codes
+from release.queries.tabulations.table_count import TableCount
+from release.spec.load import SpecFile
+from release.spec.query import Query
+from release.spec.tabulations.opened import OpenTabulation
+from release.spec.unfinished import check_finished
+
+
+def rehearse(
+    spec_file: SpecFile,
+    cache: DesignCache | None = None,
+    gap: Fraction = GAP,
+    into: Destination | None = None,
+) -> Rehearsal:
+    """What a run of the spec would find in its tables, and why it would be refused. Confidential.
+
+    Where the tables cannot be opened, that is a refusal, and nothing of them is found. ``into`` is
+    the folder that the run would publish in; without it no ledger is looked at.
+    """
+    rehearsing = _Rehearsing(spec_file, cache, gap, into)
+    if into is not None:
+        rehearsing.refusals += into.refusals(spec_file.spec.release.id)
+    rehearsing.plan()
+    facts: list[TableFacts] = []
+    queries: list[QueryFacts] = []
+    with rehearsing.noted(), HereTables(spec_file) as tables:
+        facts += [table_facts(tables, spec_file, name) for name in spec_file.spec.tables]
+        queries += rehearsing.queries(tables)
+        queries += rehearsing.tabulations(tables)
+        rehearsing.charge()
+        tables.check_unchanged()
+    return Rehearsal(tuple(facts), tuple(queries), tuple(rehearsing.refusals))
+
+
+@dataclass(eq=False, repr=False)
+class _Rehearsing:
+    """A rehearsal at work: the stages of a run, each of which notes its refusals."""
+
+    spec_file: SpecFile
+    cache: DesignCache | None
+    gap: Fraction
+    into: Destination | None = None
+    refusals: list[ReleaseError] = field(default_factory=list)
+    _found: Mapping[str, AnyDesign | StatisticDesign] = field(default_factory=dict)
+    _chosen: Chosen | None = None
+    _solutions: dict[object, Made] = field(default_factory=dict)
+    _runs: list[QueryRun] = field(default_factory=list)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """A refusal is noted, once, and does not end the rehearsal."""
+        try:
+            yield
+        except ReleaseError as error:
+            if str(error) not in map(str, self.refusals):
+                self.refusals.append(error)
+
+    def plan(self) -> None:
+        """What a run decides before it opens a table."""
+        with self.noted():
+            check_finished(self.spec_file.spec)
+        with self.noted():
+            shared = Shared(self.spec_file, {})
+            if self.spec_file.spec.is_shared:
+                shared = share_budget(self.spec_file, self.cache, self.gap)
+            if self.spec_file.tabulations:
+                self._chosen = choose_tables(self.spec_file)
+                shared = Shared(self._chosen.spec_file, self._chosen.designs)
+            self.spec_file, self._found = shared.spec_file, shared.designs
+            least_charges(self.spec_file)
+            if self.spec_file.spec.acceptance:
+                self._found = accept(shared, self.cache, self.gap).designs
+
+    def queries(self, tables: HereTables) -> Iterator[QueryFacts]:
+        """What each query of the spec finds, in its order."""
+        for query in self.spec_file.spec.released:
+            run = None
+            with self.noted():
+                run = self._designed(tables, query)
+            facts = QueryFacts(query.name)
+            with self.noted():
+                facts = query_facts(tables, self.spec_file, query, run)
+            yield facts
+
+    def _designed(self, tables: HereTables, query: Query) -> QueryRun:
+        """The query with its mechanism; with its answers alone where there is none."""
+        run = moved(answer_query(tables, self.spec_file, query), self.spec_file)
+        with self.noted():
+            if query.guarantee is None:
+                # Why nothing was found for the whole budget is noted already.
+                return run
+            run = replace(run, design=self._made(query, run))
+            self._runs.append(run)
+        return run
+
+    def _made(self, query: Query, run: QueryRun) -> Made:
+        if query.name in self._found:
+            return self._found[query.name]
+        problem = problem_of(query, run.statistic or reached(run.sensitivity))
+        # Equal problems are solved once, as in a run.
+        if problem.key not in self._solutions:
+            self._solutions[problem.key] = solved(problem, self.cache, self.gap)
+        return accepted(query, self._solutions[problem.key], self.gap)
+
+    def tabulations(self, tables: HereTables) -> Iterator[QueryFacts]:
+        """What each tabulation finds, in the order of the spec."""
+        for opened in self.spec_file.tabulations:
+            facts = QueryFacts(opened.name)
+            with self.noted():
+                facts = tabulation_facts(tables, self.spec_file, opened, self._chosen)
+            with self.noted():
+                self._measure(tables, opened)
+            yield facts
+
+    def _measure(self, tables: HereTables, opened: OpenTabulation) -> None:
+        """Add the runs of what a tabulation measures, which the budget pays for."""
+        own = []
+        for query in self.spec_file.spec.measured:
+            if isinstance(query, TableCount) and query.tabulation == opened.name:
+                own.append(query)
+        codes = true_codes(tables, opened, own)
+        for query in own:
+            run = moved(QueryRun(query, Answered(None, codes[query.name])), self.spec_file)
+            self._runs.append(replace(run, design=self._found[query.name]))
+
+    def charge(self) -> None:
+        """What a run would charge, where all of its mechanisms are known."""
+        charged = self.spec_file.spec.charged
+        by_name = {run.query.name: run for run in self._runs}
+        if all(query.name in by_name for query in charged):
+            with self.noted():
+                # In the order of the spec, in which the profiles are composed.
+                runs, into = tuple(by_name[query.name] for query in charged), self.into
+                needs_profile = into is not None and into.needs_profile(
+                    self.spec_file.spec.budget.scope
+                )
+                _, reserved = charges_of(self.spec_file, runs, needs_profile=needs_profile)
+                if into is not None:
+                    into.check_charge(self.spec_file, reserved)

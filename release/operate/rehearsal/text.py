@@ -1,0 +1,203 @@
+"""A rehearsal as lines for the curator, and as plain data. Confidential throughout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from release.operate.rehearsal.models import (
+    ColumnFacts,
+    KeyFacts,
+    QueryFacts,
+    Rehearsal,
+    TableFacts,
+    Told,
+    ValueCount,
+)
+
+FIRST_LINE = "confidential: for the curator only; it shows figures of the tables without noise"
+
+MOST_LINES = 10
+"""Keys, and values, of a column that are listed on a terminal."""
+
+_FAULTS = {
+    "nullable": "rows have no value and need one",
+    "no unit": "more rows have no unit, and are left out",
+    "unreadable line": "lines cannot be read, and are left out",
+}
+
+
+def lines_of(rehearsal: Rehearsal, most: int | None = MOST_LINES) -> list[str]:
+    """All that was found, in lines; of each list ``most`` entries, with the number of the rest."""
+    lines = [FIRST_LINE]
+    for table in rehearsal.tables:
+        lines += _table_lines(table)
+    for query in rehearsal.queries:
+        lines += _query_lines(query, most)
+    if rehearsal.refusals:
+        lines += ["a run would be refused:", *map("  {}".format, rehearsal.refusals)]
+    else:
+        lines.append("a run would not be refused before its charge")
+    return lines
+
+
+def _table_lines(table: TableFacts) -> Iterator[str]:
+    yield f"{table.table}: {_rows(table.rows)} of {_units(table.units)}"
+    if table.repeated:
+        yield f"  {_counted(table.repeated, 'rows repeat another')}"
+    for (rule, column), count in table.faults.items():
+        # What is missing stands in the line of the column, as queries see it.
+        if rule != "missing":
+            text = _counted(count, _fault(rule))
+            yield f"  {column}: {text}" if column else f"  {text}"
+    if table.seen != table.rows:
+        yield f"  queries see {_rows(table.seen)}, after the contract and the join"
+    for facts in table.columns:
+        text = _ends(facts)
+        if text:
+            yield f"  {facts.column}: {text}"
+
+
+def _fault(rule: str) -> str:
+    if rule.startswith("not a "):
+        return f"values are {rule.replace('not a i', 'not an i')}, and are missing"
+    return _FAULTS.get(rule, f"rows break {rule}")
+
+
+def _ends(column: ColumnFacts) -> str:
+    texts = []
+    if column.least is not None:
+        texts.append(f"{column.least} to {column.greatest}")
+    if column.missing:
+        texts.append(_counted(column.missing, "rows have no value"))
+    return "; ".join(texts)
+
+
+def _query_lines(query: QueryFacts, most: int | None) -> Iterator[str]:
+    if query.rows is None:
+        yield f"{query.name}: what its statement reads is not known"
+    else:
+        outside = f", {query.outside:,} of them in no cell" if query.outside else ""
+        yield f"{query.name}: {_rows(query.rows)} meet its condition{outside}"
+    for keys in query.keys:
+        yield from _key_lines(keys, most)
+    if query.empty:
+        cells = f"of {query.cells:,} cells"
+        yield f"  {query.empty:,} {cells} {'has' if query.empty == 1 else 'have'} no row"
+    for cut in query.cuts:
+        yield f"  {_counted(cut.count, cut.bound)}"
+    if query.sensitivity is not None:
+        yield f"  sensitivity in this table: {query.sensitivity}"
+    for told in query.told:
+        yield f"  {told.sentence}"
+        if told.is_hardly_more_than_noise:
+            yield f"  HARDLY MORE THAN NOISE in {told.noisy:,} of {told.cells:,} cells; {_REMEDY}"
+        elif told.noisy:
+            yield f"  hardly more than noise in {told.noisy:,} of {told.cells:,} cells"
+
+
+_REMEDY = "raise epsilon, or ask for fewer cells or a coarser answer"
+
+
+def _key_lines(keys: KeyFacts, most: int | None) -> Iterator[str]:
+    every = len(keys.keys) + len(keys.without_rows)
+    yield f"  {keys.column}: {len(keys.keys):,} of {every:,} keys have rows"
+    yield from _value_lines(keys.keys, len(keys.keys), most, "keys")
+    for key in keys.without_rows[:most]:
+        near = keys.near.get(key)
+        hint = f"; did you mean {near!r}, which no key names?" if near is not None else ""
+        yield f"    no row has {key!r}{hint}"
+    if most is not None and len(keys.without_rows) > most:
+        yield f"    and {len(keys.without_rows) - most:,} more keys without rows"
+    if keys.unnamed_values:
+        values = "value" if keys.unnamed_values == 1 else "values"
+        yield (
+            f"    no key names {keys.unnamed_values:,} {values} of {_rows(keys.unnamed_rows)}; "
+            "add to the keys what is public and belongs there"
+        )
+        yield from _value_lines(keys.unnamed, keys.unnamed_values, most, "values")
+    if keys.missing:
+        yield f"    {_counted(keys.missing, f'rows have no {keys.column}')}"
+
+
+def _value_lines(
+    values: tuple[ValueCount, ...], every: int, most: int | None, noun: str
+) -> Iterator[str]:
+    listed = values[:most]
+    for value in listed:
+        yield f"      {value.value}: {_rows(value.rows)} of {_units(value.units)}"
+    if every > len(listed):
+        yield f"      and {every - len(listed):,} more {noun}"
+
+
+_NOUNS = {"rows": "row", "values": "value", "cells": "cell", "numbers": "number", "lines": "line"}
+_VERBS = {
+    "have": "has", "are": "is", "repeat": "repeats", "break": "breaks", "count": "counts",
+    "need": "needs",
+}  # fmt: skip
+
+
+def _counted(count: int, sentence: str) -> str:
+    """A number before a sentence about so many things, which is written about several."""
+    if count != 1:
+        return f"{count:,} {sentence}"
+    clauses = []
+    for clause in re.split(r"(,? and )", sentence):
+        words = clause.split(" ")
+        # The first noun and the first verb of each clause: what follows may be of other things.
+        for forms in (_NOUNS, _VERBS):
+            plural = next(filter(forms.__contains__, words), None)
+            if plural is not None:
+                words[words.index(plural)] = forms[plural]
+        clauses.append(" ".join(words))
+    return f"1 {''.join(clauses)}"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} {'row' if count == 1 else 'rows'}"
+
+
+def _units(count: int) -> str:
+    return f"{count:,} {'unit' if count == 1 else 'units'}"
+
+
+def plain_rehearsal(rehearsal: Rehearsal) -> dict[str, Any]:
+    """All that was found, as plain data."""
+    return {
+        "confidential": True,
+        "tables": list(map(_plain_table, rehearsal.tables)),
+        "queries": list(map(_plain_query, rehearsal.queries)),
+        "refusals": list(map(str, rehearsal.refusals)),
+    }
+
+
+def _plain_table(table: TableFacts) -> dict[str, Any]:
+    faults = []
+    for (rule, column), count in table.faults.items():
+        faults.append({"column": column, "rule": rule, "rows": count})
+    columns = [vars(column) for column in table.columns]
+    return {**vars(table), "faults": faults, "columns": columns}
+
+
+def _plain_query(query: QueryFacts) -> dict[str, Any]:
+    return {
+        **vars(query),
+        "keys": list(map(_plain_keys, query.keys)),
+        "cuts": [vars(cut) for cut in query.cuts],
+        "told": list(map(_plain_told, query.told)),
+    }
+
+
+def _plain_keys(keys: KeyFacts) -> dict[str, Any]:
+    return {
+        **vars(keys),
+        "keys": [vars(key) for key in keys.keys],
+        "unnamed": [vars(value) for value in keys.unnamed],
+        "without_rows": list(keys.without_rows),
+        "near": dict(keys.near),
+    }
+
+
+def _plain_told(told: Told) -> dict[str, Any]:
+    return {**vars(told), "hardly_more_than_noise": told.is_hardly_more_than_noise}
