@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
+from release.analysis.combined import Combined, difference_of, ranks_of, ratio_of, total_of
+from release.analysis.intervals import AddedNoise, CellNoise, MeanNoise, TableNoise
 from release.analysis.sums import mean_intervals
 from release.analysis.tables import no_such_query
 from release.bundle.read import parse_any_mechanism
@@ -35,12 +37,14 @@ from release.exact.domain import AnswerDomain, Codes, Topology
 from release.exact.integer import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.sums import NoisySums
+from release.exact.statistics.top_histogram import HistogramTop
 from release.queries.read import parse_spec
 from release.queries.statistics import OnStatisticQuery
 from release.records.hashes import sha256
 from release.records.mechanisms import MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
 from release.records.statistics import NoisySumsRecord
+from release.records.top import HistogramTopRecord
 from release.spec.domains import MOST_IN_ORDER, Domain, Grid, plain_answers
 
 if TYPE_CHECKING:
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 Key: TypeAlias = tuple[str, ...]
+CellKey: TypeAlias = Key | str
+"""The values of the key columns of a cell; of one column its value alone."""
 
 MOST_ANSWERS = 2000
 """A table of more answers takes longer to solve than a reader waits."""
@@ -87,17 +93,64 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Estimates:
-    """An estimate for each cell; ``keys[i]`` holds the values of the columns ``by`` in cell i."""
+    """An estimate for each cell; ``keys[i]`` holds the values of the columns ``by`` in cell i.
+
+    ``noise`` is what the intervals of sums, differences, ratios and ranks are made of; None where
+    answers are categories or go round a circle, which have none.
+    """
 
     cells: tuple[Estimate, ...]
     by: tuple[str, ...]
     keys: tuple[Key, ...]
+    noise: CellNoise | None = field(default=None, compare=False, repr=False)
+
+    def sum(self, keys: Sequence[CellKey] | None = None, *, level: float = 0.95) -> Combined:
+        """The sum of the true answers of these cells, or of all, with an interval.
+
+        Raises:
+            SpecError: no such cell, the level is wrong, or the answers do not add up.
+        """
+        return total_of(self, keys, level)
+
+    def difference(self, first: CellKey, second: CellKey, *, level: float = 0.95) -> Combined:
+        """The true answer of the cell ``first`` less that of ``second``, with an interval.
+
+        Raises:
+            SpecError: as :meth:`sum`.
+        """
+        return difference_of(self, first, second, level)
+
+    def ratio(
+        self, above: CellKey, below: CellKey, *, of: Estimates | None = None, level: float = 0.95
+    ) -> Combined:
+        """The true answer of the cell ``above`` over that of ``below``, with an interval.
+
+        ``of`` are the estimates of another query, to which ``below`` belongs.
+
+        Raises:
+            SpecError: as :meth:`sum`.
+            DesignError: the lower answer may be negative as well as positive.
+        """
+        return ratio_of((self, above), (self if of is None else of, below), level)
+
+    def ranks(self, *, level: float = 0.95) -> tuple[Combined, ...]:
+        """The rank of each cell, 1 for the largest; all intervals hold at once with ``level``.
+
+        Raises:
+            SpecError: as :meth:`sum`.
+        """
+        return ranks_of(self, level)
 
     @property
     def unbiased(self) -> Floats | None:
         """The unbiased values, shape (cells,); None for all when no unbiased estimator exists."""
         values = self.column("unbiased")
         return None if None in values else np.array(values, dtype=np.float64)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the frame of :meth:`to_pandas`, without empty columns."""
+        table: str = self.to_pandas().dropna(axis="columns", how="all").to_html(max_rows=10)
+        return table
 
     def column(self, name: str) -> list[Any]:
         """One field of all estimates, in the order of the cells."""
@@ -108,6 +161,7 @@ class Estimates:
         # Late, so that programs that only compute need not load Arrow.
         import pyarrow as pa
 
+        # Categories are texts and all other labels integers, so that no column holds both.
         is_text = str in set(map(type, self.column("published")))
         label = pa.string() if is_text else pa.int64()
         types = {
@@ -229,7 +283,11 @@ def estimate(
     if domain.is_line:
         answers = _corrected(answers, table, domain, published)
     cells = map(answers.__getitem__, cell.tolist())
-    return Estimates(tuple(cells), (), ((),) * cell.size)
+    noise = None
+    if domain.is_line:
+        labels = np.array(domain.labels, dtype=np.float64)
+        noise = TableNoise(np.exp(table), np.asarray(codes, dtype=np.int64), labels)
+    return Estimates(tuple(cells), (), ((),) * cell.size, noise)
 
 
 def _ordered(values: Sequence[int]) -> AnswerDomain:
@@ -355,6 +413,7 @@ def sum_of(estimates: Estimates) -> tuple[float, float]:
     variance = math.fsum(cell.variance or 0.0 for cell in estimates.cells)
     if not variance > 0:
         variance = math.fsum((cell.standard_error or 0.0) ** 2 for cell in estimates.cells)
+    # fsum, so that the sum does not depend on the order of the cells.
     return math.fsum(unbiased.tolist()), math.sqrt(variance)
 
 
@@ -385,6 +444,14 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     check_level(level)
     release = _record(public)
     records = {record.name: record for record in release.queries}
+    tabulations = [tabulation.name for tabulation in release.tabulations or ()]
+    if query in tabulations:
+        raise SpecError(
+            "query",
+            f"the cells of {query!r} are correlated by least squares, and their covariances are "
+            "not published; open(…).table(level, margin) has every sum with an interval of its own",
+        )
+    # The type first: a list has no hash, and the dictionary would raise another error.
     if not isinstance(query, str) or query not in records:
         raise SpecError("query", no_such_query(query, release))
     record = records[query]
@@ -399,6 +466,8 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     stated = parse_any_mechanism(file, _bytes(public, file, record.mechanism_file.sha256))
     if isinstance(stated, NoisySumsRecord):
         return estimate_sums(public, record, stated.to_mechanism(), level)
+    if isinstance(stated, HistogramTopRecord) and stated.histogram:
+        return estimate_histogram(public, record, stated.to_mechanism(), level)
     if not isinstance(stated, MechanismRecord):
         raise SpecError(
             "query",
@@ -450,7 +519,19 @@ def estimate_wide(
                 standard_error=math.sqrt(variance),
             )
         )
-    return Estimates(tuple(cells), (), ((),) * len(cells))
+    first, second, last = int(labels[0]), int(labels[1]), int(labels[-1])
+    # How far the public table for clamped values moves an answer at most.
+    farthest = 0
+    for _, shift in (*mechanism.low, *mechanism.high):
+        farthest = max(farthest, abs(shift))
+    own = AddedNoise(
+        np.array([cell.published for cell in cells], dtype=np.float64),
+        noise,
+        second - first,
+        None if is_unbounded else (first, last),
+        farthest,
+    )
+    return Estimates(tuple(cells), (), ((),) * len(cells), own)
 
 
 def estimate_sums(
@@ -470,25 +551,58 @@ def estimate_sums(
         ends = mean_intervals(sums, noise, bounds, level)
         lows, highs = map(query.codes_of_numbers, ends)
         wide = bounds[1] - bounds[0]
+        # Noise can leave no rows, or fewer than none: a mean is that of one row at least.
         share = np.clip(sums[:, 0] / np.maximum(sums.sum(axis=1), wide), 0, 1)
         spread = np.sqrt(share**2 + (1 - share) ** 2) * wide * deviation
         errors = np.minimum(spread / np.maximum(sums.sum(axis=1), wide), wide)
     cells = []
-    for code, low, high, error, total in zip(
-        codes.tolist(),
-        lows.tolist(),
-        highs.tolist(),
-        errors.tolist(),
-        sums[:, 0].tolist(),
-        strict=True,
-    ):
+    columns = [values.tolist() for values in (codes, lows, highs, errors, sums[:, 0])]
+    for code, low, high, error, total in zip(*columns, strict=True):
         estimate = Estimate(
             labels[code], labels[code], int(labels[low]), int(labels[high]), standard_error=error
         )
         if mechanism.sums == 1:
             estimate = replace(estimate, unbiased=float(total), variance=deviation**2)
         cells.append(estimate)
-    return Estimates(tuple(cells), tuple(record.by), keys)
+    own: CellNoise = MeanNoise(sums, noise, query.sum_bounds)
+    if mechanism.sums == 1:
+        own = AddedNoise(sums[:, 0].astype(np.float64), noise)
+    return Estimates(tuple(cells), tuple(record.by), keys, own)
+
+
+def estimate_histogram(
+    public: Path, record: QueryRecord, mechanism: HistogramTop, level: float
+) -> Estimates:
+    """The estimates of the counts of a published histogram, with confidence intervals.
+
+    A cell of the estimates is a cell of the query and a category, which is the last value of its
+    key.
+    """
+    query = _query(public, record)
+    if query.histogram_of is None:
+        raise VerificationError("spec.yaml", "histogram", "none", "true")
+    keys, noisy = _released(public, record, query.count_columns)
+    noise = mechanism.histogram.noise
+    reach, variance = noise.radius(level), float(noise.moment(2))
+    cells, long_keys = [], []
+    for key, counts in zip(keys, noisy.tolist(), strict=True):
+        for label, count in zip(query.answers.labels, counts, strict=True):
+            long_keys.append((*key, str(label)))
+            # A true count is not negative; the noisy one stays as it is, because it is unbiased.
+            low, high = max(0, count - reach), max(0, count + reach)
+            cells.append(
+                Estimate(
+                    count,
+                    max(0, count),
+                    low,
+                    high,
+                    unbiased=float(count),
+                    variance=variance,
+                    standard_error=math.sqrt(variance),
+                )
+            )
+    own = AddedNoise(noisy.reshape(-1).astype(np.float64), noise)
+    return Estimates(tuple(cells), (*record.by, query.histogram_of), tuple(long_keys), own)
 
 
 def _query(public: Path, record: QueryRecord) -> OnStatisticQuery:
@@ -500,7 +614,7 @@ def _query(public: Path, record: QueryRecord) -> OnStatisticQuery:
     for query in spec.released:
         if query.name == record.name and isinstance(query, OnStatisticQuery):
             return query
-    raise VerificationError("spec.yaml", "query", record.name, "a sum or a mean of the spec")
+    raise VerificationError("spec.yaml", "query", record.name, "a sum, a mean or a top of the spec")
 
 
 def _declared(record: QueryRecord) -> AnswerDomain:
@@ -551,7 +665,9 @@ def _released(
     try:
         table = pq.ParquetFile(public / file).read([*record.by, *drawn])
         columns = [table.column(name).to_pylist() for name in record.by]
-        numbers = [np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in drawn]
+        numbers = []
+        for name in drawn:
+            numbers.append(np.asarray(table.column(name).to_numpy(), dtype=np.int64))
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         expected = f"the key columns and {', '.join(drawn)}"
         raise VerificationError(file, "format", "another table", expected) from error

@@ -15,6 +15,7 @@ from release.analysis.estimation import Estimates, estimate_release
 from release.analysis.tables import list_tables, no_such_query, table_frame
 from release.bundle.read import read_record
 from release.errors import DesignError, SpecError, VerificationError
+from release.noise.shown import facts_html
 from release.records.hashes import sha256
 from release.records.models import QueryRecord, ReleaseRecord
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 """The credible level of the intervals, under a uniform prior over the true answers."""
-
-
-_INTERVAL = f"{LEVEL:.0%} credible, uniform prior over the true answers"
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,18 @@ class Table:
         except (SpecError, DesignError):
             return None
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the frame of :meth:`to_pandas`, under its title and unit."""
+        frame = self.to_pandas()
+        names = ("title", "unit", "scale", "interval")
+        facts = {}
+        for name in names:
+            if name in frame.attrs:
+                facts[name] = frame.attrs[name]
+        # Ten rows: a notebook would show thousands, and be saved with them.
+        table: str = frame.to_html(max_rows=10)
+        return facts_html(self.record.name, facts) + table
+
     def to_pandas(self) -> pd.DataFrame:
         """A row for each cell: keys and answer, and an interval where the noise is public.
 
@@ -73,6 +83,7 @@ class Table:
         ``attrs`` has the query, its title and unit, and the meaning of the interval.
         """
         table = self.to_arrow()
+        # The code says no more than the label; noisy sums say more than the mean, and stay.
         codes = [name for name in table.schema.names if name == "answer_code"]
         frame: pd.DataFrame = table.drop_columns(codes).to_pandas()
         # The columns of the keys come first, so the first answer is the one after them.
@@ -85,7 +96,8 @@ class Table:
             **_facts(answer.metadata or {}),
         }
         estimates = self.estimates()
-        if estimates is None:
+        # Those of a histogram are by category, and not by row.
+        if estimates is None or len(estimates.by) > len(self.record.by):
             return frame
         lows = estimates.column("low")
         if lows.count(None) < len(lows):
@@ -94,13 +106,44 @@ class Table:
             # None for every cell would make a column of objects, not of missing numbers.
             frame["standard_error"] = estimates.column("standard_error")
             frame["standard_error"] = frame["standard_error"].astype("float64")
-            frame.attrs["interval"] = _INTERVAL if codes else f"{LEVEL:.0%} confidence"
+        return frame
+
+    def histogram(self) -> pd.DataFrame:
+        """A row for each cell and category: the noisy count of a ``top``, and its interval.
+
+        The columns are those of the keys, the column of the category, and ``noisy_count``, ``low``,
+        ``high`` and ``standard_error``. A noisy count may be negative: add it up as it is.
+
+        Raises:
+            SpecError: the query is no top whose histogram is published.
+        """
+        import pandas as pd
+
+        estimates = self.estimates()
+        if estimates is None or len(estimates.by) == len(self.record.by):
+            raise SpecError(
+                "query", f"{self.record.name!r} has no histogram; a top with histogram: true has"
+            )
+        frame = pd.DataFrame(list(estimates.keys), columns=list(estimates.by))
+        frame["noisy_count"] = estimates.column("published")
+        for name in ("low", "high", "standard_error"):
+            frame[name] = estimates.column(name)
+        frame.attrs = {
+            "release": self.release_id,
+            "query": self.record.name,
+            "kind": self.record.kind,
+            "by": list(estimates.by),
+            "interval": f"{LEVEL:.0%} confidence",
+        }
         return frame
 
 
 def _facts(metadata: dict[bytes, bytes]) -> dict[str, Any]:
-    names = ("title", "unit", "scale")
-    return {name: metadata[name.encode()].decode() for name in names if name.encode() in metadata}
+    facts = {}
+    for name in ("title", "unit", "scale", "interval"):
+        if name.encode() in metadata:
+            facts[name] = metadata[name.encode()].decode()
+    return facts
 
 
 class _UnknownQueryError(SpecError, KeyError):
@@ -140,10 +183,20 @@ class Opened(Mapping[str, Table]):
     def __repr__(self) -> str:
         """What is published, by name."""
         named = [f"queries {', '.join(self)}"] if len(self) else []
-        tabulations = [one.name for one in self.record.tabulations or ()]
+        tabulations = [tabulation.name for tabulation in self.record.tabulations or ()]
         if tabulations:
             named.append(f"tabulations {', '.join(tabulations)}")
         return f"<release {self.record.release_id}: {'; '.join(named)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the title, and what is published, by name."""
+        facts: dict[str, str] = {}
+        for query in self.record.queries:
+            facts[query.name] = f"{query.kind}, {query.cells} cells"
+        for tabulation in self.record.tabulations or ():
+            levels = [entry.level for entry in tabulation.levels]
+            facts[tabulation.name] = f"tabulation, levels {', '.join(levels)}"
+        return facts_html(f"{self.record.release_id}: {self.record.title}", facts)
 
     def tables(self) -> pd.DataFrame:
         """The published tables of tabulations: level, margin, size and mean standard error.

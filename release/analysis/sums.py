@@ -36,6 +36,7 @@ def mean_intervals(
     row. The noise is geometric, the same on both.
     """
     low, high = bounds
+    # The width depends on the share alone: it is calculated on a grid, once for all cells.
     shares = np.linspace(0.0, 1.0, _GRID)
     widths = np.array([_radius(noise, 1 - share, share, level) for share in shares])
     lows, highs = np.empty(len(sums)), np.empty(len(sums))
@@ -81,6 +82,7 @@ def _radius(noise: IntegerNoise, a: float, b: float, level: float) -> float:
     if tail is None:
         raise ValueError("noise on two sums has tails")
     scale = -1 / tail.log
+    # Beyond 40 scales is a mass of e^-40, which no level of an interval can see.
     low, high = 0.0, scale * 40 + 1
     reach = math.ceil(40 * scale) if scale <= _DISCRETE else 0
     masses = noise.probabilities(reach + 1) if reach else np.empty(0)
@@ -93,12 +95,14 @@ def _radius(noise: IntegerNoise, a: float, b: float, level: float) -> float:
 
 def _continuous(scale: float, a: float, b: float, t: float) -> float:
     """P(|a·X - b·Y| > t) for independent Laplace X and Y."""
+    # The formula below, by partial fractions of 1/((1 + a²s²)(1 + b²s²)), is 0/0 where a = b; this
+    # is its limit.
     if abs(a - b) < 1e-6:
         return (1 + t / (2 * a * scale)) * math.exp(-t / (a * scale))
     total = 0.0
-    for own, other in ((a, b), (b, a)):
-        if own:
-            total += own**2 * math.exp(-t / (own * scale)) / (own**2 - other**2)
+    for first, second in ((a, b), (b, a)):
+        if first:
+            total += first**2 * math.exp(-t / (first * scale)) / (first**2 - second**2)
     return total
 
 
@@ -109,10 +113,10 @@ def _discrete(masses: Floats, a: float, b: float, t: float) -> float:
     both = np.concatenate([masses[:0:-1], masses])
     below = np.concatenate([[0.0], np.cumsum(both)])
     reach = masses.size - 1
-    other = np.arange(-reach, reach + 1)
+    steps = np.arange(-reach, reach + 1)
     # |a·z - b·y| ≤ t for z from ⌈(b·y - t)/a⌉ to ⌊(b·y + t)/a⌋.
-    first = np.ceil((b * other - t) / a - 1e-9)
-    last = np.floor((b * other + t) / a + 1e-9)
+    first = np.ceil((b * steps - t) / a - 1e-9)
+    last = np.floor((b * steps + t) / a + 1e-9)
     start = np.clip(first + reach, 0, both.size).astype(np.int64)
     stop = np.clip(last + reach + 1, 0, both.size).astype(np.int64)
     within = np.maximum(below[stop] - below[start], 0)

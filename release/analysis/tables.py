@@ -56,7 +56,8 @@ def table_frame(
     source = _tabulation(record, tabulation)
     depth, entry = _level(source, level)
     names = _margin(entry, margin)
-    levels = [one.level for one in source.levels[: depth + 1]]
+    # The file of a level has the areas above it as well, and none below.
+    levels = _level_names(source)[: depth + 1]
     table = _read_level(public, entry, levels)
     chosen = table.filter(_rows(table, _columns(table, levels), names))
     frame: pd.DataFrame = chosen.select([*levels, *names, *NUMBERS]).to_pandas()
@@ -87,7 +88,7 @@ def list_tables(public: Path, record: ReleaseRecord) -> pd.DataFrame:
     rows = []
     for tabulation in record.tabulations or ():
         for depth, entry in enumerate(tabulation.levels):
-            levels = [one.level for one in tabulation.levels[: depth + 1]]
+            levels = _level_names(tabulation)[: depth + 1]
             table = _read_level(public, entry, levels)
             errors = table.column("standard_error")
             for names in entry.margins:
@@ -135,46 +136,52 @@ def read_table(public: Path, output: OutputFile) -> pa.Table:
 
 def no_such_query(query: object, record: ReleaseRecord) -> str:
     """The message for a query that is not published."""
-    names = [one.name for one in record.queries]
-    known = unknown_name(query, names) if names else f"{query!r} is not there; there are no queries"
+    names = [query_record.name for query_record in record.queries]
+    text = unknown_name(query, names) if names else f"{query!r} is not there; there are no queries"
     if record.tabulations is None:
-        return known
-    return f"{known}; a table of a tabulation is opened by .table(level, margin)"
+        return text
+    return f"{text}; a table of a tabulation is opened by .table(level, margin)"
 
 
 def _tabulation(record: ReleaseRecord, name: str | None) -> TabulationRecord:
-    known = {one.name: one for one in record.tabulations or ()}
-    if not known:
+    tabulations = record.tabulations or []
+    names = [tabulation.name for tabulation in tabulations]
+    if not names:
         raise SpecError("tabulation", "the release has none; open a query by its name")
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
+    if name is None and len(names) == 1:
+        return tabulations[0]
     if name is None:
-        raise SpecError("tabulation", f"there are several; name one of {', '.join(known)}")
-    if name not in known:
-        raise SpecError("tabulation", unknown_name(name, known))
-    return known[name]
+        raise SpecError("tabulation", f"there are several; name one of {', '.join(names)}")
+    if name not in names:
+        raise SpecError("tabulation", unknown_name(name, names))
+    return tabulations[names.index(name)]
 
 
 def _level(tabulation: TabulationRecord, name: str) -> tuple[int, LevelRecord]:
-    names = [one.level for one in tabulation.levels]
+    names = _level_names(tabulation)
     if name not in names:
         raise SpecError("level", unknown_name(name, names))
     depth = names.index(name)
     return depth, tabulation.levels[depth]
 
 
+def _level_names(tabulation: TabulationRecord) -> list[str]:
+    """The names of all levels, which are the columns of the areas; from the highest down."""
+    return [entry.level for entry in tabulation.levels]
+
+
 def _margin(entry: LevelRecord, names: Sequence[str]) -> list[str]:
     """The names of a published margin in its own order."""
     # A text is a sequence of letters, and nobody means these.
-    wanted = [names] if isinstance(names, str) else list(names)
+    chosen = [names] if isinstance(names, str) else list(names)
     for margin in entry.margins:
-        if sorted(margin) == sorted(wanted):
+        if sorted(margin) == sorted(chosen):
             return margin
     # Of very many margins a few, because a message is one line.
     published = ", ".join(map(str, entry.margins[:_MOST_NAMED]))
     more = ", …" if len(entry.margins) > _MOST_NAMED else ""
     raise SpecError(
-        "margin", f"{wanted} is not published of the {entry.level}; there are {published}{more}"
+        "margin", f"{chosen} is not published of the {entry.level}; there are {published}{more}"
     )
 
 
@@ -192,5 +199,6 @@ def _rows(table: pa.Table, columns: Sequence[str], names: Sequence[str]) -> Any:
     for column in columns:
         values = table.column(column)
         masks.append(pc.is_valid(values) if column in names else pc.is_null(values))
+    # A file of totals alone has no columns of categories, so that every row is taken.
     everything = pa.chunked_array([pa.repeat(True, table.num_rows)])
     return reduce(pc.and_, masks, everything)

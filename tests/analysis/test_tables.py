@@ -147,9 +147,10 @@ def test_a_release_without_queries_is_no_empty_one(folder: Folder) -> None:
     assert list(opened) == []
     assert opened
     assert repr(opened) == "<release census-2024: tabulations census>"
-    for ask in (opened.__getitem__, partial(release.estimate, folder.public)):
-        with pytest.raises(SpecError, match=re.escape("opened by .table(level, margin)")):
-            ask("census")
+    with pytest.raises(SpecError, match=re.escape("opened by .table(level, margin)")):
+        opened["census"]
+    with pytest.raises(SpecError, match=re.escape("open(…).table(level, margin) has every sum")):
+        release.estimate(folder.public, "census")
 
 
 def test_a_release_without_tabulations_has_no_tables() -> None:
