@@ -69,14 +69,15 @@ def losses_by_epsilon(request: Asked, solvers: Solvers) -> tuple[Losses, ...]:
     for factor in EPSILONS if claimed else (Fraction(1),):
         if not 0 < claimed * factor < LEAST_EPSILON and claimed * factor <= 100:
             grid.append(claimed * factor)
-    objectives: list[dict[str, Fraction]] = []
+    losses: dict[str, list[Fraction | None]] = {name: [] for name in fitting(request)}
     for epsilon in grid:
         solved, _ = compare(_at(request, epsilon), solvers)
-        objectives.append({name: design.objective for name, design in solved.items()})
+        for name, own in losses.items():
+            # None where no mechanism of the family satisfies the guarantee at this ε.
+            own.append(solved[name].objective if name in solved else None)
     families = []
-    for name in fitting(request):
-        losses = tuple(by_name.get(name) for by_name in objectives)
-        families.append(Losses(name, tuple(grid), losses))
+    for name, own in losses.items():
+        families.append(Losses(name, tuple(grid), tuple(own)))
     return tuple(families)
 
 
@@ -97,6 +98,7 @@ def curves_at_equal_loss(
     top = min(float(request.guarantee.epsilon) * 2, float(MAX_EPSILON))
     grid = np.linspace(0, top, 25).tolist()
     for name, as_claimed in solved.items():
+        # Before the search for an equal loss, which would be in vain.
         if as_claimed.mechanism.comparisons(request.sensitivity) > _MOST_COMPARED:
             yield Curve(name, (), ())
             continue
@@ -119,6 +121,7 @@ def _at_loss(request: Asked, name: str, target: Fraction, solvers: Solvers) -> A
         solved, _ = compare(_at(request, epsilon), solvers, (name,))
         return solved.get(name)
 
+    # The loss falls with ε: doubled until it is low enough, then halved in between.
     low, high = request.guarantee.epsilon / 4, request.guarantee.epsilon
     best = at(high)
     while best is None or best.objective > enough:

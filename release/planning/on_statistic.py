@@ -56,14 +56,15 @@ def plan_on_statistic(
         DesignError: no mechanism satisfies the claimed guarantee.
     """
     statistic = statistic_of(spec_file.spec, query)
-    asked = query.promised.to_guarantee()
-    design = design or design_on_statistic(statistic, query.mechanism, asked)
+    claimed = query.promised.to_guarantee()
+    design = design or design_on_statistic(statistic, query.mechanism, claimed)
     return StatisticPlan(
         query,
         statistic,
         design,
         nearness_of(query, design.mechanism),
         prod(len(spec_file.keys[column]) for column in query.by),
+        # The δ of a statistic is that of the design, which may be less than the spec allows.
         charge_of(spec_file, query, query.promised, design.deltas.approximate),
         _beside(spec_file, query, solvers),
     )
@@ -74,25 +75,27 @@ def nearness_by_epsilon(
 ) -> dict[str, list[Nearness | None]]:
     """For each mechanism that can answer, how near it is at each ε; None where there is none."""
     statistic, claimed = statistic_of(spec_file.spec, query), query.promised.to_guarantee()
-    found: dict[str, list[Nearness | None]] = {}
+    nearness: dict[str, list[Nearness | None]] = {}
     for name in statistic.families:
-        found[name] = []
+        nearness[name] = []
         for epsilon in epsilons:
             try:
                 design = design_on_statistic(statistic, name, replace(claimed, epsilon=epsilon))
-                found[name].append(nearness_of(query, design.mechanism))
+                nearness[name].append(nearness_of(query, design.mechanism))
             except DesignError:
-                found[name].append(None)
-    return found
+                nearness[name].append(None)
+    return nearness
 
 
 def _beside(spec_file: SpecFile, query: OnStatisticQuery, solvers: Solvers) -> str | None:
+    # The time of a design grows with the number of answers, and this one is for a sentence.
     if not query.has_answer_noise or query.answers.size > _MOST_COMPARED:
         return None
     update = {"noise": Noise.ON_ANSWER, "mechanism": BEST}
     instead = query.model_copy(update=update)
     rows = spec_file.spec.rows_per_unit(query)
     sensitivity = global_sensitivity(spec_file.spec, instead, rows)
+    # What the sentence names has to be a spec that would be read: model_copy validates nothing.
     try:
         check_mechanism("queries", instead)
         design = choose(asked_of(instead, sensitivity), BEST, solvers)
@@ -103,6 +106,7 @@ def _beside(spec_file: SpecFile, query: OnStatisticQuery, solvers: Solvers) -> s
         "noise: on_answer would publish the true answer in "
         f"{100 * float(accuracy.p_exact):.3g} of 100 cases"
     )
+    # Categories have no distances, so that "off" would mean nothing.
     if query.answers.topology is not Topology.NOMINAL:
         unit = answer_unit(query)
         sentence += f", and be {float(accuracy.mean_absolute) * unit.scale:.3g} {unit.word} off"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from itertools import starmap
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from release.bundle.answer_units import AnswerUnit, answer_unit
 from release.bundle.report.page import odds, render
@@ -28,9 +30,14 @@ from release.spec.load import SpecFile
 from release.spec.query import Query
 
 
-def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] | None) -> str:
+def plan_html(spec_file: SpecFile, plan: Plan, remaining: tuple[Fraction, Fraction] | None) -> str:
     """The plan as a page."""
     info = spec_file.spec.release
+    # What a ledger has left, before this release and after it: None where no ledger was read.
+    remaining_text, after = None, None
+    if remaining is not None:
+        remaining_text = list(map(_signed, remaining))
+        after = [_signed(remaining[0] - plan.epsilon), _signed(remaining[1] - plan.delta)]
     return render(
         "plan.html",
         info=info,
@@ -46,14 +53,12 @@ def plan_html(spec_file: SpecFile, plan: Plan, left: tuple[Fraction, Fraction] |
             "exactly": plan.spec_file.spec.composes_exactly,
         },
         together=None if plan.together is None else _together(plan.together),
-        left=None if left is None else [_signed(amount) for amount in left],
-        after=None
-        if left is None
-        else [_signed(left[0] - plan.epsilon), _signed(left[1] - plan.delta)],
+        left=remaining_text,
+        after=after,
         scope=spec_file.spec.budget.scope,
-        queries=[_planned(place, query) for place, query in enumerate(plan.queries)],
-        tabulations=[_tabulation(one) for one in plan.tabulations],
-        on_statistic=[_on_statistic(place, one) for place, one in enumerate(plan.on_statistic)],
+        queries=list(starmap(_planned, enumerate(plan.queries))),
+        tabulations=list(map(_tabulation, plan.tabulations)),
+        on_statistic=list(starmap(_on_statistic, enumerate(plan.on_statistic))),
     )
 
 
@@ -70,22 +75,30 @@ def _together(together: TogetherPlan) -> dict[str, Any]:
     }
 
 
-def _courses(together: TogetherPlan) -> list[tuple[str, list[float], list[float]]]:
+_Course: TypeAlias = tuple[str, list[float], list[float]]
+"""A rule, numbers of releases, and ε."""
+
+
+def _courses(together: TogetherPlan) -> list[_Course]:
     """ε by the number of releases, under each rule that has one at this δ."""
-    added, zcdp, exact = [], [], []
+    added: _Course = ("added up", [], [])
+    zcdp: _Course = ("zCDP", [], [])
+    exact: _Course = ("composed exactly", [], [])
     for totals in together.course:
-        releases = float(totals.releases)
+        # An ε of the sum says nothing once its δ is above the one that the others are read at.
         if totals.added.delta <= together.delta:
-            added.append((releases, float(totals.added.epsilon)))
-        if totals.zcdp is not None:
-            zcdp.append((releases, totals.zcdp))
-        if totals.exact is not None:
-            exact.append((releases, float(totals.exact)))
-    curves = []
-    for name, points in (("added up", added), ("zCDP", zcdp), ("composed exactly", exact)):
-        if len(points) > 1:
-            curves.append((name, [x for x, _ in points], [y for _, y in points]))
-    return curves
+            _go_on(added, totals.releases, totals.added.epsilon)
+        _go_on(zcdp, totals.releases, totals.zcdp)
+        _go_on(exact, totals.releases, totals.exact)
+    # One point is no curve.
+    return [course for course in (added, zcdp, exact) if len(course[1]) > 1]
+
+
+def _go_on(course: _Course, releases: int, epsilon: Fraction | float | None) -> None:
+    """Add a point to a course, if its rule has an ε for so many releases."""
+    if epsilon is not None:
+        course[1].append(float(releases))
+        course[2].append(float(epsilon))
 
 
 def _signed(value: Fraction) -> str:
@@ -93,33 +106,43 @@ def _signed(value: Fraction) -> str:
 
 
 def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
-    mechanism, asked = planned.chosen.design.mechanism, planned.asked
+    mechanism, request = planned.chosen.design.mechanism, planned.asked
+    # The ids of pictures hold for the whole page, so that each picture needs a name of its own.
+    # A query under two assumed sensitivities has two.
     name = f"{place}-{planned.query.name}"
     candidates = (planned.chosen, *planned.others)
-    losses = [(candidate.mechanism, candidate.objective) for candidate in candidates]
-    plain, unit = len(asked.domain.parts) == 1, answer_unit(planned.query)
+    losses, loss_texts = [], []
+    for candidate in candidates:
+        losses.append((candidate.mechanism, candidate.objective))
+        loss_texts.append(f"{candidate.mechanism} {float(candidate.objective):.4g}")
+    unit = answer_unit(planned.query)
+    # A joint answer has no line on which its noise could be drawn.
+    mechanism_picture = losses_picture = None
+    if len(request.domain.parts) == 1:
+        mechanism_picture = mechanism_svg(
+            name, mechanism, request.sensitivity, request.guarantee, unit
+        )
+    if len(losses) > 1:
+        in_order = sorted(losses, key=itemgetter(1))
+        losses_picture = losses_svg(name, request.loss.plain_name, in_order)
     return {
         "name": planned.query.name,
         "kind": planned.query.kind,
         "assumed": planned.assumed,
         "source": planned.query.source,
         "cells": planned.cells,
-        "answers": asked.domain.size,
-        "sensitivity": len(asked.sensitivity.shifts),
-        "guarantee": str(asked.guarantee),
+        "answers": request.domain.size,
+        "sensitivity": len(request.sensitivity.shifts),
+        "guarantee": str(request.guarantee),
         "charge_epsilon": format_exact(planned.charge.epsilon),
         "charge_delta": format_exact(planned.charge.delta),
-        "loss": asked.loss.name.replace("_", " "),
+        "loss": request.loss.plain_name.replace("_", " "),
         "candidates": [_row(candidate, unit) for candidate in candidates],
         "failed": planned.failed,
-        "mechanism": mechanism_svg(name, mechanism, asked.sensitivity, asked.guarantee, unit)
-        if plain
-        else None,
-        "delta": delta_svg(name, mechanism, asked.sensitivity, asked.guarantee),
-        "losses": losses_svg(name, asked.loss.name, sorted(losses, key=lambda pair: pair[1]))
-        if len(losses) > 1
-        else None,
-        "loss_list": ", ".join(f"{family} {float(loss):.4g}" for family, loss in losses),
+        "mechanism": mechanism_picture,
+        "delta": delta_svg(name, mechanism, request.sensitivity, request.guarantee),
+        "losses": losses_picture,
+        "loss_list": ", ".join(loss_texts),
     }
 
 
@@ -164,41 +187,48 @@ def _row(candidate: Candidate, unit: AnswerUnit) -> dict[str, Any]:
 
 def compare_html(
     query: Query,
-    asked: Asked,
+    request: Asked,
     losses: Sequence[Losses],
     curves: Sequence[Curve],
     sides: Sequence[Side],
 ) -> str:
     """The comparison as a page."""
-    drawn = [(curve.mechanism, curve.epsilons, curve.deltas) for curve in curves if curve.deltas]
+    # A curve without points was given up because its mechanism is too large.
+    drawn, too_large = [], []
+    for curve in curves:
+        if curve.deltas:
+            drawn.append((curve.mechanism, curve.epsilons, curve.deltas))
+        else:
+            too_large.append(curve.mechanism)
     with_curve = {curve.mechanism for curve in curves}
-    loss, unit = asked.loss.name.replace("_", " "), answer_unit(query)
+    left_out = [family.mechanism for family in losses if family.mechanism not in with_curve]
+    loss, unit = request.loss.plain_name.replace("_", " "), answer_unit(query)
+    mass_curves = [_mass_curve(side, unit) for side in sides]
     return render(
         "compare.html",
         query=query,
-        guarantee=str(asked.guarantee),
+        guarantee=str(request.guarantee),
         loss=loss,
-        epsilons=[format_exact(epsilon) for epsilon in losses[0].epsilons],
-        rows=[
-            (family.mechanism, ["-" if v is None else f"{float(v):.4g}" for v in family.losses])
-            for family in losses
-        ],
+        epsilons=list(map(format_exact, losses[0].epsilons)),
+        rows=list(map(_loss_row, losses)),
         errors=curves_svg(
             "errors", ("ε", f"{loss} loss"), list(map(_drawn, losses)), logarithmic=True
         ),
         curves=curves_svg("curves", ("ε", "δ (approximate)"), drawn) if drawn else None,
-        too_large=[curve.mechanism for curve in curves if not curve.deltas],
-        left_out=[family.mechanism for family in losses if family.mechanism not in with_curve],
-        distributions=curves_svg(
-            "mechanisms",
-            (unit.axis, "probability"),
-            [
-                (side.mechanism, [unit.scale * offset for offset in side.offsets], side.masses)
-                for side in sides
-            ],
-        ),
+        too_large=too_large,
+        left_out=left_out,
+        distributions=curves_svg("mechanisms", (unit.axis, "probability"), mass_curves),
         sides=[_side_row(side, unit) for side in sides],
     )
+
+
+def _loss_row(family: Losses) -> tuple[str, list[str]]:
+    texts = ["-" if loss is None else f"{float(loss):.4g}" for loss in family.losses]
+    return family.mechanism, texts
+
+
+def _mass_curve(side: Side, unit: AnswerUnit) -> tuple[str, list[float], Sequence[float]]:
+    return side.mechanism, [unit.scale * offset for offset in side.offsets], side.masses
 
 
 def _side_row(side: Side, unit: AnswerUnit) -> tuple[str, str, str]:
@@ -208,5 +238,10 @@ def _side_row(side: Side, unit: AnswerUnit) -> tuple[str, str, str]:
 
 def _drawn(family: Losses) -> tuple[str, list[float], list[float]]:
     """The losses of a family that a logarithmic scale can show."""
-    points = [(e, loss) for e, loss in zip(family.epsilons, family.losses, strict=True) if loss]
-    return family.mechanism, [float(e) for e, _ in points], [float(loss) for _, loss in points]
+    epsilons, losses = [], []
+    for epsilon, loss in zip(family.epsilons, family.losses, strict=True):
+        # Neither None, where there is no such mechanism, nor 0, which has no logarithm.
+        if loss:
+            epsilons.append(float(epsilon))
+            losses.append(float(loss))
+    return family.mechanism, epsilons, losses

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from release.budget.composed import Together
 from release.budget.cost import Charge, charge_of, kept_delta, total_of
 from release.budget.profiles import Made, published_profiles
+from release.bundle.acceptance import Judged, judged
 from release.bundle.answer_units import AnswerUnit
 from release.bundle.statements import accuracy_of
 from release.errors import SpecError
@@ -38,7 +40,7 @@ from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
 from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
-from release.noise.select import best_of, candidates, choose, compare, family_of
+from release.noise.select import best_of, candidates, choose, compare, family_of, fitting
 from release.noise.shares import share_budget
 from release.noise.stage import asked_of, refusal
 from release.noise.tables.chosen import choose_tables
@@ -91,9 +93,9 @@ class Candidate:
     @property
     def hidden_by_means(self) -> dict[str, Any]:
         """What a mean over all true answers hides, as floats in codes; None where nothing is."""
-        lowest, highest, worst = (
-            (None, None, None) if self.losses is None else map(float, self.losses)
-        )
+        lowest = highest = worst = None
+        if self.losses is not None:
+            lowest, highest, worst = map(float, self.losses)
         large, chance = self.far or (None, None)
         return {
             "loss_at_lowest": lowest,
@@ -160,6 +162,9 @@ class Plan:
     tabulations: tuple[TabulationPlan, ...] = ()
     """The tables of counts that add up, and what is measured for them."""
 
+    acceptance: tuple[Judged, ...] = ()
+    """The entries of ``acceptance`` with their figures."""
+
     @property
     def cap_epsilon(self) -> Fraction:
         """The cap of the spec on ε."""
@@ -194,13 +199,18 @@ class Plan:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why a run would be refused, apart from its budget: unfinished fields, poor mechanisms."""
+        """Why a run would be refused, apart from its budget.
+
+        Unfinished fields, poor mechanisms, and entries of ``acceptance`` that are missed.
+        """
         reasons = [f"{field}: says {TODO}; write what is meant" for field in self.unfinished]
         for planned in self.queries:
             # An assumed sensitivity is not the table's, so a run may decide otherwise.
             if planned.assumed is None:
                 reason = refusal(planned.query, planned.chosen.design)
-                reasons += [] if reason is None else [reason]
+                if reason is not None:
+                    reasons.append(reason)
+        reasons += [entry.refusal for entry in self.acceptance if not entry.is_met]
         return tuple(reasons)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -275,13 +285,13 @@ def make_plan(
     marked = unfinished(spec_file.spec)
     chosen = choose_tables(spec_file)
     tabulations = plan_tabulations(chosen, drop_one)
-    found = share_budget(chosen.spec_file, cache, solvers.gap)
-    spec_file = found.spec_file
+    shares = share_budget(chosen.spec_file, cache, solvers.gap)
+    spec_file = shares.spec_file
     plans: list[QueryPlan] = []
     on_statistic: list[StatisticPlan] = []
     charges: list[Charge] = []
     for query in spec_file.spec.released:
-        design = found.designs.get(query.name)
+        design = shares.designs.get(query.name)
         if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
             shared = design if isinstance(design, StatisticDesign) else None
             on_statistic.append(plan_on_statistic(spec_file, query, solvers, shared))
@@ -302,6 +312,10 @@ def make_plan(
         public = _public(plans, on_statistic, tabulations)
         together = published_profiles(spec_file, public) if public else None
     total = total_of(spec, charges, together)
+    mechanisms = {}
+    if spec.acceptance:
+        public = _public(plans, on_statistic, tabulations)
+        mechanisms = {query.name: mechanism for query, mechanism, _ in public}
     return Plan(
         spec_file,
         tuple(plans),
@@ -311,6 +325,7 @@ def make_plan(
         marked,
         together,
         tabulations=tabulations,
+        acceptance=judged(spec_file, mechanisms),
     )
 
 
@@ -320,6 +335,7 @@ def _public(
     tabulations: Sequence[TabulationPlan],
 ) -> tuple[Made, ...]:
     public: list[Made] = []
+    # Instance-specific mechanisms follow from the table: nothing of a plan may rest on them.
     for planned in plans:
         if not planned.query.is_empirical:
             mechanism = planned.chosen.design.mechanism
@@ -377,11 +393,13 @@ def _planned(
     request: Asked,
     solvers: Solvers,
 ) -> QueryPlan:
-    designs, failed = compare(request, solvers)
+    # A paper's noise is shown where the spec names it, or by ``compare``.
+    names = [name for name in fitting(request) if MECHANISMS[name].law is None]
+    designs, failed = compare(request, solvers, names)
     chosen = mechanism_of(query, request, solvers, designs)
     alternatives = []
-    for name, design in sorted(designs.items(), key=lambda item: item[1].objective):
-        if name != chosen.name:
+    for design in sorted(designs.values(), key=attrgetter("objective")):
+        if design.name != chosen.name:
             alternatives.append(candidate(design, request.domain))
     planned = _query_plan(spec_file, query, request, chosen)
     return replace(planned, assumed=assumed, others=tuple(alternatives), failed=tuple(failed))
@@ -389,13 +407,14 @@ def _planned(
 
 def _query_plan(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:
     """The plan of a query with the mechanism that it will use, and no other beside it."""
-    kept = None if query.is_empirical else kept_delta(chosen.deltas, chosen.guarantee)
+    # Another charge than the declared one would tell of the table (docs/design/format.md, 4.3).
+    delta = None if query.is_empirical else kept_delta(chosen.deltas, chosen.guarantee)
     return QueryPlan(
         query=query,
         asked=request,
         assumed=None,
         cells=prod(len(spec_file.keys[column]) for column in query.by),
-        charge=charge_of(spec_file, query, query.promised, kept),
+        charge=charge_of(spec_file, query, query.promised, delta),
         chosen=candidate(chosen, request.domain),
         others=(),
         failed=(),
@@ -407,6 +426,8 @@ def mechanism_of(
 ) -> AnyDesign:
     """The mechanism that the release will use; ``designs`` are those solved already."""
     designs = designs or {}
+    # A choice among designs for an empirical sensitivity would publish, by the mechanism's name,
+    # something of the table: there the name follows from public parameters.
     name = family_of(request, query.mechanism, is_empirical=query.is_empirical)
     if designs and name == BEST:
         return best_of(request, designs)
@@ -433,6 +454,7 @@ def without_baselines(query: Query, request: Asked, solvers: Solvers) -> AnyDesi
     """The mechanism that the release would use; no baseline is solved, for none is better."""
     if query.mechanism != BEST or query.is_empirical:
         return mechanism_of(query, request, solvers)
+    # A split asks for a design at every ε of its grid: those that cannot win are left out.
     names = [name for name in candidates(request) if not MECHANISMS[name].is_baseline]
     designs, failures = compare(request, solvers, names)
     return best_of(request, designs, failures)

@@ -77,7 +77,7 @@ def make_advised_plan(
     advice = recommendations(plan.spec_file, plan, solvers)
     return replace(
         plan,
-        recommendations=tuple(one.sentence for one in advice),
+        recommendations=tuple(recommendation.sentence for recommendation in advice),
         together=plan_together(spec_file, plan, season, cache, solvers.gap),
     )
 
@@ -86,28 +86,29 @@ def recommendations(
     spec_file: SpecFile, plan: Plan, solvers: Solvers | None = None
 ) -> tuple[Recommendation, ...]:
     """What would save more than half of the loss of a query, in the order of the plan."""
-    found: list[Recommendation] = []
+    advice: list[Recommendation] = []
     solvers = solvers or Solvers()
-    # Noise that is made for the whole budget has no guarantee of its own to write down.
-    on_answers = [planned for planned in plan.queries if not planned.query.is_shared]
-    for planned in on_answers:
-        found += _another_mechanism(spec_file, planned, solvers)
-        found += _noise_on_statistic(spec_file, planned, solvers)
+    for planned in plan.queries:
+        # Noise that is made for the whole budget has no guarantee of its own to write down.
+        if not planned.query.is_shared:
+            advice += _another_mechanism(spec_file, planned, solvers)
+            advice += _noise_on_statistic(spec_file, planned, solvers)
     for statistic in plan.on_statistic:
-        found += _units_in_place_of_rows(spec_file, statistic, solvers)
-    return (*found, *_together(spec_file, plan, solvers))
+        advice += _units_in_place_of_rows(spec_file, statistic, solvers)
+    return (*advice, *_together(spec_file, plan, solvers))
 
 
 def _another_mechanism(
     spec_file: SpecFile, planned: QueryPlan, solvers: Solvers
 ) -> Iterator[Recommendation]:
     """A named mechanism that loses more than twice what the best does."""
-    query, asked = planned.query, planned.asked
+    query, request = planned.query, planned.asked
     if query.mechanism == BEST or planned.assumed is not None:
         return
+    # model_copy validates nothing: what is recommended has to pass the checks of a spec.
     try:
         check_mechanism("queries", query.model_copy(update={"mechanism": BEST}))
-        best = choose(asked, BEST, solvers)
+        best = choose(request, BEST, solvers)
     except (DesignError, SpecError):
         return
     now = planned.chosen.objective
@@ -115,8 +116,8 @@ def _another_mechanism(
         yield Recommendation(
             query.name,
             ((f"{spec_file.spec.place_of(query)}.mechanism", BEST),),
-            f"its {asked.loss.name.replace('_', ' ')} loss is then {float(best.objective):.4g}, "
-            f"and {float(now):.4g} now",
+            f"its {request.loss.plain_name.replace('_', ' ')} loss is then "
+            f"{float(best.objective):.4g}, and {float(now):.4g} now",
         )
 
 
@@ -130,6 +131,7 @@ def _noise_on_statistic(
     at = spec_file.spec.place_of(query)
     update: dict[str, Any] = {"noise": Noise.ON_STATISTIC, "mechanism": BEST}
     changes: list[tuple[str, Any]] = [(f"{at}.noise", Noise.ON_STATISTIC.value)]
+    # A spec that names a loss beside noise on the statistic is refused.
     if "loss" in query.model_fields_set:
         changes.append((f"{at}.loss", None))
     if query.mechanism != BEST:
@@ -162,10 +164,13 @@ def _units_in_place_of_rows(
     instead = query.model_copy(update=query.in_units)
     then = plan_on_statistic(spec_file, instead, solvers).nearness
     at = spec_file.spec.place_of(query)
+    changes = []
+    for name, value in query.in_units.items():
+        changes.append((f"{at}.{name}", str(value)))
     if planned.nearness.near > _ENOUGH * then.near:
         yield Recommendation(
             query.name,
-            tuple((f"{at}.{name}", str(value)) for name, value in query.in_units.items()),
+            tuple(changes),
             f"a category has to lead by {planned.nearness.near:.0f} rows now to be published in 95 "
             f"of 100 cases, and then by {then.near:.0f} units",
         )
@@ -173,6 +178,7 @@ def _units_in_place_of_rows(
 
 def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Recommendation]:
     """Quantiles of one column that are asked, and paid for, one by one."""
+    # Noise for the whole budget has no guarantees that could be added up for the joined query.
     alike: dict[object, list[StatisticPlan]] = defaultdict(list)
     for planned in plan.on_statistic:
         if planned.query.shares and not planned.query.is_shared:
@@ -191,30 +197,35 @@ def _asked_alike(query: Query) -> object:
 def _joined(
     spec_file: SpecFile, group: list[StatisticPlan], solvers: Solvers
 ) -> Iterator[Recommendation]:
-    first, *others = (planned.query for planned in group)
-    epsilon = sum((planned.query.promised.epsilon for planned in group), Fraction(0))
-    shares = sorted({share for planned in group for share in planned.query.shares})
+    first, *rest = (planned.query for planned in group)
+    # The sum, so that both are compared at the same charge.
+    epsilon, now = Fraction(0), 0.0
+    shares: set[Fraction] = set()
+    for planned in group:
+        epsilon += planned.query.promised.epsilon
+        shares |= set(planned.query.shares)
+        now = max(now, planned.nearness.near)
     guarantee = first.promised.model_copy(update={"epsilon": epsilon})
     plain = first.model_dump(mode="json", exclude_none=True, exclude={"at", "kind", "mechanism"})
-    plain |= {"kind": "quantiles", "at": list(map(format_exact, shares))}
+    plain |= {"kind": "quantiles", "at": list(map(format_exact, sorted(shares)))}
     plain["guarantee"] = guarantee.model_dump(mode="json", exclude_none=True)
     joined = TypeAdapter(AnyQuery).validate_python(plain)
     if not isinstance(joined, OnStatisticQuery):
         return
     then = plan_on_statistic(spec_file, joined, solvers).nearness.near
-    now = max(planned.nearness.near for planned in group)
     if now <= _ENOUGH * then:
         return
     at = spec_file.spec.place_of(first)
-    taken_out = tuple((spec_file.spec.place_of(other), None) for other in others)
+    changes: list[tuple[str, Any]] = [
+        (f"{at}.kind", "quantiles"),
+        (f"{at}.at", plain["at"]),
+        (f"{at}.guarantee.epsilon", format_exact(epsilon)),
+    ]
+    for query in rest:
+        changes.append((spec_file.spec.place_of(query), None))
     yield Recommendation(
         first.name,
-        (
-            (f"{at}.kind", "quantiles"),
-            (f"{at}.at", plain["at"]),
-            (f"{at}.guarantee.epsilon", format_exact(epsilon)),
-            *taken_out,
-        ),
+        tuple(changes),
         f"a quantile is up to {now:.0f} rows off in rank now, and then {then:.0f}, at the same "
         "charge",
     )

@@ -216,7 +216,8 @@ def _unit(path: Path, columns: dict[str, ColumnType], unit: str | None) -> str:
         )
     if unit is None:
         # Of several with one rank, min returns the first in the table.
-        return min(units, key=lambda name: _rank(name, columns[name]))
+        ranks = [_rank(name, columns[name]) for name in units]
+        return units[ranks.index(min(ranks))]
     if unit in units:
         return unit
     if unit in columns:
@@ -266,7 +267,12 @@ def _ascii(text: str) -> str:
 
 def head(schema: TableSchema) -> str:
     """The beginning of a starting spec: everything but what is asked of the table."""
-    columns, left_out = schema.columns, schema.left_out
+    columns = left_out = ""
+    for name, kind in schema.columns.items():
+        columns += f"      {scalar(name)}: {kind.value}\n"
+    # In comments: scalar() escapes line breaks, or a name could write a line of the spec.
+    for column in schema.left_out:
+        left_out += f"      # Left out: {scalar(column.name)}: {column.reason}.\n"
     return _HEAD.substitute(
         file=scalar(schema.path.name),
         id=scalar(_release_id(schema.path.stem)),
@@ -274,14 +280,15 @@ def head(schema: TableSchema) -> str:
         # A spec reads brackets in a path as a pattern.
         path=scalar(glob.escape(schema.relative)),
         untyped=_UNTYPED if schema.path.suffix.lower() == ".csv" else "",
-        columns="".join(f"      {scalar(name)}: {kind.value}\n" for name, kind in columns.items()),
-        left_out="".join(f"      # Left out: {scalar(c.name)}: {c.reason}.\n" for c in left_out),
+        columns=columns,
+        left_out=left_out,
         unit=scalar(schema.unit),
     )
 
 
 def _queries(schema: TableSchema) -> str:
     columns, unit = schema.columns, schema.unit
+    # Not the unit itself: an answer for each unit would be one about each person.
     examples = [name for name, kind in columns.items() if kind in _COUNTED and name != unit]
     key = examples[0] if examples else "column"
     table = scalar(schema.name)

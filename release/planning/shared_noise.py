@@ -14,11 +14,11 @@ from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise
 from release.noise.composed.families import family_of
 from release.noise.composed.groups import (
-    Found,
     Kind,
     RequestGroup,
     Selected,
     ShareRequest,
+    ShareResult,
     grouped,
 )
 from release.noise.composed.share import share_out
@@ -39,18 +39,18 @@ _WIDE = 20.0
 
 
 def shared_noise(
-    asked: AskedOfBudget, designs: Mapping[str, AnyDesign | StatisticDesign], declared: Fraction
+    budget: AskedOfBudget, designs: Mapping[str, AnyDesign | StatisticDesign], declared: Fraction
 ) -> tuple[SharedNoise, ...]:
     """The noise of the release beside that of two other rules, equal queries together.
 
     Args:
-        asked: what shares and targets ask.
+        budget: what shares and targets ask of it.
         designs: their mechanisms in the release.
         declared: the sum of the ε of the public queries that have a guarantee of their own.
     """
-    groups = grouped(asked.requests)
-    added = _added(asked, declared)
-    gaussian = _gaussian(groups, asked)
+    groups = grouped(budget.requests)
+    added = _added(budget, declared)
+    gaussian = _gaussian(groups, budget)
     rows = []
     for place, group in enumerate(groups):
         request, name = group.request, group.names[0]
@@ -67,70 +67,74 @@ def shared_noise(
 
 
 def growth_by_one_more(
-    asked: AskedOfBudget, designs: Mapping[str, AnyDesign | StatisticDesign]
+    budget: AskedOfBudget, designs: Mapping[str, AnyDesign | StatisticDesign]
 ) -> Growth | None:
     """What one more share of weight 1, like the first one, adds to the noise of the others.
 
     None where no query has a share, or where the budget is too small for one more.
     """
-    shares = [request for request in asked.requests if request.weight is not None]
+    shares = [request for request in budget.requests if request.weight is not None]
     if not shares:
         return None
+    # The empty name is that of no query, and the one more stands last: zip() leaves it out below.
     more = replace(shares[0], name="", weight=Fraction(1))
     try:
-        found = share_out((*asked.requests, more), asked.epsilon, asked.delta, asked.fixed)
+        results = share_out((*budget.requests, more), budget.epsilon, budget.delta, budget.fixed)
     except BudgetError:
         return None
     largest = 0.0
-    for request, one in zip(asked.requests, found, strict=False):
+    for request, share in zip(budget.requests, results, strict=False):
         if request.weight is None:
             continue
-        now, then = _size_of_design(request, designs[request.name]), _size(request, one.mechanism)
+        now, then = _size_of_design(request, designs[request.name]), _size(request, share.mechanism)
+        # The size of noise on integers is an error, that of a statistic an ε: less is worse.
         ratio = then / now if request.kind is Kind.INTEGERS else now / then
         largest = max(largest, ratio - 1)
     return Growth(shares[0].name, largest)
 
 
-def _added(asked: AskedOfBudget, declared: Fraction) -> dict[str, Found]:
+def _added(budget: AskedOfBudget, declared: Fraction) -> dict[str, ShareResult]:
     """The mechanisms whose ε add up, by the same rule; empty where the budget is too small."""
-    if asked.epsilon <= declared:
+    if budget.epsilon <= declared:
         return {}
     try:
-        found = share_out(asked.requests, asked.epsilon - declared, Fraction(0))
+        shares = share_out(budget.requests, budget.epsilon - declared, Fraction(0))
     except BudgetError:
         return {}
-    return {one.name: one for one in found}
+    return {share.name: share for share in shares}
 
 
-def _gaussian(groups: Sequence[RequestGroup], asked: AskedOfBudget) -> list[float]:
+def _gaussian(groups: Sequence[RequestGroup], budget: AskedOfBudget) -> list[float]:
     """The noise of each group by zCDP; empty where the budget is too small, or has no δ."""
-    delta, spent = float(asked.delta), 0.0
-    if asked.fixed is not None:
-        fixed = concentrated(asked.fixed)
+    delta, spent = float(budget.delta), 0.0
+    if budget.fixed is not None:
+        fixed = concentrated(budget.fixed)
         delta, spent = delta - fixed.delta, fixed.rho
     if delta <= 0:
         return []
-    left = rho_within(float(asked.epsilon), delta) - spent
+    rho = rho_within(float(budget.epsilon), delta) - spent
     sizes = [0.0] * len(groups)
     shares = []
+    # Targets come first: shares divide what these leave of ρ.
     for place, group in enumerate(groups):
         if group.request.target is None:
             shares.append(place)
             continue
         sizes[place] = _deviation_for(float(group.request.target), group.request.loss_power)
-        left -= group.count * family_of(group.request).cost / (2 * sizes[place] ** 2)
-    if left <= 0:
+        rho -= group.count * family_of(group.request).cost / (2 * sizes[place] ** 2)
+    if rho <= 0:
         return []
-    for place, size in zip(shares, _shared([groups[at] for at in shares], left), strict=True):
+    for place, size in zip(shares, _shared([groups[at] for at in shares], rho), strict=True):
         sizes[place] = size
-    shown = []
+    losses = []
     for group, size in zip(groups, sizes, strict=True):
         request = group.request
-        on_integers = request.kind is Kind.INTEGERS
-        shown.append(
-            _shown(gaussian_loss(size, request.loss_power), request) if on_integers else 1 / size
-        )
-    return shown
+        if request.kind is Kind.INTEGERS:
+            losses.append(_shown(gaussian_loss(size, request.loss_power), request))
+        else:
+            # The spread of a mechanism that is known by its ε is 1/ε.
+            losses.append(1 / size)
+    return losses
 
 
 def _shared(groups: Sequence[RequestGroup], rho: float) -> list[float]:
@@ -151,6 +155,7 @@ def _shared(groups: Sequence[RequestGroup], rho: float) -> list[float]:
         price = math.exp(log_price)
         return [(price * base) ** power for base, power in zip(bases, powers, strict=True)]
 
+    # What is spent falls with the price; ``high`` stays on the side that keeps within ``rho``.
     low, high = -200.0, 200.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -163,6 +168,7 @@ def _shared(groups: Sequence[RequestGroup], rho: float) -> list[float]:
 
 def gaussian_loss(deviation: float, power: int) -> float:
     """E|η|^``power`` of the discrete Gaussian, P ∝ exp(-η²/2σ²); for 0 the chance of an error."""
+    # A sum would take as many terms as the noise is wide.
     if deviation > _WIDE:
         density = 1 / (deviation * math.sqrt(2 * math.pi))
         return (1 - density, deviation * math.sqrt(2 / math.pi), deviation**2)[power]
@@ -173,6 +179,7 @@ def gaussian_loss(deviation: float, power: int) -> float:
 
 def _deviation_for(loss: float, power: int) -> float:
     """The largest standard deviation with at most ``loss``."""
+    # Bisected by the logarithm; ``low`` stays on the side that keeps the loss.
     low, high = 1e-2, 1e12
     for _ in range(200):
         middle = math.sqrt(low * high)

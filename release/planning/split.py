@@ -12,7 +12,6 @@ from release.budget.cost import charge_of, touched_cells
 from release.errors import DesignError, SpecError
 from release.noise.design import Asked
 from release.noise.families import Solvers
-from release.noise.tables.chosen import guarantee_of
 from release.planning.plan import possible, without_baselines
 from release.spec.query import Query
 from release.spec.shares import shared
@@ -67,9 +66,10 @@ def split_budget(
         )
     if not spec_file.spec.released:
         raise SpecError("--split", "is for queries; plan shows how a tabulation splits its budget")
+    # What is not split is paid first, at its full charge.
     cap = spec_file.spec.budget.epsilon
     for tabulation in spec_file.tabulations:
-        cap -= guarantee_of(tabulation, spec_file.spec.budget).epsilon
+        cap -= tabulation.declared.guarantee_of_all(spec_file.spec.budget).epsilon
     for query in spec_file.spec.released:
         if query.is_on_statistic:
             cap -= charge_of(spec_file, query, query.promised).epsilon
@@ -108,10 +108,12 @@ class _Curve:
         for place in range(_GRID):
             # Equal ratios, from 1/200 of an equal share to the whole cap: losses bend at small ε.
             share = float(cap) / cells * (200.0 * queries) ** (place / (_GRID - 1) - 1)
+            # Rounded down, so that no point of a curve costs more than its share.
             epsilon = max(_UNIT, Fraction(int(share / _UNIT)) * _UNIT)
             claimed = replace(request.guarantee, epsilon=min(epsilon, Fraction(100)))
             design = without_baselines(query, replace(request, guarantee=claimed), solvers)
             points.append((claimed.epsilon * cells, float(weight * design.objective)))
+        # Each once: at a small cap several of them round to the same ε.
         return cls(query, request, cells, weight, _hull(sorted(set(points))))
 
     def share(self, spend: Fraction, solvers: Solvers) -> Share:
@@ -129,6 +131,7 @@ def _hull(points: Sequence[tuple[Fraction, float]]) -> tuple[tuple[Fraction, flo
     """The lower convex hull of points in order."""
     hull: list[tuple[Fraction, float]] = []
     for x, y in points:
+        # A corner above the line between its neighbors: mixing these two is as good or better.
         while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], (x, y)):
             hull.pop()
         hull.append((x, y))

@@ -110,6 +110,7 @@ class _Search:
         """
         cap = self.target.cap
         trial = least(lambda steps: self.trial(at, steps), most, cap)
+        # The search returns its largest guarantee where none is enough.
         if trial.loss > cap or isinstance(trial.result, str):
             raise DesignError(self._refusal(trial, searched))
         design = trial.result
@@ -122,6 +123,7 @@ class _Search:
             request = replace(self.request, guarantee=at(steps))
             design = without_baselines(self.query, request, self.solvers)
         except (DesignError, ValueError) as error:
+            # As a loss, not as an error: the search goes on to guarantees that can be satisfied.
             return Trial(_NEVER, _NEVER, str(error))
         # Where the best is constant here, it is so for less ε and δ: it stays among the feasible.
         if not self.query.is_empirical and design.mechanism.is_constant():
@@ -133,10 +135,10 @@ class _Search:
         name, loss = self.query.name, self.target.loss.value
         if isinstance(trial.result, str):
             return f"query {name}: no {searched} meets the target: {trial.result}"
-        found, cap = format_up(trial.loss, 6), format_up(self.target.cap, 6)
+        least_loss, cap = format_up(trial.loss, 6), format_up(self.target.cap, 6)
         return (
             f"query {name}: no {searched} meets {loss} <= {cap}: "
-            f"at the largest it is {found}; raise the cap"
+            f"at the largest it is {least_loss}; raise the cap"
         )
 
 
@@ -148,12 +150,13 @@ def _searches(spec_file: SpecFile, target: Target, solvers: Solvers | None) -> I
         raise SpecError(
             "queries", "get their guarantees from the whole budget; plan shows which they are"
         )
-    asked = [query for query in released if not query.is_on_statistic and query not in waiting]
-    if not asked:
+    queries = [query for query in released if not query.is_on_statistic and query not in waiting]
+    if not queries:
         raise SpecError(
             "queries", "have their noise on the statistic; plan says how near their answers are"
         )
-    for query in asked:
+    # The target's loss is what is minimised, or a mechanism for another one would be judged by it.
+    for query in queries:
         changed = query.model_copy(update={"loss": target.loss})
         check_mechanism(spec_file.spec.place_of(query), changed)
         for assumed, request in possible(spec_file, changed):

@@ -67,20 +67,21 @@ def plan_together(
         return None
     rules = _Rules.of(plan)
     release = rules.totals(1, rules.together.losses, rules.added + rules.declared)
-    found = TogetherPlan(rules.delta, release)
+    totals = TogetherPlan(rules.delta, release)
     if season is not None:
         course = tuple(rules.course(season))
-        found = replace(found, season=course[-1], course=course)
+        totals = replace(totals, season=course[-1], course=course)
+    # One more query in a shared budget costs no ε: it costs the others noise.
     if not shared(spec_file.spec):
-        return replace(found, one_more=rules.one_more())
-    asked, designs = asked_of_budget(spec_file, cache, gap), _designs(plan)
+        return replace(totals, one_more=rules.one_more())
+    budget, designs = asked_of_budget(spec_file, cache, gap), _designs(plan)
     declared = Fraction(0)
     for query, charge in _charges(plan, are_public=True):
         declared += 0 if query in designs else charge.epsilon
     return replace(
-        found,
-        noise=shared_noise(asked, designs, declared),
-        growth=growth_by_one_more(asked, designs),
+        totals,
+        noise=shared_noise(budget, designs, declared),
+        growth=growth_by_one_more(budget, designs),
     )
 
 
@@ -113,9 +114,10 @@ def _charges(plan: Plan, *, are_public: bool) -> list[tuple[str, Charge]]:
 
 
 def _sum(charges: Sequence[tuple[str, Charge]]) -> Spent:
-    epsilon = sum((charge.epsilon for _, charge in charges), Fraction(0))
-    delta = sum((charge.delta for _, charge in charges), Fraction(0))
-    return Spent(epsilon, delta)
+    total = Spent(Fraction(0), Fraction(0))
+    for _, charge in charges:
+        total += Spent(charge.epsilon, charge.delta)
+    return total
 
 
 @dataclass(frozen=True)
@@ -137,32 +139,34 @@ class _Rules:
         spec_file = plan.spec_file
         together = plan.composed or profiles_on(spec_file, plan.public, release_step(spec_file))
         rho = Concentrated()
+        # Equal queries have equal profiles, and ρ is found by hundreds of orders: once for each.
         for profile, times in Counter(together.profiles).items():
             rho += concentrated(profile.distribution()).times(times)
         added = _sum(_charges(plan, are_public=True))
         declared = _sum(_charges(plan, are_public=False))
         return cls(plan, spec_file.spec.budget.delta or READ_AT, together, rho, added, declared)
 
-    def totals(self, releases: int, losses: LossDistribution, one: Spent) -> Totals:
+    def totals(self, releases: int, losses: LossDistribution, single: Spent) -> Totals:
         """The totals of so many releases, whose public queries lose ``losses`` in all.
 
-        ``one`` is what one of them counts for where they are added up.
+        ``single`` is what one of them counts for where they are added up.
         """
         times = Fraction(releases)
-        left = self.delta - times * self.declared.delta
+        # Instance-specific queries have no profile: their δ is added, the rest is for the profiles.
+        delta = self.delta - times * self.declared.delta
         zcdp = exact = None
-        if left >= 0:
-            zcdp = self.concentrated.times(releases).epsilon_at(float(left))
-            exact = losses.epsilon_at(left)
+        if delta >= 0:
+            zcdp = self.concentrated.times(releases).epsilon_at(float(delta))
+            exact = losses.epsilon_at(delta)
         # Masses that are folded or rounded count as δ, so that the sum can be the smaller one.
-        if times * self.added.delta <= left:
+        if times * self.added.delta <= delta:
             basic = times * self.added.epsilon
             exact = basic if exact is None else min(exact, basic)
             zcdp = float(basic) if zcdp is None else min(zcdp, float(basic))
         more = times * self.declared.epsilon
         return Totals(
             releases,
-            Spent(times * one.epsilon, times * one.delta),
+            Spent(times * single.epsilon, times * single.delta),
             None if zcdp is None else zcdp + float(more),
             None if exact is None else exact + more,
         )
@@ -173,21 +177,23 @@ class _Rules:
         single = profiles_on(self.plan.spec_file, self.plan.public, step).losses
         power = single
         charged = Spent(self.plan.epsilon, self.plan.delta)
-        found, count = [], 1
+        course, count = [], 1
+        # Squaring: a season of n releases takes log n compositions.
         while 2 * count <= season:
-            found.append(self.totals(count, power, charged))
+            course.append(self.totals(count, power, charged))
             count, power = 2 * count, power.composed(power)
         # The last power is the longest part of the season; the rest of it is composed anew.
         rest = season - count
         if rest:
-            found.append(self.totals(count, power, charged))
+            course.append(self.totals(count, power, charged))
             power = power.composed(single.repeated(rest))
-        return [*found, self.totals(season, power, charged)]
+        return [*course, self.totals(season, power, charged)]
 
     def _season_step(self, season: int) -> Fraction:
         """A grid for so many releases: that of one is finer than the season's ε needs."""
         spec_file = self.plan.spec_file
         estimate = self.concentrated.times(season).epsilon_at(float(self.delta))
+        # Charges of many releases add up to far more ε than they compose to.
         cap = season * self.added.epsilon
         if estimate:
             cap = min(cap, Fraction(ceil(estimate * 1000), 1000)) or Fraction(1)
@@ -202,6 +208,7 @@ class _Rules:
         """What one more query costs that is like the count of the largest charge."""
         charges = dict(_charges(self.plan, are_public=True))
         queries = [query for query, _, _ in self.plan.public]
+        # A count if there is one, whatever the others charge: readers know what it is.
         like = max(queries, key=lambda query: (query.kind == "count", charges[query.name].epsilon))
         profile = self.together.profiles[queries.index(like)]
         charge = charges[like.name]

@@ -33,7 +33,10 @@ def epsilon_table(together: TogetherPlan) -> Table:
 
 def noise_table(together: TogetherPlan) -> Table:
     """The noise of queries that share the budget; no rows where none do."""
-    rows = [[_names(row), row.measure, *_noise(row)] for row in together.noise]
+    rows = []
+    for row in together.noise:
+        figures = map(_figure_or_none, (row.added, row.zcdp, row.exact))
+        rows.append([_names(row), row.measure, *figures])
     return ["noise of one answer", "measured by", *_RULES[:2], "this spec"], rows
 
 
@@ -51,19 +54,20 @@ def growth_sentence(together: TogetherPlan) -> str | None:
 def plain_together(together: TogetherPlan) -> dict[str, Any]:
     """The figures as plain data: proved ones as exact text, rounded ones as floats."""
     season, more, growth = together.season, together.one_more, together.growth
+    plain_more = None
+    if more is not None:
+        plain_more = {
+            "query": more.query,
+            "added": format_exact(more.added),
+            "zcdp": more.zcdp,
+            "exact": None if more.exact is None else format_exact(more.exact),
+        }
     return {
         "delta": format_exact(together.delta),
         "release": _plain_totals(together.release),
         "season": None if season is None else _plain_totals(season),
         "course": list(map(_plain_totals, together.course)),
-        "one_more": None
-        if more is None
-        else {
-            "query": more.query,
-            "added": format_exact(more.added),
-            "zcdp": more.zcdp,
-            "exact": None if more.exact is None else format_exact(more.exact),
-        },
+        "one_more": plain_more,
         "noise": list(map(_plain_noise, together.noise)),
         "growth": None if growth is None else {"query": growth.query, "share": growth.share},
     }
@@ -91,8 +95,8 @@ def _releases(totals: Totals) -> str:
 
 
 def _epsilons(totals: Totals, delta: Fraction) -> list[str]:
-    zcdp = "-" if totals.zcdp is None else _figure(totals.zcdp)
-    return [_added_up(totals.added, delta), zcdp, _up(totals.exact)]
+    # Proved figures are rounded up; that of zCDP is of floats, and rounded to the nearest.
+    return [_added_up(totals.added, delta), _figure_or_none(totals.zcdp), _up(totals.exact)]
 
 
 def _added_up(added: Spent, delta: Fraction) -> str:
@@ -110,13 +114,12 @@ def _figure(value: float) -> str:
     return f"{value:.4g}"
 
 
+def _figure_or_none(value: float | None) -> str:
+    return "-" if value is None else _figure(value)
+
+
 def _names(row: SharedNoise) -> str:
-    others = len(row.queries) - 1
-    if not others:
+    further = len(row.queries) - 1
+    if not further:
         return row.queries[0]
-    return f"{row.queries[0]} and {others} other{'s' if others > 1 else ''}"
-
-
-def _noise(row: SharedNoise) -> list[str]:
-    figures = (row.added, row.zcdp, row.exact)
-    return ["-" if figure is None else _figure(figure) for figure in figures]
+    return f"{row.queries[0]} and {further} other{'s' if further > 1 else ''}"

@@ -22,6 +22,7 @@ class Totals:
     releases: int
     added: Spent
     zcdp: float | None
+    # A rational: it is proved, and a float could round it down.
     exact: Fraction | None
 
 

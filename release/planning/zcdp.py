@@ -38,21 +38,24 @@ class Concentrated:
 
     def epsilon_at(self, delta: float) -> float | None:
         """The ε at ``delta``; None where no ε has so small a δ."""
-        left = delta - self.delta
-        return _epsilon(self.rho, left) if left > 0 else None
+        remainder = delta - self.delta
+        return _epsilon(self.rho, remainder) if remainder > 0 else None
 
 
 def concentrated(losses: LossDistribution) -> Concentrated:
     """The least ρ of the mechanisms that ``losses`` dominates, rounded."""
+    # Python's division: the masses are integers beyond those of NumPy.
     masses = np.array([mass / UNIT for mass in losses.masses])
     places = np.arange(masses.size)
     at = float(losses.highest) - float(losses.step) * places
-    kept = masses > 0
-    masses, at = masses[kept] / masses.sum(), at[kept]
+    likely = masses > 0
+    # Without the infinite loss, which is counted as δ: what is left is a distribution of its own.
+    masses, at = masses[likely] / masses.sum(), at[likely]
     # Rounding masses up can leave a mean a little below 0.
     rho = max(0.0, float(masses @ at))
     for order in _ORDERS:
         exponents = np.log(masses) + (order - 1) * at
+        # The largest exponent is taken out first, so that no exponential overflows.
         top = float(exponents.max())
         moment = top + math.log(float(np.exp(exponents - top).sum()))
         rho = max(rho, moment / float((order - 1) * order))
@@ -61,6 +64,7 @@ def concentrated(losses: LossDistribution) -> Concentrated:
 
 def rho_within(epsilon: float, delta: float) -> float:
     """The largest ρ with at most ``epsilon`` at ``delta``, both above 0."""
+    # ``low`` stays on the side that keeps ``epsilon``.
     low, high = 0.0, epsilon
     for _ in range(100):
         middle = (low + high) / 2

@@ -55,17 +55,20 @@ def gains(search: Search, strategy: Strategy, fan_out: FanOut) -> dict[Table, fl
         to measure.
     """
     published = sorted(search.publication.importance)
+    # Without its only table nothing is published, and no strategy can be searched for.
     if len(published) < 2:
         return {}
     searches = []
     for table in published:
         publication = without(search.publication, table)
         searches.append(Search(publication, search.epsilon, search.delta, search.family))
-    found = {}
+    differences = {}
     for table, least in zip(published, fan_out.map(_least, searches), strict=True):
         if not isinstance(least, Refused):
-            found[table] = _mean_without(search.publication.importance, strategy, table) - least
-    return found
+            # Both are means over the same tables: the one left out is in neither.
+            now = _mean_without(search.publication.importance, strategy, table)
+            differences[table] = now - least
+    return differences
 
 
 def without(publication: Publication, table: Table) -> Publication:
@@ -73,19 +76,18 @@ def without(publication: Publication, table: Table) -> Publication:
 
     A margin that no level publishes any more is no longer measured either. The levels stay.
     """
-    importance = {other: w for other, w in publication.importance.items() if other != table}
-    kept = sorted({margin for _, margin in importance})
-    place_of = {margin: place for place, margin in enumerate(kept)}
-    moves = {}
-    for (level, margin), most in publication.moves.items():
-        if margin in place_of:
-            moves[level, place_of[margin]] = most
-    return Publication(
-        publication.areas,
-        tuple(publication.margins[margin] for margin in kept),
-        {(level, place_of[margin]): weight for (level, margin), weight in importance.items()},
-        moves,
+    margins = sorted(
+        {margin for level, margin in publication.importance if (level, margin) != table}
     )
+    # Margins are named by their places, which move up where one is missing.
+    importance, moves = {}, {}
+    for place, margin in enumerate(margins):
+        for level in range(len(publication.areas.levels)):
+            moves[level, place] = publication.moves[level, margin]
+            if (level, margin) in publication.importance and (level, margin) != table:
+                importance[level, place] = publication.importance[level, margin]
+    own = tuple(map(publication.margins.__getitem__, margins))
+    return Publication(publication.areas, own, importance, moves)
 
 
 def _least(search: Search) -> float:
@@ -96,8 +98,8 @@ def _least(search: Search) -> float:
 def _mean_without(importance: Mapping[Table, float], strategy: Strategy, table: Table) -> float:
     """The mean standard error of the published tables but one, as they are measured now."""
     total = weights = 0.0
-    for other, weight in importance.items():
-        if other != table:
-            total += weight * float(strategy.errors[other])
+    for published, weight in importance.items():
+        if published != table:
+            total += weight * float(strategy.errors[published])
             weights += weight
     return total / weights

@@ -12,9 +12,8 @@ from typing import Any
 
 from release.budget.cost import Charge, charge_of, kept_delta
 from release.budget.profiles import Made
-from release.exact.tables.intervals import half_widths
 from release.noise.processes import FanOut, InTurn
-from release.noise.tables.chosen import Chosen, guarantee_of, named, publication_of
+from release.noise.tables.chosen import Chosen, margins_of_error, named, publication_of
 from release.noise.tables.measured import Strategy
 from release.noise.tables.publication import Publication
 from release.noise.tables.publication import Table as Place
@@ -28,7 +27,8 @@ from release.planning.tabulations.gains import (
 from release.queries.registry import sensitivity_without_data
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.spec.tabulations.opened import OpenTabulation, Table
+from release.spec.tabulations.model import margin_text
+from release.spec.tabulations.opened import OpenTabulation
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class TablePlan:
     @property
     def text(self) -> str:
         """The margin as readers see it."""
-        return " × ".join(self.margin) or "total"
+        return margin_text(self.margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +148,8 @@ def plan_tabulations(chosen: Chosen, drop_one: FanOut | None = None) -> tuple[Ta
         drop_one: searches for the gain of leaving out each table, in every tabulation. Without it
             that is done for small tabulations only.
     """
-    return tuple(
-        _plan_tabulation(chosen, opened, drop_one) for opened in chosen.spec_file.tabulations
-    )
+    tabulations = chosen.spec_file.tabulations
+    return tuple(_plan_tabulation(chosen, opened, drop_one) for opened in tabulations)
 
 
 def _plan_tabulation(
@@ -160,13 +159,15 @@ def _plan_tabulation(
     publication = publication_of(opened, spec.privacy.neighbors)
     gain: dict[Place, float] = {}
     pinned = opened.declared.strategy
+    # Pinned tables stay when a published one is left out, so a search would answer what was not
+    # asked.
     is_searched = pinned is None or pinned.tables is None
-    asked = guarantee_of(opened, spec.budget)
-    most = MOST_WITH_DELTA if asked.delta else MOST_TABLES
+    guarantee = opened.declared.guarantee_of_all(spec.budget)
+    most = MOST_WITH_DELTA if guarantee.delta else MOST_TABLES
     has_gains = is_searched and (drop_one is not None or len(publication.tables) <= most)
     if has_gains:
         family = None if pinned is None else pinned.noise
-        search = Search(publication, asked.epsilon, asked.delta, family)
+        search = Search(publication, guarantee.epsilon, guarantee.delta, family)
         gain = gains(search, choice.best, drop_one or InTurn())
     return TabulationPlan(
         opened,
@@ -181,43 +182,33 @@ def _tables(
     opened: OpenTabulation, publication: Publication, strategy: Strategy, gain: dict[Place, float]
 ) -> tuple[TablePlan, ...]:
     tables = []
-    reach = _margins_of_error(opened, publication, strategy)
+    reach = margins_of_error(opened, publication, strategy)
     for level in range(len(opened.levels)):
-        margins = []
-        for one in opened.published_at(level):
-            margins.append((publication.margins.index(one.margin), one))
-        known = {margin for margin, _ in margins}
-        for _, margin in sorted(place for place in strategy.variances if place[0] == level):
-            if margin not in known and (level, margin) not in strategy.exact:
-                margins.append((margin, named(opened, (level, margin))))
-        for margin, one in margins:
+        margins, published = [], set()
+        for own in opened.published_at(level):
+            margin = publication.margins.index(own.margin)
+            margins.append((margin, own))
+            published.add(margin)
+        for place in sorted(strategy.variances):
+            # Tables that are the same for all neighbors are known, so they are not measured.
+            if place[0] == level and place[1] not in published and place not in strategy.exact:
+                margins.append((place[1], named(opened, place)))
+        for margin, own in margins:
             place = (level, margin)
             tables.append(
                 TablePlan(
                     level=opened.levels[level],
-                    margin=one.names,
-                    cells=opened.cells(one.table),
-                    is_published=margin in known,
+                    margin=own.names,
+                    cells=opened.cells(own.table),
+                    is_published=margin in published,
                     cost=strategy.costs.get(place),
                     variance=strategy.variances.get(place),
                     error=float(strategy.errors[place]),
-                    margin_of_error=reach.get(one.table),
+                    margin_of_error=reach.get(own.table),
                     gain=gain.get(place),
                 )
             )
     return tuple(tables)
-
-
-def _margins_of_error(
-    opened: OpenTabulation, publication: Publication, strategy: Strategy
-) -> dict[Table, float]:
-    """The mean half width of the intervals of each published table."""
-    noises = {}
-    for (level, margin), noise in strategy.noises.items():
-        noises[level, publication.margins[margin]] = noise
-    published = [one.table for one in opened.published]
-    widths = half_widths(opened.named.areas, opened.sizes, noises, opened.facts, published)
-    return {table: own.mean() for table, own in widths.items()}
 
 
 def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...]:
@@ -230,9 +221,10 @@ def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...
 
 def _measured_plan(spec_file: SpecFile, query: Query, chosen: Chosen) -> MeasuredPlan:
     design = chosen.designs[query.name]
-    kept = kept_delta(design.deltas, design.guarantee)
+    # What the noise needs may be less than what the spec claims, and the charge follows it.
+    delta = kept_delta(design.deltas, design.guarantee)
     sensitivity = sensitivity_without_data(spec_file.spec, query)
     return MeasuredPlan(
         (query, design.mechanism, sensitivity),
-        charge_of(spec_file, query, query.promised, kept),
+        charge_of(spec_file, query, query.promised, delta),
     )

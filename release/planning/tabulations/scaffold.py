@@ -11,6 +11,7 @@ import datetime
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from string import Template
 
@@ -68,6 +69,7 @@ def starting_tabulation(
             no column of the table, or there are too many cells.
     """
     schema = read_schema(path, unit, folder)
+    # A spec names files from its own folder, wherever the command is started.
     relative = os.path.relpath(hierarchy, path.parent if folder is None else folder)
     if TODO in relative:
         raise SpecError(
@@ -101,11 +103,12 @@ def _areas(path: Path, schema: TableSchema) -> NamedAreas:
     for number, line in enumerate(lines, start=2):
         for name, value in zip(names, line, strict=True):
             check_name(f"{_HIERARCHY} (line {number})", name, value, schema.columns)
-    sizes = [len(set(values)) for values in zip(*lines, strict=True)]
-    # Of columns with as many areas, one is the other by another name: the table's comes last.
-    order = sorted(
-        range(len(names)), key=lambda place: (sizes[place], names[place] in schema.columns)
-    )
+    # By the number of areas, for a level above has no more. Of columns with as many areas, one is
+    # the other by another name: the table's comes last.
+    columns = []
+    for place, values in enumerate(zip(*lines, strict=True)):
+        columns.append((len(set(values)), names[place] in schema.columns, place))
+    order = [place for _, _, place in sorted(columns)]
     levels = [names[place] for place in order]
     if levels[-1] not in schema.columns:
         raise SpecError(
@@ -114,7 +117,8 @@ def _areas(path: Path, schema: TableSchema) -> NamedAreas:
             f"{unknown_name(levels[-1], schema.columns)}",
         )
     try:
-        in_order = [tuple(line[place] for place in order) for line in lines]
+        by_level = list(zip(*lines, strict=True))
+        in_order = list(zip(*map(by_level.__getitem__, order), strict=True))
         return nested(_HIERARCHY, levels, in_order)
     except SpecError as error:
         raise SpecError(
@@ -157,16 +161,19 @@ def _attribute(text: str, schema: TableSchema) -> tuple[str, tuple[str, ...]]:
 
 def _tabulation(schema: TableSchema, public: _Public) -> str:
     levels = list(map(scalar, public.areas.areas.levels))
-    attributes = ""
+    attributes = publish = importance = ""
     for column, keys in public.attributes.items():
         attributes += _categories(scalar(column), keys, schema.columns[column])
+    for level in levels:
+        publish += f"      {level}:\n{_margins(public)}"
+        importance += f'      {level}: "1"\n'
     return _TABULATION.substitute(
         table=scalar(schema.name),
         file=scalar(public.file),
         levels=_listed("      levels:", levels),
         attributes=f"    attributes:\n{attributes}" if attributes else "    attributes: {}\n",
-        publish="".join(f"      {level}:\n{_margins(public)}" for level in levels),
-        importance="".join(f'      {level}: "1"\n' for level in levels),
+        publish=publish,
+        importance=importance,
     )
 
 
@@ -186,9 +193,10 @@ def _margins(public: _Public) -> str:
     """The total, each attribute, and all attributes together."""
     columns = list(map(scalar, public.attributes))
     margins: list[list[str]] = [[], *([column] for column in columns)]
+    # With one attribute it would stand twice, which the reader of specs refuses.
     if len(columns) > 1:
         margins.append(columns)
-    return "".join(_listed("        -", margin) for margin in margins)
+    return "".join(map(partial(_listed, "        -"), margins))
 
 
 def _listed(begin: str, items: Sequence[str]) -> str:
@@ -197,7 +205,8 @@ def _listed(begin: str, items: Sequence[str]) -> str:
     if len(line) <= _WIDEST:
         return line
     indent = " " * (len(begin) - len(begin.lstrip()) + 2)
-    return f"{begin}\n" + "".join(f"{indent}- {item}\n" for item in items)
+    lines = [begin, *(f"{indent}- {item}" for item in items), ""]
+    return "\n".join(lines)
 
 
 _TABULATION = Template("""\

@@ -34,7 +34,7 @@ def sentences(planned: TabulationPlan) -> list[str]:
         f"mean standard error of the published tables: {_both(planned)}",
     ]
     if planned.has_gains:
-        is_below = any(table.gain is not None and table.gain < -_LEAST for table in planned.tables)
+        is_below = any((table.gain or 0.0) < -_LEAST for table in planned.tables)
         rises = "; below 0 it rises: what served the others is lost" if is_below else ""
         lines.append(
             "the gain is by how much the mean standard error of the other published tables falls "
@@ -66,13 +66,14 @@ def plain_tabulation(planned: TabulationPlan) -> dict[str, Any]:
         "mean_standard_error": strategy.objective,
         "epsilon": format_exact(strategy.epsilon),
         "delta": format_exact(strategy.delta),
-        "strategies": [_plain_strategy(one) for one in _strategies(planned)],
+        "strategies": list(map(_plain_strategy, _strategies(planned))),
         "has_gains": planned.has_gains,
         "tables": list(map(_plain_table, planned.tables)),
     }
 
 
 def _strategies(planned: TabulationPlan) -> list[Strategy]:
+    # A spec may ask for one noise alone, and without a δ there is none but geometric noise.
     both = planned.choice.geometric, planned.choice.gaussian
     return [strategy for strategy in both if strategy is not None]
 
@@ -81,8 +82,8 @@ def _both(planned: TabulationPlan) -> str:
     """Both objectives beside each other, and what is known of how good each is."""
     texts = []
     for strategy in _strategies(planned):
-        found = f"{strategy.objective:.{_DIGITS}g}"
-        texts.append(f"{_noise(strategy)} {found} ({_known(planned, strategy)})")
+        objective = f"{strategy.objective:.{_DIGITS}g}"
+        texts.append(f"{_noise(strategy)} {objective} ({_known(planned, strategy)})")
     return ", ".join(texts)
 
 
@@ -98,6 +99,7 @@ def _known(planned: TabulationPlan, strategy: Strategy) -> str:
 
 def _down(value: float) -> str:
     """The number to four digits, rounded down."""
+    # A lower bound may not be written higher than it is, and the format of floats rounds to even.
     context = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
     return f"{context.create_decimal_from_float(value):f}"
 

@@ -11,6 +11,7 @@ import yaml
 
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
+from tests.tabulated import plain_spec
 
 COLUMNS = {"person_id": "string", "tract": "string", "sex": "string", "age": "string"}
 AREAS = "county,tract\nk1,t1\nk1,t2\nk2,t3\n"
@@ -45,16 +46,14 @@ def written(
         "attributes": {"sex": ["f", "m"], "age": ["old", "young"]},
         "publish": publish,
     }
-    about = ("title", "curator", "contact", "purpose", "period", "license")
-    spec = {
-        "spec": "dp-release/spec/v1",
-        "release": {"id": "r-1", **dict.fromkeys(about, "x")},
-        "tables": {"persons": {"path": "persons.parquet", "columns": COLUMNS}},
-        "privacy": {"unit": "person_id", "neighbors": neighbors, "max_rows_per_unit": 1},
-        "budget": {"scope": "s", "epsilon": "2", "delta": delta},
-        "queries": queries or [],
-        "tabulations": [tabulation | fields],
-    }
+    spec = plain_spec(
+        [tabulation | fields],
+        columns=COLUMNS,
+        neighbors=neighbors,
+        budget=("2", delta),
+        unit="person_id",
+    )
+    spec["queries"] = queries or []
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(spec, sort_keys=False))
     return path

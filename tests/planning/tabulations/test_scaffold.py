@@ -154,7 +154,7 @@ def test_other_refusals_are_one_line(public: Path) -> None:
     assert "COLUMN=KEYS.csv" in refusal(public, "sex")
     assert "COLUMN=KEYS.csv" in refusal(public, "sex=")
     assert "did you mean 'sex'" in refusal(public, f"sax={public / 'sex.csv'}")
-    assert "cannot be read" in refusal(public, f"sex={public / 'missing.csv'}")
+    assert "there is no missing.csv" in refusal(public, f"sex={public / 'missing.csv'}")
     assert "has no column 'sex'" in refusal(public, f"sex={public / 'age.csv'}")
     sex = f"sex={public / 'sex.csv'}"
     assert "'sex' stands twice" in refusal(public, sex, sex)
