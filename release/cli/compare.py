@@ -61,9 +61,9 @@ def compare(
         output.write_page(html, _comparison_page(queries[query], request, families, solvers))
     if as_json:
         plain = list(map(_plain_losses, families))
-        print_json({"query": query, "loss": request.loss.name, "mechanisms": plain})
+        print_json({"query": query, "loss": request.loss.plain_name, "mechanisms": plain})
         return
-    loss, guarantee = request.loss.name.replace("_", " "), request.guarantee
+    loss, guarantee = request.loss.plain_name.replace("_", " "), request.guarantee
     condition = f"{guarantee.definition.value} δ = {format_exact(guarantee.delta)}"
     typer.echo(f"{query}: {loss} loss by ε, with {condition}")
     columns = [f"ε = {format_exact(epsilon)}" for epsilon in families[0].epsilons]
@@ -80,12 +80,12 @@ def _compare_on_statistic(spec_file: SpecFile, query: Query, as_json: bool) -> N
     if not isinstance(query, OnStatisticQuery):
         raise TypeError(f"{query.name} has its noise on the answer")
     epsilons = [factor * query.promised.epsilon for factor in EPSILONS]
-    found = nearness_by_epsilon(spec_file, query, epsilons)
+    nearness_of = nearness_by_epsilon(spec_file, query, epsilons)
     columns = list(map(format_exact, epsilons))
-    known = [nearness for row in found.values() for nearness in row if nearness is not None]
+    known = [nearness for row in nearness_of.values() for nearness in row if nearness is not None]
     if as_json:
         plain = []
-        for name, row in found.items():
+        for name, row in nearness_of.items():
             figures = [None if nearness is None else nearness.near for nearness in row]
             near = dict(zip(columns, figures, strict=True))
             plain.append({"mechanism": name, "near": near})
@@ -95,7 +95,7 @@ def _compare_on_statistic(spec_file: SpecFile, query: Query, as_json: bool) -> N
     if known:
         typer.echo(f"{query.name}: {known[0].near_of}, by ε")
     rows = []
-    for name, row in found.items():
+    for name, row in nearness_of.items():
         rows.append([name, *("-" if one is None else f"{one.near:.4g}" for one in row)])
     print_table(["mechanism", *map("ε = {}".format, columns)], rows)
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from release.errors import ReleaseError
+from release.errors import ReleaseError, SpecError
 from release.records.hashes import sha256
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
 
     from release.verification.verifier import Verdict
 
@@ -29,8 +31,10 @@ STAGES = {
     "check": "checking the output folder",
     "share": "sharing the budget out",
     "strategy": "choosing what tabulations measure",
+    "accept": "judging the acceptance",
     "load": "loading the confidential tables",
     "answer": "answering the queries",
+    "note": "noting the inputs for the auditor",
     "sensitivity": "computing the sensitivity of the queries",
     "design": "solving for the mechanisms and proving their guarantees",
     "charge": "charging the budget",
@@ -38,8 +42,13 @@ STAGES = {
     "draw": "drawing the noise",
     "publish": "publishing",
     "verify": "verifying the published files",
+    "deliver": "delivering to the store",
 }
 """The stages of a run, in words."""
+
+
+MOST_CHANGES = 20
+"""The changes of a spec that are shown at once."""
 
 
 def print_json(plain: object) -> None:
@@ -78,32 +87,66 @@ def print_verdict(verdict: Verdict) -> None:
     typer.echo(f"{verdict.release_id}: {word} ({verdict.evidence})")
 
 
+def print_changes(public: Path) -> None:
+    """Print what changed in the spec since the last release of the series, if that is beside it."""
+    from release.operate.log.changes import changes_since_last
+
+    since, changes = changes_since_last(public)
+    for place, change in enumerate(changes[:MOST_CHANGES]):
+        typer.echo(f"{'changed' if place == 0 else '':9}  since {since}: {change}")
+    if len(changes) > MOST_CHANGES:
+        typer.echo(f"{'':9}  and {len(changes) - MOST_CHANGES} more")
+
+
+_verbosity = ContextVar("verbosity", default=0)
+
+
+def set_verbosity(verbosity: int) -> None:
+    """Set how much is shown of the work: 0 nothing but on a terminal, 1 the stages, 2 faults."""
+    _verbosity.set(verbosity)
+
+
+def is_verbose() -> bool:
+    """Whether ``-v`` stands in the command."""
+    return _verbosity.get() > 0
+
+
 class Shown:
-    """Shows the stage at work and its query: live on a terminal, else line by line."""
+    """Shows the stage at work and its query: a bar on a terminal, else lines where asked for."""
 
     def __init__(self, console: Console, progress: Progress) -> None:
         self._console, self._progress = console, progress
+        self._started = time.monotonic()
         self._stage = ""
         self._task: TaskID | None = None
 
     def step(self, name: str, function: Callable[..., T], *arguments: Any) -> T:
         """Run one stage."""
-        self._stage = STAGES[name]
-        self._task = self._progress.add_task(self._stage, total=1)
-        if self._progress.disable:
-            self._console.print(self._stage)
+        self.begin(STAGES[name])
         result = function(*arguments)
-        self._progress.update(self._task, total=1, completed=1, description=self._stage)
+        self.end()
         return result
 
-    def watch(self, index: int, total: int, query: str) -> None:
-        """Show that the stage turns to the next query."""
-        line = f"{query} ({index + 1} of {total})"
+    def begin(self, stage: str) -> None:
+        """Show that a stage begins, of which the length is not known yet."""
+        self._stage = stage
+        # Without a total the bar only moves: nothing is known of the time left.
+        self._task = self._progress.add_task(stage, total=None)
+        # A line for each stage and none for each query: a log is read by people.
+        if self._progress.disable and _verbosity.get():
+            elapsed = time.monotonic() - self._started
+            self._console.print(f"{elapsed:8.1f} s  {stage}")
+
+    def end(self) -> None:
+        """Show that the stage is done."""
         if self._task is not None:
-            description = f"{self._stage}: {line}"
+            self._progress.update(self._task, total=1, completed=1, description=self._stage)
+
+    def watch(self, index: int, total: int, item: str) -> None:
+        """Show that the stage turns to the next query or release."""
+        if self._task is not None:
+            description = f"{self._stage}: {item} ({index + 1} of {total})"
             self._progress.update(self._task, total=total, completed=index, description=description)
-        if self._progress.disable and is_worth_a_line(index, total):
-            self._console.print(f"  {line}")
 
 
 def is_worth_a_line(index: int, total: int, lines: int = 20) -> bool:
@@ -114,29 +157,57 @@ def is_worth_a_line(index: int, total: int, lines: int = 20) -> bool:
 
 @contextmanager
 def progress() -> Iterator[Shown]:
-    """Progress on standard error while the block runs: live on a terminal, else line by line."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    """Progress on standard error while the block runs: bars on a terminal, with the time left."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.table import Column
 
     console = _error_console()
+    # The times keep their width on a narrow terminal, and the name of a query is cut.
+    cut = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     columns = (
         SpinnerColumn(finished_text="✓"),
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description}", markup=False, table_column=cut),
+        BarColumn(bar_width=12),
         TimeElapsedColumn(),
+        _time_left_column(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        yield Shown(console, progress)
+    is_live = console.is_terminal
+    with Progress(*columns, console=console, disable=not is_live, expand=True) as live:
+        yield Shown(console, live)
+
+
+def _time_left_column() -> ProgressColumn:
+    from rich.progress import ProgressColumn
+    from rich.text import Text
+
+    class TimeLeft(ProgressColumn):
+        """The time left in words, and nothing where it is not known: "left" alone misleads."""
+
+        max_refresh = 0.5
+
+        def render(self, task: Task) -> Text:
+            seconds = None if task.finished or not task.completed else task.time_remaining
+            if seconds is None:
+                return Text("")
+            minutes, rest = divmod(int(seconds), 60)
+            return Text(f"about {minutes}:{rest:02} left")
+
+    return TimeLeft()
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def working(what: str) -> Iterator[Shown]:
     """Show on standard error what a command is busy with while the block runs."""
-    console = _error_console()
-    if console.is_terminal:
-        with console.status(f"{what} ..."):
-            yield
-    else:
-        console.print(f"{what} ...")
-        yield
+    with progress() as display:
+        display.begin(what)
+        yield display
+        display.end()
 
 
 def _error_console() -> Console:
@@ -145,6 +216,13 @@ def _error_console() -> Console:
     # Standard output holds nothing but the result, so that it can be piped.
     # Without markup: rich would take a name such as "[red]" for a style and leave it out.
     return Console(stderr=True, highlight=False, markup=False)
+
+
+def error_lines(error: BaseException) -> list[str]:
+    """An error as people see it: a line, or one for each fault of a spec; never a table's value."""
+    if isinstance(error, SpecError):
+        return [f"error: {' '.join(line.split())}" for line in error.lines]
+    return [one_line(error)]
 
 
 def one_line(error: BaseException) -> str:
@@ -170,12 +248,12 @@ def places_of(error: BaseException) -> list[str]:
     Each line is a type, or a file without its folders, the line and the function.
     """
     places: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None:
-        places.append(type(seen).__name__)
-        for frame in traceback.extract_tb(seen.__traceback__):
+    cause: BaseException | None = error
+    while cause is not None:
+        places.append(type(cause).__name__)
+        for frame in traceback.extract_tb(cause.__traceback__):
             places.append(f"  {Path(frame.filename).name}:{frame.lineno} in {frame.name}")
-        seen = seen.__cause__ or seen.__context__
+        cause = cause.__cause__ or cause.__context__
     return places
 
 
@@ -202,7 +280,7 @@ def guarded(action: Callable[[], int], *, debug: bool = False) -> int:
         print("error: interrupted", file=sys.stderr)  # noqa: T201 - the edge
         return 1
     except Exception as error:
-        print(one_line(error), file=sys.stderr)  # noqa: T201 - the edge
+        print("\n".join(error_lines(error)), file=sys.stderr)  # noqa: T201 - the edge
         if debug and not isinstance(error, ReleaseError):
             print("\n".join(places_of(error)), file=sys.stderr)  # noqa: T201 - the edge
         return error.exit_status if isinstance(error, ReleaseError) else 1

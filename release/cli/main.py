@@ -7,77 +7,86 @@ Exit status: 0 done or verified, 1 refused or verification failed, 2 the spec or
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from release.cli import audit as audit_cli
+from release.cli import check as check_cli
 from release.cli import compare as compare_cli
-from release.cli import ledger as ledger_cli
+from release.cli import demo as demo_cli
+from release.cli import log as log_cli
 from release.cli import operations as operations_cli
 from release.cli import options as opt
 from release.cli import plan as plan_cli
 from release.cli import report as report_cli
+from release.cli import usage
 from release.cli import verify as verify_cli
-from release.cli.console import Interrupted, guarded, print_json, progress
+from release.cli.console import Interrupted, guarded, is_verbose, progress, set_verbosity
+from release.cli.ledger import commands as ledger_cli
 from release.exact.numbers import exact
 from release.version import VERSION
-
-if TYPE_CHECKING:
-    from release.tables.duckdb import Quality
 
 app = typer.Typer(
     name="dp-release",
     help="Publish tables under differential privacy with provably least noise, and check them.",
+    cls=usage.Grouped,
+    context_settings={"help_option_names": ["--help", "-h"]},
     add_completion=False,
     rich_markup_mode=None,
     # Typer's tracebacks show local variables, which may hold confidential rows.
     pretty_exceptions_enable=False,
 )
 
-app.command()(plan_cli.init)
-app.command()(plan_cli.plan)
-app.command()(compare_cli.compare)
-app.command()(report_cli.report)
-app.command("catch-up")(operations_cli.catch_up)
-app.command()(operations_cli.deliver)
-app.command()(operations_cli.restore)
-app.command()(operations_cli.recover)
-app.command()(operations_cli.serve)
-app.command()(operations_cli.doctor)
-app.add_typer(ledger_cli.app)
-
-# The root of Typer's usage errors, which it exports only by its children.
-_USAGE_ERROR: type[BaseException] = typer.BadParameter.__bases__[0]
-
 _INTERRUPTED = 130
 """The status that Typer returns after Ctrl-C."""
 
 
 def _version(show: bool) -> None:
-    if show:
-        typer.echo(f"dp-release {VERSION}")
-        raise typer.Exit
+    if not show:
+        return
+    typer.echo(f"dp-release {VERSION}")
+    if is_verbose():
+        from release.bundle.software import software
 
+        used = software()
+        typer.echo(f"source {used.source}")
+        if used.environment is None:
+            typer.echo("environment none: dp-release is not installed")
+        else:
+            extras = "".join(f" {extra}" for extra in used.environment.extras)
+            typer.echo(f"environment {used.environment.sha256} core{extras}")
+    raise typer.Exit
+
+
+_VERSION_HELP = "Show the version; with -v also the hashes of the sources and of the libraries."
 
 VersionFlag = Annotated[
     bool,
     # Eager: answered before Typer asks for a command.
-    typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    typer.Option("--version", callback=_version, is_eager=True, help=_VERSION_HELP),
 ]
 
 
-DebugFlag = Annotated[
-    bool,
-    typer.Option("--debug", help="Show where an unforeseen fault arose in the code; no values."),
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Show each stage with its time; twice, also where an unforeseen fault arose in the "
+        "code, without values. It may stand behind the command too.",
+    ),
 ]
 
 
 @app.callback()
-def _root(version: VersionFlag = False, debug: DebugFlag = False) -> None:
+def _root(version: VersionFlag = False, verbose: Verbose = 0) -> None:
     """Publish tables under differential privacy with provably least noise, and check them."""
 
 
-@app.command()
+@app.command(rich_help_panel=usage.PUBLISH)
 def run(  # noqa: PLR0913 - one parameter for each option
     spec: opt.SpecPath,
     out: opt.Out,
@@ -105,86 +114,61 @@ def run(  # noqa: PLR0913 - one parameter for each option
     place = opt.place_of(out, key, to)
     with progress() as display, opt.fan_out(jobs) as pool:
         options = Options(gap, cache, engine, display.watch, fan_out=pool)
-        settings = Run(place, options, display.step, default_journal())
+        settings = Run(place, options, display.step, default_journal(key))
         published = release_period(spec, opt.named_period(period), settings)
-    public, auditor = published.public, published.auditor
-    if as_json:
-        folder = None if auditor is None else str(auditor)
-        print_json({"release_id": public.name, "public": str(public), "auditor": folder})
-        return
-    typer.echo(f"published  {public}")
-    if auditor is not None:
-        typer.echo(f"auditor    {auditor}  (confidential)")
-    typer.echo(f"report     {public / 'report.html'}")
+    report_cli.print_published(published, out, as_json)
 
 
-@app.command()
-def check(spec: opt.SpecPath, period: opt.PeriodOption = None, as_json: opt.AsJson = False) -> None:
-    """Count rows, units and breaches of the contract in the tables of a spec. For the curator only.
+app.command(rich_help_panel=usage.CHECK)(check_cli.check)
+app.command(rich_help_panel=usage.PUBLISH)(demo_cli.demo)
+app.command(rich_help_panel=usage.PUBLISH)(plan_cli.init)
+app.command(rich_help_panel=usage.PUBLISH)(plan_cli.plan)
+app.command(rich_help_panel=usage.CHECK)(verify_cli.verify)
+app.command(rich_help_panel=usage.CHECK)(audit_cli.audit)
+app.command(rich_help_panel=usage.LOOK)(report_cli.report)
+app.command(rich_help_panel=usage.LOOK)(compare_cli.compare)
+app.command("catch-up", rich_help_panel=usage.OPERATE)(operations_cli.catch_up)
+app.command(rich_help_panel=usage.OPERATE)(operations_cli.serve)
+app.command(rich_help_panel=usage.OPERATE)(operations_cli.deliver)
+app.command(rich_help_panel=usage.OPERATE)(operations_cli.recover)
+app.command(rich_help_panel=usage.OPERATE)(operations_cli.restore)
+app.command(rich_help_panel=usage.OPERATE)(operations_cli.skip)
+app.command(rich_help_panel=usage.OPERATE)(operations_cli.revise)
+app.command(rich_help_panel=usage.OPERATE)(operations_cli.doctor)
+app.add_typer(log_cli.app, rich_help_panel=usage.OPERATE)
+app.add_typer(ledger_cli.app, rich_help_panel=usage.LEDGER)
 
-    Nothing is published, charged or written; what is printed is confidential.
-
-    Example: dp-release check data/ami.yaml
-    """
-    from release.queries.read import read_spec
-    from release.tables.duckdb import Tables
-
-    spec_file = read_spec(spec, opt.named_period(period))
-    with Tables(spec_file) as tables:
-        # All tables before the first line: a refusal must not leave confidential half results.
-        qualities = list(map(tables.quality, spec_file.spec.tables))
-    if as_json:
-        print_json({"confidential": True, "tables": list(map(_plain_quality, qualities))})
-        return
-    typer.echo("confidential: for the curator only")
-    for quality in qualities:
-        typer.echo(f"{quality.table}: {quality.rows:,} rows of {quality.units:,} units")
-        if quality.repeated:
-            typer.echo(f"  {quality.repeated:,} rows repeat another")
-        for (rule, column), count in quality.faults.items():
-            place = f"  {column}:" if column else " "
-            typer.echo(f"{place} {count:,} {_fault(rule)}")
-
-
-_FAULTS = {
-    "missing": "rows have no value",
-    "nullable": "rows have no value and need one",
-    "no unit": "more rows have no unit, and are left out",
-    "unreadable line": "lines cannot be read, and are left out",
-}
-
-
-def _fault(rule: str) -> str:
-    if rule.startswith("not a "):
-        return f"values are {rule}, and are missing"
-    return _FAULTS.get(rule, f"rows break {rule}")
-
-
-def _plain_quality(quality: Quality) -> dict[str, Any]:
-    faults = []
-    for (rule, column), count in quality.faults.items():
-        faults.append({"column": column, "rule": rule, "rows": count})
-    return {**vars(quality), "faults": faults}
-
-
-app.command()(verify_cli.verify)
+_VERBOSE = {"--verbose": 1, "-v": 1, "-vv": 2}
 
 
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of ``dp-release``."""
+    words, verbosity = _without_verbose(sys.argv[1:] if arguments is None else arguments)
+    set_verbosity(verbosity)
     # Without arguments people want the help, not an error.
-    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    # Read here too: an error may arise before Typer has read any option.
-    raise SystemExit(guarded(lambda: _run_app(words), debug=words[0] == "--debug"))
+    words = words or ["--help"]
+    if words[0] == "help":
+        words = [*words[1:], "--help"]
+    raise SystemExit(guarded(lambda: _run_app(words), debug=verbosity > 1))
+
+
+def _without_verbose(words: list[str]) -> tuple[list[str], int]:
+    """The words without ``-v``, which may stand anywhere, and how often it stood."""
+    # Read here and not by Typer: an error may arise before Typer has read any option.
+    end = words.index("--") if "--" in words else len(words)
+    verbosity = sum(_VERBOSE.get(word, 0) for word in words[:end])
+    return [word for word in words[:end] if word not in _VERBOSE] + words[end:], verbosity
 
 
 def _run_app(words: list[str]) -> int:
     try:
         # In standalone mode Typer would exit by itself, and print errors in several lines.
         status = app(words, prog_name="dp-release", standalone_mode=False)
-    except _USAGE_ERROR as error:
-        message = error.format_message()  # type: ignore[attr-defined]  # all of its children do
-        typer.echo(f"error: {' '.join(message.split())}; see dp-release --help", err=True)
+    except usage.USAGE_ERROR as error:
+        if type(error).__name__ == usage.NO_COMMAND:
+            typer.echo(str(error))
+            return 0
+        typer.echo(f"error: {usage.usage_line(error, words)}", err=True)
         return 2
     if status == _INTERRUPTED:
         raise Interrupted

@@ -1,20 +1,29 @@
-"""``dp-release catch-up``, ``deliver``, ``restore``, ``recover``, ``serve``, ``doctor``."""
+"""``dp-release catch-up``, ``deliver``, ``restore``, ``recover``, ``skip``, ``serve`` and more."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json
+from release.cli.console import print_json, progress
 from release.errors import ReleaseError, SpecError
 
 if TYPE_CHECKING:
+    from release.operate.findings import Finding
+    from release.operate.notices.outbox import Outbox
     from release.operate.schedule import CaughtUp, OnePeriod, Schedule
 
+_MOST_UNASKED = 30
+"""Due periods that are released without a ledger and without a question."""
+
+Most = Annotated[
+    int | None, typer.Option(min=1, help="The most periods of each spec to release in a run.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what is due; release nothing.")]
 Source = Annotated[
     str | None,
@@ -24,20 +33,30 @@ Abandoned = Annotated[
     str | None,
     typer.Option("--abandon", help="A release whose run was on another machine, which is gone."),
 ]
-OwnKey = Annotated[str | None, typer.Option(help="Your public key, if OUT has no ledger.")]
 Cron = Annotated[str, typer.Option(help="When to look for due periods, such as '15 3 * * *'.")]
 Timezone = Annotated[str, typer.Option(help="Of --cron, and of the days on which periods end.")]
-Notify = Annotated[
-    str | None, typer.Option(help="A Prefect notification block, such as slack-webhook/ops.")
-]
 ScheduledSpecs = Annotated[
     list[Path] | None, typer.Option("--spec", help="A scheduled spec; with --since.")
 ]
-FirstPeriod = Annotated[str | None, typer.Option(help="The first period of the schedule.")]
 PrefectServer = Annotated[
     str | None, typer.Option(envvar="PREFECT_API_URL", help="A Prefect server to check as well.")
 ]
+SkippedSpec = Annotated[Path, typer.Argument(help="The release spec that names {period}.")]
+SkippedPeriod = Annotated[
+    str, typer.Argument(metavar="PERIOD", help="The day, week, month, quarter or year.")
+]
+RevisingSpec = Annotated[Path, typer.Argument(help="The spec of the newer version.")]
+RevisedRelease = Annotated[
+    str, typer.Argument(metavar="RELEASE", help="The release whose place it takes.")
+]
+Reason = Annotated[str, typer.Option(help="Why, in words for the public: the ledger shows it.")]
 KeyDays = Annotated[int, typer.Option(min=1, help="Days after which a key should be rotated.")]
+Drill = Annotated[
+    bool,
+    typer.Option(
+        "--drill", help="Also rotate the key, and restore from the store, in a private copy."
+    ),
+]
 
 
 def catch_up(  # noqa: PLR0913 - one parameter for each option
@@ -48,9 +67,12 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
     to: opt.To = None,
     delay_days: opt.DelayDays = 0,
     attempts: opt.Attempts = 3,
+    late_days: opt.LateDays = None,
+    notify: opt.Notify = None,
     memory_limit: opt.MemoryLimit = None,
     spark: opt.SparkMaster = None,
     jobs: opt.Jobs = None,
+    most: Most = None,
     dry_run: DryRun = False,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -70,7 +92,7 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
     from release.tables.duckdb import Engine
 
     place, first = opt.place_of(out, key, to), parse_period(since, "--since")
-    schedules = [Schedule(spec, first, delay_days, attempts) for spec in specs]
+    schedules = [Schedule(spec, first, delay_days, attempts, late_days) for spec in specs]
     if dry_run:
         due: list[dict[str, str]] = []
         for schedule in schedules:
@@ -78,14 +100,16 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
         _print_rows(as_json, due)
         return
     _check_distinct_ids(schedules)
+    _tell_due(schedules, out, most, today())
     errors: list[ReleaseError] = []
-    with opt.fan_out(jobs) as pool:
-        engine = Engine(memory_limit, spark=spark)
-        options = Options(cache=default_cache(), engine=engine, fan_out=pool)
-        run = Run(place, options, journal=default_journal())
+    outbox = opt.outbox_of(out, notify)
+    with progress() as display, opt.fan_out(jobs) as pool:
+        engine, cache = Engine(memory_limit, spark=spark), default_cache()
+        options = Options(cache=cache, engine=engine, watch=display.watch, fan_out=pool)
+        run = Run(place, options, display.step, default_journal(key), outbox)
         for schedule in schedules:
             try:
-                result = release_due(schedule, run, today())
+                result = release_due(schedule, run, today(), most=most)
             except ReleaseError as error:
                 # One spec that cannot be read must not stop the others.
                 typer.echo(f"{schedule.spec.name}: {error}")
@@ -97,6 +121,35 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
     # After the loop: the status is that of the last refusal, and every spec had its turn.
     if errors:
         raise errors[-1]
+
+
+def _tell_due(schedules: list[Schedule], out: Path, most: int | None, day: datetime.date) -> None:
+    """Say how many periods are due, before the first of them is released.
+
+    Raises:
+        SpecError: they are many, no ledger counts them, and nobody has said how many to release.
+    """
+    from release.bundle.publish import LEDGER
+    from release.operate.schedule import Became, periods_of
+
+    for schedule in schedules:
+        try:
+            periods = periods_of(schedule, out, day)
+        except ReleaseError:
+            # Such a spec is refused at its turn, after the others were released.
+            continue
+        due = [one.period for one in periods if one.became in (Became.DUE, Became.CUT_OFF)]
+        if len(due) < 2:
+            continue
+        summary = f"{len(due):,} periods are due, from {due[0]} to {due[-1]}"
+        if most is None and len(due) > _MOST_UNASKED and not (out / LEDGER).is_dir():
+            raise SpecError(
+                "--since",
+                f"{summary}, and no ledger counts their charges; create one: "
+                "dp-release ledger init; or name a later period, or how many to release: --most N",
+            )
+        part = "" if most is None or most >= len(due) else f"; releasing the first {most:,}"
+        typer.echo(f"{schedule.spec.name}: {summary}{part}", err=True)
 
 
 def _check_distinct_ids(schedules: list[Schedule]) -> None:
@@ -114,6 +167,8 @@ def _check_distinct_ids(schedules: list[Schedule]) -> None:
 
 
 def _print_result(schedule: Schedule, result: CaughtUp, as_json: bool) -> None:
+    from release.budget.ledger import today
+
     rows = [{**_period_row(period), "became": "public"} for period in result.released]
     for period, error in result.refused:
         rows.append({**_period_row(period), "became": f"refused: {error}"})
@@ -123,6 +178,10 @@ def _print_result(schedule: Schedule, result: CaughtUp, as_json: bool) -> None:
         return
     _print_rows(False, rows)
     typer.echo(f"{schedule.spec.name}: {result.ended}, {len(result.released)} released")
+    if schedule.since.start > today():
+        typer.echo(
+            f"{schedule.spec.name}: --since {schedule.since} has not begun; nothing is due before"
+        )
 
 
 def _period_row(period: OnePeriod) -> dict[str, str]:
@@ -157,10 +216,11 @@ def deliver(out: opt.Out, to: opt.To = None) -> None:
     typer.echo(f"{len(names)} delivered")
 
 
-def restore(out: opt.Out, source: Source = None, trust: OwnKey = None) -> None:
+def restore(out: opt.Out, source: Source = None, trust: opt.CuratorKey = None) -> None:
     """Restore what OUT has lost after a machine was replaced or set back to an older state.
 
-    The auditor bundles are in no store: restore them from a backup of your own.
+    The auditor bundles are in no store: restore them from a backup of your own. Where OUT has no
+    ledger, --trust is your own key: nothing else shows that the ledger in the store is yours.
 
     Example: dp-release restore --out out --from s3://office/releases
     """
@@ -184,6 +244,7 @@ def recover(
     out: opt.Out,
     key: opt.KeyFile = None,
     abandoned: Abandoned = None,
+    notify: opt.Notify = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Publish what interrupted runs have staged, and record the rest as given up; draws nothing.
@@ -193,7 +254,8 @@ def recover(
 
     Example: dp-release recover --out out --key dp.key
     """
-    from release.operate.operations import RECOVERED, abandon, recover_all
+    from release.operate.journal import default_journal
+    from release.operate.operations import RECOVERED, abandon, recover_and_tell
 
     if not out.is_dir():
         raise SpecError("--out", f"no folder {out}")
@@ -202,12 +264,73 @@ def recover(
         abandon(place, abandoned)
         typer.echo(f"{abandoned}: given up; its charge stays")
         return
-    results = recover_all(place)
+    results = recover_and_tell(place, default_journal(key), opt.outbox_of(out, notify))
     _print_rows(as_json, [{"release_id": name, "became": became} for name, became in results])
     if not as_json and not results:
         typer.echo("nothing was left behind")
     if any(became not in RECOVERED for _, became in results):
         raise SpecError("--out", "some runs could not be recovered; see above")
+
+
+def skip(
+    spec: SkippedSpec,
+    period: SkippedPeriod,
+    reason: Reason,
+    out: opt.Out,
+    key: opt.SigningKey,
+    notify: opt.Notify = None,
+) -> None:
+    """Record in the ledger that a period will not be released, so that no run waits for it.
+
+    Nothing is charged or given back. A period that is charged already is refused.
+
+    Example: dp-release skip nightly.yaml 2024-03-01 --reason 'no data' --out out --key dp.key
+    """
+    from release.budget.ledger import Ledger
+    from release.bundle.publish import LEDGER
+    from release.operate.notices.notice import End, Notice
+    from release.operate.schedule import Schedule, skip_period
+    from release.records.keys.outside import read_key
+    from release.spec.periods import parse_period
+
+    of, ledger = parse_period(period, "PERIOD"), Ledger(out / LEDGER, read_key(key))
+    outbox = opt.outbox_of(out, notify)
+    name = skip_period(Schedule(spec, of), of, reason, ledger)
+    outbox.tell(Notice(End.SKIPPED, name, f"{name} will not be released: {reason}"))
+    typer.echo(f"{name}: skipped; nothing is charged, and no run waits for it")
+
+
+def revise(  # noqa: PLR0913 - one parameter for each option
+    spec: RevisingSpec,
+    release_id: RevisedRelease,
+    reason: Reason,
+    out: opt.Out,
+    key: opt.SigningKey,
+    to: opt.To = None,
+    period: opt.PeriodOption = None,
+    notify: opt.Notify = None,
+) -> None:
+    """Publish a newer version of a release, with a charge of its own; the older one stays.
+
+    The newer one is NAME-r2, then NAME-r3. The ledger names it and the reason, and verify tells
+    whoever has the ledger. After a crash run it again: nothing is done twice.
+
+    Example: dp-release revise ami.yaml ami --reason 'a meter was wrong' --out out --key dp.key
+    """
+    from release.noise.cache import default_cache
+    from release.operate.journal import default_journal
+    from release.operate.operations import Run, revise_release
+    from release.pipeline import Options
+
+    place, outbox = opt.place_of(out, key, to), opt.outbox_of(out, notify)
+    with progress() as display:
+        options = Options(
+            cache=default_cache(), watch=display.watch, period=opt.named_period(period)
+        )
+        run = Run(place, options, display.step, default_journal(key), outbox)
+        published = revise_release(spec, release_id, reason, run)
+    typer.echo(f"{release_id}: revised by {published.public.name}")
+    typer.echo(f"report: {published.public / 'report.html'}")
 
 
 def serve(  # noqa: PLR0913 - one parameter for each option
@@ -219,32 +342,44 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     to: opt.To = None,
     delay_days: opt.DelayDays = 0,
     attempts: opt.Attempts = 3,
+    late_days: opt.LateDays = None,
     timezone: Timezone = "UTC",
-    notify: Notify = None,
+    notify: opt.Notify = None,
+    most: Most = None,
 ) -> None:
     """Release what is due on a schedule, by Prefect, until this process is ended.
 
     Each spec is a deployment; PREFECT_API_URL says at which server. In a ledger scope one run is at
-    work at a time, and a schedule whose scope has spent its budget is paused.
+    work at a time, and a schedule whose scope has spent its budget is paused. How many periods are
+    due is told first; many without a ledger need --most. Each spec is rehearsed first; the terminal
+    shows the reason of every failure.
 
     Example: dp-release serve nightly.yaml --cron '15 3 * * *' --since 2024-01-01 --out out
     """
+    from release.operate.schedule import Schedule
     from release.spec.periods import parse_period
 
     # Both are used at each run only: a wrong one is refused here, while somebody is watching.
     opt.place_of(out, key, to)
-    opt.today_in(timezone)
+    day, first = opt.today_in(timezone), parse_period(since, "--since")
+    schedules = [Schedule(spec, first, delay_days, attempts, late_days) for spec in specs]
+    # A missing extra is told first: without it, nothing that is mended here would help.
+    serve_all = _scheduler()
+    # Before a server is asked: the first run, in the night, would charge them all.
+    _tell_due(schedules, out, most, day)
     # Absolute, because a run of Prefect may start in another working directory.
     parameters = {
         "out": str(out.absolute()),
-        "since": str(parse_period(since, "--since")),
+        "since": str(first),
         "key": None if key is None else str(key.absolute()),
         "to": to,
         "delay_days": delay_days,
         "attempts": attempts,
-        "notify": notify,
+        "late_days": late_days,
+        "notify": None if notify is None else str(notify.absolute()),
+        "most": most,
     }
-    _scheduler()(list(map(Path.absolute, specs)), cron, parameters, timezone=timezone)
+    serve_all(list(map(Path.absolute, specs)), cron, parameters, timezone=timezone)
 
 
 def _scheduler() -> Callable[..., None]:
@@ -266,10 +401,12 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     key: opt.KeyFile = None,
     to: opt.To = None,
     specs: ScheduledSpecs = None,
-    since: FirstPeriod = None,
+    since: opt.FirstPeriod = None,
     delay_days: opt.DelayDays = 0,
     prefect: PrefectServer = None,
     key_days: KeyDays = 365,
+    drill: Drill = False,
+    notify: opt.Notify = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Check versions, clock, permissions, ledger, releases, keys and budget; changes nothing.
@@ -279,6 +416,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     Example: dp-release doctor --out out --key dp.key --prefect http://127.0.0.1:4200/api
     """
     from release.operate.doctor import examine
+    from release.operate.drills import drills
     from release.operate.findings import Level, findings_of
     from release.operate.prefect_drift import disagreements, orphans
     from release.operate.schedule import Schedule
@@ -293,6 +431,8 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     place = opt.place_of(out, key, to)
     findings = [*examine(place, schedules, key_days)]
     # A server that does not answer is a finding too: what was examined is still printed.
+    if drill:
+        findings += findings_of(lambda: drills(place))
     if prefect:
         findings += findings_of(lambda: disagreements(place, prefect))
         findings += findings_of(orphans)
@@ -304,5 +444,20 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
             typer.echo(f"{level:6}{finding.what:12}{message}")
     if as_json:
         print_json(rows)
+    _tell_faults(opt.outbox_of(out, notify), findings)
     if any(finding.level is Level.FAULT for finding in findings):
         raise ReleaseError("there are faults; see above")
+
+
+def _tell_faults(outbox: Outbox, findings: Iterable[Finding]) -> None:
+    """Tell of each part of the examination in which there are faults, once until it has none."""
+    from release.operate.findings import Level
+    from release.operate.notices.notice import End, Notice
+
+    faults: dict[str, str] = {}
+    for finding in findings:
+        if finding.level is Level.FAULT:
+            faults.setdefault(finding.what, finding.message)
+    for what in {finding.what for finding in findings} - faults.keys():
+        outbox.over({End.FAULT}, what)
+    outbox.tell(*(Notice(End.FAULT, what, message) for what, message in faults.items()))

@@ -15,15 +15,30 @@ from release.verification.required import Required
 
 if TYPE_CHECKING:
     from release.noise.processes import FanOut
+    from release.operate.notices.outbox import Outbox
     from release.operate.operations import Place
     from release.records.stores import Store
 
 # Typer reads these annotations when a command is registered: what they name is imported above.
 SpecPath = Annotated[Path, typer.Argument(help="The release spec, a YAML file.")]
 Specs = Annotated[list[Path], typer.Argument(help="Release specs that name {period}.")]
-Out = Annotated[Path, typer.Option("--out", help="The folder that holds the releases.")]
+
+
+def folder_of_releases(out: Path | None) -> Path | None:
+    """Refuse a file where releases are to be, before anything is read."""
+    if out is not None and out.exists() and not out.is_dir():
+        raise SpecError("--out", f"{out} is a file; name a folder, which may be a new one")
+    return out
+
+
+Out = Annotated[
+    Path,
+    typer.Option("--out", callback=folder_of_releases, help="The folder that holds the releases."),
+]
 # The variable holds a path, never the key: other processes can read the environment.
-_KEY = typer.Option("--key", envvar="DP_RELEASE_KEY", help="The file of the signing key.")
+_KEY = typer.Option(
+    "--key", envvar="DP_RELEASE_KEY", help="The file of the signing key, or a signer, SCHEME:TEXT."
+)
 SigningKey = Annotated[Path, _KEY]
 KeyFile = Annotated[Path | None, _KEY]
 To = Annotated[
@@ -46,11 +61,27 @@ AcceptGap = Annotated[
 PeriodOption = Annotated[
     str | None, typer.Option(help="The period of a spec template, such as 2024-01-05 or 2024-01.")
 ]
-Since = Annotated[str, typer.Option(help="The first period: 2024-01-05, 2024-w01, 2024-01, …")]
+_FIRST_PERIOD = typer.Option(
+    "--since", help="The first period of the schedule: 2024-01-05, 2024-w01, 2024-01, …"
+)
+Since = Annotated[str, _FIRST_PERIOD]
+FirstPeriod = Annotated[str | None, _FIRST_PERIOD]
+TRUSTED = "A public key of the curator, or the file that holds it."
+CuratorKey = Annotated[str | None, typer.Option("--trust", help=TRUSTED)]
 DelayDays = Annotated[
     int, typer.Option(min=0, max=3660, help="Full days to wait after the end of a period.")
 ]
 Attempts = Annotated[int, typer.Option(min=1, help="Charges for a period before it is left out.")]
+LateDays = Annotated[
+    int | None,
+    typer.Option(min=0, max=3660, help="Full days after which a due period is told to be late."),
+]
+Notify = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="DP_RELEASE_NOTIFY", help="A file of addresses to which ends of releases are told."
+    ),
+]
 Html = Annotated[Path | None, typer.Option(help="The file of a page with pictures to write.")]
 LedgerPath = Annotated[Path | None, typer.Option(help="The folder of the ledger that pays.")]
 OlderCheckpoint = Annotated[
@@ -84,6 +115,21 @@ def store_of(out: Path) -> Store | None:
     with suppress(LedgerError, BudgetError):
         return named_store(replay(out / LEDGER))
     return None
+
+
+def outbox_of(out: Path, notify: Path | None) -> Outbox:
+    """What tells people how releases of ``out`` end; a channel that fails is told at the terminal.
+
+    Raises:
+        SpecError: the file of ``--notify`` is none, or an address in it is wrong.
+    """
+    from release.operate.notices.outbox import outbox
+
+    own = outbox(out, notify, lambda line: typer.echo(line, err=True))
+    # Now, while somebody is watching, and not in the night in which it is needed.
+    for channel in own.channels:
+        channel.check()
+    return own
 
 
 def fan_out(jobs: int | None) -> AbstractContextManager[FanOut | None]:

@@ -15,6 +15,7 @@ import typer
 from release.bundle.answer_units import answer_unit
 from release.cli.console import print_table
 from release.errors import StorageError
+from release.exact.losses import WorstCaseLoss
 from release.exact.numbers import format_exact, format_up
 from release.planning.tabulations.text import plain_tabulation, sentences, table_of
 from release.planning.together_text import (
@@ -88,6 +89,8 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
     caps = format_exact(plan.cap_epsilon), format_exact(plan.cap_delta)
     rule = ", composed exactly" if plan.spec_file.spec.composes_exactly else ""
     typer.echo(f"charged together: ε = {epsilon} of {caps[0]}, δ = {delta} of {caps[1]}{rule}")
+    for demand in plan.acceptance:
+        typer.echo(f"acceptance: {demand.sentence}")
     if plan.is_over:
         typer.echo("a run would be refused: over the budget of the spec")
     for reason in plan.refusals:
@@ -151,6 +154,11 @@ def _figures(planned: QueryPlan, candidate: Candidate) -> list[str]:
 def _warnings(planned: QueryPlan) -> Iterator[str]:
     """What the mean of the chosen mechanism hides."""
     chosen, unit = planned.chosen, answer_unit(planned.query)
+    loss = chosen.design.loss
+    if isinstance(loss, WorstCaseLoss):
+        yield "the loss is that at the worst true answer"
+    elif loss.prior is not None:
+        yield "the loss is a mean under the prior of the spec, the other means are not"
     if chosen.losses is not None:
         lowest, highest, worst = map(figure, chosen.losses)
         yield f"loss {lowest} at the lowest true answer, {highest} at the highest, {worst} at worst"
@@ -217,6 +225,10 @@ def plain_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         "cap": plain_amounts(plan.cap_epsilon, plan.cap_delta),
         "over_budget": plan.is_over,
         "refusals": list(plan.refusals),
+        "acceptance": [
+            {"entry": demand.entry.text, "found": float(demand.found), "met": demand.is_met}
+            for demand in plan.acceptance
+        ],
         "left": None if remaining is None else plain_amounts(*remaining),
         "queries": list(map(_plain_query, plan.queries)),
         "on_statistic": list(map(_plain_on_statistic, plan.on_statistic)),

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json, print_table
+from release.cli.console import print_changes, print_json, print_table
+from release.errors import SpecError, listed
+
+if TYPE_CHECKING:
+    from release.bundle.report.summary import QuerySummary, Summary, TabulationSummary
+    from release.pipeline import Published
+
+_MOST_QUERIES = 10
+"""The queries of which the end of a run speaks."""
 
 PublicFolder = Annotated[Path, typer.Argument(help="The public folder of a release.")]
 
@@ -23,6 +31,7 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
     """
     from release.bundle.report.summary import summarise
 
+    public = _release_in(public)
     summary = summarise(public)
     if as_json:
         print_json(summary.plain())
@@ -53,6 +62,88 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
         heads = ("tabulation", "areas", "tables", "cells", "noise", "charge", "standard error")
         print_table(heads, tables)
     typer.echo(f"with pictures: {summary.report}; checked by: dp-release verify {public}")
+
+
+def _release_in(folder: Path) -> Path:
+    """The public folder that is meant: itself, that of its report.html, or the only one of OUT.
+
+    Raises:
+        SpecError: it is none, or an output folder of several releases.
+    """
+    remedy = "name OUT/public/RELEASE"
+    if folder.is_file():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise SpecError("PUBLIC", f"no folder {folder}; {remedy}")
+    if (folder / "release.json").exists():
+        return folder
+    if (folder / "openings.json").exists():
+        raise SpecError("PUBLIC", f"{folder} is an auditor bundle; {remedy}")
+    public = folder / "public" if (folder / "public").is_dir() else folder
+    names = [path.parent.name for path in public.glob("*/release.json")]
+    if len(names) != 1:
+        problem = f"holds several releases: {listed(names)}" if names else "holds no release"
+        raise SpecError("PUBLIC", f"{folder} {problem}; {remedy}")
+    return public / names[0]
+
+
+def print_published(published: Published, out: Path, as_json: bool) -> None:
+    """Print how a run has ended: the folders, the charge, the errors, and where to look on.
+
+    All of it is read from the public folder and the ledger, and so from public facts.
+    """
+    from release.bundle.report.summary import summarise
+
+    public, auditor = published.public, published.auditor
+    summary = summarise(public)
+    scope, left = _left(summary, out)
+    guarantee = summary.record.guarantee
+    if as_json:
+        charged = {"scope": scope, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
+        folder = None if auditor is None else str(auditor)
+        plain = {"release_id": public.name, "public": str(public), "auditor": folder}
+        print_json({**plain, "charged": charged, "left": left})
+        return
+    typer.echo(f"published  {public}")
+    if auditor is not None:
+        typer.echo(f"auditor    {auditor}  (confidential)")
+    typer.echo(f"charged    ε {guarantee.epsilon}, δ {guarantee.delta} to {scope}")
+    typer.echo(f"left       {left or 'no ledger keeps account of it; dp-release ledger init'}")
+    lines = [_quality(query, auditor) for query in summary.queries]
+    lines += map(_tabulation_quality, summary.tabulations)
+    for place, line in enumerate(lines[:_MOST_QUERIES]):
+        typer.echo(f"{'answers' if place == 0 else '':9}  {_printable(line)}")
+    if len(lines) > _MOST_QUERIES:
+        typer.echo(f"{'':9}  and {len(lines) - _MOST_QUERIES} more: dp-release report {public}")
+    print_changes(public)
+    typer.echo(f"report     {summary.report}")
+    opened = "" if auditor is None else f" --auditor {auditor}"
+    typer.echo(f"verify     dp-release verify {public}{opened}")
+
+
+def _left(summary: Summary, out: Path) -> tuple[str, str | None]:
+    """The scope that paid, and what is left there in words; None where there is no ledger."""
+    from release.budget.ledger import read_ledger
+    from release.bundle.publish import LEDGER
+
+    scope = summary.scope
+    if not (out / LEDGER).is_dir():
+        return scope, None
+    return scope, read_ledger(out / LEDGER).state.accounts[scope].left()
+
+
+def _quality(query: QuerySummary, auditor: Path | None) -> str:
+    if query.nearness is not None:
+        return f"{query.record.name}: {query.nearness}"
+    if query.accuracy is None:
+        # It depends on the table, and an output of a run may be kept in a log.
+        place = "" if auditor is None else f": {auditor / 'mechanisms' / query.record.name}.json"
+        return f"{query.record.name}: its error is confidential{place}"
+    return f"{query.record.name}: exact in {query.exact}, {query.error}"
+
+
+def _tabulation_quality(tabulation: TabulationSummary) -> str:
+    return f"{tabulation.record.name}: standard error {tabulation.error}"
 
 
 def _printable(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from release.cli import options as opt
-from release.cli.console import print_json, print_verdict
+from release.cli.console import print_changes, print_json, print_verdict, working
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.verification.required import Required
 
@@ -29,9 +29,7 @@ StandaloneFile = Annotated[
 AuditorFolder = Annotated[
     Path | None, typer.Option(help="The auditor bundle of this release, or of all releases.")
 ]
-CuratorKeys = Annotated[
-    list[str] | None, typer.Option(help="A public key of the curator, or the file that holds it.")
-]
+CuratorKeys = Annotated[list[str] | None, typer.Option(help=opt.TRUSTED)]
 
 WitnessKeys = Annotated[
     list[str] | None, typer.Option(help="A key of a witness, or the file that holds it.")
@@ -74,6 +72,10 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     keys = tuple(map(read_public_key, trust or ()))
     witnesses = tuple(map(read_witness_key, witness or ()))
     evidence = Trust(ledger, keys, since, require, witnesses=witnesses)
+    for folder in folders:
+        _check_folder(folder)
+    if auditor is not None:
+        _check_auditor(auditor, folders)
     # An output folder may hold one release only; its verdict is a line all the same.
     if len(folders) > 1 or (folders[0] / "public").is_dir():
         _verify_each(folders, auditor, evidence, jobs, as_json)
@@ -88,7 +90,45 @@ def verify(  # noqa: PLR0913 - one parameter for each option
         print_json(_plain(verdict))
     else:
         print_verdict(verdict)
+        print_changes(folders[0])
     raise typer.Exit(0 if verdict.complete else 3)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse what is no release and no output folder: such a path is a slip, and no forgery."""
+    if not folder.is_dir():
+        raise SpecError("FOLDER", f"no folder {folder}; name OUT, or OUT/public/RELEASE")
+    from release.bundle.evidence.record import AUDIT
+
+    names = {path.name for path in folder.iterdir()}
+    if names & {"public", "release.json", "SHA256SUMS"}:
+        return
+    if names & {"openings.json", AUDIT}:
+        raise SpecError(
+            "FOLDER", f"{folder} is an auditor bundle; name the public folder, and it by --auditor"
+        )
+    raise SpecError("FOLDER", f"{folder} holds no release; name OUT, or OUT/public/RELEASE")
+
+
+def _check_auditor(auditor: Path, folders: list[Path]) -> None:
+    """Refuse a folder that is no auditor bundle and holds none of these releases."""
+    remedy = "name OUT/auditor, or leave it out"
+    if not auditor.is_dir():
+        raise SpecError("--auditor", f"no folder {auditor}; {remedy}")
+    names = [folder.resolve().name for folder in folders]
+    places = [auditor, *(auditor / name for name in names)]
+    if any((place / "release.json").exists() for place in places):
+        raise SpecError("--auditor", f"{auditor} is a public folder; {remedy}")
+    if not _is_bundle(auditor) and not any((auditor / name).is_dir() for name in names):
+        raise SpecError("--auditor", f"{auditor} holds no bundle of {names[0]}; {remedy}")
+
+
+def _is_bundle(auditor: Path) -> bool:
+    """Whether a folder is an auditor bundle itself, and not that of all bundles."""
+    from release.bundle.evidence.record import AUDIT
+
+    # A bundle of which a file is lost is for the verifier to refuse.
+    return any((auditor / name).exists() for name in ("openings.json", "mechanisms", AUDIT))
 
 
 def _write_standalone(file: Path) -> None:
@@ -101,7 +141,7 @@ def _verdict(public: Path, auditor: Path | None, evidence: Trust) -> Verdict:
     from release.verification.verifier import verify as verify_release
 
     # The folder is the bundle of this release, or holds the bundles of all releases by id.
-    if auditor is not None and not (auditor / "openings.json").exists():
+    if auditor is not None and not _is_bundle(auditor):
         auditor = auditor / public.resolve().name
     return verify_release(public, auditor, evidence)
 
@@ -114,12 +154,13 @@ def _verify_each(
     from release.verification.provenance import LACKS_ROOT
 
     verdicts: list[tuple[str, str]] = []
-    with opt.fan_out(jobs) as pool:
-        for folder in folders:
+    with working("verifying") as display, opt.fan_out(jobs) as pool:
+        for finished, folder in enumerate(folders):
             if (folder / "public").is_dir():
-                verdicts += verify_each(folder, pool, evidence)
+                verdicts += verify_each(folder, pool, evidence, display.watch)
                 continue
             try:
+                display.watch(finished, len(folders), folder.name)
                 is_complete = _verdict(folder, auditor, evidence).complete
                 verdicts.append((folder.name, "verified" if is_complete else IN_PART))
             except ReleaseError as error:
@@ -134,7 +175,7 @@ def _verify_each(
         typer.echo(f"not seen: {LACKS_ROOT}", err=True)
     if any(verdict.startswith("refused") for _, verdict in verdicts):
         raise ReleaseError("some releases do not verify; see above")
-    raise typer.Exit(3 if any(verdict == IN_PART for _, verdict in verdicts) else 0)
+    raise typer.Exit(3 if any(verdict.startswith(IN_PART) for _, verdict in verdicts) else 0)
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:

@@ -55,8 +55,26 @@ def test_an_error_of_ours_stays_one_line(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "error: queries: none\n"
 
 
-def test_debug_stands_before_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_ours_shows_no_places_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--debug", "plan", "/nowhere/at/all.yaml"])
+        main(["-vv", "plan", "/nowhere/at/all.yaml"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("error: ")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+
+
+def test_twice_verbose_shows_where_a_fault_arose(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from release.operate import doctor
+
+    # A fault that nobody foresaw, for which the product cannot have a way in.
+    monkeypatch.setattr(doctor, "examine", lambda *_: fails(1))
+    for words, is_shown in ((["doctor"], False), (["doctor", "-vv"], True)):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, "--out", "/nowhere/at/all"])
+        assert ended.value.code == 1
+        shown = capsys.readouterr().err
+        assert CONFIDENTIAL not in shown
+        assert shown.startswith("error: internal error ")
+        assert (" in fails" in shown) is is_shown

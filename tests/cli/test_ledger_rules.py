@@ -12,11 +12,12 @@ from typer.testing import CliRunner, Result
 
 from release.budget.ledger import Ledger, ReleaseCharge, Spent, read_ledger, reserve
 from release.budget.spending import composed_epsilon
-from release.cli.ledger_rules import parse_caps
+from release.cli.ledger.rules import parse_caps
 from release.cli.main import app
 from release.errors import BudgetError, LedgerError, SpecError
 from release.exact.numbers import format_exact, format_up
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
 from tests.small import Row, Small, query
 
 CURVE = {"step": "0.05", "values": ["300000000000000000000000000", "0"]}

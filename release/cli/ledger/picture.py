@@ -63,6 +63,8 @@ def scope_svg(ledger: Replayed, scope: str) -> str:
     )
     styles = ((BLUE, SOLID), (RED, DASHED), (GREY, DOTTED))
     legend = [Entry(name, *style) for (name, _), style in zip(curves, styles, strict=False)]
+    if cap_delta >= Fraction(_LEAST):
+        legend.append(Entry("cap, the dot", GREY))
     chart = Chart(f"scope-{scope}", 190, axes, legend)
     for (_, curve), (colour, dashes) in zip(curves, styles, strict=False):
         points = []
@@ -74,7 +76,6 @@ def scope_svg(ledger: Replayed, scope: str) -> str:
         chart.line(points, colour, dashes, 2)
     if cap_delta >= Fraction(_LEAST):
         chart.dots([(float(cap_epsilon), float(cap_delta))], GREY)
-        chart.note(float(cap_epsilon), float(cap_delta), "cap")
     return chart.svg()
 
 

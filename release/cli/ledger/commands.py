@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from release.cli import options as opt
-from release.cli.ledger_rules import Planned, Rules, Scopes, parse_caps, shown_period
-from release.cli.ledger_show import read, show
+from release.cli.ledger.rules import Planned, Rules, Scopes, parse_caps, shown_period
+from release.cli.ledger.show import read, show
 from release.errors import SpecError
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 keys = typer.Typer(
-    help="Signing keys: create one, add one to a ledger, retire one.", rich_markup_mode=None
+    help="Signing keys: create one, add one to a ledger, retire one.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
 )
 app.add_typer(keys, name="key")
 app.command()(show)
@@ -30,10 +32,13 @@ app.command()(show)
 Origin = Annotated[
     str, typer.Option(help="The ledger's name, such as example.org/releases; it never changes.")
 ]
-CuratorKey = Annotated[
-    str | None, typer.Option(help="The curator's public key, or the file that holds it.")
-]
 NewKeyFile = Annotated[Path, typer.Argument(help="The file to create; it must not exist yet.")]
+Encrypt = Annotated[
+    bool,
+    typer.Option(
+        "--encrypt", help="Encrypt it: the passphrase is asked for, or $DP_RELEASE_PASSPHRASE's."
+    ),
+]
 SubjectKey = Annotated[
     str, typer.Argument(metavar="KEY", help="The key: its private file, or the public key.")
 ]
@@ -68,7 +73,8 @@ def init(  # noqa: PLR0913 - one parameter for each option
     """
     from release.budget.ledger import create_ledger
     from release.bundle.publish import LEDGER
-    from release.records.signing import PublicKey, SignatureError, read_key
+    from release.records.keys.outside import read_key
+    from release.records.signing import PublicKey, SignatureError
 
     signer = read_key(key)
     try:
@@ -87,7 +93,7 @@ def init(  # noqa: PLR0913 - one parameter for each option
 
 
 @app.command()
-def check(out: opt.Out, trust: CuratorKey = None, since: opt.OlderCheckpoint = None) -> None:
+def check(out: opt.Out, trust: opt.CuratorKey = None, since: opt.OlderCheckpoint = None) -> None:
     """Check every entry, every cap and every signature of the ledger.
 
     Example: dp-release ledger check --out out --since kept/checkpoint
@@ -178,7 +184,7 @@ def cosign(folder: LedgerFolder, key: opt.SigningKey, name: WitnessName) -> None
     Example: dp-release ledger cosign out/ledger --key witness.key --name witness.example/office
     """
     from release.budget.witness import cosign_ledger
-    from release.records.signing import read_key
+    from release.records.keys.outside import read_key
 
     witness, size = cosign_ledger(folder, read_key(key), name, key.with_name(f"{key.name}.seen"))
     typer.echo(f"signed   {size} entries")
@@ -186,14 +192,14 @@ def cosign(folder: LedgerFolder, key: opt.SigningKey, name: WitnessName) -> None
 
 
 @keys.command("new")
-def new_key(file: NewKeyFile) -> None:
+def new_key(file: NewKeyFile, encrypt: Encrypt = False) -> None:
     """Create a signing key: a file of mode 0600. Store it apart from what you publish.
 
     Example: dp-release ledger key new ~/dp-release.key
     """
-    from release.records.signing import create_key
+    from release.records.keys.files import create_key, new_passphrase
 
-    create_key(file)
+    create_key(file, new_passphrase(file) if encrypt else None)
     typer.echo(f"created  {file}  (secret: whoever has it can sign in your name)")
 
 
@@ -217,7 +223,8 @@ def retire_key(out: opt.Out, key: opt.SigningKey, subject: SubjectKey) -> None:
 
 def _change_key(action: Literal["add", "retire"], out: Path, key: Path, subject: str) -> None:
     from release.budget.ledger import change_key
-    from release.records.signing import read_key, read_public_key
+    from release.records.keys.outside import read_key
+    from release.records.signing import read_public_key
 
     ledger = _writable(out, key)
     # A public key carries the origin in its text, a private one only its own bytes.
@@ -247,7 +254,7 @@ def withdraw(release_id: ReleaseId, out: opt.Out, key: opt.SigningKey) -> None:
 def _writable(out: Path, key: Path) -> Ledger:
     from release.budget.ledger import Ledger
     from release.bundle.publish import LEDGER
-    from release.records.signing import read_key
+    from release.records.keys.outside import read_key
 
     return Ledger(out / LEDGER, read_key(key))
 

@@ -11,7 +11,7 @@ import typer
 
 from release.cli import options as opt
 from release.cli.console import print_json
-from release.cli.ledger_rules import shown_period
+from release.cli.ledger.rules import shown_period
 from release.cli.plan_output import plain_amounts, write_page
 from release.errors import SpecError, StorageError
 from release.exact.numbers import exact, format_exact, format_up, parse_exact
@@ -31,6 +31,7 @@ PicturedScope = Annotated[
 ]
 
 REFUNDED = "given up, refunded"
+NO_SCOPE = "-"
 CERTIFIED = "certified, for charges fixed in advance"
 
 
@@ -128,7 +129,7 @@ def _plain_plan(account: PlannedAccount) -> dict[str, Any]:
 def _write_pictures(
     ledger: Replayed, html: Path | None, picture: Path | None, scope: str | None
 ) -> None:
-    from release.cli import ledger_picture
+    from release.cli.ledger import picture as ledger_picture
 
     if html is not None:
         write_page(html, ledger_picture.ledger_html(ledger))
@@ -178,8 +179,8 @@ def _together(epsilon: str | None) -> str:
 
 
 def _releases(ledger: Replayed) -> list[dict[str, str]]:
-    """Every reserved charge, oldest first, and the state of its release."""
-    from release.budget.ledger import Abort, Commit, Reserve, Withdraw
+    """Every reserved charge and every skip, oldest first, and the state of the release."""
+    from release.budget.ledger import Abort, Commit, Reserve, Revise, Skip, Withdraw
 
     releases: list[dict[str, str]] = []
     latest: dict[str, dict[str, str]] = {}
@@ -196,4 +197,10 @@ def _releases(ledger: Replayed) -> list[dict[str, str]]:
             latest[entry.release_id]["state"] = "given up, drawn" if entry.drawn else REFUNDED
         elif isinstance(entry, Withdraw):
             latest[entry.release_id]["state"] = "withdrawn"
+        elif isinstance(entry, Revise):
+            latest[entry.release_id]["state"] = f"revised by {entry.by}: {entry.reason}"
+        elif isinstance(entry, Skip):
+            skipped = {"date": entry.date, "release_id": entry.release_id, "scope": NO_SCOPE}
+            skipped |= {"epsilon": "0", "delta": "0", "state": f"skipped: {entry.reason}"}
+            releases.append(skipped)
     return releases

@@ -160,11 +160,11 @@ def read_profile(path: Path) -> dict[str, Any]:
     if not isinstance(plain, dict) or not {"step", "values"} <= plain.keys():
         raise SpecError("--planned", f"{path}: no profile with step and values in it")
     try:
-        found = SlotProfile.model_validate({"step": plain["step"], "values": plain["values"]})
+        slots = SlotProfile.model_validate({"step": plain["step"], "values": plain["values"]})
     except ValueError as error:
         problem = "its step is a number as text, and its values are whole and never rise"
         raise SpecError("--planned", f"{path}: no profile; {problem}") from error
-    return SlotProfile.around(found.to_profile()).model_dump()
+    return SlotProfile.around(slots.to_profile()).model_dump()
 
 
 def parse_cap(text: str) -> ScopeCap:

@@ -1,0 +1,93 @@
+"""``dp-release check``: the rehearsal of a run, for the curator only."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from release.cli import options as opt
+from release.cli.console import print_json, working
+from release.errors import SpecError, StorageError
+
+ConfidentialFile = Annotated[
+    Path | None,
+    typer.Option("--out", help="A new file for all that is found; only you may read it."),
+]
+
+
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--into",
+        callback=opt.folder_of_releases,
+        help="The --out of the run: are its ledger, budget and id free?",
+    ),
+]
+
+
+def check(
+    spec: opt.SpecPath,
+    out: ConfidentialFile = None,
+    into: RunFolder = None,
+    key: opt.KeyFile = None,
+    period: opt.PeriodOption = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Rehearse a run against the tables of a spec: keys, bounds, accuracy. For the curator only.
+
+    Nothing is published or charged; what is shown is confidential. Where a run would be refused,
+    the exit status is that of the run, and all reasons are listed.
+
+    Example: dp-release check data/ami.yaml
+    """
+    from release.noise.cache import default_cache
+    from release.operate.rehearsal.folder import Destination
+    from release.operate.rehearsal.rehearse import rehearse
+    from release.operate.rehearsal.text import lines_of, plain_rehearsal
+    from release.queries.read import read_spec
+
+    spec_file = read_spec(spec, opt.named_period(period))
+    if out is not None and os.path.lexists(out):
+        raise SpecError("--out", "is there already; name another file")
+    if out is not None and not out.parent.is_dir():
+        raise SpecError("--out", f"there is no folder {out.parent}; create it, or name another")
+    with working("rehearsing"):
+        destination = None if into is None else Destination(into, key)
+        found = rehearse(spec_file, default_cache(), into=destination)
+    if out is not None:
+        every = "\n".join(lines_of(found, most=None))
+        _write(out, json.dumps(plain_rehearsal(found), ensure_ascii=False) if as_json else every)
+        typer.echo(f"wrote  {out}  (confidential)")
+    elif as_json:
+        print_json(plain_rehearsal(found))
+    else:
+        lines = lines_of(found)
+        if found.refusals:
+            # The first stands below, in the words of the run, as the error.
+            lines.remove(f"  {found.refusals[0]}")
+        typer.echo("\n".join(lines))
+    if found.refusals:
+        # As a run would: the line of its first refusal, and its status.
+        raise found.refusals[0]
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a new file that nobody else may read.
+
+    Raises:
+        SpecError: there is one already.
+        StorageError: it cannot be written.
+    """
+    try:
+        # Created with its mode, so that at no moment others may read it.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+    except FileExistsError:
+        raise SpecError("--out", "is there already; name another file") from None
+    except OSError as error:
+        raise StorageError(f"--out: cannot be written: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""The commands ``dp-release ledger``."""
