@@ -25,7 +25,7 @@ from pathlib import Path
 from release.budget.ledger import Abort, Commit, ScopeCap, create_ledger, read_ledger
 from release.operate.operations import Place, recover_all
 from release.pipeline import Options, run_release
-from release.records.signing import create_key
+from release.records.keys.files import create_key
 from release.spec.periods import parse_period
 
 SPEC = Path(__file__).parent.parent / "data" / "nightly.yaml"

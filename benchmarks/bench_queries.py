@@ -27,18 +27,18 @@ FROM range({rows}) t(i)
 """
 
 
-def written(folder: Path, queries: int) -> Path:
-    """The table and a spec with so many counts; the path of the spec."""
+def written(folder: Path, queries: int, largest: int) -> Path:
+    """The table and a spec with so many counts up to ``largest``; the path of the spec."""
     write_parquet(folder / "persons.parquet", PERSONS.format(rows=ROWS, areas=AREAS))
     plain: dict[str, Any] = spec("persons", "person", ["person", "area", "sex", "age"], 1)
     plain["tables"]["persons"]["columns"]["age"] = "integer"
     plain["budget"] = {"scope": "bench", "epsilon": str(2 * queries), "delta": "0"}
     plain["keys"] = {"area": [f"a{number:02d}" for number in range(AREAS)], "sex": ["f", "m"]}
-    plain["queries"] = [counted(number) for number in range(queries)]
+    plain["queries"] = [counted(number, largest) for number in range(queries)]
     return write_spec(folder, plain)
 
 
-def counted(number: int) -> dict[str, Any]:
+def counted(number: int, largest: int) -> dict[str, Any]:
     """One count: its condition and its keys follow from its number."""
     by: list[list[str]] = [["area"], ["sex"], ["area", "sex"], []]
     low = number % 97
@@ -48,7 +48,7 @@ def counted(number: int) -> dict[str, Any]:
         "table": "persons",
         "by": by[number % 4],
         "where": f"age >= {low} AND age < {low + 1 + number // 97}",
-        "domain": {"ordered": {"min": 0, "max": 40}},
+        "domain": {"ordered": {"min": 0, "max": largest}},
         "sensitivity": "global",
         "guarantee": {"definition": "pure", "epsilon": "1"},
     }
@@ -69,10 +69,11 @@ def main() -> None:
     """Print a line for each size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1000])
-    least = None
-    for queries in parser.parse_args().sizes:
+    parser.add_argument("--largest", type=int, default=40, help="the largest possible count")
+    arguments, least = parser.parse_args(), None
+    for queries in arguments.sizes:
         with tempfile.TemporaryDirectory() as folder:
-            path = written(Path(folder), queries)
+            path = written(Path(folder), queries, arguments.largest)
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 seconds, wall, peak = pool.apply(measure, (path,))
         least = least or seconds

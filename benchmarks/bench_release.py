@@ -39,7 +39,7 @@ def main() -> None:
     """Print the table."""
     ways = {
         "in-process (dp-release run)": [sys.executable, "-m", "release", "run"],
-        "Prefect flow": [sys.executable, "-m", "flows.release"],
+        "Prefect flow": [sys.executable, "-m", "flows.run"],
     }
     print("release of data/ami.yaml: 101,929 rows, 1,416 homes, 3 queries, 36 answers")
     medians = []
