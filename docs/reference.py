@@ -1,10 +1,11 @@
 """Generates the pages of ``docs/reference/``: ``python docs/reference.py``.
 
 The head of a page, down to :data:`MARK`, is written by hand. Below it ``spec.md`` and ``files.md``
-follow from the JSON Schemas in ``schemas/``, where the models' own descriptions stand,
-``commands.md`` from the help of the command line, and ``verdict.md`` from the list of checks. The
-examples of ``spec.md`` are the queries of ``docs/reference/example/``. A
-test compares the files with :func:`pages`, and runs the examples.
+follow from the JSON Schemas in ``schemas/``, where the models' own descriptions stand, the pages of
+``commands/``, one a command, from the help of the command line, and ``verdict.md`` from the list of
+checks. The examples of ``spec.md`` are the queries of ``docs/reference/example/``, and the screens
+of the commands are one session, ``commands.txt`` there. A test compares the files with
+:func:`pages`, runs the examples, and compares what the session prints.
 """
 
 from __future__ import annotations
@@ -42,10 +43,15 @@ Schema = dict[str, Any]
 
 def pages() -> dict[str, str]:
     """The text of each generated page by its file name."""
-    parts = {"spec.md": _spec(), "files.md": _files(), "commands.md": [_commands()]}
-    parts["verdict.md"] = [_verdict()]
+    parts = {"spec.md": _spec(), "files.md": _files(), "verdict.md": [_verdict()]}
+    parts["commands/index.md"] = [_list_of_commands()]
     heads = {name: (FOLDER / name).read_text("utf-8").partition(MARK)[0] for name in parts}
-    return {name: "\n\n".join([heads[name] + MARK, *parts[name]]) + "\n" for name in parts}
+    texts = {name: "\n\n".join([heads[name] + MARK, *parts[name]]) + "\n" for name in parts}
+    for name, text in _commands().items():
+        # Nothing of these is written by hand: the title comes first.
+        title, _, rest = text.partition("\n")
+        texts[f"commands/{name}.md"] = f"{title}\n\n{MARK}\n{rest}\n"
+    return texts
 
 
 def _spec() -> list[str]:
@@ -149,13 +155,49 @@ def _verdict() -> str:
     return "\n".join(rows)
 
 
-def _commands() -> str:
-    """The help of every command, with its example as a block."""
+def _list_of_commands() -> str:
+    """The commands with a line on each, in the groups of the help."""
+    root = typer.main.get_command(app)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name, command in root.commands.items():
+        line = str(command.help).splitlines()[0]
+        groups[str(command.rich_help_panel)].append(f"| [`{name}`]({name}.md) | {line} |")
+    head = "| command | what it does |\n|---|---|\n"
+    return "\n\n".join(f"## {group}\n\n{head}" + "\n".join(rows) for group, rows in groups.items())
+
+
+def _commands() -> dict[str, str]:
+    """The page of each command by its name: its help, with a screen in the place of its example.
+
+    Raises:
+        KeyError: A command has no screen in ``example/commands.txt``.
+    """
     root = typer.main.get_command(app)
     text = get_docs_for_click(obj=root, ctx=typer.Context(root), name="dp-release")
     text = text[text.index("\n## ") :].replace("* `--help`: Show this message and exit.\n", "")
     text = re.sub(r"\*\*Options\*\*:\n\n\n", "", text)
-    return re.sub(r"^Example: ((?:.+\n)+)", r"```console\n$ \1```\n", text, flags=re.M).strip()
+    # Each command has a page of its own: its heading is the title.
+    text = re.sub(r"^#(#+ `)", r"\1", text, flags=re.MULTILINE)
+    screens, texts = _screens(), {}
+    for page in re.split(r"^(?=# `)", text, flags=re.MULTILINE)[1:]:
+        sections = re.split(r"^(?=#+ `)", page, flags=re.MULTILINE)[1:]
+        name = page.partition("`dp-release ")[2].partition("`")[0]
+        texts[name] = "".join(_with_screen(section, screens) for section in sections).strip()
+    return texts
+
+
+def _with_screen(section: str, screens: dict[str, str]) -> str:
+    name = section.partition("`")[2].partition("`")[0]
+    example = re.compile(r"^Example: (?:.+\n)+", re.MULTILINE)
+    # The text of a screen is no pattern: it may hold what a substitution would read.
+    return example.sub(lambda _: f"```console\n{screens[name]}```\n", section)
+
+
+def _screens() -> dict[str, str]:
+    """What each command shows, by its name: one session, run in the order of the file."""
+    text = (FOLDER / "example" / "commands.txt").read_text("utf-8")
+    parts = re.split(r"^# (.+)\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,17 @@ PROJECT = Path(__file__).parent.parent
 PICTURE = PROJECT / "docs" / "design" / "rooms.svg"
 ROOMS = (
     *("errors", "exact", "records", "spec", "tables", "queries", "budget", "noise", "bundle"),
-    *("verification", "planning", "analysis", "pipeline", "operate", "cli", "flows", "research"),
+    *(
+        "verification",
+        "planning",
+        "analysis",
+        "pipeline",
+        "audit",
+        "operate",
+        "cli",
+        "flows",
+        "research",
+    ),
 )
 ABOVE = ("flows", "research")
 CELL, NAMES, TOP = 34, 110, 96
