@@ -1,4 +1,4 @@
-# Every target sets itself up: a virtual environment in .venv, made anew when the pins change.
+# Every target sets itself up: a virtual environment in .venv, made anew when the locks change.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OUT ?= out
@@ -14,23 +14,30 @@ SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/res
 	tests/noise/composed/test_share.py tests/exact/tables/test_least_squares.py \
 	tests/exact/statistics/test_joint_quantiles.py tests/verification/test_standalone.py \
 	tests/verification/test_tabulation_forgeries.py tests/planning/tabulations \
-	tests/cli/test_tabulations.py tests/queries/tabulations tests/bundle/test_drawn.py
+	tests/cli/test_tabulations.py tests/queries/tabulations tests/bundle/test_drawn.py \
+	tests/exact/composition tests/noise/test_select.py tests/verification/test_tabulation_runs.py \
+	tests/verification/test_standalone_conditions.py tests/operate/rehearsal tests/audit \
+	tests/cli/test_sentences.py tests/planning/test_plan.py tests/bundle/tabulations \
+	tests/bundle/test_nearness.py tests/analysis/test_combined.py tests/noise/test_solve.py \
+	tests/verification/test_provenance.py tests/verification/test_composed.py \
+	tests/noise/test_published_laws.py tests/noise/test_demands.py tests/noise/test_least.py \
+	tests/operate/test_deploy.py tests/operate/test_notices.py \
+	tests/verification/test_tabulation_privacy.py
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
+# The lock of the Python in .venv: each file that pip fetches has a hash there. pip does not resolve,
+# because the lock holds all that each extra needs.
+PIP := $(BIN)/python -m pip install --quiet --no-deps
+INSTALL = $(BIN)/python -S -m supply pins $(1) > .venv/pins.txt && $(PIP) --require-hashes --requirement .venv/pins.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow lint types check check-all mutants bench year site clean
+.PHONY: demo test test-slow installs lint types check check-all mutants bench year proofs site clean
 
 demo: .venv/ready
-	@rm -rf $(OUT)/demo $(OUT)/demo.key && mkdir -p $(OUT)
-	@echo "A utility publishes the peak load of 12 circuits, 1,416 homes, without giving one home away."
-	@$(BIN)/dp-release ledger key new $(OUT)/demo.key
-	@$(BIN)/dp-release ledger init --out $(OUT)/demo --key $(OUT)/demo.key --origin example.org/demo \
-		--scope lcl-2013:4:0.001 | sed -n 's/^key *//p' > $(OUT)/demo.pub
-	@$(BIN)/python -m flows.release data/ami.yaml --out $(OUT)/demo --key $(OUT)/demo.key
-	@echo "Anybody who has the curator's key checks it again:"
-	@$(BIN)/dp-release verify $(OUT)/demo --trust $(OUT)/demo.pub
+	@rm -rf $(OUT)/demo
+	@$(BIN)/dp-release demo --out $(OUT)/demo
+	@echo "The census of the samples as a Prefect flow, charged to the same ledger:"
+	@$(BIN)/python -m flows.run data/persons.yaml --out $(OUT)/demo/out --key $(OUT)/demo/demo.key
 
 # Hundreds of processes import this package; without byte code each would compile it anew.
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
@@ -41,6 +48,10 @@ test: .venv/complete
 
 test-slow: .venv/complete
 	$(PYTEST) $(SLOW)
+
+# Some minutes: every extra from the locks, in a fresh environment.
+installs: .venv/complete
+	INSTALLS=1 $(BIN)/python -m pytest tests/process/test_wheel.py
 
 lint: .venv/complete
 	$(BIN)/ruff check .
@@ -59,33 +70,38 @@ mutants: export OPENBLAS_NUM_THREADS := 1
 mutants: .venv/ready
 	@$(BIN)/python -m tests.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
-# The wheel leaves research/ out; a benchmark measures the papers' program from it.
+# A benchmark measures the papers' program from the checkout's research/.
 bench: export PYTHONPATH := $(CURDIR)
 bench: .venv/complete
-	@$(INSTALL) '.[bench]'
+	@$(call INSTALL,bench)
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 year: .venv/complete
 	@echo "A year of nightly releases, with kills and a machine that is put back in time: some minutes."
 	@$(BIN)/python -m tests.year $(RULE)
 
+# Needs coqc (Debian's package coq), and nothing of .venv: about a minute.
+proofs:
+	@$(PYTHON) proofs/check.py $(OUT)/proofs
+
 site: .venv/ready
-	@$(INSTALL) '.[site]'
-	@$(BIN)/python -m mkdocs build --strict --quiet
+	@$(call INSTALL,site)
+	@$(BIN)/python -m mkdocs build --strict
 	@echo "out/site/index.html"
 
 clean:
 	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml $(wildcard supply/python*.txt)
 	@$(PYTHON) -c 'import sys; sys.exit("dp-release needs Python 3.11 or later; say make PYTHON=...") if sys.version_info < (3, 11) else None'
 	@echo "Setting up .venv (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(INSTALL) '.[fast,flows,dev]'
+	@$(call INSTALL,fast flows dev)
+	@$(PIP) --editable .
 	@touch $@
 
-# What the demo can do without: a cluster.
+# What the demo can do without: a cluster, a database, a browser.
 .venv/complete: .venv/ready
-	@echo "Adding Spark for the tests (once; about two minutes) ..."
-	@$(INSTALL) '.[spark]'
+	@echo "Adding Spark, a database, a browser driver and the site for the tests (once; about two minutes) ..."
+	@$(call INSTALL,browser postgresql site spark)
 	@touch $@

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from release.errors import (
     BudgetError,
@@ -31,7 +30,7 @@ from release.errors import (
     StorageError,
     VerificationError,
 )
-from release.exact.numbers import exact
+from release.exact.numbers import exact, member, safe_text
 from release.version import VERSION
 
 if TYPE_CHECKING:
@@ -68,7 +67,6 @@ __all__ = [
 ]
 
 PathLike: TypeAlias = str | Path
-E = TypeVar("E", bound=Enum)
 Number: TypeAlias = int | str | Fraction
 """An exact number: an integer, a fraction, or text such as ``"0.1"``. A float is refused."""
 
@@ -93,7 +91,8 @@ def run(
         ReleaseError: the run was refused; nothing was published and nothing is left behind.
     """
     from release.noise.cache import default_cache
-    from release.pipeline import Options, run_release
+    from release.operate.journal import default_journal
+    from release.pipeline import Options, call, run_release
 
     # Only the type is named: the repr of a frame shows confidential rows.
     if not isinstance(tables, Mapping | None):
@@ -105,7 +104,12 @@ def run(
         period=_period(period),
         frames=dict(tables or {}),
     )
-    return run_release(_path("spec", spec), _path("out", out), options=options)
+    journal, path = default_journal(options.key), _path("spec", spec)
+    name = None if options.period is None else str(options.period)
+    with journal.told(spec=path.name, period=name) as done:
+        published = run_release(path, _path("out", out), journal.watching(call), options=options)
+        done(published.public)
+    return published
 
 
 def verify(  # noqa: PLR0913 - the evidence that the command takes
@@ -140,7 +144,7 @@ def verify(  # noqa: PLR0913 - the evidence that the command takes
         None if ledger is None else _path("ledger", ledger),
         tuple(read_public_key(str(key)) for key in _listed("trust", trust)),
         None if since is None else _path("since", since),
-        _choice("require", require, Required),
+        member("require", Required, require),
         witnesses=tuple(read_witness_key(str(key)) for key in _listed("witness", witness)),
     )
     bundle = None if auditor is None else _path("auditor", auditor)
@@ -150,7 +154,9 @@ def verify(  # noqa: PLR0913 - the evidence that the command takes
 def _listed(name: str, keys: object) -> Iterable[object]:
     # A single key is text too, and its letters would be read as keys.
     if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise SpecError(name, f"found {_shown(keys)}; write a list of keys, or of files with them")
+        raise SpecError(
+            name, f"found {safe_text(keys)}; write a list of keys, or of files with them"
+        )
     return keys
 
 
@@ -216,18 +222,18 @@ def design(  # noqa: PLR0913 - the parameters of a mechanism
     from release.spec.mechanisms import check_name
 
     size, steps = _integer(answers), _integers("sensitivity", sensitivity)
-    shape = _choice("topology", topology, Topology)
+    shape = member("topology", Topology, topology)
     largest = MOST_IN_ORDER if shape is Topology.ORDERED else MAX_ANSWERS
     if size is None or not 2 <= size <= largest:
         allowed = f"an integer from 2 to {largest}"
-        raise SpecError("answers", f"found {_shown(answers)}; write {allowed}")
-    name = _choice("loss", loss, LossName)
+        raise SpecError("answers", f"found {safe_text(answers)}; write {allowed}")
+    name = member("loss", LossName, loss)
     try:
         family = check_name(mechanism)
     except ValueError as error:
         raise SpecError("mechanism", str(error)) from None
     most = exact("delta", delta)
-    kind = _choice("definition", definition or ("approximate" if most else "pure"), Definition)
+    kind = member("definition", Definition, definition or ("approximate" if most else "pure"))
     domain, shifts = AnswerDomain(shape, range(size)), [(step,) for step in steps]
     try:
         check_shifts(domain.parts, shifts)
@@ -283,17 +289,8 @@ def _period(period: str | None) -> Period | None:
     if period is None:
         return None
     if not isinstance(period, str):
-        raise SpecError("period", f"found {_shown(period)}; write text such as '2024-01'")
+        raise SpecError("period", f"found {safe_text(period)}; write text such as '2024-01'")
     return parse_period(period, "period")
-
-
-def _choice(name: str, value: object, kind: type[E]) -> E:
-    try:
-        return kind(value)
-    except ValueError:
-        *first, last = (str(member.value) for member in kind)
-        allowed = f"{', '.join(first)} or {last}"
-        raise SpecError(name, f"found {_shown(value)}; write {allowed}") from None
 
 
 def _integer(value: Any) -> int | None:
@@ -311,12 +308,6 @@ def _integers(name: str, values: Any) -> list[int]:
     for value in values if isinstance(values, Iterable) else [None]:
         number = _integer(value)
         if number is None:
-            raise SpecError(name, f"found {_shown(values)}; write a list of integers")
+            raise SpecError(name, f"found {safe_text(values)}; write a list of integers")
         integers.append(number)
     return integers
-
-
-def _shown(value: object) -> str:
-    """An argument in a message: a frame or an array is named only, for it may be confidential."""
-    is_plain = value is None or isinstance(value, str | int | float | list | tuple)
-    return repr(value) if is_plain else type(value).__name__

@@ -18,7 +18,14 @@ because their messages may hold confidential values; ours never do.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+MOST_FAULTS = 20
+"""The faults of a spec that are shown at once; of the others the number is told."""
 
 
 class ReleaseError(Exception):
@@ -30,16 +37,63 @@ class ReleaseError(Exception):
 class SpecError(ReleaseError):
     """The release spec, or the command line, is wrong.
 
-    ``field`` is the path of the field in the spec (``queries[0].guarantee.epsilon``).
+    ``field`` is the path of the field in the spec (``queries[0].guarantee.epsilon``). A spec may
+    have several faults: ``others`` are those after the first.
     """
 
     exit_status = 2
 
-    def __init__(self, field: str, problem: str) -> None:
+    def __init__(self, field: str, problem: str, others: Sequence[SpecError] = ()) -> None:
         # The field comes first, so that an editor or a script can point to it.
-        super().__init__(f"{field}: {problem}" if field else problem)
+        line = f"{field}: {problem}" if field else problem
+        super().__init__(f"{line} (and {len(others)} more)" if others else line)
         self.field = field
         self.problem = problem
+        self.others = tuple(others)
+        # In Python, notes are shown below the error.
+        for note in self.lines[1:]:
+            self.add_note(note)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A line for each fault, at most :data:`MOST_FAULTS`, then the number of the others."""
+        first = f"{self.field}: {self.problem}" if self.field else self.problem
+        lines = [first, *map(str, self.others)]
+        unshown = len(lines) - MOST_FAULTS
+        rest = (f"and {unshown} more",) if unshown > 0 else ()
+        return (*lines[:MOST_FAULTS], *rest)
+
+
+@dataclass
+class Faults:
+    """Collects the faults of independent checks, so that a person sees all of them at once."""
+
+    errors: list[SpecError] = field(default_factory=list)
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        """Keep the faults that the block raises; what follows in the block is left out."""
+        try:
+            yield
+        except SpecError as error:
+            self.add(error)
+
+    def add(self, error: SpecError) -> None:
+        """Add a fault, and those that come with it; a field is told of once."""
+        fields = {fault.field for fault in self.errors}
+        for fault in (SpecError(error.field, error.problem), *error.others):
+            if fault.field not in fields:
+                self.errors.append(fault)
+
+    def refuse(self) -> None:
+        """Raise all that was found as one error.
+
+        Raises:
+            SpecError: something was found.
+        """
+        if self.errors:
+            first, *rest = self.errors
+            raise SpecError(first.field, first.problem, rest)
 
 
 class DataError(ReleaseError):
@@ -87,6 +141,46 @@ class VerificationError(ReleaseError):
         self.expected = expected
 
 
+class Reason(StrEnum):
+    """Why a run ended without a release: a closed list, for logs, which hold no message."""
+
+    SPEC = "spec"
+    DATA = "data"
+    BUDGET = "budget"
+    BUDGET_SPENT = "budget-spent"
+    LEDGER = "ledger"
+    DESIGN = "design"
+    STORAGE = "storage"
+    VERIFICATION = "verification"
+    REFUSED = "refused"
+    INTERRUPTED = "interrupted"
+    INTERNAL = "internal"
+
+
+_REASONS = {
+    SpecError: Reason.SPEC,
+    DataError: Reason.DATA,
+    BudgetError: Reason.BUDGET,
+    LedgerError: Reason.LEDGER,
+    DesignError: Reason.DESIGN,
+    StorageError: Reason.STORAGE,
+    VerificationError: Reason.VERIFICATION,
+    ReleaseError: Reason.REFUSED,
+}
+
+
+def reason_of(error: BaseException) -> Reason:
+    """The reason that an error stands for, by its type alone: its text may quote the spec."""
+    if isinstance(error, BudgetError) and error.scope_ended:
+        return Reason.BUDGET_SPENT
+    for kind, reason in _REASONS.items():
+        # Every refusal is a ReleaseError, which therefore stands last.
+        if isinstance(error, kind):
+            return reason
+    # Ctrl-C, a signal that was turned into an exit, the end of a worker.
+    return Reason.INTERNAL if isinstance(error, Exception) else Reason.INTERRUPTED
+
+
 def listed(names: Iterable[str]) -> str:
     """Up to twelve of the names, sorted, for a message."""
     ordered = sorted(names)
@@ -97,6 +191,27 @@ def listed(names: Iterable[str]) -> str:
 def unknown_name(name: object, names: Collection[str]) -> str:
     """The message for a name that does not exist: a similar one, and those that do exist."""
     # ``name`` is any value of a spec: a number in YAML is a wrong name too.
-    near = difflib.get_close_matches(str(name), list(names), 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{name!r} is not there; {hint}known are {listed(names)}"
+    return f"{name!r} is not there; {did_you_mean(str(name), names)}known are {listed(names)}"
+
+
+def did_you_mean(name: str, names: Collection[str]) -> str:
+    """A question after a similar name, with a space behind it; empty where there is none."""
+    near = nearest(name, names)
+    return f"did you mean {near!r}? " if near else ""
+
+
+def no_file(path: Path) -> str:
+    """The message for a file that is not there: a similar name in its folder, if there is one."""
+    try:
+        names = [other.name for other in path.parent.iterdir()]
+    except OSError:
+        return f"there is no folder {path.parent.name}; correct the path"
+    return f"there is no {path.name}; {did_you_mean(path.name, names)}correct the path"
+
+
+def nearest(name: str, names: Collection[str]) -> str | None:
+    """The one of ``names`` that was probably meant; None where none is similar."""
+    # Folded, because a name in capitals has no letter in common with the one that was meant.
+    folded = {candidate.casefold(): candidate for candidate in sorted(names, reverse=True)}
+    near = difflib.get_close_matches(name.casefold(), list(folded), 1)
+    return folded[near[0]] if near else None

@@ -21,11 +21,13 @@ import numpy as np
 
 from release.budget.composed import Together, release_charge
 from release.budget.cost import Charges, charges, kept_delta, least_charges
-from release.budget.ledger import today
+from release.budget.ledger import ReleaseCharge, today
 from release.budget.profiles import published_profiles
+from release.bundle.evidence.people import now
+from release.bundle.evidence.record import AUDIT, Noted, audit_bytes, is_asked, note
 from release.bundle.prepared import About, Prepared
 from release.bundle.publish import LEDGER, Publication, open_ledger
-from release.errors import ReleaseError, SpecError
+from release.errors import DesignError, ReleaseError, SpecError
 from release.exact.sampling import RandomBytes
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import StatisticMechanism
@@ -35,16 +37,19 @@ from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
 from release.noise.shares import Shared, share_budget
-from release.noise.stage import design_all
+from release.noise.stage import design_all, design_unseen
 from release.queries.base import Rerun, RerunQuery
 from release.queries.read import read_spec
 from release.queries.registry import sensitivity_without_data, statistic_of
 from release.queries.statistics import Statistic
 from release.queries.tabulations.table_count import TableCount
-from release.records.signing import read_key
+from release.records.files import write
+from release.records.keys.outside import read_key
 from release.spec.load import SpecFile
+from release.spec.losses import acceptance_of
 from release.spec.periods import Period
 from release.spec.query import Query
+from release.spec.shares import seeking
 from release.spec.unfinished import check_finished
 from release.tables.frames import with_frames
 from release.verification.provenance import own_trust
@@ -170,8 +175,10 @@ class Options:
     A mechanism is refused if its gap is above ``accept_gap``. The ``cache`` holds mechanisms that
     follow from the spec alone. ``engine`` bounds what DuckDB may use. ``watch`` is called for each
     query within each stage. ``key`` signs, where there is a ledger. ``period`` fills in a spec
-    template. ``fan_out`` designs in several processes. ``frames`` are read in place of the files
-    that the spec names for these tables.
+    template; ``release_id`` takes the place of the spec's own. ``fan_out`` designs in several
+    processes. ``frames`` are read in place of the files that the spec names for these tables.
+    ``is_audited`` is whether the auditor bundle gets ``audit.json``, by default what the
+    environment says (:mod:`release.bundle.evidence.record`).
     """
 
     accept_gap: Fraction = GAP
@@ -180,8 +187,10 @@ class Options:
     watch: Watch = unwatched
     key: Path | None = None
     period: Period | None = None
+    release_id: str | None = None
     fan_out: FanOut | None = None
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    is_audited: bool = field(default_factory=is_asked)
 
 
 def _watched(spec_file: SpecFile, watch: Watch) -> Iterator[Query]:
@@ -211,8 +220,8 @@ def run_release(
         ReleaseError: refused; nothing was published and nothing is left behind. Only a draw stays
             where the disk failed after it: the next run publishes it.
     """
-    chosen = options or Options()
-    spec_file = step("spec", read_spec, spec_path, chosen.period)
+    chosen, began, noted = options or Options(), now(), None
+    spec_file = step("spec", read_spec, spec_path, chosen.period, chosen.release_id)
     check_finished(spec_file.spec)
     kind: Literal["RELEASE", "TEST"] = "RELEASE" if test_source is None else "TEST"
     about = About(kind, published or today())
@@ -220,28 +229,43 @@ def run_release(
         public = publication.recovered
         if public is None:
             # Refused before any confidential value is read, and charged before any is drawn upon.
-            shared = Shared(spec_file, {})
-            if spec_file.spec.is_shared:
-                shared = step("share", share_budget, spec_file, chosen.cache, chosen.accept_gap)
-            if spec_file.tabulations:
-                shared = step("strategy", measure, spec_file)
+            shared = find_unseen(spec_file, chosen, step)
             spec_file = shared.spec_file
             least_charges(spec_file)
+            if spec_file.spec.acceptance:
+                shared = step("accept", accept, shared, chosen.cache, chosen.accept_gap)
             frames_folder = partial(publication.scratch, "frames")
             with (
                 with_frames(spec_file, chosen.frames, frames_folder) as declared,
                 step("load", load, declared, chosen.engine, publication) as tables,
             ):
                 runs = step("answer", answer, tables, spec_file, chosen.watch)
+                if chosen.is_audited:
+                    noted = step("note", note_inputs, tables, declared, began)
             runs = step("sensitivity", find_sensitivity, runs, spec_file, chosen.watch)
             runs = step("design", design, runs, spec_file, chosen, shared.designs)
             charged = step("charge", charge, publication, spec_file, runs)
-            prepared = step("prepare", prepare, publication, spec_file, runs, charged, about)
+            prepared = step("prepare", prepare, publication, spec_file, runs, charged, about, noted)
             runs = step("draw", draw, publication, runs, test_source or os.urandom)
             public = step("publish", publish, publication, spec_file, prepared, runs)
     auditor = auditor_bundle(public)
     verdict = step("verify", check_published, public, auditor, out) if kind == "RELEASE" else None
     return Published(public, auditor, verdict)
+
+
+def find_unseen(spec_file: SpecFile, options: Options, step: Step = call) -> Shared:
+    """What is found before any table is opened: how queries and tabulations share the budget.
+
+    Raises:
+        SpecError: the budget cannot be shared, or a tabulation not be measured, as declared.
+        DesignError: a mechanism cannot be proved.
+    """
+    shared = Shared(spec_file, {})
+    if spec_file.spec.is_shared or seeking(spec_file.spec):
+        shared = step("share", share_budget, spec_file, options.cache, options.accept_gap)
+    if spec_file.tabulations:
+        shared = step("strategy", measure, shared.spec_file)
+    return shared
 
 
 def open_publication(
@@ -315,24 +339,39 @@ def load(
 
 def answer(tables: Loaded, spec_file: SpecFile, watch: Watch = unwatched) -> tuple[QueryRun, ...]:
     """Answer every query; each run holds what its sensitivity is computed from."""
-    # Imported here, as in the stages below: importing the package loads no engine.
-    from release.queries.contributions import contributions, true_answers
-
     runs = []
     counted = _counted(tables, spec_file)
     for query in _watched(spec_file, watch):
         if query.name in counted:
             runs.append(QueryRun(query, Answered(None, counted.pop(query.name))))
-        elif isinstance(query, RerunQuery):
-            reruns = tables.rerun(query)
-            runs.append(QueryRun(query, Answered(reruns, reruns.codes)))
         else:
-            contributed = contributions(tables.profiles(query), spec_file, query)
-            codes = None if query.is_on_statistic else true_answers(contributed, query)
-            runs.append(QueryRun(query, Answered(contributed, codes)))
+            runs.append(answer_query(tables, spec_file, query))
     # A file that changed meanwhile would have given the queries different tables.
     tables.check_unchanged()
     return tuple(runs)
+
+
+def answer_query(tables: Loaded, spec_file: SpecFile, query: Query) -> QueryRun:
+    """Answer one query of the spec."""
+    # Imported here, as in the stages below: importing the package loads no engine.
+    from release.queries.contributions import contributions, true_answers
+
+    if isinstance(query, RerunQuery):
+        reruns = tables.rerun(query)
+        return QueryRun(query, Answered(reruns, reruns.codes))
+    contributed = contributions(tables.profiles(query), spec_file, query)
+    codes = None if query.is_on_statistic else true_answers(contributed, query)
+    return QueryRun(query, Answered(contributed, codes))
+
+
+def note_inputs(tables: Loaded, spec_file: SpecFile, began: str) -> Noted:
+    """Note for the auditor what the answers were computed from; reads the inputs once more."""
+    from release.tables.duckdb import Tables
+
+    noted = note(spec_file, began, tables.set_aside if isinstance(tables, Tables) else None)
+    # What was noted has to be what was answered.
+    tables.check_unchanged()
+    return noted
 
 
 def measure(spec_file: SpecFile) -> Shared:
@@ -345,6 +384,28 @@ def measure(spec_file: SpecFile) -> Shared:
 
     chosen = choose_tables(spec_file)
     return Shared(chosen.spec_file, chosen.designs)
+
+
+def accept(shared: Shared, cache: DesignCache | None, gap: Fraction) -> Shared:
+    """Judge the entries of ``acceptance``; the mechanisms they rest on are those of the run.
+
+    Nothing of a table is known yet: an entry is about a mechanism that follows from the spec alone.
+
+    Raises:
+        DesignError: an entry is missed, or a mechanism cannot be proved.
+    """
+    from release.bundle.acceptance import judged
+
+    spec_file, designs = shared.spec_file, dict(shared.designs)
+    named = {entry.name for entry in acceptance_of(spec_file.spec)}
+    for query in spec_file.spec.released:
+        if query.name in named and query.name not in designs:
+            designs[query.name] = design_unseen(spec_file, query, cache, gap)
+    mechanisms = {name: design.mechanism for name, design in designs.items()}
+    for verdict in judged(spec_file, mechanisms):
+        if not verdict.is_met:
+            raise DesignError(verdict.refusal)
+    return replace(shared, designs=designs)
 
 
 def _counted(tables: Loaded, spec_file: SpecFile) -> dict[str, Codes]:
@@ -366,13 +427,17 @@ def find_sensitivity(
 
     With noise on the statistic it is how far neighbors move that.
     """
-    found = []
+    results = []
     for _, run in zip(_watched(spec_file, watch), runs, strict=True):
-        if run.query.is_on_statistic:
-            found.append(replace(run, statistic=statistic_of(spec_file.spec, run.query)))
-        else:
-            found.append(replace(run, sensitivity=_sensitivity_of(run, spec_file)))
-    return tuple(found)
+        results.append(moved(run, spec_file))
+    return tuple(results)
+
+
+def moved(run: QueryRun, spec_file: SpecFile) -> QueryRun:
+    """The run with how far neighbors move its answer, or its statistic."""
+    if run.query.is_on_statistic:
+        return replace(run, statistic=statistic_of(spec_file.spec, run.query))
+    return replace(run, sensitivity=_sensitivity_of(run, spec_file))
 
 
 def _sensitivity_of(run: QueryRun, spec_file: SpecFile) -> Sensitivity:
@@ -420,29 +485,42 @@ def charge(publication: Publication, spec_file: SpecFile, runs: tuple[QueryRun, 
         BudgetError: they exceed the cap of the spec, or of the ledger.
         LedgerError, StorageError: the ledger cannot be written.
     """
-    kept = {}
-    for run in runs:
-        if not run.query.is_empirical:
-            design = run.made
-            kept[run.query.name] = kept_delta(design.deltas, design.guarantee)
     spec = spec_file.spec
-    together = None
-    if spec.composes_exactly or publication.needs_profile(spec.budget.scope):
-        together = _together(spec_file, runs)
-    charged = charges(spec_file, kept, together if spec.composes_exactly else None)
-    has_profile = not any(run.query.is_empirical for run in runs)
-    reserved = release_charge(charged.epsilon, charged.delta, together, has_profile=has_profile)
+    needs_profile = publication.needs_profile(spec.budget.scope)
+    charged, reserved = charges_of(spec_file, runs, needs_profile=needs_profile)
     publication.reserve(spec.budget.scope, reserved, spec.budget.slot)
     return charged
 
 
-def _together(spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Together:
-    """The profiles of all public queries, as they will be published."""
-    made = []
+def charges_of(
+    spec_file: SpecFile, runs: tuple[QueryRun, ...], *, needs_profile: bool = False
+) -> tuple[Charges, ReleaseCharge]:
+    """The charges of a release, and what it hands to the ledger, with profiles if that needs them.
+
+    Raises:
+        BudgetError: the charges exceed the cap of the spec.
+    """
+    deltas = {}
     for run in runs:
         if not run.query.is_empirical:
-            made.append((run.query, run.made.mechanism, run.sensitivity))
-    return published_profiles(spec_file, made)
+            design = run.made
+            deltas[run.query.name] = kept_delta(design.deltas, design.guarantee)
+    is_exact = spec_file.spec.composes_exactly
+    together = _together(spec_file, runs) if is_exact or needs_profile else None
+    charged = charges(spec_file, deltas, together if is_exact else None)
+    has_profile = not any(run.query.is_empirical for run in runs)
+    return charged, release_charge(
+        charged.epsilon, charged.delta, together, has_profile=has_profile
+    )
+
+
+def _together(spec_file: SpecFile, runs: tuple[QueryRun, ...]) -> Together:
+    """The profiles of all public queries, as they will be published."""
+    mechanisms = []
+    for run in runs:
+        if not run.query.is_empirical:
+            mechanisms.append((run.query, run.made.mechanism, run.sensitivity))
+    return published_profiles(spec_file, mechanisms)
 
 
 def prepare(
@@ -451,8 +529,11 @@ def prepare(
     runs: tuple[QueryRun, ...],
     charged: Charges,
     about: About,
+    noted: Noted | None = None,
 ) -> Prepared:
     """Write what needs no noise, so that little is between the draw and the publication.
+
+    ``noted`` goes into the auditor bundle alone.
 
     Raises:
         StorageError: the disk is full or read-only.
@@ -464,9 +545,13 @@ def prepare(
     designs = [(run.query, run.made) for run in runs]
 
     def writing(folder: Path) -> Prepared:
-        written = prepared.prepare(spec_file, designs, charged, of, folder)
-        drawn.save(spec_file, written)
-        return written
+        content = prepared.prepare(spec_file, designs, charged, of, folder)
+        if noted is not None:
+            signer = None if publication.ledger is None else publication.ledger.signer
+            data = audit_bytes(publication.release_id, noted, publication.reserved, signer)
+            write(folder / prepared.AUDITOR / AUDIT, data, 0o600)
+        drawn.save(spec_file, content)
+        return content
 
     return publication.prepare(writing)
 

@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 
+from release.bundle.answers import released_bytes, stated_interval
 from release.exact.sensitivity import Sensitivity
 from release.pipeline import QueryRun, find_sensitivity, reached
 from release.queries.contributions import Contributions, statistics_in_blocks
+from release.queries.profiles import Keys
 from release.queries.registry import statistic_of
 from release.spec.load import SpecFile
+from release.spec.query import Query
 from release.verification.provenance import Trust
 from release.verification.required import Required
 from release.verification.verifier import Verdict
@@ -181,6 +185,14 @@ def query(kind: str, **fields: Any) -> dict[str, Any]:
     if kind != "count" and fields.get("sensitivity") == "global":
         plain["noise"] = "on_answer"
     return plain | fields
+
+
+def rewrite(path: Path, release_id: str, query: Query, keys: Keys, codes: Any) -> bytes:
+    """Replace a released table by one that is written properly, of these keys and codes."""
+    interval = stated_interval(pq.read_schema(path), query)
+    data = released_bytes(release_id, query, keys, np.asarray(codes, dtype=np.int64), interval)
+    path.write_bytes(data)
+    return data
 
 
 def part(name: str, kind: str, **fields: Any) -> dict[str, Any]:

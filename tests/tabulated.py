@@ -74,21 +74,27 @@ class Tabulated:
         return replace(self, rows=rows)
 
 
-def plain_spec(tabulations: list[Plain], neighbors: str, budget: tuple[str, str]) -> Plain:
-    """The spec of some tabulations over one table."""
+TYPES = {name: declared for name, (declared, _) in COLUMNS.items()}
+
+
+def plain_spec(
+    tabulations: Sequence[Mapping[str, Any]],
+    *,
+    columns: Mapping[str, str] = TYPES,
+    neighbors: str = "add_remove",
+    budget: tuple[str, str] = ("1", "0"),
+    unit: str = "person",
+    release: str = "small",
+) -> Plain:
+    """The spec of some tabulations over one table; ``budget`` holds its ε and δ."""
     about = dict.fromkeys(["title", "curator", "contact", "purpose", "period", "license"], "tests")
     return {
         "spec": "dp-release/spec/v1",
-        "release": {"id": "small", **about},
-        "tables": {
-            "persons": {
-                "path": "persons.parquet",
-                "columns": {name: kind for name, (kind, _) in COLUMNS.items()},
-            }
-        },
-        "privacy": {"unit": "person", "neighbors": neighbors, "max_rows_per_unit": 1},
+        "release": {"id": release, **about},
+        "tables": {"persons": {"path": "persons.parquet", "columns": dict(columns)}},
+        "privacy": {"unit": unit, "neighbors": neighbors, "max_rows_per_unit": 1},
         "budget": {"scope": "tests", "epsilon": budget[0], "delta": budget[1]},
-        "tabulations": tabulations,
+        "tabulations": list(tabulations),
     }
 
 
@@ -281,8 +287,8 @@ def random_release(seed: int, *, is_pinned: bool = True) -> Tabulated:
             part.plain["guarantee"] = own
     plain = plain_spec(
         [part.plain for part in parts],
-        rng.choice(["add_remove", "replace_one"]),
-        (rng.choice(["0.5", "1", "3"]) if count + has_query == 1 else "6", delta),
+        neighbors=rng.choice(["add_remove", "replace_one"]),
+        budget=(rng.choice(["0.5", "1", "3"]) if count + has_query == 1 else "6", delta),
     )
     if has_query:
         guarantee = {"definition": "pure", "epsilon": "1"}

@@ -1,4 +1,4 @@
-"""A kind of query and a mechanism from outside: one file and one registered line each.
+"""A kind of query, a mechanism and a paper's noise from outside: a file and a line each.
 
 What CONTRIBUTING.md tells somebody who writes a first kind or a first mechanism, done in a folder
 of its own and in a process of its own, from the plan to the report.
@@ -153,16 +153,35 @@ class CoinFamily:
 FAMILY = CoinFamily()
 '''
 
+LAW = '''
+"""level: as much mass on each of -reach .. reach, for neighbors one apart."""
+
+from release.exact.integer_noise import IntegerNoise
+
+
+def law(requirement):
+    reach = int(requirement.parameters.get("reach", 1))
+    weight = 2**62 // (2 * reach + 1)
+    runs = ((reach, weight), (1, 2**62 - 2 * reach * weight), (reach, weight))
+    return requirement.clamped(IntegerNoise(-reach, runs))
+'''
+
 DRIVER = """
 import json, sys
 from pathlib import Path
 
 import release
 from release.spec.kinds import KINDS
-from release.spec.mechanisms import MECHANISMS, NamedMechanism
+from fractions import Fraction
+
+from release.spec.mechanisms import MECHANISMS, NamedMechanism, Parameter
 
 KINDS["exists"] = {"": "my_kind:ExistsQuery"}
 MECHANISMS["coin"] = NamedMechanism("coin", "my_mechanism:FAMILY", "my_mechanism:CoinRecord")
+MECHANISMS["level"] = NamedMechanism(
+    "level", "release.noise.families:BASELINES", law="my_law:law", needs_order=True,
+    parameters=(Parameter("reach", Fraction(1), Fraction(9), is_whole=True),),
+)
 
 plan = release.plan("spec.yaml")
 published = release.run("spec.yaml", "out")
@@ -189,9 +208,13 @@ def test_a_kind_and_a_mechanism_from_a_folder_go_down_the_whole_street(tmp_path:
         if plain["kind"] == "exists":
             del plain["domain"]
         plain["guarantee"] = {"definition": "pure", "epsilon": "20"}
+    level = query("count", name="levelled", sensitivity="global", mechanism="level")
+    level["guarantee"] = {"definition": "approximate", "epsilon": "1", "delta": "0.25"}
+    queries.append(level | {"parameters": {"reach": "2"}, "max_rows_per_unit": 1})
     Small(ROWS, queries).write(tmp_path)
     (tmp_path / "my_kind.py").write_text(KIND, "utf-8")
     (tmp_path / "my_mechanism.py").write_text(MECHANISM, "utf-8")
+    (tmp_path / "my_law.py").write_text(LAW, "utf-8")
     done = subprocess.run(
         [sys.executable, "-c", DRIVER],
         cwd=tmp_path,
@@ -215,3 +238,6 @@ def test_a_kind_and_a_mechanism_from_a_folder_go_down_the_whole_street(tmp_path:
     assert told["answers"]["toy"] == ["yes", "no"]
     assert told["estimates"] == 2
     assert "A coin that says one of 2 answers" in told["report"]
+    # Each of five integers has a fifth of the mass, and one end of them is the δ.
+    assert told["plan"][3][:2] == ["levelled", "level"]
+    assert sum("satisfies approximate ε = 1, δ = 0.25" in line for line in told["proved"]) == 1

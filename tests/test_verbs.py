@@ -12,7 +12,7 @@ import pytest
 
 import release
 from release.errors import DesignError, SpecError, VerificationError
-from release.records.signing import create_key
+from release.records.keys.files import create_key
 from tests.small import Small, query
 
 

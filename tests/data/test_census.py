@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import release
 from tests.conftest import SHARED
 from tests.data.test_real_persons import numbered
+from tests.tabulated import plain_spec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,31 +40,8 @@ SELECT 'hawaii' AS state, left(tract, 5) AS county, tract, race_eth, age_group, 
        CASE race_eth WHEN 'hisp' THEN 'yes' ELSE 'no' END AS hispanic
 FROM '{file}'
 """
-SPEC = {
-    "spec": "dp-release/spec/v1",
-    "release": {
-        "id": "hawaii-2020",
-        "title": "Persons by race and age",
-        "curator": "Tests",
-        "contact": "nobody@example.org",
-        "purpose": "tests",
-        "period": "2020",
-        "license": "CC0-1.0",
-    },
-    "tables": {
-        "persons": {
-            "path": "persons.parquet",
-            "columns": {
-                "person": "string",
-                "tract": "string",
-                "race_eth": "string",
-                "age_group": "string",
-            },
-        }
-    },
-    "privacy": {"unit": "person", "neighbors": "add_remove", "max_rows_per_unit": 1},
-    "budget": {"scope": "tests", "epsilon": "1", "delta": "0"},
-    "tabulations": [
+SPEC = plain_spec(
+    [
         {
             "name": "pl",
             "units": "persons",
@@ -79,7 +57,9 @@ SPEC = {
             "publish": {level: [list(margin) for margin in MARGINS] for level in LEVELS},
         }
     ],
-}
+    columns=dict.fromkeys(["person", "tract", "race_eth", "age_group"], "string"),
+    release="hawaii-2020",
+)
 
 
 @dataclass(frozen=True, eq=False)

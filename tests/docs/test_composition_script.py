@@ -14,7 +14,8 @@ import pytest
 from release.budget.ledger import Ledger, ScopeCap, Spent, abort, commit, create_ledger, reserve
 from release.budget.spending import composed_epsilon
 from release.pipeline import run_release
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
 from tests.conftest import PROJECT
 from tests.small import Row, Small, query
 

@@ -13,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import attempts
+from tests.audit.leaks import LEAKS
 from tests.conftest import PROJECT
+from tests.planted.audited import NOT_FOUND, chosen
+from tests.planted.errors import ERRORS, SeenBy
+from tests.process import test_twin_run as twin_run
 
 DOCUMENTS = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), PROJECT / "data/README.md"]
 
@@ -54,7 +59,7 @@ def test_every_dependency_has_a_reason() -> None:
     extras = chain.from_iterable(project["optional-dependencies"].values())
     wanted = [*project["dependencies"], *extras]
     reasons = (PROJECT / "docs" / "dependencies.md").read_text("utf-8")
-    pins = (PROJECT / "constraints.txt").read_text("utf-8").lower()
+    pins = (PROJECT / "supply" / "python3.11.txt").read_text("utf-8")
     for requirement in wanted:
         name = re.split(r"[<>=\[]", requirement)[0].lower()
         assert name in reasons or name.startswith("types-"), name
@@ -76,3 +81,28 @@ def test_the_python_of_the_documentation_runs(tmp_path: Path) -> None:
         shown.append(ran.stdout)
     assert len(shown) == 3
     assert shown[0].startswith("linear-program")
+
+
+def test_the_page_shows_every_class_of_attempts() -> None:
+    page = (PROJECT / "docs" / "verify.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    shown = {cells[0].removeprefix("| "): cells[1:] for cells in rows}
+    findable = len(chosen()) - len(NOT_FOUND)
+    # These are counted here; the others by what runs for minutes.
+    files = sum(error.seen_by is SeenBy.FILES for error in ERRORS)
+    sample = len(range(0, findable, 8)) + len(range(0, len(LEAKS), 3))
+    numbers = (files, sample, len(twin_run.LEAKS))
+    counted = dict(zip((attempts.ROWS[place].text for place in (0, 1, 6)), numbers, strict=True))
+    for text in (
+        f"{len(chosen())} mistakes that make a guarantee false",
+        f"it finds {findable}. Of the other {len(NOT_FOUND)},",
+        f"it finds each of {len(LEAKS)} planted leaks.",
+    ):
+        assert text in " ".join(page.split())
+    for row in attempts.ROWS:
+        often, ending = shown[row.text]
+        words = re.split(r"\{\w+\}", row.ending)
+        assert all(word in ending for word in words), row.text
+        number = int(often.replace(",", ""))
+        assert number == counted.get(row.text, number)
+        assert number >= 90 or row.text in counted

@@ -25,10 +25,12 @@ from release.errors import ReleaseError
 from release.exact.sampling import RandomBytes
 from release.operate.operations import Place, deliver_all, recover_all
 from release.pipeline import Options, QueryRun, auditor_bundle, run_release
-from release.records.signing import create_key
+from release.records.keys.files import create_key
 from release.records.stores import open_store
 from release.verification.provenance import own_trust
 from release.verification.verifier import verify
+from tests.attempts import Tried
+from tests.every import every
 from tests.faults import Fault, Faults, failing
 from tests.small import Row, Small, query
 
@@ -64,8 +66,8 @@ def draws(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-EVERY = int(os.environ.get("FAULTS_EVERY", "4"))
-"""Every so many calls fail, one after another; with 1 all of them do, which takes minutes."""
+EVERY = every(4)
+"""Every so many calls fail, one after another."""
 
 
 def place_of(folder: Path) -> Place:
@@ -152,7 +154,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("fault", ["EIO", "ENOSPC", "short"])
 def test_one_fault_loses_nothing(
-    fault: Fault, start: Path, tmp_path: Path, draws: list[str]
+    fault: Fault, start: Path, tmp_path: Path, draws: list[str], record_property: Tried
 ) -> None:
     calls_of(start, tmp_path / "place")
     struck = 0
@@ -162,6 +164,7 @@ def test_one_fault_loses_nothing(
         struck += 1
     # Two nights without a fault tell which calls there are.
     assert len(draws) == struck + 4
+    record_property("tried", struck)
     assert struck >= {"EIO": 190, "ENOSPC": 80, "short": 30}[fault] // (EVERY + 1)
 
 

@@ -24,21 +24,25 @@ from release.budget.ledger import (
     Ledger,
     Reserve,
     ScopeCap,
+    Spent,
     abort,
     create_ledger,
     read_ledger,
     replay,
+    reserve,
 )
 from release.bundle.publish import Publication, open_ledger
-from release.errors import LedgerError, ReleaseError, SpecError
+from release.errors import LedgerError, ReleaseError, SpecError, StorageError
 from release.exact.channel import Channel
 from release.exact.domain import Codes
 from release.exact.modular import Modular
 from release.exact.sampling import RandomBytes
 from release.pipeline import Options, auditor_bundle, call, run_release
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
 from release.verification.provenance import own_trust
 from release.verification.verifier import verify
+from tests.attempts import Tried
 from tests.small import Row, Small, query
 from tests.tabulated import random_release
 
@@ -166,7 +170,7 @@ def kill_when(place: Path, is_left: Callable[[], bool]) -> None:
 
 
 def test_a_kill_before_every_lasting_step(
-    place: Path, tmp_path_factory: pytest.TempPathFactory
+    place: Path, tmp_path_factory: pytest.TempPathFactory, record_property: Tried
 ) -> None:
     start = tmp_path_factory.mktemp("start") / "out"
     shutil.copytree(place / "out", start)
@@ -185,6 +189,8 @@ def test_a_kill_before_every_lasting_step(
     assert kills >= 70
     # Two: from the mark before the draw until the draw is in its file.
     assert lost == 2
+    record_property("tried", kills)
+    record_property("lost", lost)
 
 
 def charges_lost(place: Path) -> int:
@@ -195,7 +201,7 @@ def charges_lost(place: Path) -> int:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_storm_of_kills_at_random_moments(
-    seed: int, place: Path, tmp_path_factory: pytest.TempPathFactory
+    seed: int, place: Path, tmp_path_factory: pytest.TempPathFactory, record_property: Tried
 ) -> None:
     """Several kills in a row, the recoveries among them, until a run gets through."""
     start = tmp_path_factory.mktemp("start") / "out"
@@ -205,7 +211,7 @@ def test_a_storm_of_kills_at_random_moments(
     assert forked(lambda: release(place)) == 0
     whole = time.monotonic() - begun
     check_all_is_well(place, {})
-    kills = 0
+    kills = lost = 0
     while kills < 40:
         fresh(place, start)
         staged: dict[str, bytes] = {}
@@ -222,6 +228,13 @@ def test_a_storm_of_kills_at_random_moments(
                 break
         run_again(place)
         check_all_is_well(place, staged)
+        lost += charges_lost(place)
+    record_property("tried", kills)
+    record_property("lost", lost)
+    # At most one kill in a hundred may cost a charge. At that rate two or more of forty would cost
+    # one in 1 storm of 16; those counted in docs/verify.md cost none. If drawn noise were not kept,
+    # nearly half of all kills would.
+    assert lost <= 1 + kills // 50
 
 
 def retried(times: int) -> Callable[..., Any]:
@@ -275,6 +288,42 @@ def test_a_failure_after_the_charge_is_given_up_in_the_ledger(place: Path) -> No
         assert sorted(path.name for path in (place / "out").iterdir()) == ["ledger"]
     release(place)
     check_all_is_well(place, {})
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (SpecError("x", "y"), "refused"),
+        (LedgerError("x"), "refused"),
+        (StorageError("x"), "storage"),
+        (MemoryError("quagzil"), "internal"),
+        (KeyboardInterrupt(), "interrupted"),
+        (SystemExit(143), "interrupted"),
+    ],
+)
+def test_an_abort_says_which_kind_of_error_ended_the_run(
+    error: BaseException, reason: str, place: Path
+) -> None:
+    ledger = open_ledger(place / "out", read_key(place / "key"))
+    with (
+        pytest.raises(type(error)),
+        Publication(place / "out", "small", ledger) as publication,
+    ):
+        publication.reserve("tests", Spent(CHARGE))
+        raise error
+    last = replay(place / "out" / "ledger").entries[-1]
+    assert isinstance(last, Abort)
+    assert (last.reason, last.drawn) == (reason, False)
+    assert b"quagzil" not in (place / "out" / "ledger" / "00000002.json").read_bytes()
+
+
+def test_an_abort_by_a_later_run_says_that_the_run_was_cut_off(place: Path) -> None:
+    ledger = Ledger(place / "out" / "ledger", read_key(place / "key"))
+    ledger.append(reserve("tests", "small", Spent(CHARGE), "2024-01-01"))
+    with Publication(place / "out", "small", ledger):
+        last = replay(place / "out" / "ledger").entries[-1]
+    assert isinstance(last, Abort)
+    assert (last.reason, last.drawn) == ("cut-off", True)
 
 
 def test_a_test_run_leaves_what_a_release_left_alone(place: Path) -> None:

@@ -23,7 +23,9 @@ from release.bundle.statements import ATTESTATION, PROOF, SUMS
 from release.errors import BudgetError, VerificationError
 from release.pipeline import Options, run_release
 from release.records.hashes import sha256
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
+from release.verification import standalone
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
 from tests.small import Row, Small, query
@@ -128,6 +130,8 @@ def test_a_reserve_that_was_too_small_for_its_release_is_refused(rule: str, tmp_
             sums += f"{sha256((public / name).read_bytes())}  {name}\n"
         (public / SUMS).write_text(sums)
         trust = Trust(forged, (signer.public("example.org/dp"),))
+        told = [public, "--ledger", forged, "--trust", signer.public("example.org/dp")]
+        assert standalone.main(list(map(str, told))) == bool(change)
         if not change:
             verify(public, None, trust)
             continue

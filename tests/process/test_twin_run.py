@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import json
 import os
 import sys
 import tempfile
@@ -36,7 +37,7 @@ from release.queries.contributions import Contributions, contributions
 from release.queries.read import read_spec
 from release.queries.sensitivity import empirical_sensitivity
 from release.records.hashes import sha256
-from release.records.signing import Signer
+from release.records.keys.files import FileSigner
 from release.tables.duckdb import Tables
 from tests.small import Row, Small, joint, part, query
 
@@ -76,6 +77,8 @@ GLOBAL = [
     query("mode", name="weighed", weight="wh", clamp=[0, 9], by=[], **ON_STATISTIC),
     query("count", name="tops", of="kind", domain={"cyclic": 4}, sensitivity="global")
     | {"kind": "top", "k": 2, "counts": True},
+    query("count", name="counted", of="kind", domain={"cyclic": 4}, sensitivity="global")
+    | {"kind": "top", "k": 2, "histogram": True},
     query("count", name="quarters", of="wh", sensitivity="global")
     | {"kind": "quantiles", "at": ["1/4", "3/4"]},
     query("count", name="declared", sensitivity={"declared": [1, 2]}),
@@ -136,8 +139,8 @@ def frozen(name: str, function: Callable[..., T], *arguments: Any) -> T:
                 assert isinstance(contributed, Contributions)
                 width = len(run.query.outcome_columns)
                 codes = np.arange(width, dtype=np.int64)
-                # Counts of a top do not rise.
-                codes[width // 2 :] *= -1 if run.query.name == "tops" else 1
+                # Counts of a top do not rise, and those of a histogram are largest at its members.
+                codes[2:] *= -1 if run.query.name in ("tops", "counted") else 1
                 noisy = np.tile(codes, (len(contributed.cells.keys), 1))
             else:
                 noisy = np.arange(run.codes.size, dtype=np.int64) % 2
@@ -152,8 +155,12 @@ FEW = [GLOBAL[0], GLOBAL[4]]
 
 def write_spec(rows: list[Row], relation: str, folder: Path) -> Path:
     """A worst-case spec with every kind of query that the relation allows, or with a few."""
-    if relation == "few":
-        return Small(rows, FEW, fixed=["place"]).write(folder)
+    if relation in ("few", "missed"):
+        path = Small(rows, FEW, fixed=["place"]).write(folder)
+        plain = yaml.safe_load(path.read_text("utf-8"))
+        plain["acceptance"] = [f"q4: p95 <= {2 if relation == 'few' else 0}"]
+        path.write_text(yaml.safe_dump(plain), "utf-8")
+        return path
     if relation != "attribute":
         return Small(rows, GLOBAL, neighbors=relation, fixed=["place"]).write(folder)
     path = Small(rows, ATTRIBUTE, max_rows_per_unit=2).write(folder)
@@ -184,7 +191,7 @@ def all_of_a_run(
     (inputs / "key").write_bytes(pem)
     (inputs / "key").chmod(0o600)
     cap = ScopeCap(scope="tests", epsilon="1000", delta="0.9")
-    create_ledger(out / "ledger", Signer(TWIN_KEY), "example.org/dp", (cap,), "2024-01-01")
+    create_ledger(out / "ledger", FileSigner(TWIN_KEY), "example.org/dp", (cap,), "2024-01-01")
     before = {path: path.read_bytes() for path in inputs.rglob("*") if path.is_file()}
     printed, complained = io.StringIO(), io.StringIO()
     with (
@@ -231,6 +238,93 @@ def test_twin_runs_are_equal_byte_for_byte(
     assert not [name for name in one if name.startswith("scratch/")]
     for number, neighbor in enumerate(neighbors):
         assert one == everything(neighbor, relation, tmp_path / f"two-{number}")
+
+
+AUDIT = "out/auditor/small/audit.json"
+EXCEPTIONS = {"began", "prepared", "inputs", "set_aside", "signature"}
+"""The fields of ``audit.json`` that may depend on the table: the only exceptions of a twin run."""
+
+
+def test_only_named_fields_of_the_auditors_record_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = everything(HOMES, "few", tmp_path / "plain")
+    assert AUDIT not in plain
+    monkeypatch.setenv("DP_RELEASE_AUDIT", "1")
+    runs = []
+    for number, rows in enumerate([HOMES, REPLACED, [*HOMES, {**HOMES[0], "unit": None}]]):
+        run = everything(rows, "few", tmp_path / str(number))
+        record = json.loads(run.pop(AUDIT))
+        # The folders that hold it are there because it was asked for.
+        assert run.pop("out/auditor") == run.pop("out/auditor/small") == b"a folder"
+        assert run == plain
+        runs.append(record)
+    assert [run["set_aside"] for run in runs] == [
+        [],
+        [],
+        [{"table": "rows", "rule": "no unit", "column": "unit", "count": 1}],
+    ]
+    inputs = [run["inputs"][0]["files"][0] for run in runs]
+    assert len({opened["commitment"] for opened in inputs}) == len(runs)
+    kept = [{k: v for k, v in run.items() if k not in EXCEPTIONS} for run in runs]
+    assert kept[0] == kept[1] == kept[2]
+    assert kept[0].keys() == {"schema", "release_id", "sequence", "run", "actor"}
+
+
+def test_a_missed_acceptance_is_refused_alike(tmp_path: Path) -> None:
+    one = everything(HOMES, "missed", tmp_path / "one")
+    assert b"error: acceptance[0]: q4: p95 <= 0: missed" in one["stderr"]
+    # What is created with the ledger, and no entry for a release.
+    assert "out/ledger/00000001.json" not in one
+    assert one == everything(REPLACED, "missed", tmp_path / "two")
+
+
+def write_bounded(rows: list[Row], on_violation: str, folder: Path) -> Path:
+    """The spec of ``few`` with a number and a time, under a contract that bounds all values."""
+    path = write_spec(rows, "few", folder)
+    table = pq.read_table(folder / "rows.parquet")
+    start = datetime.datetime(2013, 1, 5)
+    amounts = [row["wh"] or 0 for row in rows]
+    table = table.append_column("kwh", pa.array([amount / 7 for amount in amounts]))
+    moments = [start + datetime.timedelta(minutes=amount % 10**6) for amount in amounts]
+    pq.write_table(table.append_column("at", pa.array(moments)), folder / "rows.parquet")
+    plain = yaml.safe_load(path.read_text("utf-8"))
+    plain["tables"]["rows"]["columns"] |= {"kwh": "number", "at": "timestamp"}
+    plain["tables"]["rows"]["contract"] = "contract.yaml"
+    path.write_text(yaml.safe_dump(plain), "utf-8")
+    bounds: dict[str, tuple[str, Any, Any]] = {
+        "wh": ("integer", 1, 9),
+        "kwh": ("number", 0.5, 1.25),
+        "at": ("timestamp", "2013-01-05 00:02:00", "2013-01-05 00:08:00"),
+    }
+    columns = {}
+    for name, (kind, low, high) in bounds.items():
+        columns[name] = {
+            "type": kind,
+            "meaning": "x",
+            "measure": "x",
+            "nullable": True,
+            "minimum": low,
+            "maximum": high,
+            "on_violation": on_violation,
+        }
+    about = {"contract": "dp-release/table/v1", "table": "x", "description": "x", "unit": "unit"}
+    (folder / "contract.yaml").write_text(yaml.safe_dump(about | {"columns": columns}), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("on_violation", ["clamp", "drop"])
+def test_twins_that_break_the_bounds_of_a_contract(on_violation: str, tmp_path: Path) -> None:
+    """No row is beyond a bound in one table; in the others some of a unit, or all, are."""
+    within = [row | {"wh": 4 + number % 4} for number, row in enumerate(HOMES)]
+    one = all_of_a_run(partial(write_bounded, within, on_violation), tmp_path / "one", frozen)
+    assert "out/ledger/00000002.json" in one
+    assert b"error" not in one["stderr"]
+    for number, rows in enumerate([[*within[1:], *REPLACED[-6:]], HOMES, REPLACED]):
+        two = all_of_a_run(
+            partial(write_bounded, rows, on_violation), tmp_path / f"two-{number}", frozen
+        )
+        assert one == two
 
 
 Leak = Callable[..., Any]
@@ -310,11 +404,11 @@ def publishes(**patched: Callable[..., Any]) -> Leak:
 
 def unsorted(folder: Path, good: Callable[..., bytes], *arguments: Any) -> bytes:
     """Rows in the order in which the table names their places."""
-    release_id, query, keys, noisy = arguments
+    release_id, query, keys, noisy, words = arguments
     seen = pq.read_table(folder / "rows.parquet").column("place").unique().to_pylist()[::-1]
     if query.by == ["place"]:
         keys = tuple(sorted(keys, key=lambda key: seen.index(key[0])))
-    return good(release_id, query, keys, noisy)
+    return good(release_id, query, keys, noisy, words)
 
 
 def with_a_dictionary(folder: Path, good: Callable[..., bytes], *arguments: Any) -> bytes:

@@ -20,6 +20,7 @@ import yaml
 from release.pipeline import QueryRun
 from release.queries.tabulations.table_count import CENTER
 from release.records.hashes import sha256
+from tests.attempts import Tried
 from tests.process.test_twin_pairs import DATES, Pair, pairs
 from tests.process.test_twin_run import all_of_a_run, true_answers
 from tests.tabulated import random_release, rows_of
@@ -91,7 +92,9 @@ def chosen() -> list[Pair]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_nothing_tells_of_a_fault_in_one_units_rows(part: int, tmp_path: Path) -> None:
+def test_nothing_tells_of_a_fault_in_one_units_rows(
+    part: int, tmp_path: Path, record_property: Tried
+) -> None:
     told: dict[str, list[str]] = {}
     bases: dict[str, dict[str, bytes]] = {}
     for number, pair in enumerate(chosen()[part::PARTS]):
@@ -107,6 +110,7 @@ def test_nothing_tells_of_a_fault_in_one_units_rows(part: int, tmp_path: Path) -
         if different:
             told[pair.title] = [two["stderr"].decode()[:200], *different[:3]]
     assert told == {}
+    record_property("tried", len(chosen()[part::PARTS]))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -34,7 +34,8 @@ from release.budget.ledger import (
 from release.errors import LedgerError, ReleaseError
 from release.operate.operations import Place, Run, deliver_all, recover_all, release_period
 from release.pipeline import Options, run_release
-from release.records.signing import create_key, read_key
+from release.records.keys.files import create_key
+from release.records.keys.outside import read_key
 from release.records.stores import open_store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
