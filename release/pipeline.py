@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from release.budget.composed import Together, release_charge
-from release.budget.cost import Charges, charges, kept_delta, least_charges
+from release.budget.cost import Charges, Satisfied, charges, least_charges, satisfied
 from release.budget.ledger import ReleaseCharge, today
 from release.budget.profiles import published_profiles
 from release.bundle.evidence.people import now
@@ -500,14 +500,14 @@ def charges_of(
     Raises:
         BudgetError: the charges exceed the cap of the spec.
     """
-    deltas = {}
+    kept: dict[str, Satisfied] = {}
     for run in runs:
         if not run.query.is_empirical:
-            design = run.made
-            deltas[run.query.name] = kept_delta(design.deltas, design.guarantee)
+            made = run.made
+            kept[run.query.name] = satisfied(spec_file, run.query, made, made.guarantee)
     is_exact = spec_file.spec.composes_exactly
     together = _together(spec_file, runs) if is_exact or needs_profile else None
-    charged = charges(spec_file, deltas, together if is_exact else None)
+    charged = charges(spec_file, kept, together if is_exact else None)
     has_profile = not any(run.query.is_empirical for run in runs)
     return charged, release_charge(
         charged.epsilon, charged.delta, together, has_profile=has_profile

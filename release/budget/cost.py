@@ -15,6 +15,10 @@ never more than the free combinations: its fixed keys stay (docs/privacy.md, rul
 attribute can select other rows, so it counts as a replacement. A per-unit answer is one cell. A
 curator's own SQL statement may let a unit touch every cell.
 
+The noise of some mechanisms loses in proportion to the change that it hides: a part of the change a
+part of ε. What one unit moves in all cells together then decides the charge, which is less than
+that of all cells where the rows of a unit are shared out among them.
+
 A public mechanism is charged the δ that it satisfies, which may be less than the claimed one; one
 that depends on the table is charged as declared.
 """
@@ -25,14 +29,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from release.budget.composed import Together, step_for, step_of_budget
 from release.budget.entries import Spent
 from release.errors import BudgetError
 from release.exact.numbers import format_exact, format_up
 from release.exact.privacy import Definition, Deltas, Guarantee
-from release.queries.registry import rows_read
+from release.queries.registry import rows_read, spreads_of
 from release.spec.declarations import Relation
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
@@ -42,7 +46,7 @@ from release.spec.query import Query
 
 @dataclass(frozen=True)
 class Charge:
-    """The charge of one query: ``cells`` times the guarantee of one cell."""
+    """The charge of one query, of which a unit touches ``cells``."""
 
     cells: int
     epsilon: Fraction
@@ -52,6 +56,17 @@ class Charge:
     def parallel(self) -> bool:
         """Whether one unit touches one cell only, so that the cells compose in parallel."""
         return self.cells == 1
+
+    def sentence(self, claimed: Fraction) -> str | None:
+        """Why it is less than the ``claimed`` ε for each cell; None where it is not."""
+        if self.epsilon == self.cells * claimed:
+            return None
+        times = format_exact(self.epsilon / claimed)
+        return (
+            f"charged {times} times its epsilon and not {self.cells} times: in all its cells "
+            f"together one unit moves {times} times as much as in one cell at most, and this noise "
+            "loses in proportion"
+        )
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,30 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
     return min(free, 2 * at_once)
 
 
+def moved_together(spec_file: SpecFile, query: Query) -> Fraction:
+    """What one unit moves in all cells together, at most, in units of the most in one cell.
+
+    At most :func:`touched_cells`, and 1 or more.
+    """
+    # Mathematics, 2.18. The rows of a unit move no more together than each of them alone, and no
+    # cell more than all of them would.
+    touched = Fraction(touched_cells(spec_file, query))
+    spreads = spreads_of(spec_file.spec, query)
+    if touched == 1 or spreads is None:
+        return touched
+    rows = rows_read(spec_file.spec, query)
+    together = min(cells_at_once(spec_file, query) * spreads.alone, rows * spreads.row)
+    if spec_file.spec.privacy.neighbors is not Relation.ADD_REMOVE:
+        # One unit leaves its cells, and another one enters as many.
+        together *= 2
+    return min(touched, Fraction(together, spreads.neighbors))
+
+
+def proportional_part(spec_file: SpecFile, query: Query) -> Fraction:
+    """What noise that loses in proportion is charged, as a part of what other noise is."""
+    return moved_together(spec_file, query) / touched_cells(spec_file, query)
+
+
 def free_cells(spec_file: SpecFile, query: Query) -> int:
     """In how many cells any rows of one unit can lie: the combinations of its free keys."""
     if query.own_cells is not None:
@@ -99,31 +138,63 @@ def _combinations(spec_file: SpecFile, columns: list[str]) -> int:
     return prod(len(spec_file.keys[column]) for column in columns)
 
 
-Kept: TypeAlias = Mapping[str, Fraction]
-"""The δ that the mechanisms of public queries satisfy, by the name of the query."""
+@dataclass(frozen=True)
+class Satisfied:
+    """What the mechanism of a public query satisfies: its δ, and whether it loses in proportion.
+
+    For public mechanisms only, which follow from the spec: another charge would tell of the table.
+    """
+
+    delta: Fraction
+    in_proportion: bool = False
+
+
+class Proved(Protocol):
+    """A mechanism with its proofs: a design, or the file of one."""
+
+    @property
+    def deltas(self) -> Deltas:
+        """Its exact δ at the claimed ε."""
+        ...
+
+    @property
+    def loses_in_proportion(self) -> bool:
+        """Whether a part of the change of one cell loses no more than that part of ε."""
+        ...
+
+
+Kept: TypeAlias = Mapping[str, Satisfied]
+"""What the mechanisms of public queries satisfy, by the name of the query."""
 
 _PLACES = 12
 
 
-def kept_delta(deltas: Deltas, claimed: Guarantee | GuaranteeSpec) -> Fraction:
-    """The δ that a query is charged for a cell: what its mechanism satisfies, rounded up.
-
-    For public mechanisms only, which follow from the spec: another charge would tell of the table.
-    """
-    return min(claimed.delta, Fraction(format_up(deltas.under(claimed.definition), _PLACES)))
+def satisfied(
+    spec_file: SpecFile, query: Query, proved: Proved, claimed: Guarantee | GuaranteeSpec
+) -> Satisfied:
+    """What a proved mechanism satisfies of the ``claimed`` guarantee; its δ is rounded up."""
+    delta = proved.deltas.under(claimed.definition)
+    kept = min(claimed.delta, Fraction(format_up(delta, _PLACES)))
+    # A comparison of masses: left out where it changes no charge.
+    decides = proportional_part(spec_file, query) < 1
+    return Satisfied(kept, decides and proved.loses_in_proportion)
 
 
 def charge_of(
     spec_file: SpecFile,
     query: Query,
     promised: Guarantee | GuaranteeSpec,
-    delta: Fraction | None = None,
+    kept: Satisfied | None = None,
 ) -> Charge:
-    """The charge of one query, whatever the cap is; ``delta`` in place of the claimed one."""
+    """The charge of one query, whatever the cap is; ``kept`` is what its mechanism satisfies.
+
+    Without it, as for instance-specific queries, every cell is charged the claimed guarantee.
+    """
     cells = touched_cells(spec_file, query)
-    return Charge(
-        cells, cells * promised.epsilon, cells * (promised.delta if delta is None else delta)
-    )
+    if kept is None:
+        return Charge(cells, cells * promised.epsilon, cells * promised.delta)
+    times = moved_together(spec_file, query) if kept.in_proportion else cells
+    return Charge(cells, times * promised.epsilon, cells * kept.delta)
 
 
 def least_charges(spec_file: SpecFile) -> Charges:
@@ -133,15 +204,15 @@ def least_charges(spec_file: SpecFile) -> Charges:
         BudgetError: even that exceeds the budget of the spec.
     """
     public = [query.name for query in spec_file.spec.charged if not query.is_empirical]
-    return charges(spec_file, dict.fromkeys(public, Fraction(0)))
+    return charges(spec_file, dict.fromkeys(public, Satisfied(Fraction(0), in_proportion=True)))
 
 
 def charges(
-    spec_file: SpecFile, deltas: Kept | None = None, together: Together | None = None
+    spec_file: SpecFile, kept: Kept | None = None, together: Together | None = None
 ) -> Charges:
     """The charges of the release, refused where their sum exceeds the budget of the spec.
 
-    A query that is not in ``deltas`` is charged the δ that it claims. Where the spec composes
+    A query that is not in ``kept`` is charged what it claims. Where the spec composes
     exactly, ``together`` holds the profiles of all public queries; without it these count for
     nothing.
 
@@ -149,9 +220,8 @@ def charges(
         BudgetError: the sum exceeds the budget of the spec.
     """
     spec = spec_file.spec
-    satisfied = deltas or {}
     queries = tuple(
-        charge_of(spec_file, query, query.promised, satisfied.get(query.name))
+        charge_of(spec_file, query, query.promised, (kept or {}).get(query.name))
         for query in spec.charged
     )
     exactly, total = spec.composes_exactly, total_of(spec, queries, together)

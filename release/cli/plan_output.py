@@ -70,7 +70,7 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
         charge = format_exact(planned.charge.epsilon), format_exact(planned.charge.delta)
         mechanism = _figures(planned, planned.chosen)
         rows.append([planned.query.name, size, _sensitivity(planned), *mechanism, *charge])
-        # Below it what the other mechanisms would lose; they would cost the same.
+        # Below it what the other mechanisms would lose; none of them would cost less.
         for candidate in planned.others:
             rows.append(["", "", "", *_figures(planned, candidate), "", ""])
     if rows:
@@ -83,6 +83,7 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
     for planned in plan.queries:
         for line in _warnings(planned):
             typer.echo(f"{planned.query.name}: {line}")
+    _print_proportions(plan)
     if plan.together is not None:
         _print_together(plan.together)
     epsilon, delta = format_exact(plan.epsilon), format_exact(plan.delta)
@@ -107,6 +108,15 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
             "empirical sensitivity is not known before the table is read: one step and the most "
             "that is allowed are shown"
         )
+
+
+def _print_proportions(plan: Plan) -> None:
+    """Say why charges are less than the guarantee of a cell for each cell."""
+    planned: list[QueryPlan | StatisticPlan] = [*plan.queries, *plan.on_statistic]
+    for each in planned:
+        sentence = each.charge.sentence(each.query.promised.epsilon)
+        if sentence is not None:
+            typer.echo(f"{each.query.name}: {sentence}")
 
 
 def _print_together(together: TogetherPlan) -> None:

@@ -25,6 +25,7 @@ from release.exact.integer_noise import IntegerNoise, Run, Tail
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
 from release.exact.noise_profile import comparisons, exact_profile, grouped_profile, is_cheap
+from release.exact.numbers import exp_bounds
 from release.exact.outcomes import Outcomes, listed_answers
 from release.exact.privacy import Deltas
 from release.exact.sampling import SYSTEM, RandomBytes
@@ -119,6 +120,12 @@ class IntegerMechanism(Mechanism):
         if sensitivity.apart is None:
             raise ValueError("noise on the integers needs the distances of neighboring answers")
         return _after_clamping(self.noise.deltas(sensitivity.apart, ratio))
+
+    def loses_in_proportion(self, sensitivity: Sensitivity, epsilon: Fraction) -> bool:
+        """As :meth:`Mechanism.loses_in_proportion`: one step alone loses its part."""
+        farthest = max(sensitivity.apart or (1,))
+        part = exp_bounds(epsilon / farthest)[0]
+        return self.noise.deltas((1,), part).approximate == 0
 
     def deltas_of_pairs(self, pairs: Iterable[Pair], ratio: Fraction) -> Deltas:
         """As :meth:`Mechanism.deltas_of_pairs`."""

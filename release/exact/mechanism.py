@@ -107,6 +107,13 @@ class Mechanism(ABC):
                 approximate = max(approximate, (heavy - ratio * light) / self.total)
         return Deltas(probabilistic, approximate)
 
+    def loses_in_proportion(self, sensitivity: Sensitivity, epsilon: Fraction) -> bool:
+        """Whether answers d apart are proved to lose at most ε·d/s, s the largest distance.
+
+        Of pure mechanisms, for every d up to s (docs/design/mathematics.md 2.18).
+        """
+        return False
+
     def comparisons(self, sensitivity: Sensitivity) -> int:
         """How many pairs of masses δ at one ε compares."""
         return len(sensitivity.pairs(self.answers)) * self.answers

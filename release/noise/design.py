@@ -44,6 +44,8 @@ class Asked:
     """What the spec fixes of the noise, by the name of the parameter."""
     demands: tuple[Demand, ...] = ()
     """Constraints on the pmf of modular noise."""
+    part: Fraction = Fraction(1)
+    """What noise that loses in proportion is charged, as a part of what other noise is."""
 
     @property
     def is_line(self) -> bool:
@@ -122,7 +124,7 @@ class Design(Generic[AnyMechanism]):
     name: str = ""
     """The name by which a spec can ask for it."""
     is_named: bool = False
-    """Whether the spec names it as a baseline, so that no optimality is claimed."""
+    """Whether no optimality is claimed: a baseline that the spec names, or noise for a charge."""
     compared: tuple[tuple[str, Fraction], ...] = ()
     """The loss of each mechanism that was compared, where several were."""
 
@@ -144,6 +146,11 @@ class Design(Generic[AnyMechanism]):
         """The exact δ of the mechanism at the claimed ε."""
         return self.mechanism.deltas(self.sensitivity, self.guarantee.epsilon)
 
+    @cached_property
+    def loses_in_proportion(self) -> bool:
+        """As :meth:`Mechanism.loses_in_proportion`, at the claimed ε."""
+        return self.mechanism.loses_in_proportion(self.sensitivity, self.guarantee.epsilon)
+
     @property
     def gap(self) -> Fraction:
         """The loss that is bounded less the lower bound, at least 0."""
@@ -157,7 +164,7 @@ class Design(Generic[AnyMechanism]):
     def is_within(self, gap: Fraction = GAP) -> bool:
         """Whether no mechanism of the class can lose less by more than the share ``gap``.
 
-        True of a baseline that the spec names, because no optimality is claimed of it.
+        True of a mechanism of which no optimality is claimed.
         """
         # A billionth of the cheapest error counts as none, or a loss near 0 would never be near.
         return self.is_named or self.gap <= max(gap * self.bounded_loss, self.loss.least / 10**9)

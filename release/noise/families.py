@@ -26,7 +26,7 @@ from release.noise.solve import design
 from release.noise.solvers.answer_integer import probabilistic_channel
 from release.noise.solvers.answer_laws import design_channel, is_small
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
-from release.noise.solvers.on_integers import design_integer
+from release.noise.solvers.on_integers import design_integer, in_proportion
 from release.records.notes import FROM_PURE, pinned
 from release.spec.mechanisms import MECHANISMS
 
@@ -115,7 +115,7 @@ class _Integer:
                 "noise on the integers needs answers in order, the loss error_rate, absolute or "
                 "squared, and a pure or approximate guarantee"
             )
-        return design_integer(question)
+        return in_proportion(question) or design_integer(question)
 
 
 class _Channel:

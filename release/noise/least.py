@@ -61,7 +61,9 @@ def _least_of(
         return stated.model_copy(update={name: value})
 
     def trial(steps: int) -> Trial[AnyDesign | str]:
-        problem = problem_of(query.model_copy(update={"guarantee": at(steps)}), sensitivity)
+        problem = problem_of(
+            spec_file, query.model_copy(update={"guarantee": at(steps)}), sensitivity
+        )
         if not isinstance(problem, Problem):
             raise TypeError(f"{query.name} has noise on its statistic")
         try:

@@ -25,6 +25,7 @@ from release.errors import DesignError
 from release.exact.domain import JointDomain
 from release.noise.design import GAIN, Asked
 from release.noise.families import AnyDesign, Solvers, family_at
+from release.noise.solvers.on_integers import in_proportion
 from release.records.notes import ranking
 from release.spec.mechanisms import BEST, MECHANISMS, chosen_unseen
 
@@ -66,6 +67,10 @@ def best_of(
     notes = (*winner.notes, _comparison(winner, ranked))
     compared = tuple((design.name, design.objective) for design in ranked)
     chosen = replace(winner, is_named=False, notes=notes, compared=compared)
+    # At one ε it may lose a little more, and its charge is the smaller one.
+    proportional = in_proportion(question)
+    if proportional is not None:
+        return proportional
     if not MECHANISMS[winner.name].is_baseline:
         return chosen
     # A baseline has no bound of its own. Without a family whose bound holds for all, 0 bounds every

@@ -13,7 +13,13 @@ from math import ceil
 from typing import Any
 
 from release.budget.composed import Together, found_epsilon
-from release.budget.cost import charge_of, release_step
+from release.budget.cost import (
+    charge_of,
+    moved_together,
+    proportional_part,
+    release_step,
+    satisfied,
+)
 from release.budget.entries import Spent
 from release.budget.patterns import patterns_of
 from release.budget.profiles import query_profile
@@ -43,7 +49,7 @@ from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.solvers.on_integers import with_ends
 from release.noise.stage import Problem, problem_of, solution_of
 from release.queries.registry import sensitivity_without_data, statistic_of
-from release.queries.statistics import Scores, Sums
+from release.queries.statistics import Ranks, Scores, Sums
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
 from release.spec.losses import loss_of
@@ -138,15 +144,16 @@ def _spent_already(
     for query in spec.charged:
         if query.guarantee is None:
             continue
-        charge = charge_of(spec_file, query, query.promised)
         if query.is_empirical:
+            charge = charge_of(spec_file, query, query.promised)
             declared += Spent(charge.epsilon, charge.delta)
             continue
+        design, sensitivity = _declared_design(spec_file, query, cache, gap)
         if not spec.budget.delta:
             # Without δ all charges add up. Whether the mechanism needs a δ is checked at the end.
-            declared += Spent(charge.epsilon, Fraction(0))
+            kept = satisfied(spec_file, query, design, query.promised)
+            declared += Spent(charge_of(spec_file, query, query.promised, kept).epsilon)
             continue
-        design, sensitivity = _declared_design(spec_file, query, cache, gap)
         profiles.append(query_profile(spec_file, query, design.mechanism, sensitivity, step))
     for name in ("epsilon", "delta"):
         spent, cap = getattr(declared, name), getattr(spec.budget, name)
@@ -165,9 +172,9 @@ def _declared_design(
     """The mechanism of a query with a guarantee, as the design stage will find it."""
     if query.is_on_statistic:
         statistic = statistic_of(spec_file.spec, query)
-        guarantee = query.promised.to_guarantee()
-        return design_on_statistic(statistic, query.mechanism, guarantee), None
-    problem = problem_of(query, sensitivity_without_data(spec_file.spec, query))
+        guarantee, part = query.promised.to_guarantee(), proportional_part(spec_file, query)
+        return design_on_statistic(statistic, query.mechanism, guarantee, part), None
+    problem = problem_of(spec_file, query, sensitivity_without_data(spec_file.spec, query))
     if not isinstance(problem, Problem):
         raise TypeError(f"{query.name} has noise on its answer and no statistic")
     return solution_of(problem, cache, gap), problem.asked.sensitivity
@@ -176,14 +183,19 @@ def _declared_design(
 def _request(spec_file: SpecFile, query: Query) -> ShareRequest:
     """What a query asks of the budget, from its public declaration."""
     patterns, target = patterns_of(spec_file, query), None
+    together = moved_together(spec_file, query)
     if query.target is not None:
         place = spec_file.spec.place_of(query)
         target = target_of(f"{place}.target", query).cap
     if not query.is_on_statistic:
         power = power_of(loss_of(query))
-        return ShareRequest(query.name, patterns, power, query.share, target)
+        return ShareRequest(query.name, patterns, power, query.share, target, together=together)
     statistic = statistic_of(spec_file.spec, query)
     about: dict[str, Any] = {"name": query.name, "weight": query.share, "cells": len(patterns[0])}
+    # Of the others, one sum gets a staircase and a top several families: every cell is charged.
+    is_mean = isinstance(statistic, Sums) and statistic.inputs > 1
+    if is_mean or isinstance(statistic, Scores | Ranks):
+        about["together"] = together
     if isinstance(statistic, Scores):
         about |= {"candidates": statistic.inputs, "spread": statistic.spread, "loss_power": 1}
         families = (PERMUTE_AND_FLIP, EXPONENTIAL)

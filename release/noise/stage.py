@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TypeAlias
 
+from release.budget.cost import proportional_part
 from release.errors import DesignError
 from release.exact.losses import LossName
 from release.exact.numbers import format_up
@@ -48,16 +49,17 @@ class Problem:
         # Tables of costs 1 and 1/2 have the same numerators; the file of a mechanism has its loss.
         costs = (question.loss_name, loss.name, loss.numerators.tobytes(), loss.denominator)
         demands = (loss.prior, question.parameters, question.demands)
-        own = (topologies, costs, demands, self.mechanism, self.is_empirical)
+        own = (topologies, costs, demands, question.part, self.mechanism, self.is_empirical)
         return (question.sensitivity, question.guarantee, *own)
 
 
-def asked_of(query: Query, sensitivity: Sensitivity) -> Asked:
-    """The question that a query of the spec puts to a mechanism."""
+def asked_of(query: Query, sensitivity: Sensitivity, part: Fraction = Fraction(1)) -> Asked:
+    """The question that a query of the spec puts to a mechanism; ``part`` as in the question."""
     name = query.loss if isinstance(query.loss, LossName) else None
     guarantee = query.promised.to_guarantee()
     parameters, demands = tuple(sorted(query.parameters.items())), demands_of(query)
-    return Asked(query.answers, sensitivity, guarantee, loss_of(query), name, parameters, demands)
+    loss = loss_of(query)
+    return Asked(query.answers, sensitivity, guarantee, loss, name, parameters, demands, part)
 
 
 def solvers_of(cache: DesignCache | None, gap: Fraction) -> Solvers:
@@ -84,18 +86,22 @@ class StatisticProblem:
     statistic: Statistic
     mechanism: str
     guarantee: Guarantee
+    part: Fraction
 
     @property
     def key(self) -> object:
         """Equal for problems with the same solution."""
-        return (self.statistic, self.mechanism, self.guarantee)
+        return (self.statistic, self.mechanism, self.guarantee, self.part)
 
 
-def problem_of(query: Query, moved: Sensitivity | Statistic) -> Problem | StatisticProblem:
+def problem_of(
+    spec_file: SpecFile, query: Query, moved: Sensitivity | Statistic
+) -> Problem | StatisticProblem:
     """The problem of a query, as the spec has it."""
+    part = proportional_part(spec_file, query)
     if isinstance(moved, Statistic):
-        return StatisticProblem(moved, query.mechanism, query.promised.to_guarantee())
-    return Problem(asked_of(query, moved), query.mechanism, query.is_empirical)
+        return StatisticProblem(moved, query.mechanism, query.promised.to_guarantee(), part)
+    return Problem(asked_of(query, moved, part), query.mechanism, query.is_empirical)
 
 
 Made: TypeAlias = AnyDesign | StatisticDesign
@@ -109,7 +115,8 @@ def solved(problem: Problem | StatisticProblem, cache: DesignCache | None, gap: 
         DesignError: no mechanism can be proved to satisfy the guarantee.
     """
     if isinstance(problem, StatisticProblem):
-        return design_on_statistic(problem.statistic, problem.mechanism, problem.guarantee)
+        asked = problem.statistic, problem.mechanism, problem.guarantee, problem.part
+        return design_on_statistic(*asked)
     return solution_of(problem, cache, gap)
 
 
@@ -122,9 +129,10 @@ def design_unseen(
         DesignError: it cannot be proved, or a run does not publish it.
     """
     if query.is_on_statistic:
-        return solved(problem_of(query, statistic_of(spec_file.spec, query)), cache, gap)
+        statistic = statistic_of(spec_file.spec, query)
+        return solved(problem_of(spec_file, query, statistic), cache, gap)
     sensitivity = sensitivity_without_data(spec_file.spec, query)
-    return accepted(query, solved(problem_of(query, sensitivity), cache, gap), gap)
+    return accepted(query, solved(problem_of(spec_file, query, sensitivity), cache, gap), gap)
 
 
 def accepted(query: Query, design: Made, gap: Fraction) -> Made:
@@ -161,7 +169,7 @@ def design_all(
         if isinstance(how, Design | StatisticDesign):
             problems.append(how)
         else:
-            problems.append(problem_of(query, how))
+            problems.append(problem_of(spec_file, query, how))
     solutions: dict[object, Made] = {}
     for problem in problems:
         if isinstance(problem, StatisticProblem) and problem.key not in solutions:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
-from release.budget.cost import Charge, charge_of
+from release.budget.cost import Charge, charge_of, proportional_part, satisfied
 from release.bundle.answer_units import answer_unit
 from release.bundle.nearness import Nearness, nearness_of
 from release.bundle.statements import accuracy_of
@@ -57,15 +57,17 @@ def plan_on_statistic(
     """
     statistic = statistic_of(spec_file.spec, query)
     claimed = query.promised.to_guarantee()
-    design = design or design_on_statistic(statistic, query.mechanism, claimed)
+    part = proportional_part(spec_file, query)
+    design = design or design_on_statistic(statistic, query.mechanism, claimed, part)
+    kept = satisfied(spec_file, query, design, design.guarantee)
     return StatisticPlan(
         query,
         statistic,
         design,
         nearness_of(query, design.mechanism),
         prod(len(spec_file.keys[column]) for column in query.by),
-        # The δ of a statistic is that of the design, which may be less than the spec allows.
-        charge_of(spec_file, query, query.promised, design.deltas.approximate),
+        # The δ of a statistic is 0, which may be less than the spec allows.
+        charge_of(spec_file, query, query.promised, kept),
         _beside(spec_file, query, solvers),
     )
 

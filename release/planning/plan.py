@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from release.budget.composed import Together
-from release.budget.cost import Charge, charge_of, kept_delta, total_of
+from release.budget.cost import Charge, charge_of, proportional_part, satisfied, total_of
 from release.budget.profiles import Made, published_profiles
 from release.bundle.acceptance import Judged, judged
 from release.bundle.answer_units import AnswerUnit
@@ -361,7 +361,8 @@ def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, As
             "is on the statistic; plan says how near its answers are; here write noise: on_answer",
         )
     if not query.is_empirical:
-        yield None, asked_of(query, sensitivity_without_data(spec_file.spec, query))
+        sensitivity = sensitivity_without_data(spec_file.spec, query)
+        yield None, asked_of(query, sensitivity, proportional_part(spec_file, query))
         return
     # Shifts of 0 alone, in place of those of a table: the function adds the least steps to them.
     least = seen_sensitivity(np.zeros(1, dtype=np.int64), query.answers)
@@ -408,13 +409,15 @@ def _planned(
 def _query_plan(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:
     """The plan of a query with the mechanism that it will use, and no other beside it."""
     # Another charge than the declared one would tell of the table (docs/design/format.md, 4.3).
-    delta = None if query.is_empirical else kept_delta(chosen.deltas, chosen.guarantee)
+    kept = None
+    if not query.is_empirical:
+        kept = satisfied(spec_file, query, chosen, chosen.guarantee)
     return QueryPlan(
         query=query,
         asked=request,
         assumed=None,
         cells=prod(len(spec_file.keys[column]) for column in query.by),
-        charge=charge_of(spec_file, query, query.promised, delta),
+        charge=charge_of(spec_file, query, query.promised, kept),
         chosen=candidate(chosen, request.domain),
         others=(),
         failed=(),

@@ -8,10 +8,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from release.budget.cost import charge_of, touched_cells
+from release.budget.cost import charge_of, moved_together, satisfied, touched_cells
 from release.errors import DesignError, SpecError
 from release.noise.design import Asked
-from release.noise.families import Solvers
+from release.noise.families import AnyDesign, Solvers
 from release.planning.plan import possible, without_baselines
 from release.spec.query import Query
 from release.spec.shares import shared
@@ -77,54 +77,70 @@ def split_budget(
     for query in queries:
         # The last of the cases is the most that the declaration allows.
         *_, (_, request) = possible(spec_file, query)
-        cells = touched_cells(spec_file, query)
         weight = weights.get(query.name, Fraction(1))
-        curves.append(_Curve.of(query, request, cells, weight, (cap, len(queries), solvers)))
+        about = _Asked(spec_file, query, request, weight, solvers)
+        curves.append(_Curve.of(about, cap, len(queries)))
     spent = _steepest_first(curves, cap)
-    return tuple(curve.share(spend, solvers) for curve, spend in zip(curves, spent, strict=True))
+    return tuple(curve.share(spend) for curve, spend in zip(curves, spent, strict=True))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query whose ε is sought, with its weight."""
+
+    spec_file: SpecFile
+    query: Query
+    request: Asked
+    weight: Fraction
+    solvers: Solvers
+
+    def at(self, epsilon: Fraction | None = None) -> tuple[Fraction, AnyDesign]:
+        """The charge and the mechanism at ``epsilon``, or at that of the spec."""
+        claimed = self.request.guarantee
+        if epsilon is not None:
+            claimed = replace(claimed, epsilon=epsilon)
+        request = replace(self.request, guarantee=claimed)
+        design = without_baselines(self.query, request, self.solvers)
+        kept = None
+        if not self.query.is_empirical:
+            kept = satisfied(self.spec_file, self.query, design, claimed)
+        return charge_of(self.spec_file, self.query, claimed, kept).epsilon, design
 
 
 @dataclass(frozen=True)
 class _Curve:
     """The weighted loss of a query by what is spent on it: the corners of a convex hull."""
 
-    query: Query
-    request: Asked
-    cells: int
-    weight: Fraction
+    asked: _Asked
     corners: tuple[tuple[Fraction, float], ...]
 
     @classmethod
-    def of(
-        cls,
-        query: Query,
-        request: Asked,
-        cells: int,
-        weight: Fraction,
-        at: tuple[Fraction, int, Solvers],
-    ) -> _Curve:
-        cap, queries, solvers = at
+    def of(cls, asked: _Asked, cap: Fraction, queries: int) -> _Curve:
         points = []
+        least = moved_together(asked.spec_file, asked.query)
         for place in range(_GRID):
             # Equal ratios, from 1/200 of an equal share to the whole cap: losses bend at small ε.
-            share = float(cap) / cells * (200.0 * queries) ** (place / (_GRID - 1) - 1)
+            share = float(cap / least) * (200.0 * queries) ** (place / (_GRID - 1) - 1)
             # Rounded down, so that no point of a curve costs more than its share.
             epsilon = max(_UNIT, Fraction(int(share / _UNIT)) * _UNIT)
-            claimed = replace(request.guarantee, epsilon=min(epsilon, Fraction(100)))
-            design = without_baselines(query, replace(request, guarantee=claimed), solvers)
-            points.append((claimed.epsilon * cells, float(weight * design.objective)))
+            charge, design = asked.at(min(epsilon, Fraction(100)))
+            points.append((charge, float(asked.weight * design.objective)))
         # Each once: at a small cap several of them round to the same ε.
-        return cls(query, request, cells, weight, _hull(sorted(set(points))))
+        return cls(asked, _hull(sorted(set(points))))
 
-    def share(self, spend: Fraction, solvers: Solvers) -> Share:
-        # Rounded down, so the shares together stay within the cap; few digits where ε is large.
-        unit = Fraction(1, 1000) if spend / self.cells >= Fraction(1, 100) else _UNIT
-        epsilon = int(spend / self.cells / unit) * unit
-        claimed = replace(self.request.guarantee, epsilon=epsilon)
-        design = without_baselines(self.query, replace(self.request, guarantee=claimed), solvers)
-        now = without_baselines(self.query, self.request, solvers)
-        charge = epsilon * self.cells
-        return Share(self.query, self.weight, epsilon, charge, design.objective, now.objective)
+    def share(self, spend: Fraction) -> Share:
+        query, weight = self.asked.query, self.asked.weight
+        times = moved_together(self.asked.spec_file, query)
+        # Where the mechanism that is best for so much is charged for every cell, ε is less.
+        for factor in (times, Fraction(touched_cells(self.asked.spec_file, query))):
+            # Rounded down, so that all shares stay within the cap; few digits where ε is large.
+            unit = Fraction(1, 1000) if spend / factor >= Fraction(1, 100) else _UNIT
+            epsilon = int(spend / factor / unit) * unit
+            charge, design = self.asked.at(epsilon)
+            if charge <= spend:
+                break
+        _, now = self.asked.at()
+        return Share(query, weight, epsilon, charge, design.objective, now.objective)
 
 
 def _hull(points: Sequence[tuple[Fraction, float]]) -> tuple[tuple[Fraction, float], ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from release.budget.cost import Charge, charge_of
+from release.budget.cost import Charge, Satisfied, charge_of, satisfied
 from release.errors import DesignError, SpecError
 from release.exact.numbers import MAX_EPSILON, format_up
 from release.exact.privacy import Definition, Guarantee
@@ -114,7 +114,7 @@ class _Search:
         if trial.loss > cap or isinstance(trial.result, str):
             raise DesignError(self._refusal(trial, searched))
         design = trial.result
-        charge = charge_of(self.spec_file, self.query, design.guarantee)
+        charge = charge_of(self.spec_file, self.query, design.guarantee, self._kept(design))
         return Least(self.query, self.assumed, design.guarantee, design.objective, charge)
 
     def trial(self, at: Callable[[int], Guarantee], steps: int) -> Trial[AnyDesign | str]:
@@ -130,6 +130,12 @@ class _Search:
             return Trial(_NEVER, _NEVER, "the best mechanism publishes the same answer always")
         trial = trial_of(design)
         return Trial(trial.loss, trial.floor, design)
+
+    def _kept(self, design: AnyDesign) -> Satisfied | None:
+        """What a public mechanism satisfies; others are charged what they claim."""
+        if self.query.is_empirical:
+            return None
+        return satisfied(self.spec_file, self.query, design, design.guarantee)
 
     def _refusal(self, trial: Trial[AnyDesign | str], searched: str) -> str:
         name, loss = self.query.name, self.target.loss.value

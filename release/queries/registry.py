@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity, check_shifts
 from release.queries.base import Kind, SummedQuery
 from release.queries.statistics import OnStatisticQuery, Statistic
+from release.spec.declarations import Relation
 from release.spec.guarantees import DeclaredSensitivity
 from release.spec.model import Spec
-from release.spec.query import Query
+from release.spec.query import PlainQuery, Query
 
 
 def kind_of(query: Query) -> Kind:
@@ -35,6 +36,34 @@ def statistic_of(spec: Spec, query: Query) -> Statistic:
     if not isinstance(query, OnStatisticQuery) or not query.is_on_statistic:
         raise TypeError(f"{query.name} has noise on its answer")
     return query.statistic(spec.rows_per_unit(query), spec.privacy.neighbors)
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """How far one unit moves the integers of a cell: its statistic, or a number of rows.
+
+    Attributes:
+        neighbors: the most between neighboring tables.
+        alone: the most that a unit moves by coming in or leaving.
+        row: the most that one row of it moves by that.
+    """
+
+    neighbors: int
+    alone: int
+    row: int
+
+
+def spreads_of(spec: Spec, query: Query) -> Spreads | None:
+    """How far one unit moves the integers of a cell; None where no row has a part in that."""
+    if query.is_on_statistic and isinstance(query, OnStatisticQuery):
+        spread = statistic_of(spec, query).spread
+        alone = query.statistic(spec.rows_per_unit(query), Relation.ADD_REMOVE).spread
+        return Spreads(spread, alone, query.statistic(1, Relation.ADD_REMOVE).spread)
+    # What a unit does to answers of other kinds, its rows do not add up to.
+    if query.is_empirical or not isinstance(query, PlainQuery) or not query.counts_rows:
+        return None
+    farthest = max(sensitivity_without_data(spec, query).apart or (1,))
+    return Spreads(farthest, min(rows_read(spec, query), query.answers.size - 1), 1)
 
 
 def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:

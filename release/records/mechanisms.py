@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import starmap
 from operator import sub
 from typing import Annotated, Any, ClassVar, Literal
@@ -74,6 +75,11 @@ class AnyMechanismRecord(Record, ABC):
     def deltas(self) -> Deltas:
         """Both δ, as the file states them."""
 
+    @property
+    @abstractmethod
+    def loses_in_proportion(self) -> bool:
+        """Whether a part of the change of one cell loses no more than that part of ε."""
+
 
 class MechanismRecord(AnyMechanismRecord):
     """What the files of all families on answers have in common."""
@@ -103,6 +109,12 @@ class MechanismRecord(AnyMechanismRecord):
     def deltas(self) -> Deltas:
         """As :attr:`AnyMechanismRecord.deltas`."""
         return self.recomputed.deltas
+
+    @property
+    def loses_in_proportion(self) -> bool:
+        """As :attr:`AnyMechanismRecord.loses_in_proportion`."""
+        epsilon = Fraction(self.guarantee.epsilon)
+        return self.to_mechanism().loses_in_proportion(self.to_sensitivity(), epsilon)
 
     @abstractmethod
     def to_mechanism(self) -> Mechanism:

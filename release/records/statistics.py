@@ -41,6 +41,11 @@ class StatisticRecord(AnyMechanismRecord):
         # Also where the spec allows a δ: that δ is not used, and not charged.
         return Deltas(Fraction(0), Fraction(0))
 
+    @property
+    def loses_in_proportion(self) -> bool:
+        """As :attr:`AnyMechanismRecord.loses_in_proportion`."""
+        return self.to_mechanism().loses_in_proportion(Fraction(self.guarantee.epsilon))
+
     @abstractmethod
     def to_mechanism(self) -> StatisticMechanism:
         """The exact mechanism.

@@ -74,7 +74,7 @@ def _check_least(query: Query, found: GuaranteeSpec) -> None:
 def check_charges(
     release: ReleaseRecord,
     spec_file: SpecFile,
-    deltas: Kept,
+    kept: Kept,
     mechanisms: Mapping[str, AnyMechanismRecord],
 ) -> None:
     """Check every charge, the total and its rule against the spec and the mechanism files.
@@ -100,7 +100,7 @@ def check_charges(
                 _check_found(query, mechanisms[query.name], step)
         together = Together(step, tuple(profiles))
     try:
-        charged = charges(spec_file, deltas, together)
+        charged = charges(spec_file, kept, together)
     except ReleaseError as error:
         raise VerificationError(FILE, "charges", str(error), "charges within the cap") from error
     entries: list[QueryRecord | MeasuredRecord] = [*release.queries, *release.measured]

@@ -2052,8 +2052,9 @@ def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> F
 
 RATIO = {"spread": int, "ratio": WHOLE}
 TOP = RATIO | dict.fromkeys(("categories", "members", "touched", "weight"), int)
+SELECTIONS = ("permute_and_flip", "exponential_mechanism")
 PARAMETERS: dict[str, Plain] = {
-    **dict.fromkeys(("permute_and_flip", "exponential_mechanism"), RATIO | {"candidates": int}),
+    **dict.fromkeys(SELECTIONS, RATIO | {"candidates": int}),
     "two_categories": RATIO,
     "gap_table": {"spread": int, "categories": int, "cap": int, "weights": [[WHOLE]]},
     "noisy_sums": {"spread": int, "sums": int, "noise": NOISE},
@@ -2063,6 +2064,7 @@ PARAMETERS: dict[str, Plain] = {
     "top_histogram": TOP | dict.fromkeys(("replaced", "counts", "histogram"), bool),
     **dict.fromkeys(("top_canonical", "top_peeled"), TOP | {"replaced": bool}),
 }
+IN_PROPORTION = (*SELECTIONS, "joint_quantiles", "quantile_tree", "top_histogram")
 STATISTIC = {family: BASE | fields for family, fields in PARAMETERS.items()}
 
 
@@ -2073,7 +2075,7 @@ def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) ->
     need(epsilon > 0, file, "epsilon", epsilon, "above 0")
     need(family in families, file, "mechanism", family, families)
     two_way, members = not query.spec.is_one_way, query.plain.get("k") or 0
-    shares, weight, touched, spread = spread_of(query)
+    shares, weight, touched, spread = spread_of(query, query.rows, two_way=two_way)
     expected = {
         **{"spread": spread, "candidates": size, "categories": size, "sublevels": 256},
         **{"shares": [exact(share) for share in shares], "members": members},
@@ -2095,7 +2097,7 @@ def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) ->
         levels = (1 + two_way) * (1 + (plain.get("block") != 1))
         canonical_twice = 1 if 1 in (touched, members, size - members) else 2
         factor = {
-            **dict.fromkeys(("permute_and_flip", "exponential_mechanism", "top_histogram"), spread),
+            **dict.fromkeys((*SELECTIONS, "top_histogram"), spread),
             "two_categories": 1,
             **{"joint_quantiles": 4 * 256 * spread, "top_canonical": once * canonical_twice},
             **{"top_peeled": once * members, "quantile_tree": levels * query.rows},
@@ -2105,9 +2107,9 @@ def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) ->
     return lambda _, step: pure_values(epsilon, Fraction(0), step, in_range=in_range)
 
 
-def spread_of(query: Query) -> tuple[list[Fraction], int, int, int]:
+def spread_of(query: Query, rows: int, *, two_way: bool) -> tuple[list[Fraction], int, int, int]:
     """The shares of ranks, the weight and the reach of a unit, and the spread (4.7)."""
-    plain, size, rows, both = query.plain, query.group[0], query.rows, 2 - query.spec.is_one_way
+    plain, size, both = query.plain, query.group[0], 1 + two_way
     weighed = "weight" in plain
     units = plain.get("count", "rows" if weighed else "units") == "units"
     shares = [number(share) for share in plain.get("at", ["1/2"])]
@@ -2135,9 +2137,32 @@ def spread_of(query: Query) -> tuple[list[Fraction], int, int, int]:
     return shares, weight, touched, spread
 
 
+def moves_of(query: Query, distance: int) -> tuple[int, int, int]:
+    """The s, a and b of 4.3; ``distance`` is the largest of the file of a count of rows."""
+    rows, two_way = query.rows, not query.spec.is_one_way
+    if not query.on_statistic:
+        return distance, min(rows, query.group[0] - 1), 1
+    neighbors = spread_of(query, rows, two_way=two_way)[3]
+    alone, row = (spread_of(query, most, two_way=False)[3] for most in (rows, 1))
+    return neighbors, alone, row
+
+
+def loses_in_proportion(plain: Plain, spread: int, epsilon: Fraction) -> bool:
+    """Whether a mechanism loses in proportion (4.3)."""
+    family = plain["mechanism"]
+    if family not in ("integer", "noisy_sums"):
+        return family in IN_PROPORTION
+    noise = Noise(family, plain["noise"], int(plain.get("total", 2**62)))
+    if family == "integer":
+        below = below_e(epsilon / spread)
+        return all(noise.pairs(sign).excess(below) == 0 for sign in (1, -1))
+    ratio = noise.ratios[1]
+    return ratio > 0 and steps_within(noise, ratio) and spread * loss_of(ratio) <= epsilon
+
+
 def families_of(query: Query) -> tuple[str, ...]:
     """The families that may answer a query with noise on the statistic [30]."""
-    families: tuple[str, ...] = ("permute_and_flip", "exponential_mechanism")
+    families: tuple[str, ...] = SELECTIONS
     single = query.plain.get("weight") is None or query.clamp == (0, 1)
     if query.kind in ("sum", "mean"):
         families = ("noisy_sums",)
@@ -2153,16 +2178,22 @@ def families_of(query: Query) -> tuple[str, ...]:
 
 def check_ratio(file: str, ratio: int, factor: int, epsilon: Fraction) -> None:
     """Check that factor · ln(1/ρ) is at most ε, and no smaller ρ has that."""
-
-    def loss(ratio: int) -> Fraction:
-        """An upper bound of ln(2^64 / ratio) that is at most 10^-40 too large."""
-        work = Context(prec=80, rounding=ROUND_HALF_EVEN)
-        return Fraction(work.ln(work.divide(Decimal(UNIT), Decimal(ratio)))) + Fraction(1, 10**60)
-
-    right = 1 <= ratio < UNIT and factor * loss(ratio) <= epsilon
+    right = 1 <= ratio < UNIT and factor * loss_of(ratio) <= epsilon
     need(right, file, "ratio", ratio, f"{factor} times its loss at most {epsilon}")
-    least = ratio == 1 or factor * loss(ratio - 1) > epsilon
+    least = ratio == 1 or factor * loss_of(ratio - 1) > epsilon
     need(least, file, "ratio", ratio, "the least that satisfies ε")
+
+
+def loss_of(ratio: int) -> Fraction:
+    """An upper bound of ln(2^64 / ratio) that is at most 10^-40 too large."""
+    work = Context(prec=80, rounding=ROUND_HALF_EVEN)
+    return Fraction(work.ln(work.divide(Decimal(UNIT), Decimal(ratio)))) + Fraction(1, 10**60)
+
+
+def steps_within(noise: Noise, ratio: int) -> bool:
+    """Whether no two neighboring integers have masses further apart than 1/ρ."""
+    steps = [pair for sign in (1, -1) for pair in noise.pairs(sign).pairs]
+    return all(p * ratio <= q * UNIT for p, q in steps)
 
 
 def check_sums_noise(file: str, plain: Plain, noise: Noise, epsilon: Fraction) -> None:
@@ -2177,9 +2208,7 @@ def check_sums_noise(file: str, plain: Plain, noise: Noise, epsilon: Fraction) -
         return
     same(file, "noise.right", (noise.ratios[1], noise.periods[1]), (ratio, noise.periods[0]))
     check_ratio(file, ratio, spread, epsilon)
-    steps = [pair for sign in (1, -1) for pair in noise.pairs(sign).pairs]
-    least = all(p * ratio <= q * UNIT for p, q in steps)
-    need(least, file, "noise", "a step above 1/ρ", "at most 1/ρ")
+    need(steps_within(noise, ratio), file, "noise", "a step above 1/ρ", "at most 1/ρ")
 
 
 def check_gaps(file: str, plain: Plain, ratio: int) -> None:
@@ -2429,6 +2458,7 @@ class Charged:
     entry: Plain
     mechanism: Mechanism | None
     touched: int
+    times: Fraction
     patterns: list[list[int]]
 
     @property
@@ -2446,8 +2476,8 @@ class Charged:
 
     @property
     def charge(self) -> tuple[Fraction, Fraction]:
-        """What all cells that a unit touches cost."""
-        return self.touched * number(self.entry["epsilon"]), self.touched * self.delta
+        """What all that a unit moves costs."""
+        return self.times * number(self.entry["epsilon"]), self.touched * self.delta
 
 
 def step_of(charged: list[Charged], spec: Spec) -> Fraction:
@@ -2541,8 +2571,26 @@ def read_queries(
             verdict.missing.append(f"{query.name}: the number of {unread}, which its charge needs")
         public = query.source != "empirical"
         patterns = patterns_of(query, touched, free, spread) if public else []
-        charged.append(Charged(query, entry, mechanism, touched, patterns))
+        times = Fraction(touched)
+        if data is not None and public and touched > 1:
+            times = times_charged(query, plain, touched, free)
+        charged.append(Charged(query, entry, mechanism, touched, times, patterns))
     return charged
+
+
+def times_charged(query: Query, plain: Plain, touched: int, free: int) -> Fraction:
+    """The v of 4.3: how often the ε of one cell is charged."""
+    counts_rows = query.kind == "count" and query.plain.get("of") is None
+    if not query.on_statistic and not (counts_rows and plain["mechanism"] == "integer"):
+        return Fraction(touched)
+    farthest = max((last for _, last in plain.get("distances", [])), default=1)
+    spread, alone, row = moves_of(query, farthest)
+    together = min(query.cells_at_once(free) * alone, query.rows * row)
+    moved = Fraction(together * (1 if query.spec.is_one_way else 2), spread)
+    epsilon = number(plain["guarantee"]["epsilon"])
+    if moved >= touched or not loses_in_proportion(plain, spread, epsilon):
+        return Fraction(touched)
+    return moved
 
 
 def check_profiles(

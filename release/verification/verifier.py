@@ -18,7 +18,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TypeAlias
 
-from release.budget.cost import Kept, kept_delta, release_step
+from release.budget.cost import Kept, Satisfied, release_step, satisfied
 from release.bundle.acceptance import judged
 from release.bundle.answers import check_released
 from release.bundle.evidence.record import AUDIT, AuditRecord
@@ -184,7 +184,7 @@ def verify(public: Path, auditor: Path | None = None, trust: Trust | None = None
     for file in (*by_contents, *contents):
         findings.append(made("tables.bytes", _BY_CONTENTS.format(file)))
     with checking("charges.total"):
-        check_charges(release, spec_file, proofs.kept_deltas(spec), proofs.public_ones)
+        check_charges(release, spec_file, proofs.kept(spec_file), proofs.public_ones)
     findings.append(_charged(release, spec))
     with checking("acceptance"):
         findings += _check_acceptance(spec_file, proofs.public_ones)
@@ -653,14 +653,14 @@ class _Proofs:
         self.bundle = bundle
         self.public_ones: dict[str, AnyMechanismRecord] = {}
 
-    def kept_deltas(self, spec: Spec) -> Kept:
-        """The δ that each public mechanism keeps."""
-        deltas = {}
-        for query in spec.charged:
+    def kept(self, spec_file: SpecFile) -> Kept:
+        """What each public mechanism satisfies."""
+        every: dict[str, Satisfied] = {}
+        for query in spec_file.spec.charged:
             if query.name in self.public_ones:
-                own = self.public_ones[query.name].deltas
-                deltas[query.name] = kept_delta(own, query.promised)
-        return deltas
+                own = self.public_ones[query.name]
+                every[query.name] = satisfied(spec_file, query, own, query.promised)
+        return every
 
     def mechanism(self, file: str) -> AnyMechanismRecord:
         if file not in self._mechanisms:

@@ -169,8 +169,8 @@ LEAKS = (
     Leak(
         "a charge that depends on the rows",
         "pipeline.py",
-        "    charged = charges(spec_file, deltas, together if is_exact else None)\n",
-        "    charged = charges(spec_file, deltas, together if is_exact else None)\n"
+        "    charged = charges(spec_file, kept, together if is_exact else None)\n",
+        "    charged = charges(spec_file, kept, together if is_exact else None)\n"
         f"    charged = replace(charged, epsilon=charged.epsilon + {_SUM})\n",
         small(COUNT),
     ),

@@ -141,15 +141,33 @@ _CHARGES = (
         "budget/cost.py",
         (
             "δ is charged for one cell",
-            "cells, cells * promised.epsilon, cells * (promised.delta if delta is None else delta)",
-            "cells, cells * promised.epsilon, promised.delta if delta is None else delta",
+            "times * promised.epsilon, cells * kept.delta",
+            "times * promised.epsilon, kept.delta",
             "replaced",
         ),
         (
             "ε is charged for one cell",
-            "cells, cells * promised.epsilon, cells * (",
-            "cells, promised.epsilon, cells * (",
+            "Charge(cells, times * promised.epsilon,",
+            "Charge(cells, promised.epsilon,",
             "replaced",
+        ),
+        (
+            "every mechanism is charged in proportion",
+            "moved_together(spec_file, query) if kept.in_proportion else cells",
+            "moved_together(spec_file, query)",
+            "stepped",
+        ),
+        (
+            "of what a replaced unit moves together one half is charged",
+            "together *= 2",
+            "together *= 1",
+            "replaced stepped",
+        ),
+        (
+            "one row is charged for all of a unit",
+            "rows * spreads.row)",
+            "spreads.row)",
+            "added",
         ),
         (
             "of all δ the largest is charged",

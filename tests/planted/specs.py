@@ -190,6 +190,17 @@ SPECS: dict[str, Case] = {
         )
     ),
     "added": Case(plain([count("total", **CELLS)], neighbors="add_remove", max_rows_per_unit=2)),
+    "stepped": Case(
+        plain(
+            [
+                count(
+                    "rows", mechanism="channel", **CELLS, domain={"ordered": {"min": 0, "max": 9}}
+                ),
+                counted_rows("rowwise", count="rows", by=["place", "day"]),
+            ],
+            max_rows_per_unit=2,
+        )
+    ),
     "fixed": Case(plain([count("total", **CELLS)], change=three_days, fixed=["place"])),
     "attribute": Case(
         plain(

@@ -31,12 +31,14 @@ ROWS: list[Row] = [
     for i in range(12)
 ]
 WIDE: Plain = {"domain": {"ordered": {"min": 0, "max": 30}}, "sensitivity": "global"}
+# Not in proportion, so that one cell and several get one mechanism.
+ROWS_OF_CHANCES = WIDE | {"mechanism": "channel"}
 WEAK = {"definition": "approximate", "epsilon": "1/3", "delta": "0.001"}
 QUERIES = [
-    query("count", name="everywhere", by=[], **WIDE),
-    query("count", name="by_place", **WIDE),
-    query("count", name="by_both", by=["place", "day"], **WIDE),
-    query("count", name="by_day", by=["day"], **WIDE),
+    query("count", name="everywhere", by=[], **ROWS_OF_CHANCES),
+    query("count", name="by_place", **ROWS_OF_CHANCES),
+    query("count", name="by_both", by=["place", "day"], **ROWS_OF_CHANCES),
+    query("count", name="by_day", by=["day"], **ROWS_OF_CHANCES),
     query("count", name="weak", by=["day"], sensitivity="global", guarantee=WEAK),
     query("mode", name="chosen", sensitivity="global", noise="on_statistic"),
     query("binned", name="summed", by=[], sensitivity="global", noise="on_statistic"),

@@ -37,6 +37,7 @@ QUARTERS = query("count", of="wh", sensitivity="global") | {
     "at": ["0.25", "3/4"],
 }
 TREE = {"mechanism": "quantile_tree", "at": [f"{j}/20" for j in range(1, 20)]}
+TABLES = {name: {"mechanism": "gap_table"} for name in ("units", "rows")}
 QUERIES = [
     TOP | {"name": "tops", "k": 2, "counts": True},
     TOP | {"name": "histogram", "k": 2, "histogram": True},
@@ -46,8 +47,9 @@ QUERIES = [
     QUARTERS | {"name": "of_few"},
     QUARTERS | {"name": "in_blocks", "domain": {"ordered": {"min": 0, "max": 99}}} | TREE,
     QUARTERS | {"name": "half", "at": ["1/2"]},
-    *(plain | {"name": name} for name, plain in KINDS.items()),
-    query("mode", name="of_two", domain={"cyclic": 2}, **GLOBAL),
+    # Named where units move between cells: permute-and-flip is charged less there.
+    *(plain | {"name": name} | TABLES.get(name, {}) for name, plain in KINDS.items()),
+    query("mode", name="of_two", domain={"cyclic": 2}, mechanism="two_categories", **GLOBAL),
     query(
         "mode",
         name="accepted",

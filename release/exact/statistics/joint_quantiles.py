@@ -127,6 +127,10 @@ class JointQuantiles(StatisticMechanism):
         """Whether it is proved to be pure ``epsilon``-private, given its ``spread``."""
         return _exponent(self.spread, self.sublevels) * loss_above(self.ratio) <= epsilon
 
+    def loses_in_proportion(self, epsilon: Fraction) -> bool:
+        """As :meth:`StatisticMechanism.loses_in_proportion`: losses grow with the exponent."""
+        return self.satisfies(epsilon)
+
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Candidates' numbers, shape (cells, shares), no row of which descends.
 

@@ -42,6 +42,13 @@ class StatisticMechanism(ABC):
     def satisfies(self, epsilon: Fraction) -> bool:
         """Whether it is proved to be pure ``epsilon``-private, in exact arithmetic."""
 
+    def loses_in_proportion(self, epsilon: Fraction) -> bool:
+        """Whether a change by d of its spread s is proved to lose at most ε·d/s, for every d.
+
+        ``epsilon`` is what it :meth:`satisfies` (docs/design/mathematics.md 2.18).
+        """
+        return False
+
     def profile(self, epsilon: Fraction, step: Fraction) -> Profile:
         """Its privacy profile where it :meth:`satisfies` ``epsilon``, on the grid of ``step``.
 

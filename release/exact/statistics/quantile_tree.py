@@ -103,6 +103,12 @@ class QuantileTree(StatisticMechanism):
         exponent = _exponent(self.rows, self.block, replaces=self.is_replaced)
         return is_private(self.ratio, exponent, epsilon)
 
+    def loses_in_proportion(self, epsilon: Fraction) -> bool:
+        """As :meth:`StatisticMechanism.loses_in_proportion`: each row moves a count or two."""
+        # A replaced row loses 2 of 2, and by its spread D of D; one that comes in 1 of 2, and
+        # by its spread D - min P of D, which is no less: two steps or more add up to D.
+        return self.satisfies(epsilon)
+
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Candidates' numbers, shape (cells, shares), no row of which descends.
 

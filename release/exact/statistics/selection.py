@@ -66,6 +66,10 @@ class Selection(StatisticMechanism):
         """As :meth:`StatisticMechanism.satisfies`: ρ^spread·e^ε is at least 1."""
         return is_private(self.ratio, self.spread, epsilon)
 
+    def loses_in_proportion(self, epsilon: Fraction) -> bool:
+        """As :meth:`StatisticMechanism.loses_in_proportion`: ln(1/ρ) for each step of a range."""
+        return self.satisfies(epsilon)
+
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`; ``statistics`` are scores."""
         drawn = np.empty((len(statistics), 1), dtype=np.int64)

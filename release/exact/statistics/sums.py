@@ -84,6 +84,10 @@ class NoisySums(StatisticMechanism):
             if not self.noise.is_unimodal():
                 return False
             return self.noise.deltas((self.spread,), exp_bounds(epsilon)[0]).approximate == 0
+        return self.loses_in_proportion(epsilon)
+
+    def loses_in_proportion(self, epsilon: Fraction) -> bool:
+        """As :meth:`StatisticMechanism.loses_in_proportion`: geometric noise does."""
         tail = self.noise.right
         if tail is None:
             return False

@@ -141,6 +141,10 @@ class HistogramTop(StatisticMechanism):
         """Whether the histogram is private; what is read off it is free."""
         return self.histogram.satisfies(epsilon)
 
+    def loses_in_proportion(self, epsilon: Fraction) -> bool:
+        """As :meth:`StatisticMechanism.loses_in_proportion`: ln(1/ρ) for each step of a count."""
+        return self.satisfies(epsilon)
+
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """As :meth:`StatisticMechanism.draw`, from counts."""
         noisy = self.histogram.draw(statistics, source)

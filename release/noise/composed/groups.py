@@ -49,6 +49,8 @@ class ShareRequest:
         families: of a selection, those that may be chosen: permute-and-flip, the exponential
             mechanism, or both.
         loss_at_one: of a pure mechanism, its expected loss at ε = 1; it falls as ε^-power.
+        together: what one unit changes in all cells together, in units of the most in one cell,
+            where the mechanism loses in proportion; None takes it from ``patterns`` or ``cells``.
 
     Raises:
         ValueError: both or neither of weight and target, one that is not above 0, a unit that
@@ -66,6 +68,7 @@ class ShareRequest:
     cells: int = 1
     families: tuple[str, ...] = (PERMUTE_AND_FLIP,)
     loss_at_one: Fraction = Fraction(1)
+    together: Fraction | None = None
 
     def __post_init__(self) -> None:
         is_shared, is_aimed = self.weight is not None, self.target is not None
@@ -80,6 +83,20 @@ class ShareRequest:
             raise ValueError("a unit that changes no answer needs no noise")
         if self.kind is Kind.SELECTION and (self.candidates < 2 or self.spread < 1):
             raise ValueError("a selection needs two candidates and a spread of 1 or more")
+
+    @property
+    def most(self) -> int:
+        """The most that one unit changes one answer on integers by."""
+        return max(map(max, self.patterns))
+
+    @property
+    def times(self) -> Fraction:
+        """How often the ε of one cell is charged, where losses are in proportion to changes."""
+        if self.together is not None:
+            return self.together
+        if self.kind is Kind.INTEGERS:
+            return Fraction(max(map(sum, self.patterns)), self.most)
+        return Fraction(self.cells)
 
     @property
     def touched(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from release.errors import BudgetError
@@ -33,8 +32,6 @@ def share_pure(
     groups: Sequence[RequestGroup],
     epsilon: Fraction,
     fixed: LossDistribution | None,
-    *,
-    cell_by_cell: bool = False,
 ) -> list[ShareResult]:
     """Return the mechanism of each group; all and ``fixed`` together are ``epsilon``-private.
 
@@ -42,13 +39,10 @@ def share_pure(
         groups: queries with shares and targets.
         epsilon: of all together.
         fixed: what is charged beside them.
-        cell_by_cell: whether the charge of a query is the ε of its farthest difference in every
-            cell that a unit touches, as where charges add up; else that of its worst pattern.
 
     Raises:
         BudgetError: the targets need more, or nothing is left for the shares.
     """
-    groups = list(map(_in_every_cell, groups)) if cell_by_cell else list(groups)
     rest = epsilon - _charged(fixed)
     results: dict[int, ShareResult] = {}
     for place, group in enumerate(groups):
@@ -67,15 +61,6 @@ def share_pure(
     for place, share in zip(shared, _allotted([groups[p] for p in shared], rest), strict=True):
         results[place] = _pure_mechanism(groups[place], share)
     return [results[place] for place in range(len(groups))]
-
-
-def _in_every_cell(group: RequestGroup) -> RequestGroup:
-    """The group with one pattern: every cell that a unit touches moves as far as any can."""
-    request = group.request
-    if request.kind is not Kind.INTEGERS:
-        return group
-    pattern = (max(map(max, request.patterns)),) * request.touched
-    return replace(group, request=replace(request, patterns=(pattern,)))
 
 
 def _charged(fixed: LossDistribution | None) -> Fraction:
@@ -113,12 +98,14 @@ def _allotted(groups: Sequence[RequestGroup], budget: Fraction) -> list[Fraction
     # The last of ε by one factor, rounded down.
     factor = float(budget) / total(shares) * (1 - 1e-9)
     rounded = []
-    for group, share in zip(groups, shares, strict=True):
-        # A guarantee of one cell has so many decimals, and no more.
-        cells = group.request.touched
-        units = math.floor(share * factor / cells * 10**_PLACES)
-        rounded.append(cells * Fraction(units, 10**_PLACES))
+    for share in shares:
+        rounded.append(Fraction(math.floor(share * factor * 10**_PLACES), 10**_PLACES))
     return rounded
+
+
+def _rounded(epsilon: Fraction, times: Fraction) -> Fraction:
+    """The ε of one cell that is charged ``times``: so many decimals, and no more."""
+    return Fraction(math.floor(epsilon / times * 10**_PLACES), 10**_PLACES)
 
 
 def _least_at(loss: Callable[[float], float], weight: float, price: float, floor: float) -> float:
@@ -140,9 +127,9 @@ def _loss_of(request: ShareRequest) -> Callable[[float], float]:
     """The expected loss by the ε of one unit's whole effect, about."""
     if request.kind is not Kind.INTEGERS:
         family = _family(request)
-        return lambda epsilon: family.loss(1.0, request.cells / epsilon)
+        return lambda epsilon: family.loss(1.0, float(request.times) / epsilon)
     # Staircases lose about as much as geometric noise of the same effect.
-    reach = float(min(max(map(sum, request.patterns)), _all_cells(request)))
+    reach = float(request.times * request.most)
     power = request.loss_power
 
     def loss(epsilon: float) -> float:
@@ -150,11 +137,6 @@ def _loss_of(request: ShareRequest) -> Callable[[float], float]:
         return 2 * ratio / ((1 + ratio), rest * (1 + ratio), rest**2)[power]
 
     return loss
-
-
-def _all_cells(request: ShareRequest) -> int:
-    """What all cells change by together if each changes as much as any can."""
-    return request.touched * max(map(max, request.patterns))
 
 
 def _family(request: ShareRequest) -> OfEpsilon:
@@ -173,24 +155,33 @@ def _pure_mechanism(group: RequestGroup, epsilon: Fraction) -> ShareResult:
     request, name = group.request, group.names[0]
     if request.kind is not Kind.INTEGERS:
         family = _family(request)
-        share = epsilon / request.cells
+        share = _rounded(epsilon, request.times)
+        if not share:
+            raise BudgetError(f"query {name}: epsilon {float(epsilon):.3g} is too small for it")
         loss = family.loss(1.0, 1 / float(share))
-        return ShareResult(name, Selected(family.family, share), epsilon, loss)
+        return ShareResult(name, Selected(family.family, share), share * request.times, loss)
     try:
-        noise = _noise(request, epsilon)
+        noise, charged = _noise(request, epsilon)
     except ValueError as error:
         raise BudgetError(f"query {name}: epsilon {float(epsilon):.3g}: {error}") from error
-    return ShareResult(name, noise, epsilon, float(noise.moment(request.loss_power)))
+    return ShareResult(name, noise, charged, float(noise.moment(request.loss_power)))
 
 
-def _noise(request: ShareRequest, epsilon: Fraction) -> IntegerNoise:
-    """Geometric noise, which pays for every unit of a change, or a staircase for every cell."""
-    power, most = request.loss_power, max(map(max, request.patterns))
-    geometric = staircase((1,), epsilon / max(map(sum, request.patterns)), power).noise
-    if most == 1:
-        return geometric
-    stairs = staircase(range(1, most + 1), epsilon / request.touched, power).noise
-    return min(geometric, stairs, key=lambda noise: noise.moment(power))
+def _noise(request: ShareRequest, epsilon: Fraction) -> tuple[IntegerNoise, Fraction]:
+    """Geometric noise, charged for every step of a change, or a staircase for every cell.
+
+    With what is charged.
+    """
+    power, cells = request.loss_power, Fraction(request.touched)
+    share = _rounded(epsilon, request.times)
+    geometric = staircase((1,), share / request.most, power).noise
+    if request.most == 1:
+        return geometric, share * request.times
+    share_of_stairs = _rounded(epsilon, cells)
+    stairs = staircase(range(1, request.most + 1), share_of_stairs, power).noise
+    if stairs.moment(power) < geometric.moment(power):
+        return stairs, share_of_stairs * cells
+    return geometric, share * request.times
 
 
 def _for_target(group: RequestGroup, target: Fraction) -> ShareResult:

@@ -113,7 +113,7 @@ def share_out(
         _check_target(request)
     groups = grouped(requests)
     if delta == 0:
-        results = share_pure(groups, epsilon, fixed, cell_by_cell=True)
+        results = share_pure(groups, epsilon, fixed)
     else:
         budget = SharedBudget(epsilon, delta, step or grid_step(requests, epsilon), fixed)
         results = _share_composed(groups, budget)
@@ -303,7 +303,7 @@ def _epsilon(
 def _result(group: RequestGroup, part: Part, mechanism: IntegerNoise | Selected) -> ShareResult:
     pure = None
     if isinstance(mechanism, Selected):
-        pure = mechanism.epsilon * group.request.touched
+        pure = mechanism.epsilon * group.request.times
     elif isinstance(part.family, OnIntegers):
         shape = part.family.shape(part.power, part.spread)
         if shape.power == 1:
@@ -318,31 +318,12 @@ def _or_added(
     touched = sum(group.count * group.request.touched for group in groups)
     if touched > _FEW or budget.fixed is not None:
         return results
-    best = results
-    for cell_by_cell in (True, False):
-        try:
-            added = share_pure(groups, budget.epsilon, None, cell_by_cell=cell_by_cell)
-        except BudgetError:
-            continue
-        # The charges of cells add up in a release as well. What a pattern charges has to be read
-        # from the grid, which may split a mass and so certify a little more.
-        if not cell_by_cell and not _is_within(groups, added, budget):
-            continue
-        if _weighted(groups, added) < _weighted(groups, best) * (1 - 1e-9):
-            best = added
-    return best
-
-
-def _is_within(
-    groups: Sequence[RequestGroup], added: Sequence[ShareResult], budget: SharedBudget
-) -> bool:
-    composed = []
-    for group, result in zip(groups, added, strict=True):
-        composed.append(
-            (family_of(group.request).losses(result.mechanism, budget.step), group.count)
-        )
-    certified = together(composed).epsilon_at(budget.delta)
-    return certified is not None and certified <= budget.epsilon
+    try:
+        added = share_pure(groups, budget.epsilon, None)
+    except BudgetError:
+        return results
+    is_better = _weighted(groups, added) < _weighted(groups, results) * (1 - 1e-9)
+    return added if is_better else results
 
 
 def _weighted(groups: Sequence[RequestGroup], results: Sequence[ShareResult]) -> float:

@@ -31,6 +31,9 @@ from release.noise.solvers.staircase import mixture, staircase
 STAIRCASE, MIXTURE, PROGRAM = "staircase", "staircase mixed with the truth", "linear program"
 """The methods of this noise, by their names."""
 
+GEOMETRIC = "geometric, charged in proportion"
+"""The method of noise that is chosen for its charge."""
+
 
 def design_integer(question: Asked) -> Design[IntegerMechanism]:
     """The staircase with the best treatment of the ends, proved.
@@ -99,6 +102,40 @@ def _noise(question: Asked) -> _Found:
     loss = noise.moment(power)
     bound = min(loss, lower_bound(steps, epsilon, delta, power))
     return _Found(noise, MIXTURE if power == 0 else STAIRCASE, loss, bound)
+
+
+def in_proportion(question: Asked) -> Design[IntegerMechanism] | None:
+    """Geometric noise, where it errs no more than staircases of the same charge; else None.
+
+    It loses the same part of ε for each step between neighbors, and is charged ``question.part`` of
+    what other noise is (docs/design/mathematics.md 2.18).
+    """
+    epsilon = question.guarantee.epsilon
+    if question.part == 1 or question.guarantee.delta or not question.is_line:
+        return None
+    steps, power = question.sensitivity.apart or (1,), power_of(question.loss)
+    try:
+        noise = staircase((1,), epsilon / max(steps), power).noise
+        rival = staircase(steps, epsilon * question.part, power)
+    except ValueError:
+        return None
+    loss = noise.moment(power)
+    if loss > rival.loss:
+        return None
+    mechanism = _with_best_ends(noise, question)
+    return Design(
+        mechanism=mechanism,
+        sensitivity=question.sensitivity,
+        guarantee=question.guarantee,
+        loss=question.loss,
+        method=GEOMETRIC,
+        objective=mechanism.objective(question.loss, question.domain),
+        lower_bound=min(loss, lower_bound(steps, epsilon, Fraction(0), power)),
+        bound_of=BoundOf.INTEGERS,
+        noise_loss=loss,
+        is_named=True,
+        name=IntegerMechanism.family,
+    )
 
 
 def _with_best_ends(noise: IntegerNoise, question: Asked) -> IntegerMechanism:

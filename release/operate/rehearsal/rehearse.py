@@ -126,7 +126,7 @@ class _Rehearsing:
     def _made(self, query: Query, run: QueryRun) -> Made:
         if query.name in self._found:
             return self._found[query.name]
-        problem = problem_of(query, run.statistic or reached(run.sensitivity))
+        problem = problem_of(self.spec_file, query, run.statistic or reached(run.sensitivity))
         # Equal problems are solved once, as in a run.
         if problem.key not in self._solutions:
             self._solutions[problem.key] = solved(problem, self.cache, self.gap)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from release.budget.cost import Charge, charge_of, kept_delta
+from release.budget.cost import Charge, charge_of, satisfied
 from release.budget.profiles import Made
 from release.noise.processes import FanOut, InTurn
 from release.noise.tables.chosen import Chosen, margins_of_error, named, publication_of
@@ -222,9 +222,9 @@ def _measured(chosen: Chosen, opened: OpenTabulation) -> tuple[MeasuredPlan, ...
 def _measured_plan(spec_file: SpecFile, query: Query, chosen: Chosen) -> MeasuredPlan:
     design = chosen.designs[query.name]
     # What the noise needs may be less than what the spec claims, and the charge follows it.
-    delta = kept_delta(design.deltas, design.guarantee)
     sensitivity = sensitivity_without_data(spec_file.spec, query)
+    kept = satisfied(spec_file, query, design, design.guarantee)
     return MeasuredPlan(
         (query, design.mechanism, sensitivity),
-        charge_of(spec_file, query, query.promised, delta),
+        charge_of(spec_file, query, query.promised, kept),
     )
