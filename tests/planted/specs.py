@@ -210,7 +210,7 @@ SPECS: dict[str, Case] = {
     "banded": Case(plain([count("total", by=["band"], **GLOBAL)], change=banded)),
     "chosen": Case(plain([query("mode", by=["day"], where="place = 'a'")], fixed=["place"])),
     "statement": Case(plain([OWN])),
-    "over": Case(plain([count("total", **CELLS)], budget=("2", "0"))),
+    "over": Case(plain([count("total", **CELLS)], budget=("1", "0"))),
     "rings": Case(
         plain([count("ring", mechanism="modular", guarantee=WEAK, **GLOBAL)], max_rows_per_unit=2)
     ),
