@@ -13,6 +13,7 @@ private, and neither a spec, a log, a ledger nor a parameter of a run has them.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
 from abc import ABC, abstractmethod
@@ -152,9 +153,10 @@ class AppriseChannel(Channel):
             import apprise
         except ImportError as error:
             raise SpecError(_FIELD, "needs Apprise; pip install 'dp-release[notify]'") from error
+        # Its log shows whole addresses, and the rest of an address may be a password.
+        logging.getLogger("apprise").disabled = True
         opened = apprise.Apprise()
         if not opened.add(self.address):
-            # The rest of an address may be a password.
             raise SpecError(_FIELD, f"{self.kind}://… is no address that Apprise knows")
         return opened
 
