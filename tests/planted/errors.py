@@ -161,7 +161,7 @@ _CHARGES = (
             "of what a replaced unit moves together one half is charged",
             "together *= 2",
             "together *= 1",
-            "replaced stepped",
+            "stepped replaced",
         ),
         (
             "one row is charged for all of a unit",
