@@ -68,6 +68,7 @@ class Small:
     fixed: list[str] = field(default_factory=list)
     max_cells_per_unit: int | None = None
     budget: tuple[str, str] = ("1000", "0.9")
+    attribute: str | None = None
 
     def plain(self, path: str = "rows.parquet") -> dict[str, Any]:
         """The spec as plain data; with a real query the table has a number column ``kwh`` too."""
@@ -103,6 +104,7 @@ class Small:
                 "max_rows_per_unit": self.max_rows_per_unit,
                 "fixed": self.fixed,
                 "max_cells_per_unit": self.max_cells_per_unit,
+                **({"attribute": self.attribute} if self.attribute else {}),
             },
             "budget": {"scope": "tests", "epsilon": self.budget[0], "delta": self.budget[1]},
             "keys": {"place": ["a", "b"], "day": {"range": [1, 2]}},
