@@ -132,7 +132,7 @@ def verify(  # noqa: PLR0913 - the evidence that the command takes
         SpecError: an argument is wrong.
         VerificationError: a check failed; the message names the file and both values.
     """
-    from release.records.cosignatures import read_witness_key
+    from release.records.keys.cosignatures import read_witness_key
     from release.records.signing import read_public_key
     from release.verification.provenance import Trust
     from release.verification.required import Required

@@ -2,7 +2,7 @@
 
 The witness checks that the ledger is intact, and that it extends what this witness signed last. It
 keeps that checkpoint itself: a curator who showed it another history would be found out. Then its
-line is added to the checkpoint of the ledger (:mod:`release.records.cosignatures`).
+line is added to the checkpoint of the ledger (:mod:`release.records.keys.cosignatures`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from release.budget.checkpoint import CHECKPOINT, check_checkpoint, read_checkpoint
 from release.budget.store import read_ledger, replace_checkpoint
 from release.errors import LedgerError, SpecError
-from release.records.cosignatures import WitnessKey, cosignatures, cosigned, witness_key
 from release.records.files import make_folder, storage_errors, write_anew
 from release.records.hashes import sha256
+from release.records.keys.cosignatures import WitnessKey, cosignatures, cosigned, witness_key
 from release.records.signing import SignatureError, Signer
 
 

@@ -57,7 +57,7 @@ def verify(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release verify out/public/ami-2013-01-05 --auditor out/auditor --require none
     """
-    from release.records.cosignatures import read_witness_key
+    from release.records.keys.cosignatures import read_witness_key
     from release.records.signing import read_public_key
     from release.verification.provenance import Trust
 

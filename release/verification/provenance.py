@@ -30,8 +30,8 @@ from release.budget.ledger import (
 from release.bundle.read import read_any_mechanism
 from release.bundle.statements import ATTESTATION, PROOF
 from release.errors import BudgetError, LedgerError, SpecError, StorageError, VerificationError
-from release.records.cosignatures import WitnessKey, cosignatures
 from release.records.hashes import sha256
+from release.records.keys.cosignatures import WitnessKey, cosignatures
 from release.records.models import MechanismFile, ReleaseRecord
 from release.records.signing import (
     Predicate,

@@ -23,7 +23,7 @@ from release.budget.ledger import (
 )
 from release.budget.witness import cosign_ledger
 from release.errors import LedgerError, SpecError
-from release.records.cosignatures import Cosignature, WitnessKey, cosignatures, witness_key
+from release.records.keys.cosignatures import Cosignature, WitnessKey, cosignatures, witness_key
 from release.records.keys.files import FileSigner
 
 ONE, WITNESS, OTHER = (

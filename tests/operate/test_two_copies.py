@@ -21,7 +21,7 @@ from release.operate.findings import Level
 from release.operate.operations import Place, Run, abandon, left_behind, release_due
 from release.operate.schedule import Became, Ended, Schedule, periods_of
 from release.pipeline import Options, run_release
-from release.records.cosignatures import cosignatures, read_witness_key
+from release.records.keys.cosignatures import cosignatures, read_witness_key
 from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.signing import read_public_key

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from release.errors import SpecError
-from release.records.cosignatures import (
+from release.records.keys.cosignatures import (
     Cosignature,
     WitnessKey,
     cosignatures,

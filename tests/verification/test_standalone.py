@@ -22,8 +22,8 @@ from release.bundle.statements import SUMS
 from release.cli.main import main
 from release.errors import VerificationError
 from release.pipeline import auditor_bundle, run_release
-from release.records.cosignatures import witness_key
 from release.records.hashes import commit, sha256
+from release.records.keys.cosignatures import witness_key
 from release.records.keys.files import create_key
 from release.verification import standalone
 from release.verification.verifier import verify

@@ -1,1 +1,1 @@
-"""Signing keys: in files, and held by what signs for us."""
+"""Signing keys: in files, held by what signs for us, and those of witnesses."""
