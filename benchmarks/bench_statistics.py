@@ -41,7 +41,7 @@ from release.noise.design import Asked
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import design_on_statistic
 from release.noise.select import choose
-from release.queries.binned import BinnedQuery
+from release.queries.kinds.binned import BinnedQuery
 from release.queries.statistics import rank_scores, rank_spread
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery

@@ -49,8 +49,8 @@ from release.spec.load import SpecFile
 from release.spec.losses import acceptance_of
 from release.spec.periods import Period
 from release.spec.query import Query
+from release.spec.refusals.unfinished import check_finished
 from release.spec.shares import seeking
-from release.spec.unfinished import check_finished
 from release.tables.frames import with_frames
 from release.verification.provenance import own_trust
 from release.verification.verifier import Verdict, verify

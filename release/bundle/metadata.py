@@ -27,7 +27,7 @@ from release.exact.domain import AnswerDomain, Topology
 from release.records.models import QueryRecord, ReleaseRecord
 from release.spec.model import Spec
 from release.spec.query import PlainQuery, Query, spoken
-from release.spec.unfinished import TODO
+from release.spec.refusals.unfinished import TODO
 
 DATAPACKAGE, REGISTRY = "datapackage.json", "registry.yaml"
 

@@ -53,7 +53,7 @@ from release.queries.statistics import OnStatisticQuery
 from release.records.models import Accuracy
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
-from release.spec.unfinished import TODO, unfinished
+from release.spec.refusals.unfinished import TODO, unfinished
 
 if TYPE_CHECKING:
     import pandas as pd

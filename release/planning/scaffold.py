@@ -28,7 +28,7 @@ from release.errors import SpecError, unknown_name
 from release.queries.read import ENGINE_NAMES, parse_spec
 from release.spec.declarations import Column, ColumnType
 from release.spec.periods import is_template
-from release.spec.unfinished import TODO
+from release.spec.refusals.unfinished import TODO
 from release.tables.schemas import fits
 
 _TAKEN = "give the path of one .parquet or .csv file"

@@ -17,21 +17,24 @@ from pydantic_core import CoreSchema, core_schema
 
 from release.spec.query import Query
 
-_STATISTIC = {"grid": "release.queries.grid:GridQuery", "": "release.queries.binned:BinnedQuery"}
+_STATISTIC = {
+    "grid": "release.queries.kinds.grid:GridQuery",
+    "": "release.queries.kinds.binned:BinnedQuery",
+}
 
 KINDS: dict[str, dict[str, str]] = {
-    "count": {"": "release.queries.count:CountQuery"},
-    "mode": {"": "release.queries.mode:ModeQuery"},
-    "top": {"": "release.queries.top:TopQuery"},
-    "quantiles": {"": "release.queries.quantiles:QuantilesQuery"},
+    "count": {"": "release.queries.kinds.count:CountQuery"},
+    "mode": {"": "release.queries.kinds.mode:ModeQuery"},
+    "top": {"": "release.queries.kinds.top:TopQuery"},
+    "quantiles": {"": "release.queries.kinds.quantiles:QuantilesQuery"},
     "sum": _STATISTIC,
     "mean": _STATISTIC,
     "min": _STATISTIC,
     "max": _STATISTIC,
     "median": _STATISTIC,
-    "per_unit": {"": "release.queries.per_unit:PerUnitQuery"},
-    "tuple": {"": "release.queries.joint:TupleQuery"},
-    "sql": {"": "release.queries.sql:SqlQuery"},
+    "per_unit": {"": "release.queries.kinds.per_unit:PerUnitQuery"},
+    "tuple": {"": "release.queries.kinds.joint:TupleQuery"},
+    "sql": {"": "release.queries.kinds.sql:SqlQuery"},
 }
 """For each kind the places ``module:name`` of its models, by the field that only this model has.
 

@@ -8,7 +8,7 @@ from release.errors import SpecError
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
 from release.pipeline import answer, find_sensitivity, load, reached
-from release.queries.binned import BinnedQuery
+from release.queries.kinds.binned import BinnedQuery
 from release.queries.read import read_spec
 from release.spec.losses import loss_of
 from research.kadam.common import ONE_SIDED, PAPER, bars, pmf_panel

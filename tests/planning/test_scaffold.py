@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from release.errors import SpecError
 from release.planning.scaffold import starting_spec
-from release.queries.count import CountQuery
+from release.queries.kinds.count import CountQuery
 from release.queries.read import parse_spec, read_spec
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import Ordered
 from release.spec.guarantees import Source
 from release.spec.model import Spec
-from release.spec.unfinished import TODO, unfinished
+from release.spec.refusals.unfinished import TODO, unfinished
 from release.tables.sources import check_source, find_source
 from tests.conftest import PROJECT
 

@@ -193,7 +193,7 @@ _CHARGES = (
 _BOUNDS = (
     *_of(
         "bounds",
-        "queries/count.py",
+        "queries/kinds/count.py",
         (
             "a count moves by one row",
             "        # Clamping to the domain never widens a change.\n"
@@ -204,7 +204,7 @@ _BOUNDS = (
     ),
     *_of(
         "bounds",
-        "queries/binned.py",
+        "queries/kinds/binned.py",
         (
             "a change of less than a bin is no change",
             "-(least * r.count // (r.high - r.low)), -(-most * r.count // (r.high - r.low))",
@@ -254,7 +254,7 @@ _BOUNDS = (
     ),
     *_of(
         "bounds",
-        "queries/mode.py",
+        "queries/kinds/mode.py",
         (
             "rows count as units",
             "most = 1 if self.counts_units else rows * heaviest",
@@ -276,7 +276,7 @@ _BOUNDS = (
     ),
     *_of(
         "bounds",
-        "queries/top.py",
+        "queries/kinds/top.py",
         (
             "a unit of several rows touches one category",
             "(min(rows, size), 1) if self.counts_units else (1, rows)",
@@ -353,7 +353,7 @@ _SENSITIVITY = (
     ),
     *_of(
         "sensitivity",
-        "queries/joint.py",
+        "queries/kinds/joint.py",
         (
             "the parts of a tuple move one after the other",
             "        return self._vectors(steps)\n",
@@ -978,7 +978,7 @@ _READ = (
         ),
     ),
     *_audit(
-        "queries/count.py",
+        "queries/kinds/count.py",
         (
             "a unit counts once for each of its rows",
             "'max(\"#value\")'",
@@ -987,7 +987,7 @@ _READ = (
         ),
     ),
     *_audit(
-        "queries/binned.py",
+        "queries/kinds/binned.py",
         (
             "values are clamped from above only",
             'return f"greatest(least({identifier(self.query.of)}, {high}), {low})"',
@@ -1008,7 +1008,7 @@ _READ = (
         ),
     ),
     *_audit(
-        "queries/mode.py",
+        "queries/kinds/mode.py",
         (
             "rows stand for the units of a category",
             "return 'max(\"#value\")' if self.query.counts_units else 'sum(\"#value\")'",

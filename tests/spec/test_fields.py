@@ -11,13 +11,13 @@ import pytest
 
 from release.bundle.schemas import schema_texts
 from release.errors import SpecError
-from release.queries.binned import BinnedQuery
-from release.queries.grid import GridQuery
+from release.queries.kinds.binned import BinnedQuery
+from release.queries.kinds.grid import GridQuery
 from release.spec.contracts.read import read_contract
 from release.spec.declarations import Table
-from release.spec.fields import description_of, fields_at
 from release.spec.load import parse_models
 from release.spec.model import Spec
+from release.spec.refusals.fields import description_of, fields_at
 from tests.conftest import PROJECT
 
 
@@ -39,11 +39,12 @@ def test_every_field_of_every_file_is_described(file: str) -> None:
 
 def test_the_fields_of_a_union_are_those_of_its_alternative() -> None:
     assert (
-        fields_at(Spec, ("queries", 3, "release.queries.binned:BinnedQuery"))
+        fields_at(Spec, ("queries", 3, "release.queries.kinds.binned:BinnedQuery"))
         == BinnedQuery.model_fields
     )
     assert (
-        fields_at(Spec, ("queries", 3, "release.queries.grid:GridQuery")) == GridQuery.model_fields
+        fields_at(Spec, ("queries", 3, "release.queries.kinds.grid:GridQuery"))
+        == GridQuery.model_fields
     )
     assert fields_at(Spec, ("queries", 3, "median")) == {}
     # A table may have the name of a field.
@@ -55,14 +56,14 @@ def test_the_fields_of_a_union_are_those_of_its_alternative() -> None:
     [
         (("privacy", "unit"), "the column that names the privacy unit"),
         (
-            ("queries", 0, "release.queries.grid:GridQuery", "grid", "step"),
+            ("queries", 0, "release.queries.kinds.grid:GridQuery", "grid", "step"),
             "the distance of neighboring points",
         ),
         (
             (
                 "queries",
                 0,
-                "release.queries.count:CountQuery",
+                "release.queries.kinds.count:CountQuery",
                 "domain",
                 "ordered",
                 "ordered",
@@ -71,11 +72,11 @@ def test_the_fields_of_a_union_are_those_of_its_alternative() -> None:
             "the least answer",
         ),
         (
-            ("queries", 0, "release.queries.joint:TupleQuery", "guarantee", "epsilon"),
+            ("queries", 0, "release.queries.kinds.joint:TupleQuery", "guarantee", "epsilon"),
             "ε of one cell",
         ),
         (("keys", "place", "range", "range"), "the first and the last integer"),
-        (("queries", 0, "release.queries.count:CountQuery", "bins"), ""),
+        (("queries", 0, "release.queries.kinds.count:CountQuery", "bins"), ""),
         (("spec", "spec"), ""),
     ],
 )

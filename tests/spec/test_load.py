@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from release.budget.cost import charges
 from release.bundle.schemas import FOLDER, schema_texts
 from release.errors import BudgetError, ReleaseError, SpecError
-from release.queries.joint import TupleQuery
+from release.queries.kinds.joint import TupleQuery
 from release.queries.read import parse_spec, read_spec
 from release.spec.declarations import ColumnType
 from release.spec.key_sets import key_text

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from release.queries.read import parse_spec
-from release.spec.unfinished import TODO, check_finished, unfinished
+from release.spec.refusals.unfinished import TODO, check_finished, unfinished
 from tests.cli.test_main import run
 from tests.small import Row, Small, query
 

@@ -21,7 +21,7 @@ from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.noise.published.baselines import geometric_clamped
 from release.pipeline import call, run_release
-from release.queries.count import CountQuery
+from release.queries.kinds.count import CountQuery
 from release.verification.residuals import (
     Released,
     _at_least,

@@ -17,7 +17,7 @@ from release.exact.domain import Group
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
-from release.queries.count import CountQuery
+from release.queries.kinds.count import CountQuery
 from release.verification import residuals as module
 from release.verification.residuals import (
     Released,

@@ -32,8 +32,8 @@ from release.queries.tabulations.answers import true_codes
 from release.queries.tabulations.table_count import TableCount
 from release.spec.load import SpecFile
 from release.spec.query import Query
+from release.spec.refusals.unfinished import check_finished
 from release.spec.tabulations.opened import OpenTabulation
-from release.spec.unfinished import check_finished
 
 
 def rehearse(

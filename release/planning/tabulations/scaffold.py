@@ -21,9 +21,9 @@ from release.queries.read import parse_spec
 from release.spec.declarations import ColumnType
 from release.spec.key_sets import check_keys, key_text
 from release.spec.model import Spec
+from release.spec.refusals.unfinished import TODO
 from release.spec.tabulations.areas import NamedAreas, check_name, nested, read_lines
 from release.spec.tabulations.open import with_areas
-from release.spec.unfinished import TODO
 
 _HIERARCHY, _ATTRIBUTE = "--hierarchy", "--attribute"
 

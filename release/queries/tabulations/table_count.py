@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from release.exact.losses import LossName
-from release.queries.count import CountQuery
+from release.queries.kinds.count import CountQuery
 from release.spec.domains import Exact, Integers, NoBounds
 from release.spec.guarantees import GuaranteeSpec, Source
 from release.spec.tabulations.model import Tabulation

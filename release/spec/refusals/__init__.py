@@ -1,1 +1,1 @@
-"""What a spec or a contract of another shape is told: a line for each fault, in our own words."""
+"""What a spec or a contract of another shape, or an unfinished one, is told, in our own words."""

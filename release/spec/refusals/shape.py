@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from release.errors import Faults, SpecError, did_you_mean, listed, nearest
 from release.spec.domains import Model, only_key
-from release.spec.fields import description_of, fields_at
 from release.spec.kinds import KINDS
+from release.spec.refusals.fields import description_of, fields_at
 
 _READ_ERRORS = 1000
 """The errors that are put into words; a hostile spec may have 10^5 of them."""

@@ -14,7 +14,7 @@ from release.errors import SpecError
 from release.planning.tabulations.scaffold import starting_tabulation
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
-from release.spec.unfinished import TODO, unfinished
+from release.spec.refusals.unfinished import TODO, unfinished
 from tests.planning.tabulations.small import write_public
 
 

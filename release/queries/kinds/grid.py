@@ -2,7 +2,7 @@
 
 The published answer is the grid point nearest to a sum or mean of integers. Each row is divided by
 the grid's scale, rounded and clamped by itself; from there on the answer is a bin of doubled
-integers. Answers, sums, sensitivity and its proof are those of :mod:`release.queries.binned`.
+integers. Answers, sums, sensitivity and its proof are those of :mod:`release.queries.kinds.binned`.
 
 Rows without a number do not count (tables hold no NaN); infinite ones are clamped.
 """
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from release.exact.numbers import format_exact
-from release.queries.binned import Binned, BinnedQuery, StatisticQuery
+from release.queries.kinds.binned import Binned, BinnedQuery, StatisticQuery
 from release.spec.declarations import ColumnType, Pair
 from release.spec.domains import GRID_LIMIT, BinRange, Grid, GridRange
 from release.spec.expressions import identifier

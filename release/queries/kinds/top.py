@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from release.exact.domain import AnswerDomain, Codes
 from release.exact.statistics.top_bounds import CountBounds
 from release.exact.statistics.top_histogram import Published, largest
-from release.queries.mode import Counted, Mode, category_type
+from release.queries.kinds.mode import Counted, Mode, category_type
 from release.queries.statistics import Counts, OnStatisticQuery
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import Bins

@@ -18,7 +18,7 @@ from release.exact.domain import AnswerDomain, Codes
 from release.exact.numbers import format_exact
 from release.exact.statistics.joint_quantiles import spread_of
 from release.queries.base import Profiles
-from release.queries.binned import Binned, BinnedQuery, ranks_of
+from release.queries.kinds.binned import Binned, BinnedQuery, ranks_of
 from release.queries.statistics import (
     OnStatisticQuery,
     Ranks,

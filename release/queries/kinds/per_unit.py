@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from release.errors import SpecError
 from release.queries.base import SummedQuery
-from release.queries.mode import Mode, category_type
+from release.queries.kinds.mode import Mode, category_type
 from release.spec.declarations import ColumnType, Privacy
 from release.spec.domains import Bins
 from release.spec.query import DomainQuery, spoken
