@@ -19,7 +19,11 @@ from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.design import Design
 from release.noise.solve import design
-from release.noise.solvers.program import Work
+from release.noise.solvers.integer import _best_cut, _bound_masses, _search, _trimmed
+from release.noise.solvers.problem import Problem
+from release.noise.solvers.program import Builder, Work
+from release.noise.solvers.program import solve as run_program
+from release.noise.solvers.window import Window
 
 
 def solve(
@@ -369,7 +373,6 @@ def test_levels_and_window_agree(
 ) -> None:
     from release.noise.solve import _by_levels, _by_window
     from release.noise.solvers.closed_form import delta_buys_nothing
-    from release.noise.solvers.problem import Problem
 
     sensitivity, epsilon, delta, _ = problem
     loss = named_loss(LossName.ERROR_RATE, Topology.NOMINAL, sensitivity.group.size)
@@ -391,3 +394,43 @@ def test_a_delta_too_small_to_see_does_not_cost_more_than_none() -> None:
     made = design(sensitivity, tiny, table_loss(costs))
     best = design(sensitivity, pure, table_loss(costs)).objective
     assert made.objective <= best * (1 + Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("arrays", [True, False])
+def test_a_search_leaves_out_what_is_above_its_cutoff(arrays: bool) -> None:
+    """Of four things two at least: 3 + 5 is least; below 8 there is nothing."""
+    builder = Builder()
+    columns = builder.add_columns(np.array([7.0, 3.0, 9.0, 5.0]), 1.0, whole=True)
+    builder.add_row(columns, -np.ones(4), -2.0)
+    program = builder.build()
+    found = run_program(program, cutoff=8.001, arrays=arrays)
+    assert found is not None
+    assert found.objective == found.bound == pytest.approx(8)
+    assert run_program(program, cutoff=7.999, arrays=arrays) is None
+
+
+@settings(max_examples=25)
+@given(problems(most=9), st.sampled_from([LossName.SQUARED, LossName.ABSOLUTE]))
+def test_a_cutoff_does_not_change_the_optimum(
+    problem: tuple[Sensitivity, Fraction, Fraction, Loss], loss: LossName
+) -> None:
+    """Searches that know an incumbent's cost against searches that know none."""
+    sensitivity, epsilon, delta, _ = problem
+    guarantee = Guarantee(Definition.PROBABILISTIC, epsilon, delta)
+    if delta < Fraction(1, 1000):
+        return
+    size = sensitivity.group.size
+    asked = Problem.of(sensitivity, guarantee, named_loss(loss, Topology.CYCLIC, size))
+    window = Window.all_of(asked)
+    incumbent = _best_cut(asked, Work())
+    if incumbent is None:
+        return
+    fewer = _trimmed(asked, incumbent, Work())
+    assert fewer.objective <= incumbent.objective
+    bounds = _bound_masses(window, math.inf, Work())
+    solutions = [
+        _search(window, bounds, cap, Work(), 1e-9)[0] for cap in (math.inf, fewer.objective)
+    ]
+    assert all(solution is not None and solution.finished for solution in solutions)
+    without, within = (solution.objective for solution in solutions if solution is not None)
+    assert within == pytest.approx(without, rel=1e-5, abs=1e-7)

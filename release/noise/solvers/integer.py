@@ -13,14 +13,16 @@ Window (2.9). The optimum of the program in a window bounds the expected cost fr
 whole group, however large. The pattern u of its solution, with no mass outside, is solved again as
 a linear program; that pmf bounds the optimum from above. When the two differ, the window grows.
 
-Incumbent. Cutting the mass off at a radius gives patterns at once; the cheapest of them caps the
-cost. Under the cap, linear programs bound the masses (:func:`_bound_masses`).
+Incumbent. Cutting the mass off at a radius gives patterns at once. From the cheapest of them the
+costliest elements are taken away as long as that helps. What it costs caps the cost: under the cap,
+linear programs bound the masses (:func:`_bound_masses`), and the search leaves out what is above.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,15 @@ _FEW = 300
 
 _BEYOND = (2, 3)
 """How many steps beyond the incumbent the first window goes, from ε = 1 on and below."""
+
+_FAILURES = 2
+"""After so many rings in a row that did not help, no more are taken away."""
+
+_NEAR = 0.05
+"""The share of the incumbent's cost that a relaxation may leave open for a cutoff to be of use.
+
+Where it leaves more, a search without heuristics took twice as long.
+"""
 
 _NOTHING = 1e-11
 """Costs below this share of the largest one count as 0, or a search for 0 would not end."""
@@ -59,6 +70,8 @@ class Incumbent:
 def solve_integer(problem: Problem, work: Work, gap: float) -> Incumbent | None:
     """The cheapest masses within the ``work`` that is left, up to a relative ``gap``."""
     best = _best_cut(problem, work)
+    if best is not None and problem.is_plain:
+        best = _trimmed(problem, best, work)
     bound = 0.0
     reach = 4 if best is None else int(problem.steps[best.masses > 0].max())
     # Where masses fall slowly, those just outside matter more, and a second search costs the most.
@@ -91,7 +104,7 @@ def _improve(
     solution = None
     # Looser than the budget, a tolerance would be spent as one; the second is as tight as can be.
     for tolerance in (max(1e-10, min(_LOOSE, window.problem.delta * 1e-3)), 1e-10):
-        solution, pattern = _search(window, masses, work, tolerance)
+        solution, pattern = _search(window, masses, cap, work, tolerance)
         if solution is None:
             break
         bound = max(bound, min(solution.bound, cap))
@@ -146,6 +159,23 @@ def _best_cut(problem: Problem, work: Work) -> Incumbent | None:
         elif best is not None:
             worse += 1
         radius += 1
+    return best
+
+
+def _trimmed(problem: Problem, best: Incumbent, work: Work) -> Incumbent:
+    """The best pmf after taking away the costliest elements that have mass, ring by ring."""
+    reach = int(problem.steps[best.masses > 0].max())
+    rings = np.unique(problem.costs[best.masses > 0])[::-1]
+    worse = 0
+    for dearest in rings[1:].tolist():
+        window = Window(problem, reach, dearest)
+        cut = _solve_pattern(window, _boundary(window), None, work)
+        if cut is not None and cut.objective < best.objective:
+            best, worse = cut, 0
+        else:
+            worse += 1
+        if worse == _FAILURES:
+            break
     return best
 
 
@@ -282,7 +312,7 @@ def _extreme(window: Window, relaxed: Program, tail: int, sign: float, work: Wor
 
 
 def _search(
-    window: Window, bounds: _Masses, work: Work, tolerance: float
+    window: Window, bounds: _Masses, cap: float, work: Work, tolerance: float
 ) -> tuple[Solution | None, Pattern]:
     """The mixed-integer program of the module's docstring; its solution and the pattern u."""
     builder, masses = _start(window, 1.0, outside=True)
@@ -306,8 +336,15 @@ def _search(
         split = np.stack([scale[loose] / most, -delta / most, ones], 1)
         builder.add_rows(np.stack([x, y, u], 1), split, ones)
         builder.add_row(y, ones, 1.0)
-    gaps = (_LOOSE, _nothing(window, 0.0))
-    solution = solve(builder.build(), work, tolerance=tolerance, gaps=gaps)
+    program = builder.build()
+    ask = partial(solve, work=work, tolerance=tolerance, gaps=(_LOOSE, _nothing(window, 0.0)))
+    relaxed = ask(replace(program, whole=np.zeros_like(program.whole)))
+    solution = None
+    if relaxed is not None and cap < math.inf and relaxed.objective >= cap * (1 - _NEAR):
+        # A little above the cap, for the incumbent too is feasible only within a tolerance.
+        solution = ask(program, cutoff=cap * (1 + 1e-6) + _nothing(window, cap))
+    if solution is None:
+        solution = ask(program)
     if solution is None:
         return None, np.zeros(chosen.shape, dtype=bool)
     pattern = np.where(chosen >= 0, solution.values[chosen] > 0.5, False)

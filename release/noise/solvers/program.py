@@ -26,6 +26,12 @@ ARRAYS_FROM = 50
 _ENDLESS = 1e30
 """What HiGHS takes for infinite; PuLP refuses the real thing."""
 
+_HEURISTICS = tuple(
+    f"mip_heuristic_run_{name}"
+    for name in ("rins", "rens", "root_reduced_cost", "feasibility_jump")
+)
+"""Searches for a first solution, which a search below a good cutoff can do without."""
+
 _STEPS_A_SOLVE = 10
 """What handing over a program costs, in steps of the simplex method."""
 
@@ -167,6 +173,7 @@ def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
     *,
     tolerance: float = TOLERANCE,
     gaps: tuple[float, float] = (1e-9, 1e-12),
+    cutoff: float = inf,
     basis: Any = None,
     arrays: bool | None = None,
     interior: bool = False,
@@ -175,9 +182,10 @@ def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
 
     What is done is counted in ``work``; a solve that ends with what is left of it is marked
     ``finished=False``. A search ends when the bound is within the relative or the absolute of the
-    ``gaps``. Small programs go through PuLP; those of ``ARRAYS_FROM`` rows and those with a
-    ``basis`` go as arrays. ``arrays`` forces one or the other. ``interior`` asks for an interior
-    point first, which some programs with many optima need to end at all.
+    ``gaps``, and looks only for objectives of at most ``cutoff``. Small programs go through PuLP;
+    those of ``ARRAYS_FROM`` rows and those with a ``basis`` go as arrays. ``arrays`` forces one or
+    the other. ``interior`` asks for an interior point first, which some programs with many optima
+    need to end at all.
     """
     options: dict[str, int | float | bool | str] = {
         "threads": 1,
@@ -196,6 +204,8 @@ def solve(  # noqa: PLR0913 - one for each thing a program can ask of the solver
     has_whole = bool(program.whole.any())
     if work.most < inf:
         options |= _limits(work.left / max(1, program.limit.size), has_whole=has_whole)
+    if cutoff < inf:
+        options |= {"objective_bound": cutoff} | dict.fromkeys(_HEURISTICS, False)
     if interior:
         options["solver"] = "ipm"
     if arrays is None:

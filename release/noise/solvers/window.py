@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
@@ -20,10 +21,14 @@ from release.noise.solvers.program import Builder, Floats, Numbers
 
 @dataclass(frozen=True)
 class Window:
-    """The elements within ``radius`` steps of the centre, numbered from 0."""
+    """The elements within ``radius`` steps of the centre, numbered from 0.
+
+    A pattern without mass far away has no use for elements that cost more than ``dearest``.
+    """
 
     problem: Problem
     radius: int
+    dearest: float = inf
 
     @classmethod
     def all_of(cls, problem: Problem) -> Window:
@@ -34,7 +39,7 @@ class Window:
     def near(self) -> Codes:
         """The elements, ascending."""
         steps = self.problem.steps
-        within = steps <= self.radius
+        within = (steps <= self.radius) & (self.problem.costs <= self.dearest)
         # Unreachable elements have -1 steps; they join once all others are inside.
         return np.flatnonzero(within if self.radius >= steps.max() else within & (steps >= 0))
 
