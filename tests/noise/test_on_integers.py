@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +23,8 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.design import GAIN, Asked
 from release.noise.solvers.answer_laws import design_channel
 from release.noise.solvers.answer_problem import ChannelProblem
-from release.noise.solvers.on_integers import design_integer, runs_of, tables, with_ends
+from release.noise.solvers.approximate import _stretched, bounded_noise
+from release.noise.solvers.on_integers import STRETCHED, design_integer, runs_of, tables, with_ends
 from release.noise.solvers.staircase import staircase
 from tests.conftest import PROJECT
 from tests.exact.test_integer import LOSSES, close, exact_rows, line, published_by_force
@@ -237,6 +239,41 @@ def test_an_approximate_guarantee_has_a_bound_that_its_noise_attains(
     assert design.lower_bound <= (1 - Fraction(delta)) * pure.bounded_loss
 
 
+@pytest.mark.parametrize(("most", "delta"), [(40, "0.01"), (41, "0.05"), (1000, "0.01")])
+@pytest.mark.parametrize("name", [LossName.ABSOLUTE, LossName.SQUARED])
+def test_far_neighbors_gain_from_delta(most: int, delta: str, name: LossName) -> None:
+    """Too far apart for a program: the noise of near ones is stretched, and gains as much."""
+    epsilon, steps = Fraction(1, 10), tuple(range(1, most + 1))
+    design = design_integer(asked(5000, steps, epsilon, name, delta))
+    pure = design_integer(asked(5000, steps, epsilon, name))
+    assert design.method == STRETCHED
+    near = design_integer(asked(5000, (1,), epsilon, name, delta))
+    near_pure = design_integer(asked(5000, (1,), epsilon, name))
+    gained = float(design.bounded_loss / pure.bounded_loss)
+    assert gained == pytest.approx(float(near.bounded_loss / near_pure.bounded_loss), rel=0.08)
+    noise, ratio = design.mechanism.noise, exp_below_any_verifier(epsilon)
+    kept = noise.deltas(steps, ratio).approximate
+    assert 0.99 * float(delta) < kept <= Fraction(delta)
+    if most < 100:
+        assert deltas_of(second(noise), steps, ratio).approximate == kept
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 9])
+def test_stretched_noise_is_the_sum_it_stands_for(size: int) -> None:
+    """s·K + V by convolution; V is uniform on s integers, for even s an average of two places."""
+    noise = bounded_noise((1,), Guarantee(Definition.APPROXIMATE, Fraction(1), Fraction(1, 100)), 2)
+    assert noise is not None
+    made = _stretched(noise.noise, size)
+    place = Counter({v: Fraction(1, size) for v in range(-((size - 1) // 2), size // 2 + 1)})
+    places = [place, Counter({-v: share for v, share in place.items()})]
+    for eta in range(noise.noise.low * size - size, 1):
+        mass = Fraction(0)
+        for k in range(noise.noise.low, noise.noise.high + 1):
+            mass += noise.noise.mass(k) * sum(each[eta - k * size] for each in places) / 2
+        assert float(made.mass(eta)) == pytest.approx(float(mass), abs=1e-16)
+        assert made.mass(eta) == made.mass(-eta)
+
+
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=30))
 def test_tables_hold_all_shifts(values: list[int]) -> None:
     shifts = np.array(values, dtype=np.int64)
@@ -258,6 +295,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_CPU, (4, 4))
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
 from release.noise.solvers.staircase import staircase
 steps = tuple(range(2, 801, 2))

@@ -4,14 +4,17 @@ Minimise E|η|^p over symmetric pmfs on -W..W with Σ_η max(0, f(η) - e^ε·f(
 distance s of neighbors. A pmf in a window is one on all integers, and the duals of the program
 become multipliers whose bound speaks of all noise (:mod:`release.exact.bounds`); the window grows
 until both meet. Work is counted in variables, so the same question has the same answer anywhere.
+
+Where neighbors are too far apart for a program, the noise of a smaller one is stretched.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -31,12 +34,15 @@ _SHARP = 1e-8
 
 @dataclass(frozen=True)
 class Bounded:
-    """Noise on finitely many integers, its expected loss, and multipliers that bound all noise."""
+    """Noise on finitely many integers, its expected loss, and multipliers that bound all noise.
+
+    Stretched noise has none, and its lower bound is 0.
+    """
 
     noise: IntegerNoise
     loss: Fraction
     lower_bound: Fraction
-    multipliers: Multipliers
+    multipliers: Multipliers | None
 
 
 def bounded_noise(steps: Sequence[int], guarantee: Guarantee, power: int) -> Bounded | None:
@@ -51,6 +57,43 @@ def bounded_noise(steps: Sequence[int], guarantee: Guarantee, power: int) -> Bou
         if float(best.loss - best.lower_bound) <= _SHARP * float(best.loss):
             break
     return best
+
+
+def stretched_noise(steps: Sequence[int], guarantee: Guarantee, power: int) -> Bounded | None:
+    """The best noise for neighbors 1 apart, stretched to neighbors up to ``steps[-1]`` apart.
+
+    None where no program is small enough (docs/design/mathematics.md 1.5).
+    """
+    # Stretched weights are rounded once more, which takes a little of δ.
+    tight = replace(guarantee, delta=guarantee.delta * (1 - Fraction(1, 2**20)))
+    nearest = bounded_noise((1,), tight, power)
+    noise = None if nearest is None else _stretched(nearest.noise, steps[-1])
+    if noise is None or not _is_kept(noise, steps, guarantee):
+        return None
+    return Bounded(noise, noise.moment(power), Fraction(0), None)
+
+
+def _stretched(noise: IntegerNoise, size: int) -> IntegerNoise:
+    """Each mass spread evenly over ``size`` integers about the multiples of ``size``.
+
+    ``noise`` is symmetric and has no tails. An integer halfway between two multiples has half of
+    each one's share. What does not divide goes to 0.
+    """
+    weights = [weight for length, weight in noise.runs for _ in range(length)][-noise.low :]
+    # Where weights rise by a solver's rounding they stay level: the noise is unimodal then.
+    shares = [weight // (2 * size) for weight in accumulate(weights, min)]
+    inside, halfway = size - 1 + size % 2, 1 - size % 2
+    half = [(inside // 2 + 1, 2 * shares[0])]
+    for nearer, farther in pairwise([*shares, 0]):
+        half += [(halfway, nearer + farther), (inside, 2 * farther)]
+    others = 2 * sum(length * weight for length, weight in half) - 2 * half[0][1]
+    runs = [(1, noise.total - others), (half[0][0] - 1, half[0][1]), *half[1:]]
+    return IntegerNoise.symmetric(merged(run for run in runs if all(run)))
+
+
+def _is_kept(noise: IntegerNoise, steps: Sequence[int], guarantee: Guarantee) -> bool:
+    ratio = exp_below_any_verifier(guarantee.epsilon)
+    return noise.deltas(steps, ratio).approximate <= guarantee.delta
 
 
 def _reaches(steps: Sequence[int], guarantee: Guarantee) -> Iterator[int]:
@@ -73,8 +116,7 @@ def _solved(steps: Sequence[int], guarantee: Guarantee, power: int, reach: int) 
         return None
     masses = times_power(refined.values[program.masses], program.exponents)
     noise = _rounded(masses, reach)
-    ratio = exp_below_any_verifier(guarantee.epsilon)
-    if noise is None or noise.deltas(steps, ratio).approximate > guarantee.delta:
+    if noise is None or not _is_kept(noise, steps, guarantee):
         return None
     multipliers = program.multipliers(refined.duals)
     loss = noise.moment(power)

@@ -1,7 +1,8 @@
 """Noise on the integers for answers in order: which noise, and what is published near the ends.
 
 The noise is the best staircase (:mod:`release.noise.solvers.staircase`), and where the guarantee
-has a δ, that of a program (:mod:`release.noise.solvers.approximate`). Clamping alone is not the
+has a δ, that of a program, stretched where
+neighbors are far apart (:mod:`release.noise.solvers.approximate`). Clamping alone is not the
 best treatment of the ends: the lowest outcome also stands for all that fell below it. So each
 outcome may be published as the answer that loses least under the uniform prior; for neighbors one
 apart no mechanism at all then loses less (Ghosh, Roughgarden and Sundararajan 2009).
@@ -25,10 +26,11 @@ from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.outcomes import Outcomes
 from release.noise.design import GAIN, Asked, Design
-from release.noise.solvers.approximate import bounded_noise
+from release.noise.solvers.approximate import bounded_noise, stretched_noise
 from release.noise.solvers.staircase import mixture, staircase
 
 STAIRCASE, MIXTURE, PROGRAM = "staircase", "staircase mixed with the truth", "linear program"
+STRETCHED = "linear program, stretched"
 """The methods of this noise, by their names."""
 
 GEOMETRIC = "geometric, charged in proportion"
@@ -96,6 +98,9 @@ def _noise(question: Asked) -> _Found:
                 program.noise, PROGRAM, program.loss, program.lower_bound, multipliers, "HiGHS"
             )
     pure = staircase(steps, epsilon, power)
+    far = stretched_noise(steps, question.guarantee, power) if delta and power else None
+    if far is not None and far.loss < (1 - GAIN) * pure.loss:
+        return _Found(far.noise, STRETCHED, far.loss, far.lower_bound, solver="HiGHS")
     if not delta:
         return _Found(pure.noise, STAIRCASE, pure.loss, pure.lower_bound)
     noise = mixture(pure.noise, delta) if power == 0 else pure.noise
