@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import math
 import os
 import resource
 import select
@@ -28,22 +29,24 @@ from tests.mutants.live import caches, forget_properties, import_anew, put_in_pl
 
 OUTCOMES = PROJECT / "out" / "mutants.jsonl"
 LONGEST = 6.0
-"""Seconds: no test that takes longer is run against mutants."""
+"""Seconds of the processor: no test that takes longer is run against mutants."""
 LONG_ENOUGH = 15.0
-"""Seconds: a mutant that tests of so long together pass survives."""
+"""Seconds of the processor: a mutant that tests of so long together pass survives."""
 PATIENCE = 8.0
-"""A test hangs that takes so many times its usual time, and so many seconds more."""
+"""A test hangs that computes for so many times its usual time, and so many seconds more."""
+IDLE = 10.0
+"""A test hangs that is not over after so many times the seconds that it may compute for."""
 MEMORY = 16 * 2**30
 """Address space of a child, in bytes: a mutant may build a very long list."""
 ENOUGH = 20_000
 """Lines of a function to trace in a test: a long loop executes no others."""
 TRACED = 20.0
-"""Seconds of a test to trace: a test of so long repeats itself."""
+"""Seconds of the processor to trace a test for: a test of so long repeats itself."""
 SURVIVED = {"survived", "unreached"}
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:xdist")
 
 Result: TypeAlias = tuple[int, bool, float]
-"""Number of a test, whether it passed, and its seconds."""
+"""Number of a test, whether it passed, and the seconds that it computed for."""
 
 
 class Outcomes:
@@ -84,6 +87,9 @@ class Runner:
         self._chosen = chosen
         self._outcomes = outcomes
         self._files = {str(module.path): module.file for module, _ in chosen}
+        self._changed: defaultdict[str, set[int]] = defaultdict(set)
+        for module, mutant in chosen:
+            self._changed[module.file].update(mutant.place.lines)
         self._items: list[pytest.Item] = []
         self._live: list[FunctionType] = []
         self._caches: list[Any] = []
@@ -104,6 +110,7 @@ class Runner:
         self._caches = caches()
         for number in range(len(self._items)):
             self._learn(number)
+        say(f"{len(self._items)} tests without a mutant: {_computed():.0f} s of the processor")
         self._forget()
         forget_properties()
         # Or the collector of each child would touch, and so copy, all memory that it shares.
@@ -126,23 +133,28 @@ class Runner:
             cache.cache_clear()
 
     def _learn(self, number: int) -> None:
-        """Run a test under a trace: which lines of the modules it executes."""
+        """Run a test under a trace: which of the changed lines it executes."""
         lines: set[tuple[str, int]] = set()
         events: Counter[CodeType] = Counter()
-
-        end = time.monotonic() + TRACED
+        awaited: dict[CodeType, set[int]] = {}
+        end = time.process_time() + TRACED
 
         def trace(frame: FrameType, event: str, _: object) -> Any:
-            if time.monotonic() > end:
-                sys.settrace(None)
             code = frame.f_code
             file = self._files.get(code.co_filename)
-            if file is None or events[code] > ENOUGH:
+            if file is None:
+                return None
+            if code not in awaited:
+                lines.add((file, code.co_firstlineno))
+                own = {line for _, _, line in code.co_lines() if line is not None}
+                awaited[code] = own & self._changed[file]
+            if event == "line" and frame.f_lineno in awaited[code]:
+                lines.add((file, frame.f_lineno))
+                awaited[code].discard(frame.f_lineno)
+            events[code] += 1
+            if not awaited[code] or events[code] > ENOUGH or time.process_time() > end:
                 frame.f_trace_lines = False
                 return None
-            if event == "line":
-                events[code] += 1
-                lines.add((file, frame.f_lineno))
             return trace
 
         self._forget()
@@ -157,21 +169,23 @@ class Runner:
             self._runs[line].add(number)
 
     def _time(self) -> None:
-        """Run every test in a child without a mutant; what fails there judges nothing."""
-        numbers = list(range(len(self._items)))
+        """Run every judge in a child without a mutant; what fails there judges nothing."""
+        judges = {n for module, mutant in self._chosen for n in self._judges_of(module, mutant)}
+        numbers = sorted(judges)
         while numbers:
-            results = self._child(partial(self._each, numbers), [60.0] * len(numbers))
+            limits = dict.fromkeys(numbers, 60.0)
+            results = self._child(partial(self._each, limits), list(limits.values()))
             self._seconds |= {n: took for n, passed, took in results if passed and took <= LONGEST}
             # The test after the last result has hung or ended the child.
             numbers = numbers[len(results) + 1 :]
-        left_out = [item.nodeid for n, item in enumerate(self._items) if n not in self._seconds]
+        left_out = [self._items[n].nodeid for n in sorted(judges - set(self._seconds))]
         say(
             f"{len(self._seconds)} tests of {sum(self._seconds.values()):.0f} s; too long or unfit:"
         )
         say("\n".join(f"  {name}" for name in left_out))
 
-    def _judge(self, module: Module, mutant: Mutant) -> dict[str, Any]:
-        """Run the tests of a mutant, first those that are quick and have failed before."""
+    def _judges_of(self, module: Module, mutant: Mutant) -> set[int]:
+        """The tests that execute the changed lines."""
         outside, within = mutant.place.code is None, mutant.place.lines
         numbers: set[int] = set()
         for (file, line), tests in self._runs.items():
@@ -179,15 +193,22 @@ class Runner:
                 numbers |= tests
         if outside:
             # What is executed on import shows in whatever uses it: in any test of the room.
-            room = f"tests/{Path(module.file).parent.name}/"
+            room = f"{_room_of_tests(module)}/"
             numbers |= {n for n, item in enumerate(self._items) if item.nodeid.startswith(room)}
+        return numbers
+
+    def _judge(self, module: Module, mutant: Mutant) -> dict[str, Any]:
+        """Run the tests of a mutant, first those that are quick and have failed before."""
+        outside = mutant.place.code is None
+        numbers = self._judges_of(module, mutant)
         order = self._order(module, numbers & set(self._seconds))
         if not order:
             return {"outcome": "unreached"}
-        limits = [PATIENCE * (1 + self._seconds[number]) for number in order]
+        limits = {number: PATIENCE * (1 + self._seconds[number]) for number in order}
         results: list[Result] = []
         if not outside:
-            results = self._child(partial(self._exchanged, module, mutant, order), [60, *limits])
+            work = partial(self._exchanged, module, mutant, limits)
+            results = self._child(work, [60, *limits.values()])
         if not results:
             return self._judge_anew(module, mutant, order)
         if len(results) == len(order) + 1 and results[-1][1]:
@@ -199,8 +220,7 @@ class Runner:
 
     def _order(self, module: Module, numbers: set[int]) -> list[int]:
         """Tests of ``LONG_ENOUGH`` seconds: quick ones, the module's own, those that killed."""
-        own = Path(module.file)
-        own_tests = f"tests/{own.parent.name}/test_{own.name}"
+        own_tests = f"{_room_of_tests(module)}/test_{module.path.name}"
 
         def rank(number: int) -> float:
             likely = 10 if self._items[number].nodeid.startswith(own_tests) else 1
@@ -217,34 +237,45 @@ class Runner:
 
     def _judge_anew(self, module: Module, mutant: Mutant, order: list[int]) -> dict[str, Any]:
         limit = PATIENCE * (8 + sum(self._seconds[number] for number in order))
-        results = self._child(partial(self._imported, module, mutant, order), [limit])
+        results = self._child(partial(self._imported, module, mutant, order, limit), [limit])
         if not results:
             return {"outcome": "hung or crashed"}
         return {"outcome": "survived" if results[0][1] else "killed", "judges": len(order)}
 
-    def _each(self, numbers: list[int]) -> Iterator[Result]:
-        for number in numbers:
-            self._failed, before = False, time.monotonic()
+    def _each(self, limits: dict[int, float]) -> Iterator[Result]:
+        """The results of the tests; the process ends if one computes for more than its limit."""
+        for number, limit in limits.items():
+            self._failed, before = False, _computed()
+            _compute_no_longer_than(limit)
             self._run(number)
-            yield number, not self._failed, time.monotonic() - before
+            yield number, not self._failed, _computed() - before
 
-    def _exchanged(self, module: Module, mutant: Mutant, order: list[int]) -> Iterator[Result]:
+    def _exchanged(
+        self, module: Module, mutant: Mutant, limits: dict[int, float]
+    ) -> Iterator[Result]:
         """The results up to the first failure, after one that says that the mutant is in place."""
         if put_in_place(module, mutant, self._live):
             yield -1, True, 0.0
-            for result in self._each(order):
+            for result in self._each(limits):
                 yield result
                 if not result[1]:
                     return
 
-    def _imported(self, module: Module, mutant: Mutant, order: list[int]) -> Iterator[Result]:
+    def _imported(
+        self, module: Module, mutant: Mutant, order: list[int], limit: float
+    ) -> Iterator[Result]:
+        _compute_no_longer_than(limit)
         import_anew(module, mutant)
         temporary = self._items[0].config.option.basetemp
         names = [self._items[number].nodeid for number in order]
         yield -1, pytest.main([*OPTIONS, "-x", f"--basetemp={temporary}", *names]) == 0, 0.0
 
     def _child(self, work: Callable[[], Iterator[Result]], limits: list[float]) -> list[Result]:
-        """The results of ``work`` in a child, up to the first that comes later than its limit."""
+        """The results of ``work`` in a child, up to the first that is not there in time.
+
+        ``limits`` are in seconds of the processor, which the child holds itself to, so that other
+        programs of the machine make no test hang. What waits for ever is given up by the clock.
+        """
         read, write = os.pipe()
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
             if (child := os.fork()) == 0:
@@ -253,7 +284,7 @@ class Runner:
             results: list[Result] = []
             with os.fdopen(read, "rb", buffering=0) as pipe:
                 for limit in limits:
-                    ready, _, _ = select.select([pipe], [], [], limit)
+                    ready, _, _ = select.select([pipe], [], [], IDLE * limit)
                     if not (line := pipe.readline() if ready else b""):
                         break
                     results.append(tuple(json.loads(line)))
@@ -271,6 +302,7 @@ class Runner:
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             config = self._items[0].config
             config.option.basetemp = temporary / "new"
             config._tmp_path_factory._basetemp = temporary  # type: ignore[attr-defined]
@@ -278,6 +310,23 @@ class Runner:
                 os.write(write, json.dumps(result).encode() + b"\n")
         finally:
             os._exit(0)
+
+
+def _room_of_tests(module: Module) -> str:
+    """The folder of the tests of a module, which lies as the module does."""
+    return Path("tests", *Path(module.file).parent.parts[1:]).as_posix()
+
+
+def _computed() -> float:
+    """Seconds of the processor that this process and its ended children have used."""
+    return sum(os.times()[:4])
+
+
+def _compute_no_longer_than(seconds: float) -> None:
+    """Let the system end this process after so many more seconds of the processor."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    end = math.ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (end, hard))
 
 
 def say(line: str) -> None:
