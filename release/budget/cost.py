@@ -229,9 +229,6 @@ def charges(
     _check_cap("delta", total.delta, spec.budget.delta)
     if together is not None:
         _check_tabulations(spec, queries, together)
-    # An (ε, δ) guarantee with δ ≥ 1 holds for every mechanism, whatever cap the spec sets.
-    if total.delta >= 1:
-        raise BudgetError("budget.delta: the queries charge 1 or more, which guarantees nothing")
     definition = _definition(spec_file, queries)
     if total.delta and exactly:
         definition = Definition.APPROXIMATE
