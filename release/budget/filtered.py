@@ -165,7 +165,7 @@ class FilterAccount(Account):
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """The δ of what was released so far, at another ε than that of the cap."""
-        if not self._standing:
+        if self._is_unspent:
             return Fraction(0)
         delta = renyi.certified(self._product, self.order, epsilon)
         return min(Fraction(1), delta + self._cut())
@@ -174,12 +174,16 @@ class FilterAccount(Account):
         """The δ of all that the filter may let through, at an ε."""
         return min(Fraction(1), renyi.certified(self._bound, self.order, epsilon) + self.cuts)
 
+    @property
+    def _is_unspent(self) -> bool:
+        return not self._standing and self._settled is None
+
     def _cut(self) -> Fraction:
         settled = Fraction(0) if self._settled is None else self._settled.cut
         return sum((moment.cut for moment in self._standing.values()), settled)
 
     def _read(self, product: Fraction) -> Fraction:
-        if not self._standing and self._settled is None and product == 1:
+        if self._is_unspent and product == 1:
             return Fraction(0)
         epsilon = renyi.certified_epsilon(product, self.order, self.main)
         spent = self.spent()

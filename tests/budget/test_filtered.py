@@ -15,6 +15,8 @@ from release.exact.composition.distribution import of_charge
 from release.exact.composition.together import together
 from release.exact.numbers import format_up
 
+MILLIONTH = Fraction(1, 10**6)
+
 
 def cap(epsilon: str = "5", order: int = 6, cuts: str = "0.000000001") -> ScopeCap:
     return ScopeCap(
@@ -67,7 +69,7 @@ def test_a_year_of_counts_needs_4_9261_at_order_6() -> None:
     epsilon, delta = account.certified()
     # 4.925826 at the whole of δ; a thousandth of it is for cuts.
     assert format_up(epsilon, 6) == "4.926026"
-    assert delta == Fraction("0.000001")
+    assert delta == MILLIONTH
     assert spend(FilterAccount(cap("4.926")), year) == 364
     others = [spend(FilterAccount(cap("4.9261", order)), year) for order in (4, 5, 7, 8)]
     assert max(others) < 365
@@ -153,3 +155,55 @@ def test_a_forged_moment_is_held_against_the_release() -> None:
         with pytest.raises(BudgetError, match="larger moment than the reserve"):
             account.check_release(forged, night)
     assert renyi.moment(night.losses, 6).value > Fraction("1.01")
+
+
+def test_the_delta_of_what_is_spent_falls_with_epsilon() -> None:
+    account = FilterAccount(cap("4.9261"))
+    assert account.delta_at(Fraction(0)) == 0
+    # All that the filter may let through has the δ of the scope at its ε.
+    assert account.most_delta_at(Fraction(0)) == 1
+    assert float(account.most_delta_at(Fraction("4.9261"))) == pytest.approx(1e-6, rel=1e-6)
+    assert account.most_delta_at(Fraction("4.9261")) <= MILLIONTH
+    spend(account, [charge("0.05")] * 365)
+    assert account.delta_at(Fraction(0)) == 1
+    certified = account.certified()[0]
+    # A thousandth of it is for cuts, of which there was none.
+    assert float(account.delta_at(certified)) == pytest.approx(0.999e-6, rel=1e-6)
+    assert account.delta_at(Fraction(6)) < account.delta_at(Fraction(5)) < MILLIONTH
+    assert account.level() == certified
+
+
+def test_the_delta_of_what_is_spent_has_its_cuts() -> None:
+    account = FilterAccount(cap())
+    spend(account, [charge("0.1", "0.0000000004")] * 2)
+    cut = Fraction("0.0000000008")
+    assert cut <= account.delta_at(Fraction(99)) < cut * Fraction("1.000001")
+    assert float(account.most_delta_at(Fraction(99))) == pytest.approx(1e-9, rel=1e-6)
+
+
+def test_a_filter_goes_on_with_the_delta_that_was_spent() -> None:
+    """What was settled before a snapshot counts, also where nothing stands after it."""
+    account, resumed = FilterAccount(cap()), FilterAccount(cap())
+    spend(account, [charge("0.5"), charge("0.1", "0.0000000004")])
+    resumed.resume(account.saved("2024-03-01", []))
+    for epsilon in map(Fraction, ("0", "1", "99")):
+        assert resumed.delta_at(epsilon) == account.delta_at(epsilon) > 0
+    assert resumed.certified() == account.certified()
+
+
+def test_a_filter_says_how_many_more_go_through() -> None:
+    night, account = charge("0.05"), FilterAccount(cap("4.93"))
+    reserve = entry(0, **account.fields(night, None))
+    through = spend(FilterAccount(cap("4.93")), [night] * 400)
+    assert through < 400
+    assert account.affordable(reserve) == through
+    spend(account, [night] * 100)
+    assert account.affordable(reserve) == through - 100
+    # Two of its cuts fit, and far more of its moments.
+    failing = entry(0, **account.fields(charge("0.05", "0.0000000004"), None))
+    assert account.affordable(failing) == 2
+    account.charge(failing)
+    assert account.affordable(failing) == 1
+    # Either is left out where it takes nothing, and no end is near where both do.
+    assert FilterAccount(cap()).affordable(entry(0, "1", "0.0000000003")) == 3
+    assert account.affordable(entry(0, "1", "0")) is None

@@ -210,6 +210,37 @@ def test_a_plan_is_spent_in_any_order(order: list[str]) -> None:
         account.check(entry(9, order[0]))
 
 
+def test_a_slot_is_as_free_as_all_of_its_form() -> None:
+    account = planned(
+        "9",
+        slot("a", 2, "0.1"),
+        slot("b", 3, "0.1"),
+        slot("c", 1, "0.5"),
+        slot("seen", 4, "0.1", declared=True),
+    )
+    forms = ("a", "b", "c", "seen")
+    assert [account.affordable(entry(0, name)) for name in forms] == [5, 5, 1, 4]
+    assert (account.level(), account.level_cap()) == (0, 10)
+    for number, name in enumerate(("b", "c", "seen")):
+        account.charge(entry(number, name))
+    assert [account.affordable(entry(0, name)) for name in forms] == [4, 4, 0, 3]
+    assert (account.level(), account.level_cap()) == (3, 10)
+    account.refund(entry(0, "b"))
+    assert account.affordable(entry(0, "a")) == 5
+
+
+def test_a_summary_has_the_slots_that_are_taken() -> None:
+    account = planned("0.3", slot("a", 1, "0.1"), slot("seen", 1, "0.2", declared=True), delta="0")
+    assert account.summary() == (
+        "has taken 0 of 2 slots, which amount to ε = 0 at δ = 0; the whole plan to 0.3 of 0.3, "
+        "of which ε 0.2 is added as declared"
+    )
+    failing = planned("0.3", slot("a", 1, "0.1", "0.5"), delta="0")
+    failing.charge(entry(0, "a"))
+    # No ε has a δ of 0, for the slot or for the plan; a scope with such a plan is not created.
+    assert "amount to ε = 0 at δ = 0; the whole plan to 0 of 0.3" in failing.summary()
+
+
 @st.composite
 def laws(draw: st.DrawFn) -> Law:
     sides = []
