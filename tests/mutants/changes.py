@@ -230,9 +230,10 @@ class Module:
             return replace(mutant, change=f"{mutant.change} (place {times})")
         return mutant
 
-    def code_with(self, mutant: Mutant) -> CodeType:
+    def code_with(self, mutant: Mutant | None) -> CodeType:
         """The code of the module with the mutant in it; the tree stays changed."""
-        _put(mutant.parent, mutant.part, mutant.new)
+        if mutant is not None:
+            _put(mutant.parent, mutant.part, mutant.new)
         return compile(self.tree, str(self.path), "exec")
 
 

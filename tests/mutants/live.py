@@ -35,8 +35,11 @@ def put_in_place(module: Module, mutant: Mutant, live: list[FunctionType]) -> bo
     return done
 
 
-def import_anew(module: Module, mutant: Mutant) -> None:
-    """Forget the package and the tests; the next import of the module is that of the mutant."""
+def import_anew(module: Module, mutant: Mutant | None) -> None:
+    """Forget the package and the tests; the next import of the module is that of the mutant.
+
+    Without a mutant it is the module as it was read.
+    """
     code, path = module.code_with(mutant), str(module.path)
     original = SourceFileLoader.get_code
 

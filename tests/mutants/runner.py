@@ -96,6 +96,7 @@ class Runner:
         self._seconds: dict[int, float] = {}
         self._runs: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
         self._kills: Counter[tuple[str, int]] = Counter()
+        self._fit: dict[frozenset[int], bool] = {}
         self._failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -110,13 +111,15 @@ class Runner:
         self._caches = caches()
         for number in range(len(self._items)):
             self._learn(number)
-        say(f"{len(self._items)} tests without a mutant: {_computed():.0f} s of the processor")
+        left_out = len(self._items) - len(self._seconds)
+        say(
+            f"{len(self._items)} tests of {_computed():.0f} s of the processor, {left_out} too long"
+        )
         self._forget()
         forget_properties()
         # Or the collector of each child would touch, and so copy, all memory that it shares.
         gc.collect()
         gc.freeze()
-        self._time()
         for number, (module, mutant) in enumerate(self._chosen, 1):
             self._outcomes.add(module, mutant, self._judge(module, mutant))
             if number % 50 == 0:
@@ -158,6 +161,7 @@ class Runner:
             return trace
 
         self._forget()
+        before = _computed()
         threading.settrace(trace)
         sys.settrace(trace)
         self._run(number)
@@ -165,24 +169,10 @@ class Runner:
         threading.settrace(None)
         if self._failed:
             pytest.exit(f"{self._items[number].nodeid} fails without a mutant", 3)
+        if (took := _computed() - before) <= LONGEST:
+            self._seconds[number] = took
         for line in lines:
             self._runs[line].add(number)
-
-    def _time(self) -> None:
-        """Run every judge in a child without a mutant; what fails there judges nothing."""
-        judges = {n for module, mutant in self._chosen for n in self._judges_of(module, mutant)}
-        numbers = sorted(judges)
-        while numbers:
-            limits = dict.fromkeys(numbers, 60.0)
-            results = self._child(partial(self._each, limits), list(limits.values()))
-            self._seconds |= {n: took for n, passed, took in results if passed and took <= LONGEST}
-            # The test after the last result has hung or ended the child.
-            numbers = numbers[len(results) + 1 :]
-        left_out = [self._items[n].nodeid for n in sorted(judges - set(self._seconds))]
-        say(
-            f"{len(self._seconds)} tests of {sum(self._seconds.values()):.0f} s; too long or unfit:"
-        )
-        say("\n".join(f"  {name}" for name in left_out))
 
     def _judges_of(self, module: Module, mutant: Mutant) -> set[int]:
         """The tests that execute the changed lines."""
@@ -199,14 +189,13 @@ class Runner:
 
     def _judge(self, module: Module, mutant: Mutant) -> dict[str, Any]:
         """Run the tests of a mutant, first those that are quick and have failed before."""
-        outside = mutant.place.code is None
-        numbers = self._judges_of(module, mutant)
-        order = self._order(module, numbers & set(self._seconds))
+        judges = self._judges_of(module, mutant) & set(self._seconds)
+        order = self._order(module, judges)
         if not order:
             return {"outcome": "unreached"}
         limits = {number: PATIENCE * (1 + self._seconds[number]) for number in order}
         results: list[Result] = []
-        if not outside:
+        if mutant.place.code is not None:
             work = partial(self._exchanged, module, mutant, limits)
             results = self._child(work, [60, *limits.values()])
         if not results:
@@ -214,9 +203,23 @@ class Runner:
         if len(results) == len(order) + 1 and results[-1][1]:
             return {"outcome": "survived", "judges": len(order)}
         by = order[len(results) - 1] if results[-1][1] else results[-1][0]
+        if not self._passes(by):
+            del self._seconds[by]
+            return self._judge(module, mutant)
         self._kills[module.file, by] += 1
         outcome = "hung or crashed" if results[-1][1] else "killed"
         return {"outcome": outcome, "by": self._items[by].nodeid}
+
+    def _passes(self, number: int) -> bool:
+        """Whether a test passes in a child without a mutant: what fails there judges nothing."""
+        alone = frozenset({number})
+        if alone not in self._fit:
+            limit = PATIENCE * (1 + self._seconds[number])
+            results = self._child(partial(self._each, {number: limit}), [limit])
+            self._fit[alone] = bool(results) and results[0][1]
+            if not self._fit[alone]:
+                say(f"fails in a child without a mutant: {self._items[number].nodeid}")
+        return self._fit[alone]
 
     def _order(self, module: Module, numbers: set[int]) -> list[int]:
         """Tests of ``LONG_ENOUGH`` seconds: quick ones, the module's own, those that killed."""
@@ -238,9 +241,16 @@ class Runner:
     def _judge_anew(self, module: Module, mutant: Mutant, order: list[int]) -> dict[str, Any]:
         limit = PATIENCE * (8 + sum(self._seconds[number] for number in order))
         results = self._child(partial(self._imported, module, mutant, order, limit), [limit])
-        if not results:
-            return {"outcome": "hung or crashed"}
-        return {"outcome": "survived" if results[0][1] else "killed", "judges": len(order)}
+        if results and results[0][1]:
+            return {"outcome": "survived", "judges": len(order)}
+        together = frozenset([-1, *order])
+        if together not in self._fit:
+            unchanged = self._child(partial(self._imported, module, None, order, limit), [limit])
+            self._fit[together] = bool(unchanged) and unchanged[0][1]
+        if not self._fit[together]:
+            say(f"tests of {module.file} fail after a new import without a mutant")
+            return {"outcome": "unreached"}
+        return {"outcome": "killed" if results else "hung or crashed", "judges": len(order)}
 
     def _each(self, limits: dict[int, float]) -> Iterator[Result]:
         """The results of the tests; the process ends if one computes for more than its limit."""
@@ -262,7 +272,7 @@ class Runner:
                     return
 
     def _imported(
-        self, module: Module, mutant: Mutant, order: list[int], limit: float
+        self, module: Module, mutant: Mutant | None, order: list[int], limit: float
     ) -> Iterator[Result]:
         _compute_no_longer_than(limit)
         import_anew(module, mutant)
