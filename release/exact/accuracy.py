@@ -59,7 +59,8 @@ def far_error(mechanism: Mechanism, domain: AnswerDomain) -> tuple[int, Fraction
     if domain.topology is Topology.NOMINAL:
         return None
     squared = Loss(LossName.SQUARED.value, np.array([0, 1], dtype=np.int64))
-    if not domain.is_line:
+    # Modular noise reads a cost for each noise value, and the others only the name.
+    if not domain.is_line or mechanism.modular_noise is not None:
         squared = named_loss(LossName.SQUARED, domain.topology, domain.size)
     deviation = math.sqrt(float(mechanism.expected_loss(squared, domain)))
     large = max(1, int(min(domain.size / 10, 10 * deviation)))

@@ -14,13 +14,17 @@ from release.exact.accuracy import (
     IN_95_OF_100,
     credible_reach,
     error_at_ends,
+    far_error,
     likely_answers,
+    loss_of_guess,
+    losses_where,
     radius_of,
     shortest_run,
 )
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
 from release.exact.integer import IntegerMechanism
+from release.exact.losses import COST_POWERS, LossName, joint_loss, named_loss
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
@@ -254,3 +258,98 @@ def test_the_reach_is_that_of_the_shortest_runs(
 ) -> None:
     noise, answers = case
     assert credible_reach(noise, answers, share) == reach_by_hand(noise, answers, share)
+
+
+def test_the_worst_true_answer_may_lie_between_the_ends() -> None:
+    absolute = named_loss(LossName.ABSOLUTE, LINE, 3)
+    middle = Channel.of([[6, 1, 1], [3, 2, 3], [0, 2, 6]])
+    found = losses_where(middle, domain(LINE, 3), absolute)
+    assert found == (Fraction(3, 8), Fraction(2, 8), Fraction(6, 8))
+    for rows, worst in (
+        ([[2, 2, 4], [1, 6, 1], [0, 2, 6]], Fraction(10, 8)),
+        ([[6, 2, 0], [1, 6, 1], [4, 2, 2]], Fraction(10, 8)),
+    ):
+        found = losses_where(Channel.of(rows), domain(LINE, 3), absolute)
+        assert found is not None
+        assert found[2] == max(found) == worst
+    around = modular((3,), [2, 1, 1])
+    cyclic = named_loss(LossName.ABSOLUTE, CIRCLE, 3)
+    assert losses_where(around, domain(CIRCLE, 3), cyclic) is None
+    names = named_loss(LossName.ERROR_RATE, NAMES, 3)
+    assert losses_where(around, domain(NAMES, 3), names) is None
+
+
+def test_the_losses_of_joint_answers_add_up_at_each_true_answer() -> None:
+    parts = (domain(LINE, 2), domain(LINE, 2))
+    noise = modular((2, 2), [5, 1, 1, 1])
+    loss = joint_loss(LossName.ABSOLUTE, parts)
+    each = Fraction(1 + 1 + 2, 8)
+    assert losses_where(noise, JointDomain(parts), loss) == (each, each, each)
+
+
+def near(size: int, total: int, chances: dict[int, int]) -> list[int]:
+    """The weights of symmetric noise on a circle; the rest of the total is no noise."""
+    weights = [0] * size
+    for step, weight in chances.items():
+        weights[step] = weights[-step] = weight
+    weights[0] = total - sum(weights)
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("topology", "mechanism", "expected"),
+    [
+        # Ten standard deviations are 0.88 codes, and no error is less than one.
+        (CIRCLE, modular((40,), near(40, 256, {1: 1})), 1),
+        # They are 3.7 codes.
+        (CIRCLE, modular((40,), near(40, 256, {1: 4, 3: 1, 5: 0})), 3),
+        # They are more than a tenth of the circle.
+        (CIRCLE, modular((40,), near(40, 256, {1: 20, 5: 30, 12: 10})), 4),
+        # On a line noise that wraps round is a large error.
+        (LINE, modular((30,), near(30, 1024, {1: 4, 2: 1})), 3),
+        (LINE, Channel.of([[99 * (a == b) + 1 for a in range(29)] for b in range(29)]), 2),
+    ],
+)
+def test_a_large_error_is_ten_deviations_or_a_tenth_of_the_domain(
+    topology: Topology, mechanism: Mechanism, expected: int
+) -> None:
+    size = mechanism.answers
+    squares = beyond = 0
+    for true in range(size):
+        for published, weight in enumerate(mechanism.row(true).tolist()):
+            apart = distance(topology, size, true, published)
+            squares += weight * apart**2
+            beyond += weight * (apart > expected)
+    deviation = (squares / (size * mechanism.total)) ** 0.5
+    assert max(1, int(min(size / 10, 10 * deviation))) == expected
+    found = far_error(mechanism, domain(topology, size))
+    assert found == (expected, Fraction(beyond, size * mechanism.total))
+    assert far_error(mechanism, domain(NAMES, size)) is None
+
+
+@pytest.mark.parametrize(
+    ("loss", "topology", "size"),
+    [
+        (LossName.ABSOLUTE, LINE, 10),
+        (LossName.ABSOLUTE, CIRCLE, 8),
+        (LossName.SQUARED, LINE, 9),
+        (LossName.SQUARED, CIRCLE, 7),
+        (LossName.ERROR_RATE, LINE, 5),
+        (LossName.ERROR_RATE, CIRCLE, 5),
+        (LossName.ERROR_RATE, NAMES, 5),
+        (LossName.ABSOLUTE, NAMES, 4),
+        (LossName.SQUARED, NAMES, 4),
+    ],
+)
+def test_a_guess_loses_what_the_best_constant_answer_loses(
+    loss: LossName, topology: Topology, size: int
+) -> None:
+    least = float("inf")
+    for guess in range(size):
+        total = 0
+        for true in range(size):
+            apart = distance(topology, size, true, guess)
+            total += min(apart, 1) if loss is LossName.ERROR_RATE else apart ** COST_POWERS[loss]
+        least = min(least, total / size)
+    assert loss_of_guess(loss, domain(topology, size)) == pytest.approx(least, rel=1e-12)
+    assert loss_of_guess(LossName.NOISE_SQUARED, domain(topology, size)) is None
