@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from release.budget.cost import Charges, charge_of, charges, touched_cells
+from release.budget.cost import Charges, charge_of, charges, least_charges, touched_cells
 from release.errors import BudgetError
 from release.exact.privacy import Definition, Guarantee
 from release.queries.read import parse_spec
@@ -139,6 +139,22 @@ def test_a_charge_is_the_guarantee_of_a_cell_times_the_cells() -> None:
     assert not charge.parallel
     read = spec_file(BOTH, neighbors="add_remove", max_rows_per_unit=1)
     assert charge_of(read, read.spec.released[0], guarantee).parallel
+
+
+def test_the_least_charge_is_that_of_noise_in_proportion_without_a_delta() -> None:
+    """Three rows of a unit move three cells by one, or one cell by three."""
+    asked = BOTH | {
+        "sensitivity": "global",
+        "domain": {"ordered": {"min": 0, "max": 50}},
+        "guarantee": {"definition": "approximate", "epsilon": "1", "delta": "0.01"},
+    }
+    fields = {"neighbors": "add_remove", "max_rows_per_unit": 3}
+    least = least_charges(spec_file(asked, budget=("1", "0"), **fields))
+    assert (least.epsilon, least.delta, least.queries[0].cells) == (1, 0, 3)
+    with pytest.raises(BudgetError, match=r"budget\.epsilon: the queries charge 3"):
+        charges(spec_file(asked, budget=("1", "0.1"), **fields))
+    with pytest.raises(BudgetError, match=r"budget\.epsilon: the queries charge 1, the cap"):
+        least_charges(spec_file(asked, budget=("0.999", "0.1"), **fields))
 
 
 def test_parts_of_a_tuple_are_not_charged_by_themselves() -> None:

@@ -18,6 +18,7 @@ from release.exact.channel import (
     answer_costs,
     channel_fits,
     channel_unseen,
+    probabilistic_fits,
 )
 from release.exact.domain import AnswerDomain, JointDomain, Topology
 from release.exact.losses import LossName, named_loss, table_loss
@@ -207,6 +208,15 @@ def test_channels_are_for_answers_in_order_and_losses_of_answers() -> None:
     assert channel_fits(line(MOST_ROWS), LossName.SQUARED)
     assert not channel_fits(line(MOST_ROWS + 1), LossName.SQUARED)
     assert (MOST_ROWS, MOST_UNSEEN) == (1000, 21)
+
+
+def test_a_probabilistic_delta_is_sought_without_an_order_or_on_few_answers() -> None:
+    assert probabilistic_fits(line(64))
+    assert not probabilistic_fits(line(65))
+    names = tuple(f"x{code}" for code in range(99))
+    assert probabilistic_fits(AnswerDomain(Topology.NOMINAL, names))
+    assert probabilistic_fits(AnswerDomain(Topology.CYCLIC, range(99)))
+    assert not probabilistic_fits(JointDomain((line(2), line(2))))
 
 
 def guarantee(definition: Definition, epsilon: str = "1", delta: str = "0") -> Guarantee:

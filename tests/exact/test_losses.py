@@ -18,11 +18,14 @@ from release.exact.losses import (
     check_prior,
     error_costs,
     joint_loss,
+    line_fits,
     named_loss,
+    power_of,
     prior_loss,
     probability_within,
     table_loss,
     worst_case,
+    worst_on_line,
 )
 from release.exact.pmf import Pmf
 
@@ -216,3 +219,40 @@ def test_the_chance_of_a_near_answer_is_that_of_all_outcomes(
             if all(each <= radius for each in apart):
                 near += law.mass(element) / size
     assert probability_within(law, tuple(parts), radius) == near
+
+
+@pytest.mark.parametrize("name", [LossName.ABSOLUTE, LossName.SQUARED])
+def test_the_worst_of_many_answers_in_order_has_no_costs_of_noise(name: LossName) -> None:
+    expected = worst_case(name, Topology.ORDERED, 5)
+    assert isinstance(expected, WorstCaseLoss)
+    for most in (5, 6):
+        whole = worst_on_line(name, 5, most)
+        assert (whole.name, whole.numerators.tolist()) == (
+            expected.name,
+            expected.numerators.tolist(),
+        )
+    short = worst_on_line(name, 5, 4)
+    assert (short.name, short.numerators.tolist()) == (expected.name, [[0, 1]])
+
+
+def test_the_power_of_a_loss_is_that_of_its_error() -> None:
+    named = {LossName.ERROR_RATE: 0, LossName.ABSOLUTE: 1, LossName.SQUARED: 2}
+    for name, power in named.items():
+        assert power_of(named_loss(name, Topology.ORDERED, 4)) == power
+        assert power_of(worst_on_line(name, 4, 9)) == power
+    for other in (
+        named_loss(LossName.NOISE_SQUARED, Topology.ORDERED, 4),
+        table_loss((Fraction(0), Fraction(1))),
+    ):
+        with pytest.raises(ValueError, match="error_rate, absolute or squared"):
+            power_of(other)
+
+
+def test_a_line_fits_the_named_losses_of_an_error() -> None:
+    line = domain(Topology.ORDERED, 4)
+    for name in LossName:
+        fits = name is not LossName.NOISE_SQUARED
+        assert line_fits(line, name) is fits
+        assert line_fits(line, named_loss(name, Topology.ORDERED, 4)) is fits
+        assert not line_fits(domain(Topology.CYCLIC, 4), name)
+    assert not line_fits(line, table_loss((Fraction(0), Fraction(1), Fraction(2), Fraction(3))))
