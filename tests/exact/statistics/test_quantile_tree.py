@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 
@@ -126,6 +127,41 @@ def test_the_choice_rests_on_sizes() -> None:
     assert chosen(1, QUARTILES) == "joint_quantiles"
     assert best_tree(ONE, 16, DECILES, 1, replaces=False).block == 1
     assert 8 < best_tree(ONE, 1024, DECILES, 1, replaces=False).block < 64
+
+
+@pytest.mark.parametrize("points", [2, 3, 4, 5, 16, 40, 200])
+def test_a_tree_has_the_block_of_least_variance(points: int) -> None:
+    """The noise of all counts that lie below a point, with blocks of every size."""
+    ratio = QuantileTree.fitted(ONE, points, QUARTILES, 1, 1, replaces=False).ratio / RATIO_ONE
+    best = best_tree(ONE, points, QUARTILES, 1, replaces=False)
+    assert 1 <= best.block <= max(1, points // 2)
+    plain = 2 * ratio / (1 - ratio) ** 2 * points * (3 / 16 + 4 / 16 + 3 / 16) / 3
+    least = plain
+    for block in range(2, points // 2 + 1 if points > 3 else 2):
+        halved = QuantileTree.fitted(ONE, points, QUARTILES, 1, block, replaces=False)
+        own = halved.ratio / RATIO_ONE
+        within = sum(k * (block - k) / block for k in range(block)) / block
+        across = points / block * block / (block + 1) * (10 / 48)
+        least = min(least, 2 * own / (1 - own) ** 2 * (across + within))
+    assert mean(variances_in_rank(best)) == pytest.approx(least, rel=1e-9)
+
+
+def test_a_tree_is_taken_where_it_errs_by_a_quarter_less_and_cells_are_large() -> None:
+    families = set()
+    for points in (*range(2, 60), 100, 1000):
+        tree = best_tree(ONE, points, DECILES, 1, replaces=False)
+        joint = JointQuantiles.fitted(ONE, points, DECILES, 1, replaces=False)
+        variance = mean(variances_in_rank(tree))
+        is_less = variance <= 0.75 * mean(joint_variances(joint))
+        rows = math.ceil(4 * math.sqrt(variance))
+        chosen = [
+            best_quantiles(ONE, points, DECILES, 1, total, replaces=False)
+            for total in (None, rows, rows - 1)
+        ]
+        expected = "quantile_tree" if is_less else "joint_quantiles"
+        assert chosen == [expected, expected, "joint_quantiles"]
+        families.add(expected)
+    assert len(families) == 2
 
 
 def test_the_variance_of_a_joint_draw_is_that_of_its_draws() -> None:

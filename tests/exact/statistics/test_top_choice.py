@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -56,6 +57,30 @@ def test_declared_sizes_choose(
     assert type(mechanism) is expected
     assert mechanism.satisfies(Fraction(1))
     assert not mechanism.satisfies(Fraction(99, 100))
+
+
+@pytest.mark.parametrize(
+    ("categories", "touched", "members", "least"),
+    [
+        (24, 24, 10, 0.35),
+        (24, 24, 3, 7 / 12),
+        (1000, 1000, 5, 0.45),
+        (50, 5, 4, 1 / 2),
+        (90, 5, 11, 2 / 5),
+    ],
+)
+def test_a_draw_from_all_sets_needs_so_many_rows(
+    categories: int, touched: int, members: int, least: float
+) -> None:
+    """By Zipf's law the last member has total/(k·H) of them, and bad sets weigh ln C(K, k)."""
+    bounds = CountBounds(categories, touched)
+    harmonic = math.log(categories) + 0.5772
+    sets = math.log(math.comb(categories, members))
+    needed = least * members * harmonic * bounds.range_of_losses(members) * sets
+    assert best_top(Fraction(1), bounds, members, math.ceil(needed)) == "top_canonical"
+    assert best_top(Fraction(1), bounds, members, math.floor(needed)) != "top_canonical"
+    assert best_top(Fraction(1, 3), bounds, members, math.ceil(3 * needed)) == "top_canonical"
+    assert best_top(Fraction(1, 3), bounds, members, math.floor(3 * needed)) != "top_canonical"
 
 
 def test_weight_and_relation_count_for_nothing_where_they_widen_all_alike() -> None:
