@@ -10,14 +10,21 @@ from typing import Any
 
 import pytest
 
-from release.budget.profiles import own_step, profile_of_patterns, query_profile
+from release.budget.profiles import (
+    _coarseness,
+    _refined,
+    own_step,
+    profile_of_patterns,
+    query_profile,
+)
 from release.exact.composition.distribution import UNIT
-from release.exact.composition.profile import pure_profile
+from release.exact.composition.profile import MOST_LOSSES, Profile, pure_profile
 from release.exact.domain import Group
 from release.exact.integer import IntegerMechanism
 from release.exact.integer_noise import IntegerNoise, Tail
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
+from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.sensitivity import Sensitivity
 from release.exact.statistics.mechanism import least_ratio
@@ -178,3 +185,47 @@ def test_long_profiles_are_composed_on_a_coarser_grid() -> None:
     # Between two losses of the coarser grid there is a chord.
     between = [long.values[place] for place in (15_999, 16_000, 16_001)]
     assert between[0] > between[1] > between[2]
+
+
+@pytest.mark.parametrize(
+    ("losses", "cells", "expected"),
+    [
+        # One cell is not composed, however long its profile is.
+        (2**17, 1, 1),
+        # k cells take ⌊√k⌋ + 1 times the losses of one: up to 2^16, and then half as many.
+        (2**14, 9, 1),
+        (2**14 + 1, 9, 2),
+        (2**14, 15, 1),
+        (2**14, 16, 2),
+        (2**14, 49, 2),
+        (2**14, 64, 4),
+        (2**16 // 101, 10_000, 1),
+        (2**16 // 101 + 1, 10_000, 2),
+    ],
+)
+def test_many_cells_of_many_losses_are_composed_on_a_coarser_grid(
+    losses: int, cells: int, expected: int
+) -> None:
+    long, short = Profile(Fraction(1), (0,) * losses), Profile(Fraction(1), (0,))
+    assert _coarseness({1: short, 2: long}, [(1,), (2,) * cells]) == expected
+
+
+def test_a_finer_grid_has_the_values_of_the_coarser_and_chords_between() -> None:
+    coarse = pure_profile(Fraction(1), Fraction(1, 4))
+    assert _refined(coarse, 1) is coarse
+    fine = _refined(coarse, 4)
+    assert (fine.step, len(fine.values)) == (Fraction(1, 16), 4 * (len(coarse.values) - 1) + 1)
+    assert fine.values[::4] == coarse.values
+    e, (near, far) = exp_bounds(Fraction(1, 16))[0], coarse.values[:2]
+    # A chord in e^ε: a quarter of the step from 0.
+    share = (e - 1) / (e**4 - 1)
+    assert abs(fine.values[1] - (near + share * (far - near))) <= 2
+
+
+def test_a_finer_grid_is_no_longer_than_a_profile_may_be() -> None:
+    two = Profile(Fraction(1), (UNIT, UNIT // 2))
+    assert len(_refined(two, MOST_LOSSES - 1).values) == MOST_LOSSES
+    assert _refined(two, MOST_LOSSES).values == (UNIT,)
+    # Beyond e^100 no chord is computed.
+    far = Profile(Fraction(50), (UNIT, UNIT // 2, UNIT // 4, UNIT // 8))
+    assert _refined(far, 2).values[::2] == far.values[:3]

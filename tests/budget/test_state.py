@@ -97,7 +97,14 @@ RESERVE = reserve("s", "r", spend("1"), DAY)
 
 @pytest.mark.parametrize(
     "fields",
-    [{"seq": 0}, {"seq": 2}, {"prev": NOTHING}, {"date": "2024-02-29"}, {"date": "2023-12-31"}],
+    [
+        {"seq": 0},
+        {"seq": 2},
+        {"prev": NOTHING},
+        {"date": "2024-02-29"},
+        {"date": "2023-12-31"},
+        {"date": "2024-04-31"},
+    ],
 )
 def test_an_entry_follows_the_last_one(fields: dict[str, Any]) -> None:
     state = started()
