@@ -9,13 +9,28 @@ from typing import Any
 import pytest
 import yaml
 
-from release.budget.cost import Charges, charge_of, charges, least_charges, touched_cells
+from release.budget.composed import Together, step_for, step_of_budget
+from release.budget.cost import (
+    Charges,
+    charge_of,
+    charges,
+    least_charges,
+    release_step,
+    touched_cells,
+)
 from release.errors import BudgetError
+from release.exact.composition.profile import pure_profile
 from release.exact.privacy import Definition, Guarantee
 from release.queries.read import parse_spec
+from release.queries.tabulations.table_count import table_count
+from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
+from release.spec.model import Spec
+from release.spec.tabulations.areas import nested
+from release.spec.tabulations.open import with_areas
 from tests.small import Small, part, query
 from tests.small import joint as joint_query
+from tests.spec.tabulations.test_check import PLAIN
 
 KEYS: dict[str, tuple[str, ...]] = {"place": ("a", "b"), "day": ("1", "2"), "unit": ("u", "v")}
 PURE = {"definition": "pure", "epsilon": "1"}
@@ -161,3 +176,80 @@ def test_parts_of_a_tuple_are_not_charged_by_themselves() -> None:
     parts = [part("low", "mode", where="wh < 3", by=[]), part("high", "mode", by=[])]
     both = joint_query("low", "high", name="both", by=[], guarantee=PURE)
     assert [charge.epsilon for charge in charges(spec_file(*parts, both)).queries] == [1]
+
+
+def measured(*epsilons: tuple[str, ...], guarantees: tuple[str | None, ...]) -> SpecFile:
+    """Tabulations of counties, each with a pure guarantee or none, and tables that they measure."""
+    plain = PLAIN | {"tabulations": [], "budget": PLAIN["budget"] | {"epsilon": "9"}}
+    for number, epsilon in enumerate(guarantees):
+        own = PLAIN["tabulations"][0] | {"name": f"census{number}"}
+        if epsilon is not None:
+            own["guarantee"] = {"definition": "pure", "epsilon": epsilon}
+        plain["tabulations"].append(own)
+    spec, opened, queries = Spec.model_validate(plain), [], []
+    areas = nested("file", ["county", "tract"], [("hi", "t1"), ("ak", "t2")])
+    for number, of_tables in enumerate(epsilons):
+        tabulation = with_areas(spec, number, areas)
+        opened.append(tabulation)
+        for table, epsilon in zip(tabulation.margins, of_tables, strict=False):
+            guarantee = GuaranteeSpec(definition=Definition.PURE, epsilon=Fraction(epsilon))
+            queries.append(table_count(tabulation, table, guarantee))
+    spec = spec.model_copy(update={"queries": queries})
+    return SpecFile(spec, b"", Path(), {}, tabulations=tuple(opened))
+
+
+def charged_together(read: SpecFile) -> Charges:
+    """The charges where each table has pure noise."""
+    step = release_step(read)
+    profiles = [pure_profile(query.promised.epsilon, step) for query in read.spec.charged]
+    return charges(read, None, Together(step, tuple(profiles)))
+
+
+def test_the_tables_of_a_tabulation_stay_within_its_own_guarantee() -> None:
+    found = charged_together(measured(("0.5", "0.5"), guarantees=("1",)))
+    assert (found.epsilon, found.delta, found.definition) == (1, 0, Definition.PURE)
+    with pytest.raises(BudgetError) as refusal:
+        charged_together(measured(("0.5", "0.501"), guarantees=("1",)))
+    assert str(refusal.value) == (
+        "tabulations[0].guarantee: its tables charge 1.001, δ 0; raise it"
+    )
+
+
+def test_each_tabulation_pays_for_its_own_tables() -> None:
+    """The first has no guarantee of its own: its tables have the whole budget."""
+    both = measured(("2", "1"), ("0.5", "0.5"), guarantees=(None, "1"))
+    assert charged_together(both).epsilon == 4
+    more = measured(("2", "1"), ("0.5", "0.7"), guarantees=(None, "1"))
+    with pytest.raises(BudgetError, match=r"tabulations\[1\]\.guarantee: its tables charge 1.2, "):
+        charged_together(more)
+    both = measured(("0.1", "1"), ("0.5", "0.5"), guarantees=("1", "1"))
+    with pytest.raises(BudgetError, match=r"tabulations\[0\]\.guarantee: its tables charge 1.1, "):
+        charged_together(both)
+
+
+def test_the_grid_of_a_tabulation_is_that_of_all_tables_it_could_measure() -> None:
+    # Three margins on two levels, one cell of each for a unit that is added.
+    read = measured(("0.5", "0.5"), guarantees=("1",))
+    assert read.spec.privacy.neighbors == "add_remove"
+    assert len(read.tabulations[0].margins) == 3
+    assert release_step(read) == step_of_budget(Fraction(9), 6)
+
+
+def test_the_grid_of_a_release_is_that_of_its_charges_or_of_its_cap() -> None:
+    third, half = Fraction(1, 3), Fraction(1, 2)
+
+    def step(cap: str, *epsilons: str) -> Fraction:
+        """Of queries with public mechanisms, each of one cell, and one that counts for nothing."""
+        queries = named(approximate("3/7", "0.1"))
+        for number, epsilon in enumerate(epsilons):
+            guarantee = approximate(epsilon, "0.1")
+            own = query("mode", name=f"own{number}", by=[], guarantee=guarantee)
+            queries.append(own | {"sensitivity": "global", "noise": "on_answer"})
+        return release_step(spec_file(*queries, budget=(cap, "0.9")))
+
+    # The least of the cap and the sum of the claimed ε, on a grid that holds both.
+    assert step("5", "1/3", "1/2") == step_for([third, half], third + half, 2)
+    assert step("1/2", "1/3", "1/2") == step_for([third, half], half, 2)
+    assert step("5", "0") == step_for([], Fraction(5), 1)
+    many = ["1/3"] * 3
+    assert step("5", *many) == step_for([third], Fraction(1), 3) != step_for([third], third, 3)

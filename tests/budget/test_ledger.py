@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import re
@@ -37,6 +38,7 @@ from release.budget.ledger import (
     replay,
     reserve,
     spending,
+    today,
     withdraw,
 )
 from release.errors import BudgetError, LedgerError, ReleaseError
@@ -317,6 +319,16 @@ def test_a_ledger_without_its_checkpoint_is_not_written(ledger: Ledger) -> None:
 def test_a_ledger_from_the_future_is_not_written(ledger: Ledger) -> None:
     ledger.append(reserve("s", "r", spend("1"), "2999-01-01"))
     refused(ledger, abort("r", DAY, drawn=True), "is in the future")
+
+
+def test_a_clock_may_be_a_day_behind(ledger: Ledger) -> None:
+    """Of the machine that wrote the last entry; it is measured against this one's."""
+    tomorrow = today() + datetime.timedelta(days=1)
+    ledger.append(reserve("s", "r", spend("1"), tomorrow.isoformat()))
+    ledger.append(abort("r", tomorrow.isoformat(), drawn=True))
+    later = tomorrow + datetime.timedelta(days=1)
+    ledger.append(reserve("s", "q", spend("1"), later.isoformat()))
+    refused(ledger, abort("q", later.isoformat(), drawn=True), "is in the future")
 
 
 def test_amounts_of_any_length_are_read_back(ledger: Ledger) -> None:
