@@ -37,6 +37,94 @@ def test_a_file_is_of_its_own_query(asked: str) -> None:
         checked(asked=asked)
 
 
+def edited(*path: str, value: Any) -> Sensitivity:
+    """The stored file of the count with one other value."""
+    plain = json.loads((SMALL / "mechanisms" / "the_count.json").read_bytes())
+    at = plain
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    record = parse_mechanism("the_count", rfc8785.dumps(plain))
+    return check_mechanism("the_count", record, QUERIES["the_count"])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "check"),
+    [
+        (("query",), "the_mode", "query"),
+        (("guarantee", "definition"), "approximate", "definition"),
+        (("guarantee", "epsilon"), "2", "epsilon"),
+        (("guarantee", "epsilon"), "0.999", "epsilon"),
+        (("guarantee", "delta"), "0.1", "delta"),
+        (("recomputed", "delta_probabilistic"), "0.1", "delta_probabilistic"),
+        (("recomputed", "delta_approximate"), "0.1", "delta_approximate"),
+        (("recomputed", "epsilon_all_differences"), "1.9", "epsilon_all_differences"),
+        (("accuracy", "mean_absolute"), "1.300268516301", "accuracy.mean_absolute"),
+        (("accuracy", "p_exact"), "0.394299927889", "accuracy.p_exact"),
+        (("accuracy", "p_within_1"), "0.615145814167", "accuracy.p_within_1"),
+        (("design", "loss"), "absolute", "design.loss"),
+        (("design", "objective"), "0.605700072112486025", "design.objective"),
+        (("design", "notes"), ["trust me"], "design.notes"),
+    ],
+)
+def test_what_a_file_states_is_what_its_integers_are(
+    path: tuple[str, ...], value: object, check: str
+) -> None:
+    with pytest.raises(VerificationError, match=rf"^the_count: {check}: found "):
+        edited(*path, value=value)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name", "check"),
+    [
+        ("modular", "the_count", "mechanism: found 'channel', expected 'modular'"),
+        ("geometric_clamped", "the_count", "design.method: found 'linear program'"),
+        ("integer", "the_binned", "mechanism: found 'channel', expected 'integer'"),
+    ],
+)
+def test_a_file_has_the_mechanism_that_the_spec_names(
+    mechanism: str, name: str, check: str
+) -> None:
+    asked = QUERIES[name].model_copy(update={"mechanism": mechanism})
+    plain = json.loads((SMALL / "mechanisms" / f"{name}.json").read_bytes())
+    record = parse_mechanism(name, rfc8785.dumps(plain))
+    with pytest.raises(VerificationError, match=check):
+        check_mechanism(name, record, asked)
+    for right in ("channel", "best"):
+        check_mechanism(name, record, asked.model_copy(update={"mechanism": right}))
+
+
+def test_the_best_mechanism_of_answers_in_order_cannot_wrap() -> None:
+    """A modular file is refused before it is proved, and where the spec names it, is proved."""
+    plain = json.loads((SMALL / "mechanisms" / "the_count.json").read_bytes())
+    for field in ("pairs", "rows"):
+        del plain[field]
+    plain |= {"mechanism": "modular", "weights": [str(2**60)] * 3, "sensitivity": [[1]]}
+    record = parse_mechanism("the_count", rfc8785.dumps(plain | {"group": [3]}))
+    with pytest.raises(VerificationError, match=r"found 'modular'.*cannot wrap round an order"):
+        check_mechanism("the_count", record, QUERIES["the_count"])
+    named = QUERIES["the_count"].model_copy(update={"mechanism": "modular"})
+    with pytest.raises(VerificationError, match=r"the_count: group: found \(3,\)"):
+        check_mechanism("the_count", record, named)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "check"),
+    [
+        (("total",), str(2**63), "total|weights"),
+        (("total",), "9" * 20, "size"),
+        (("pairs",), [], "sensitivity: found none"),
+        (("pairs",), [[1, 0], [0, 1]], "pairs"),
+        (("directed",), True, "directed|δ|pairs"),
+    ],
+)
+def test_integers_that_are_no_mechanism_are_refused(
+    path: tuple[str, ...], value: object, check: str
+) -> None:
+    with pytest.raises(VerificationError, match=check):
+        edited(*path, value=value)
+
+
 @pytest.mark.parametrize(("units", "is_sound"), [(41, False), (42, True), (43, False)])
 def test_a_gap_is_the_objective_less_the_bound(units: int, is_sound: bool) -> None:
     """Loss and bound, as written, are 42 units of 10^-18 apart."""
