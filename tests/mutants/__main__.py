@@ -35,12 +35,16 @@ def read_reasons() -> dict[Key, str]:
 def report(chosen: list[tuple[Module, Mutant]], outcomes: Outcomes, reasons: dict[Key, str]) -> int:
     """Print what became of the mutants; the exit status."""
     tally: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    rooms, of_rooms = Counter[str](), Counter[str]()
     survivors = []
     for module, mutant in chosen:
         outcome = "equivalent" if mutant.key in reasons else outcomes.of(module, mutant) or "open"
         tally[module.file][outcome] += 1
+        room = "/".join(Path(module.file).parts[:2])
+        rooms[room] += 1
         if outcome in SURVIVED:
             survivors.append((outcome, mutant))
+            of_rooms[room] += 1
     for outcome, mutant in survivors:
         say(
             f"{outcome}: {mutant.file}:{mutant.place.lines.start} in {'.'.join(mutant.place.names)}"
@@ -48,6 +52,8 @@ def report(chosen: list[tuple[Module, Mutant]], outcomes: Outcomes, reasons: dic
         say(f"    {mutant.line}\n    {mutant.change}")
     for file, counts in tally.items():
         say(f"{file}: " + ", ".join(f"{count} {name}" for name, count in counts.most_common()))
+    for room, number in rooms.items():
+        say(f"{room}: {of_rooms[room]} of {number} survive unexplained")
     share = len(survivors) / max(1, len(chosen))
     say(f"{len(survivors)} of {len(chosen)} mutants survive unexplained: {share:.1%}")
     return int(share > MAY_SURVIVE)
