@@ -34,8 +34,9 @@ LONG_ENOUGH = 15.0
 """Seconds of the processor: a mutant that tests of so long together pass survives."""
 PATIENCE = 8.0
 """A test hangs that computes for so many times its usual time, and so many seconds more."""
-IDLE = 10.0
-"""A test hangs that is not over after so many times the seconds that it may compute for."""
+IDLE = 3.0
+"""A test is given up after so many times the seconds that it may compute for, and then tried again
+without the mutant: only if it ends in that time, the mutant has made it wait."""
 MEMORY = 16 * 2**30
 """Address space of a child, in bytes: a mutant may build a very long list."""
 ENOUGH = 20_000
@@ -203,6 +204,9 @@ class Runner:
         if len(results) == len(order) + 1 and results[-1][1]:
             return {"outcome": "survived", "judges": len(order)}
         by = order[len(results) - 1] if results[-1][1] else results[-1][0]
+        if results[-1][1]:
+            # It may have waited for the machine alone, and then it waits now as well.
+            self._fit.pop(frozenset({by}), None)
         if not self._passes(by):
             del self._seconds[by]
             return self._judge(module, mutant)
@@ -244,7 +248,7 @@ class Runner:
         if results and results[0][1]:
             return {"outcome": "survived", "judges": len(order)}
         together = frozenset([-1, *order])
-        if together not in self._fit:
+        if together not in self._fit or not results:
             unchanged = self._child(partial(self._imported, module, None, order, limit), [limit])
             self._fit[together] = bool(unchanged) and unchanged[0][1]
         if not self._fit[together]:
