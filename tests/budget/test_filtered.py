@@ -191,6 +191,25 @@ def test_a_filter_goes_on_with_the_delta_that_was_spent() -> None:
     assert resumed.certified() == account.certified()
 
 
+def test_what_may_be_given_back_stands_after_a_snapshot() -> None:
+    """The second of four releases still runs: it, and those after it, are not settled."""
+    account, resumed = FilterAccount(cap()), FilterAccount(cap())
+    sizes = [charge("0.5"), charge("0.1", "0.0000000001"), charge("0.3"), charge("0.2")]
+    spend(account, sizes)
+    saved = account.saved("2024-03-01", [entry(2, "1"), entry(1, "1")])
+    assert [number for number, *_ in saved["standing"]] == [1, 2, 3]
+    resumed.resume(saved)
+    assert resumed.certified() == account.certified()
+    for given_back in (1, 3):
+        for own in (account, resumed):
+            own.refund(entry(given_back, "1"))
+        assert resumed.certified() == account.certified()
+        assert resumed.delta_at(Fraction(2)) == account.delta_at(Fraction(2)) > 0
+    again = FilterAccount(cap())
+    spend(again, [sizes[0], sizes[2]])
+    assert again.delta_at(Fraction(2)) == resumed.delta_at(Fraction(2))
+
+
 def test_a_filter_says_how_many_more_go_through() -> None:
     night, account = charge("0.05"), FilterAccount(cap("4.93"))
     reserve = entry(0, **account.fields(night, None))
