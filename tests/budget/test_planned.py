@@ -220,11 +220,11 @@ def test_a_slot_is_as_free_as_all_of_its_form() -> None:
     )
     forms = ("a", "b", "c", "seen")
     assert [account.affordable(entry(0, name)) for name in forms] == [5, 5, 1, 4]
-    assert (account.level(), account.level_cap()) == (0, 10)
+    assert [account.level(), account.level_cap()] == [0, 10]
     for number, name in enumerate(("b", "c", "seen")):
         account.charge(entry(number, name))
     assert [account.affordable(entry(0, name)) for name in forms] == [4, 4, 0, 3]
-    assert (account.level(), account.level_cap()) == (3, 10)
+    assert [account.level(), account.level_cap()] == [3, 10]
     account.refund(entry(0, "b"))
     assert account.affordable(entry(0, "a")) == 5
 
