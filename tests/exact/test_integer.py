@@ -17,6 +17,8 @@ from release.exact.integer_noise import RATIO_ONE, REACH, IntegerNoise, Run, Tai
 from release.exact.losses import LossName, named_loss
 from release.exact.outcomes import Outcomes, listed_answers
 from release.exact.sensitivity import Sensitivity
+from release.exact.statistics.mechanism import least_ratio
+from release.exact.statistics.sums import geometric_noise
 from release.noise.solvers.on_integers import with_ends
 from release.noise.solvers.staircase import staircase
 from tests.exact.test_integer_noise import every_noise, second, staircases
@@ -387,3 +389,18 @@ def test_likelihoods_are_those_of_the_floats(
     for true in range(mechanism.size):
         whole = sum(column[true] for column in columns)
         assert abs(whole - 10**60) < 10**4
+
+
+def test_geometric_noise_loses_in_proportion_and_a_staircase_does_not() -> None:
+    """One step of four loses a quarter of ε, or all of it."""
+    four = Sensitivity.on_line(50, range(1, 5))
+    geometric = IntegerMechanism(geometric_noise(least_ratio(Fraction(1), 4)), 50)
+    assert geometric.loses_in_proportion(four, Fraction(1))
+    assert not geometric.loses_in_proportion(four, Fraction(99, 100))
+    # Of the distances the farthest alone counts.
+    assert geometric.loses_in_proportion(Sensitivity.on_line(50, (1, 4)), Fraction(1))
+    assert not geometric.loses_in_proportion(Sensitivity.on_line(50, (1, 5)), Fraction(1))
+    # Its tail has a quarter of each of its masses: ln (8·4/3) at the first step.
+    stairs = IntegerMechanism(IntegerNoise.symmetric([(1, 8), (4, 1)], Tail(4, HALF // 2)), 50)
+    assert not stairs.loses_in_proportion(four, Fraction("9.46"))
+    assert stairs.loses_in_proportion(four, Fraction("9.47"))

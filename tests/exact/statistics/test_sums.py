@@ -109,3 +109,18 @@ def test_noise_that_is_too_often_none_is_refused() -> None:
     tail = made.noise.right
     heavy = ((1, side // 2), (1, middle + 2 * (side - side // 2)), (1, side // 2))
     assert not NoisySums(IntegerNoise(-1, heavy, tail, tail), 2, 10).satisfies(Fraction(1))
+
+
+def test_sums_lose_in_proportion_where_each_step_loses_its_part() -> None:
+    one = NoisySums.geometric(Fraction(1), 1, 10)
+    assert one.loses_in_proportion(Fraction(1))
+    assert not one.loses_in_proportion(Fraction(99, 100))
+    # A staircase loses all of ε at once: of one sum that is private, and not in proportion.
+    stairs = NoisySums(IntegerNoise.symmetric([(1, 12), (10, 1)], Tail(10, 2**63)), 1, 10)
+    assert stairs.satisfies(Fraction("3.18"))
+    assert not stairs.satisfies(Fraction("3.17"))
+    assert not stairs.loses_in_proportion(Fraction(9))
+    assert not NoisySums(stairs.noise, 2, 10).satisfies(Fraction(9))
+    # Noise without tails cannot lose in proportion.
+    ends = NoisySums(IntegerNoise.symmetric([(1, 12), (10, 1)]), 1, 10)
+    assert not ends.loses_in_proportion(Fraction(1))
