@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from release.budget.caps import PlannedSlot, ScopeCap, SlotProfile
 from release.budget.entries import Policy
 from release.budget.state import read_entry
+from release.exact.composition.profile import Profile
 from release.records.models import canonical
 
 SLOT: dict[str, Any] = {"name": "n", "times": 2, "epsilon": "1", "delta": "0"}
@@ -116,3 +118,28 @@ def test_another_shape_is_no_slot(change: dict[str, Any]) -> None:
 def test_another_shape_is_no_profile(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SlotProfile.model_validate({**CURVE, **change})
+
+
+def test_a_plan_holds_a_thousand_slots_and_each_a_hundred_thousand_releases() -> None:
+    slots = [SLOT | {"name": f"n{number}"} for number in range(1001)]
+    assert PlannedSlot.model_validate(SLOT | {"times": 100_000}).times == 100_000
+    assert len(ScopeCap.model_validate({**PLD, "planned": slots[:1000]}).planned or ()) == 1000
+    with pytest.raises(ValidationError):
+        ScopeCap.model_validate({**PLD, "planned": slots})
+
+
+def test_a_profile_has_one_loss_or_as_many_as_a_grid() -> None:
+    for length in (1, 2**14 + 1):
+        record = SlotProfile(step="1/2", values=["7"] * length)
+        assert record.to_profile() == Profile(Fraction(1, 2), (7,) * length)
+    with pytest.raises(ValidationError, match="at most 16385 items"):
+        SlotProfile(step="1/2", values=["7"] * (2**14 + 2))
+
+
+def test_a_slot_lies_a_little_above_the_profile_that_it_is_made_of() -> None:
+    room, unit = 10**10, 10**28
+    profile = Profile(Fraction(1, 3), (unit, unit - room, unit - room - 1, 5, 0))
+    around = SlotProfile.around(profile)
+    assert around.step == "1/3"
+    expected = (unit, unit, unit - 1, room + 5, room)
+    assert around.to_profile() == Profile(Fraction(1, 3), expected)

@@ -18,6 +18,7 @@ COMMIT = ANY | {"kind": "commit", "release_id": "r", "attestation": NOTHING}
 SKIP = ANY | {"kind": "skip", "release_id": "r", "reason": "late"}
 REVISE = ANY | {"kind": "revise", "release_id": "r", "by": "r-r2", "reason": "wrong"}
 KEY = ANY | {"kind": "key", "action": "add", "key": "key", "signature": ""}
+STORE = ANY | {"kind": "store", "uri": "s3://bucket"}
 CAP: dict[str, Any] = {"scope": "s", **CHARGE}
 POLICY = ANY | {"kind": "policy", "cap": CAP}
 
@@ -45,6 +46,7 @@ def monthly(**fields: Any) -> dict[str, Any]:
         (POLICY, monthly(every="day")),
         (SKIP, {"reason": "é" * 300}),
         (REVISE, {"by": "r" * 100}),
+        (STORE, {"uri": "file://" + "~" * 393}),
     ],
 )
 def test_an_entry_holds_its_fields_at_their_ends(
@@ -90,6 +92,9 @@ def test_an_entry_holds_its_fields_at_their_ends(
         (KEY, {"signature": "A" * 101}),
         (KEY, {"signature": "A==="}),
         (POLICY, monthly(every="week")),
+        (STORE, {"uri": "file://" + "~" * 394}),
+        (STORE, {"uri": "file://a b"}),
+        (STORE, {"uri": "file://"}),
         (POLICY, {"cap": {"scope": "s", "epsilon": "1"}}),
     ],
 )
