@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 from release.errors import SpecError
 from release.exact import numbers
 from release.exact.numbers import (
+    common_denominator,
     exact,
+    exact_tuple,
     exp_below_any_verifier,
     exp_bounds,
     format_down,
     format_exact,
     format_up,
+    least_enough,
     parse_exact,
+    safe_text,
+    whole,
 )
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=100, max_denominator=10**9)
@@ -195,3 +200,67 @@ def test_e_itself() -> None:
     low, high = exp_bounds(Fraction(1))
     assert low <= Fraction(e) <= high
     assert Context(prec=30).create_decimal(format_down(low, 35)) == Context(prec=30).plus(e)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("5%", 'write "0.05" in place of a percentage'),
+        ("12.5 %", 'write "0.125" in place of a percentage'),
+        ("300%", 'write "3" in place of a percentage'),
+        ("1/3%", 'write an integer "4", a decimal "0.001" or a rational "1/3"'),
+        ("%", 'write an integer "4", a decimal "0.001" or a rational "1/3"'),
+        ("0,5", 'write "0.5", with a point'),
+        ("1,000,000", 'write an integer "4", a decimal "0.001" or a rational "1/3"'),
+        ("a,b", 'write an integer "4", a decimal "0.001" or a rational "1/3"'),
+    ],
+)
+def test_a_percentage_and_a_comma_have_a_remedy_of_their_own(text: str, remedy: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        parse_exact(text)
+    assert str(refusal.value) == f"not an exact number; {remedy}"
+
+
+def test_a_list_of_exact_numbers_is_taken_one_by_one() -> None:
+    below = Fraction(-1, 3)
+    assert exact_tuple("costs", ["0.5", 2, below]) == (Fraction(1, 2), Fraction(2), below)
+    assert exact_tuple("costs", ()) == ()
+    for wrong in ("123", 7, None):
+        with pytest.raises(SpecError, match=r"costs: found .*; write a list of exact numbers"):
+            exact_tuple("costs", wrong)  # type: ignore[arg-type]  # that is what is refused
+    with pytest.raises(SpecError, match=r"costs\[1\]: found -1; write a number of at least 0"):
+        exact_tuple("costs", [1, -1])
+
+
+@pytest.mark.parametrize("least", [0, 1, 2, 3, 7, 8, 9, 1000])
+def test_the_least_that_is_enough_is_found_with_few_trials(least: int) -> None:
+    tried = []
+
+    def is_enough(number: int) -> bool:
+        tried.append(number)
+        return number >= least
+
+    assert least_enough(is_enough) == least
+    assert min(tried) >= 0
+    assert len(tried) <= 2 * least.bit_length() + 2
+
+
+def test_the_least_common_denominator() -> None:
+    assert common_denominator([]) == 1
+    assert common_denominator([Fraction(1, 4), Fraction(5, 6), Fraction(3)]) == 12
+
+
+def test_a_message_shows_plain_arguments_only() -> None:
+    for plain in (None, "text", 3, 0.5, [1], (1, "a")):
+        assert safe_text(plain) == repr(plain)
+    assert safe_text({"secret": 1}) == "dict"
+    assert safe_text({1}) == "set"
+
+
+def test_an_integer_argument_is_no_float_and_no_truth() -> None:
+    assert whole("answers", 2, 2) == 2
+    for wrong in (1, 2.0, "3", True, None):
+        with pytest.raises(SpecError, match=r"answers: found .*; write an integer of at least 2"):
+            whole("answers", wrong, 2)
+    with pytest.raises(SpecError, match="found True; write an integer of at least 0"):
+        whole("answers", True, 0)
