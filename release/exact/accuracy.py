@@ -183,7 +183,7 @@ def likely_answers(
     published, places = np.unique(inner, return_inverse=True)
     if published.size * narrow.answers > _MOST_WORK:
         return None
-    sizes = [part.size for part in domain.parts] if narrow is mechanism else [narrow.answers]
+    sizes = domain.group.moduli if narrow is mechanism else (narrow.answers,)
     ends = np.zeros((len(sizes), 2, published.size), dtype=np.int64)
     chances = np.zeros((len(sizes), published.size))
     for place, code in enumerate(published.tolist()):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
-from release.exact.numbers import exp_bounds
+from release.exact.numbers import exp_bounds, squares_to, sum_to
 
 
 def expected_loss(rise: int, most: int, ratio: Fraction, power: int) -> Fraction:
@@ -26,14 +26,14 @@ def expected_loss(rise: int, most: int, ratio: Fraction, power: int) -> Fraction
     mean = most * fall / (1 - fall)
     square = most**2 * fall * (1 + fall) / (1 - fall) ** 2
     last = rise + most - 1
-    ones = Fraction(_sum(last) - _sum(rise - 1))
-    squares = Fraction(_squares(last) - _squares(rise - 1))
+    ones = Fraction(sum_to(last) - sum_to(rise - 1))
+    squares = Fraction(squares_to(last) - squares_to(rise - 1))
     outside = (
         Fraction(most),
         ones + most * mean,
         squares + 2 * mean * ones + most * square,
     )[power]
-    inside = (rise - 1, _sum(rise - 1), _squares(rise - 1))[power]
+    inside = (rise - 1, sum_to(rise - 1), squares_to(rise - 1))[power]
     weight = fall / (1 - fall)
     return 2 * (inside + weight * outside) / (2 * rise - 1 + 2 * most * weight)
 
@@ -77,14 +77,6 @@ def least_loss(most: int, ratio: Fraction, power: int) -> tuple[int, Fraction]:
         else:
             high = middle
     return low, expected_loss(low, most, ratio, power)
-
-
-def _sum(last: int) -> int:
-    return last * (last + 1) // 2
-
-
-def _squares(last: int) -> int:
-    return last * (last + 1) * (2 * last + 1) // 6
 
 
 MULTIPLIER_BITS = 80

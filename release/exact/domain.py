@@ -192,6 +192,10 @@ class AnswerDomain:
         if len(self.labels) < 2:
             raise ValueError("a domain needs two answers or more")
 
+    def numbers(self, codes: Codes) -> NDArray[np.float64]:
+        """The labels of ``codes`` as floats, where they are integers; of the shape of ``codes``."""
+        return np.array([float(self.labels[code]) for code in codes.tolist()])
+
     @property
     def size(self) -> int:
         """The number of answers, n+1."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise, Run, Tail
+from release.exact.integer_noise import IntegerNoise, Run, Tail, width_of
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
 from release.exact.noise_profile import comparisons, exact_profile, grouped_profile, is_cheap
@@ -73,12 +73,12 @@ class IntegerMechanism(Mechanism):
     @property
     def low_length(self) -> int:
         """How many outcomes the table of the lowest has."""
-        return sum(length for length, _ in self.low)
+        return width_of(self.low)
 
     @property
     def high_length(self) -> int:
         """How many outcomes the table of the highest has."""
-        return sum(length for length, _ in self.high)
+        return width_of(self.high)
 
     def _shifts(self) -> Iterator[tuple[int, int, int]]:
         """First and last outcome of each run of the tables, and what is added to them."""
@@ -260,14 +260,7 @@ class IntegerMechanism(Mechanism):
     def likelihoods(self) -> Iterator[list[int]]:
         """As :meth:`Mechanism.likelihoods`, with 60 decimal places."""
         last = self.size - 1
-        # P(η ≥ n) for n = -last … size, of the noise and of its mirror image.
-        above, below = (
-            [
-                int(10**60 * Fraction(own.above_in_digits(n - 1)))
-                for n in range(-last, self.size + 1)
-            ]
-            for own in (self.noise, self.noise.mirrored)
-        )
+        above, below = map(self._above_in_digits, (self.noise, self.noise.mirrored))
         every = self.published(np.arange(self.size, dtype=np.int64))
         for code in range(self.size):
             weights = [0] * self.size
@@ -280,6 +273,11 @@ class IntegerMechanism(Mechanism):
                         at = outcome - true + last
                         weights[true] += above[at] - above[at + 1]
             yield weights
+
+    def _above_in_digits(self, noise: IntegerNoise) -> list[int]:
+        """P(η ≥ n) in units of 10^-60, for n = 1 - size … size."""
+        numbers = range(1 - self.size, self.size + 1)
+        return [int(10**60 * Fraction(noise.above_in_digits(n - 1))) for n in numbers]
 
     def probabilities(self, code: int) -> Floats:
         """As :meth:`Mechanism.probabilities`."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.numbers import least_enough
+from release.exact.numbers import least_enough, squares_to, sum_to
 from release.exact.privacy import Deltas
 from release.exact.sampling import SYSTEM, RandomBytes, draw_geometric, random_below_power
 
@@ -123,7 +123,7 @@ class IntegerNoise:
         (length, weight), *rest = half
         right = [(length - 1, weight), *rest] if length > 1 else rest
         runs = merged([*right[::-1], (1, weight), *right])
-        return cls(1 - _width(half), runs, tail, tail)
+        return cls(1 - width_of(half), runs, tail, tail)
 
     @cached_property
     def total(self) -> int:
@@ -133,7 +133,7 @@ class IntegerNoise:
     @cached_property
     def high(self) -> int:
         """The last integer of the window."""
-        return self.low + _width(self.runs) - 1
+        return self.low + width_of(self.runs) - 1
 
     @property
     def is_symmetric(self) -> bool:
@@ -206,8 +206,8 @@ class IntegerNoise:
             low, high = max(first, 1), first + length - 1
             if low > high:
                 continue
-            count, ones, squares = high - low + 1, _sum(high) - _sum(low - 1), Fraction(0)
-            squares = Fraction(_squares(high) - _squares(low - 1))
+            count, ones, squares = high - low + 1, sum_to(high) - sum_to(low - 1), Fraction(0)
+            squares = Fraction(squares_to(high) - squares_to(low - 1))
             sums = (Fraction(count), Fraction(ones), squares)
             if tail is None or first < start:
                 moment += mass * sums[power]
@@ -377,8 +377,7 @@ class IntegerNoise:
         # Below ``low - step`` and above ``high`` both integers lie in one tail.
         low, high = self.low - step - before, self.high + after
         pieces = self._stretches(low, high + step)
-        bounds = [first for first, _ in pieces]
-        masses = [mass for _, mass in pieces]
+        bounds, masses = zip(*pieces, strict=True)
         cuts = {low + before, self.high + 1, high + 1}
         for bound in bounds:
             # f(η) changes at the bound, and f(η + step) a step before it.
@@ -481,7 +480,7 @@ def _are_runs(runs: Sequence[Run]) -> bool:
     return bool(runs)
 
 
-def _width(runs: Sequence[Run]) -> int:
+def width_of(runs: Sequence[Run]) -> int:
     """The number of integers in all runs."""
     return sum(length for length, _ in runs)
 
@@ -510,13 +509,3 @@ def _lengthened(noise: Codes, start: int, tail: Tail, source: RandomBytes) -> Co
     most = (REACH - np.maximum(noise, 0)) // tail.period
     far = np.where(times > most, REACH, noise + np.minimum(times, most) * tail.period)
     return np.where(noise >= start, far, noise)
-
-
-def _sum(last: int) -> int:
-    """1 + 2 + … + ``last``."""
-    return last * (last + 1) // 2
-
-
-def _squares(last: int) -> int:
-    """1² + 2² + … + ``last``²."""
-    return last * (last + 1) * (2 * last + 1) // 6

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from math import lcm, prod
+from math import lcm
 from operator import mul
 from typing import ClassVar
 
@@ -21,7 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
-from release.exact.numbers import common_denominator, exact_tuple, member, whole
+from release.exact.numbers import (
+    common_denominator,
+    exact_tuple,
+    member,
+    over_one_denominator,
+    whole,
+)
 from release.exact.pmf import Pmf
 
 
@@ -298,8 +304,7 @@ def table_loss(costs: tuple[Fraction, ...]) -> Loss:
         ValueError: a cost is negative, or too large for 64-bit integers over a common denominator.
     """
     costs = exact_tuple("costs", costs)
-    denominator = common_denominator(costs)
-    numerators = [int(cost * denominator) for cost in costs]
+    numerators, denominator = over_one_denominator(costs)
     if not 0 <= min(numerators, default=0) <= max(numerators, default=0) < 2**62:
         raise ValueError("costs must be at least 0, and their common numerators below 2^62")
     return Loss("table", np.array(numerators, dtype=np.int64), denominator)
@@ -317,7 +322,7 @@ def joint_loss(name: LossName | str, parts: tuple[AnswerDomain, ...]) -> Loss:
     name = member("loss", LossName, name)
     losses = [named_loss(name, part.topology, part.size) for part in parts]
     if name is LossName.ERROR_RATE:
-        return Loss(name.value, (np.arange(_joint_size(parts)) > 0).astype(np.int64))
+        return Loss(name.value, (np.arange(JointDomain(parts).size) > 0).astype(np.int64))
     denominator = lcm(*(loss.denominator for loss in losses))
     if sum(denominator * loss.largest for loss in losses) >= 2**62:
         raise ValueError("the joint costs are too large; use fewer or smaller parts")
@@ -327,10 +332,6 @@ def joint_loss(name: LossName | str, parts: tuple[AnswerDomain, ...]) -> Loss:
         own = loss.numerators * (denominator // loss.denominator)
         costs = np.add.outer(costs, own).reshape(-1)
     return Loss(name.value, costs, denominator)
-
-
-def _joint_size(parts: tuple[AnswerDomain, ...]) -> int:
-    return prod(part.size for part in parts)
 
 
 def probability_within(pmf: Pmf, parts: tuple[AnswerDomain, ...], radius: int) -> Fraction:
@@ -343,7 +344,7 @@ def probability_within(pmf: Pmf, parts: tuple[AnswerDomain, ...], radius: int) -
         own = _share_within(part.topology, part.size, radius)
         share = np.multiply.outer(share, own).reshape(-1)
     weighted = sum(map(mul, share.tolist(), pmf.weights.tolist()))
-    return Fraction(weighted, _joint_size(parts) * pmf.total)
+    return Fraction(weighted, JointDomain(parts).size * pmf.total)
 
 
 def _share_within(topology: Topology, size: int, radius: int) -> Codes:

@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import AnswerDomain, Codes, JointDomain
-from release.exact.losses import (
-    Loss,
-    WorstCaseLoss,
-    line_fits,
-    power_of,
-    probability_within,
-)
+from release.exact.losses import Loss, WorstCaseLoss, line_fits, power_of, probability_within
 from release.exact.mechanism import Mechanism, check_codes
 from release.exact.pmf import Pmf
 from release.exact.privacy import Deltas, deltas_at_ratio

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from fractions import Fraction
@@ -148,9 +148,25 @@ def least_enough(is_enough: Callable[[int], bool]) -> int:
     return high
 
 
+def sum_to(last: int) -> int:
+    """1 + 2 + … + ``last``."""
+    return last * (last + 1) // 2
+
+
+def squares_to(last: int) -> int:
+    """1² + 2² + … + ``last``²."""
+    return last * (last + 1) * (2 * last + 1) // 6
+
+
 def common_denominator(values: Iterable[Fraction]) -> int:
     """The least number that makes an integer of each of the values; 1 where there is none."""
     return lcm(*(value.denominator for value in values))
+
+
+def over_one_denominator(values: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
+    """The numerators of rationals over their least common denominator, and that denominator."""
+    denominator = common_denominator(values)
+    return tuple(int(value * denominator) for value in values), denominator
 
 
 def format_exact(value: Fraction) -> str:

@@ -86,14 +86,6 @@ def monotone(group: Group, distance: Codes) -> tuple[Constraint, ...]:
     return tuple(constraints)
 
 
-def at_most(group: Group, elements: Iterable[Shift], cap: Fraction) -> Constraint:
-    """These noise values together have at most the probability ``cap``."""
-    coefficients = np.zeros(group.size, dtype=np.int64)
-    for element in elements:
-        coefficients[group.element(element)] = 1
-    return Constraint("cap", coefficients, cap, False)
-
-
 def mean_square(group: Group, cap: Fraction) -> Constraint:
     """The mean square of the noise, read as the smallest signed number, is at most ``cap``."""
     return Constraint("mean square", _nearer(group.size) ** 2, cap, False)

@@ -29,7 +29,7 @@ from release.exact.losses import (
 from release.exact.pmf import Pmf
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
-from release.noise.constraints import Constraint, at_most, equal_masses, monotone, zero_mean
+from release.noise.constraints import Constraint, equal_masses, monotone, zero_mean
 from release.noise.solve import design
 from release.noise.solvers.closed_form import staircase
 from release.noise.solvers.linear import proved_bound, solve_linear
@@ -259,7 +259,7 @@ def demanded(size: int) -> list[tuple[str, list[Constraint]]]:
         ("zero mean", [zero_mean(group)]),
         ("equal masses", list(equal_masses(group, [(0,), (1,), (size - 1,)]))),
         ("monotone", list(monotone(group, distance))),
-        ("cap", [at_most(group, [(0,)], Fraction(1, 5))]),
+        ("cap", [Constraint("cap", (noise == 0).astype(np.int64), Fraction(1, 5), equal=False)]),
     ]
 
 
@@ -297,7 +297,7 @@ def test_demands_that_cannot_be_kept_are_refused() -> None:
     group = Group((9,))
     sensitivity = Sensitivity.of(group, [(1,)])
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 9)
-    half = at_most(group, [(i,) for i in range(9)], Fraction(1, 2))
+    half = Constraint("cap", np.ones(9, dtype=np.int64), Fraction(1, 2), equal=False)
     with pytest.raises(DesignError, match="constraints"):
         design(
             sensitivity,

@@ -19,9 +19,10 @@ from functools import cached_property
 
 import numpy as np
 
+from release.exact.numbers import over_one_denominator
 from release.exact.tables.components import Component, Frame, Integers
 from release.exact.tables.node_types import Tree
-from release.exact.tables.spans import Span, over_one_denominator, solved
+from release.exact.tables.spans import Span, solved
 from release.exact.tables.structure import Margin
 
 PLACES = 192

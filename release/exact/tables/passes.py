@@ -8,10 +8,11 @@ from math import lcm
 
 import numpy as np
 
+from release.exact.numbers import over_one_denominator
 from release.exact.tables.components import Integers
 from release.exact.tables.covariances import FINE, PLACES, Solution, shifted
 from release.exact.tables.node_types import Tree
-from release.exact.tables.spans import over_one_denominator, solved
+from release.exact.tables.spans import solved
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from release.exact.numbers import over_one_denominator
 from release.exact.tables.components import Component, Frame, Integers
 from release.exact.tables.covariances import Solution, Source, System
 from release.exact.tables.node_types import Tree
-from release.exact.tables.spans import over_one_denominator
 from release.exact.tables.structure import Areas, Margin
 
 Table: TypeAlias = tuple[int, Margin]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import add, neg
 
-from release.exact.numbers import common_denominator
-
 
 @dataclass
 class Span:
@@ -63,12 +61,6 @@ class Span:
 
 def _scaled(values: Sequence[Fraction], factor: Fraction) -> list[Fraction]:
     return [value * factor for value in values]
-
-
-def over_one_denominator(values: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
-    """The numerators of rationals over their least common denominator, and that denominator."""
-    denominator = common_denominator(values)
-    return tuple(int(value * denominator) for value in values), denominator
 
 
 def solved(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product, starmap
-from math import prod, sqrt
+from math import prod
 from operator import mul
 
 import numpy as np
@@ -42,17 +42,8 @@ class CellVariances:
 
     def standard_errors(self) -> NDArray[np.float64]:
         """The root of the variance of every cell; shape (areas, cells)."""
-        return self._roots()[self.kinds][:, self.sorts]
-
-    def mean_root(self) -> float:
-        """The mean root of the variance over all areas and cells."""
-        roots = self._roots()
-        areas = np.bincount(self.kinds, minlength=roots.shape[0])
-        cells = np.bincount(self.sorts, minlength=roots.shape[1])
-        return float(areas @ roots @ cells) / (self.kinds.size * self.sorts.size)
-
-    def _roots(self) -> NDArray[np.float64]:
-        return np.array([list(map(sqrt, row)) for row in self.values])
+        roots = np.sqrt(np.array(self.values, dtype=np.float64))
+        return np.asarray(roots[self.kinds][:, self.sorts])
 
 
 def variances(
@@ -92,10 +83,7 @@ def variances_of(problem: Problem, table: Table) -> CellVariances:
             # Components are uncorrelated, so the variance of a cell is the sum over them.
             for sort, (row, share) in enumerate(zip(rows, shares, strict=True)):
                 values[kind][sort] += own[row] * share
-    rounded = []
-    for unrounded in values:
-        rounded.append(tuple(map(_rounded, unrounded)))
-    return CellVariances(kinds, sorts.cells, tuple(rounded))
+    return CellVariances(kinds, sorts.cells, tuple(tuple(map(_rounded, row)) for row in values))
 
 
 def _rounded(variance: Fraction) -> Fraction:

@@ -45,16 +45,9 @@ from release.exact.channel import Channel
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition, Guarantee
-from release.noise.solvers.answer_laws import design_channel
+from release.noise.solvers.answer_laws import design_channel, mixed_with_uniform
 from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
-from release.noise.solvers.answer_relaxation import (
-    GIVEN_UP,
-    HARD,
-    OPEN,
-    Cells,
-    Node,
-    Relaxation,
-)
+from release.noise.solvers.answer_relaxation import GIVEN_UP, HARD, OPEN, Cells, Node, Relaxation
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, refine
 from release.records.notes import above_best
@@ -393,12 +386,8 @@ def _rounded(problem: ChannelProblem, cells: Cells) -> Channel | None:
         masses = _solved(problem, cells, problem.guarantee.delta - reserve)
         if masses is None:
             return None
-        mixed = []
-        for row in masses:
-            uniform = share * sum(row) / width
-            mixed.append([(1 - share) * mass + uniform for mass in row])
         try:
-            channel = Channel.near(mixed, keep=ratio)
+            channel = Channel.near(mixed_with_uniform(masses, share), keep=ratio)
         except ValueError:
             return None
         if problem.is_satisfied_by(channel):

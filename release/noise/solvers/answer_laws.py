@@ -12,15 +12,17 @@ with a little of the uniform channel, checked, and bounded by exact weak duality
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import starmap
+from typing import Any
 
 import numpy as np
 
 from release.errors import DesignError
 from release.exact.channel import MOST_ENTRIES, Channel
-from release.exact.numbers import common_denominator
+from release.exact.numbers import over_one_denominator
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition
 from release.noise.solvers.answer_problem import (
@@ -114,11 +116,17 @@ def _rounded(masses: Precise, ratio: Fraction, share: Fraction) -> Channel:
     """Integers near the masses, with a ``share`` of the uniform channel and a little more."""
     # The slack that rounding needs grows with 1/(E-1); near 1 only the exact check decides.
     keep = ratio if ratio > 1 + Fraction(1, 10**6) else None
-    rows = []
-    for row in np.maximum(masses, 0).tolist():
-        uniform = share * sum(row) / len(row)
-        rows.append([(1 - share) * mass + uniform for mass in row])
+    rows = mixed_with_uniform(np.maximum(masses, 0).tolist(), share)
     return Channel.near(rows, DEFAULT_BITS, keep)
+
+
+def mixed_with_uniform(rows: Iterable[Sequence[Any]], share: Fraction) -> list[list[Fraction]]:
+    """The rows of masses, each with a ``share`` of its sum spread out evenly."""
+    mixed = []
+    for row in rows:
+        uniform = share * sum(row) / len(row)
+        mixed.append([(1 - share) * mass + uniform for mass in row])
+    return mixed
 
 
 @dataclass(frozen=True)
@@ -282,8 +290,8 @@ def _proved_bound(problem: ChannelProblem, solution: _Solution) -> Fraction:
         weights = np.maximum(solution.answers, 0)
         whole = int(sum(weights.tolist())) or 1
     else:
-        whole = common_denominator(problem.prior)
-        weights = np.array([int(share * whole) for share in problem.prior], dtype=object)
+        numerators, whole = over_one_denominator(problem.prior)
+        weights = np.array(numerators, dtype=object)
     reduced = weights[:, None] * problem.costs.astype(object) * ONE // whole + solution.prices
     total = int(reduced.min(axis=1).sum())
     bound: Fraction = (total - problem.guarantee.delta * solution.delta_price) / ONE

@@ -16,6 +16,7 @@ enough copies of each published answer both definitions have one optimum, and on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -23,10 +24,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from release.exact.numbers import common_denominator
+from release.exact.numbers import over_one_denominator
 from release.noise.solvers.answer_problem import ChannelProblem
 from release.noise.solvers.program import Builder, Floats, Program, highs_model
-from release.noise.solvers.refine import PLACES, ratio_above
+from release.noise.solvers.refine import PLACES, precise, ratio_above
 
 Cells: TypeAlias = NDArray[np.int8]
 """What is decided of each cell, shape (pairs, published): ``OPEN``, ``HARD`` or ``GIVEN_UP``."""
@@ -85,7 +86,7 @@ class Relaxation:
         self.solver = f"HiGHS {self._highs.version()}"
         self._cells: Cells = np.full(self.given.shape, OPEN, dtype=np.int8)
         prior = problem.prior
-        self._costs = None if prior is None else self._weighted_costs(*_over_one(prior))
+        self._costs = None if prior is None else self._weighted_costs(*over_one_denominator(prior))
 
     def _build(self) -> Program:
         problem, builder = self.problem, Builder()
@@ -182,27 +183,17 @@ class Relaxation:
         total = sum(reduced.min(axis=1).tolist()) - problem.guarantee.delta * sum(largest.tolist())
         return max(Fraction(0), Fraction(total) / (1 << _BITS))
 
-    def _weighted_costs(self, weights: NDArray[Any], divisor: int) -> NDArray[Any]:
+    def _weighted_costs(self, weights: Sequence[int] | NDArray[Any], divisor: int) -> NDArray[Any]:
         """Σ over the true answers of weight·cost, in units of 2^-_BITS and rounded down."""
-        costs: NDArray[Any] = weights[:, None] * self.problem.costs.astype(object)
+        costs: NDArray[Any] = np.array(weights, dtype=object)[:, None] * self.problem.costs.astype(
+            object
+        )
         return np.asarray((costs << _BITS) // divisor)
-
-
-def _over_one(prior: tuple[Fraction, ...]) -> tuple[NDArray[Any], int]:
-    """The prior over one denominator."""
-    divisor = common_denominator(prior)
-    return np.array([int(share * divisor) for share in prior], dtype=object), divisor
 
 
 def _units(prices: Floats) -> NDArray[Any]:
     """Prices of at least 0 as Python integers, in units of 2^-_BITS."""
-    whole = np.zeros(prices.shape, dtype=object)
-    positive = prices > 0
-    mantissa, exponent = np.frexp(prices[positive])
-    digits = (mantissa * 2.0**53).astype(np.int64).tolist()
-    shifts = (exponent.astype(np.int64) - 53 + _BITS).tolist()
-    whole[positive] = [d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)]
-    return whole
+    return precise(np.maximum(prices, 0), PLACES - _BITS)
 
 
 def _loaded(program: Program) -> Any:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.domain import Codes
 from release.exact.numbers import exp_bounds
 from release.noise.solvers.program import Floats, Numbers, Program, Solution, Work, solve
 
@@ -54,13 +55,11 @@ class Refined:
 def precise(numbers: Floats, scale: int = 0) -> Precise:
     """``numbers``·2^-``scale`` in units of 2^-PLACES, rounded towards minus infinity."""
     mantissa, exponent = np.frexp(numbers)
-    digits = (mantissa * 2.0**53).astype(np.int64).tolist()
-    shifts = (exponent.astype(np.int64) - 53 + PLACES - scale).tolist()
-    whole = [d << s if s >= 0 else d >> -s for d, s in zip(digits, shifts, strict=True)]
-    return np.array(whole, dtype=object)
+    digits = (mantissa * 2.0**53).astype(np.int64).astype(object)
+    return times_power(digits, exponent.astype(np.int64) - 53 + PLACES - scale)
 
 
-def times_power(numbers: Precise, exponents: Floats | float) -> Precise:
+def times_power(numbers: Precise, exponents: Floats | Codes | float) -> Precise:
     """numbers·2^exponents, rounded down; shapes as numpy broadcasts ``exponents``."""
     by = np.broadcast_to(np.round(exponents).astype(np.int64), numbers.shape)
     pairs = zip(numbers.reshape(-1).tolist(), by.reshape(-1).tolist(), strict=True)

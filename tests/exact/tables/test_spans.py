@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from release.exact.tables.spans import Span, over_one_denominator, solved
+from release.exact.numbers import over_one_denominator
+from release.exact.tables.spans import Span, solved
 
 ROWS = st.lists(st.tuples(*[st.integers(-3, 3)] * 4), min_size=1, max_size=7)
 

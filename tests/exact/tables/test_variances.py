@@ -56,7 +56,7 @@ def test_variances_are_those_of_simulated_noise() -> None:
         assert np.abs(scores.mean(axis=0)).max() < 4.5 / np.sqrt(runs)
 
 
-def test_mean_roots_weigh_all_areas_and_cells_alike() -> None:
+def test_standard_errors_are_the_roots_of_the_variances_of_all_cells() -> None:
     areas = areas_of([0], [0, 0], [0, 0, 0, 1])
     measured = {(0, TOTAL): Fraction(1), (1, FIRST): Fraction(3), (2, DETAIL): Fraction(7)}
     result = variances(areas, (3, 2), measured, [(1, DETAIL), (2, FIRST)])
@@ -66,7 +66,6 @@ def test_mean_roots_weigh_all_areas_and_cells_alike() -> None:
             for area in range(areas.size(level))
             for cell in range(margin.cells)
         ]
-        assert own.mean_root() == pytest.approx(sum(roots) / len(roots), rel=1e-12)
         assert own.standard_errors().reshape(-1) == pytest.approx(roots)
 
 
@@ -114,4 +113,4 @@ def test_what_is_declared_has_no_variance(variance: Fraction, measured: Margin) 
     assert one.standard_errors()[1, 0] ** 2 == pytest.approx(
         float(variance * measured.cells / 2), rel=1e-12
     )
-    assert one.mean_root() > 0
+    assert (one.standard_errors() > 0).any()

@@ -164,13 +164,13 @@ def _joined(line: Line, ends: Ends, work: Work) -> tuple[Profile | None, bool]:
             best = int(least.flat[place])
             pair = (first + place // count, place % count)
     right, mirror = ends.levels(pair[0]), ends.levels(pair[1])
-    whole = [*right, *mirror[: -line.reach][::-1], *_core(line)]
+    whole = [*right, *mirror[: -line.reach][::-1], *_core(line).tolist()]
     return Profile(whole, best), True
 
 
-def _core(line: Line) -> list[int]:
+def _core(line: Line) -> Integers:
     """The levels of the last elements of the line, which are known."""
-    return [int(own[0]) for own in line.levels[line.ring - line.reach :]]
+    return line.least_levels[line.ring - line.reach :]
 
 
 def _least(line: Line, used: Integers) -> Integers:
@@ -178,7 +178,7 @@ def _least(line: Line, used: Integers) -> Integers:
     delta = line.delta
     fixed = line.start
     if line.apart:
-        fixed += int(sum(line.masses[level] for level in _core(line)))
+        fixed += int(line.masses[_core(line)].sum())
     # Masses given up fit 2^42, so a denominator of δ below 2^20 keeps the products in range.
     given_up = used[..., 1:].max(axis=-1)
     if delta.denominator < 2**20:

@@ -53,10 +53,15 @@ class Line:
         return self.masses.size - 1
 
     @cached_property
+    def least_levels(self) -> Integers:
+        """The least possible level of each element, shape (ring,)."""
+        return np.array([own[0] for own in self.levels], dtype=np.int64)
+
+    @cached_property
     def start(self) -> int:
         """The mass of zero and of the elements up to the largest step, whose levels are known."""
         # Zero and its next elements have one possible level each.
-        return int(sum(self.masses[own[0]] for own in self.levels[: self.reach + 1]))
+        return int(self.masses[self.least_levels[: self.reach + 1]].sum())
 
     def shape(self, position: int) -> tuple[int, ...]:
         """How many levels each of the ``reach`` elements up to ``position`` can have."""

@@ -127,8 +127,8 @@ def _least_at_depth(line: Line, incumbent: Fraction, near: int, work: Work) -> _
 
 def _on_group(problem: Problem, line: Line, profile: Profile) -> np.ndarray:
     """The level of each element of the group; -1 where there is no mass."""
-    nearest = [int(own[0]) for own in line.levels[: line.reach + 1]]
-    levels = np.array([*nearest, *profile.levels], dtype=np.int64)
+    nearest = line.least_levels[: line.reach + 1]
+    levels = np.array([*nearest.tolist(), *profile.levels], dtype=np.int64)
     levels[levels == line.nothing] = -1
     if not line.apart:
         return levels
