@@ -21,6 +21,7 @@ from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.quantile_tree import QuantileTree
+from release.exact.statistics.selection import Selection
 from release.exact.statistics.sums import NoisySums
 from release.records.mechanisms import AnyMechanismRecord, NoiseRecord
 from release.records.models import Digits, Exact
@@ -60,7 +61,22 @@ class StatisticRecord(AnyMechanismRecord):
         """The fields that the family adds; ``mechanism`` is one of its mechanisms."""
 
 
-class PermuteAndFlipRecord(StatisticRecord):
+class SelectionRecord(StatisticRecord):
+    """What the files of selections by their scores have in common."""
+
+    candidates: int = Field(ge=2, description="how many candidates there are")
+
+    @classmethod
+    def own_fields(cls, mechanism: Selection) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return {
+            "candidates": mechanism.candidates,
+            "spread": mechanism.spread,
+            "ratio": str(mechanism.ratio),
+        }
+
+
+class PermuteAndFlipRecord(SelectionRecord):
     """A selection by permute-and-flip: the ratio by which a lower score is accepted."""
 
     theorem = (
@@ -69,7 +85,6 @@ class PermuteAndFlipRecord(StatisticRecord):
     )
 
     mechanism: Literal["permute_and_flip"] = Field(description="a selection by permute-and-flip")
-    candidates: int = Field(ge=2, description="how many candidates there are")
     ratio: Digits = Field(
         description="what a candidate's chance to be accepted is multiplied by for each unit that "
         "its score lies below the best, in units of 2^-64"
@@ -87,17 +102,8 @@ class PermuteAndFlipRecord(StatisticRecord):
         """As :meth:`StatisticRecord.to_mechanism`."""
         return PermuteAndFlip(self.candidates, self.spread, int(self.ratio))
 
-    @classmethod
-    def own_fields(cls, mechanism: PermuteAndFlip) -> dict[str, Any]:
-        """As :meth:`StatisticRecord.own_fields`."""
-        return {
-            "candidates": mechanism.candidates,
-            "spread": mechanism.spread,
-            "ratio": str(mechanism.ratio),
-        }
 
-
-class ExponentialMechanismRecord(StatisticRecord):
+class ExponentialMechanismRecord(SelectionRecord):
     """A selection by the exponential mechanism: the ratio of the weights of scores one apart."""
 
     theorem = (
@@ -108,7 +114,6 @@ class ExponentialMechanismRecord(StatisticRecord):
     mechanism: Literal["exponential_mechanism"] = Field(
         description="a selection by the exponential mechanism"
     )
-    candidates: int = Field(ge=2, description="how many candidates there are")
     ratio: Digits = Field(
         description="what a candidate's weight is multiplied by for each unit that its score lies "
         "below the best, in units of 2^-64"
@@ -125,15 +130,6 @@ class ExponentialMechanismRecord(StatisticRecord):
     def to_mechanism(self) -> ExponentialMechanism:
         """As :meth:`StatisticRecord.to_mechanism`."""
         return ExponentialMechanism(self.candidates, self.spread, int(self.ratio))
-
-    @classmethod
-    def own_fields(cls, mechanism: ExponentialMechanism) -> dict[str, Any]:
-        """As :meth:`StatisticRecord.own_fields`."""
-        return {
-            "candidates": mechanism.candidates,
-            "spread": mechanism.spread,
-            "ratio": str(mechanism.ratio),
-        }
 
 
 class TwoCategoriesRecord(StatisticRecord):
@@ -206,7 +202,7 @@ class GapTableRecord(StatisticRecord):
             "spread": 2,
             "categories": mechanism.categories,
             "cap": mechanism.cap,
-            "weights": [list(map(str, row)) for row in mechanism.weights.tolist()],
+            "weights": mechanism.weights.astype(str).tolist(),
         }
 
 

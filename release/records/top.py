@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from release.exact.statistics.mechanism import StatisticMechanism
-from release.exact.statistics.top_bounds import CountBounds
+from release.exact.statistics.top_bounds import CountBounds, OnCounts
 from release.exact.statistics.top_canonical import CanonicalTop
 from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram, Published
 from release.exact.statistics.top_peeled import PeeledTop
@@ -51,10 +51,13 @@ class TopRecord(StatisticRecord):
     def to_mechanism(self) -> StatisticMechanism:
         """As :meth:`StatisticRecord.to_mechanism`."""
 
+    @classmethod
+    def own_fields(cls, mechanism: Any) -> dict[str, Any]:
+        """As :meth:`StatisticRecord.own_fields`."""
+        return cls.common_fields(mechanism, mechanism.members)
+
     @staticmethod
-    def common_fields(
-        mechanism: CanonicalTop | PeeledTop | NoisyHistogram, members: int
-    ) -> dict[str, Any]:
+    def common_fields(mechanism: OnCounts, members: int) -> dict[str, Any]:
         """The fields that all three have."""
         bounds = mechanism.bounds
         # The spread of the file is that of the statistic; a family proves its own range by it.
@@ -125,11 +128,6 @@ class CanonicalTopRecord(TopRecord):
         """As :meth:`StatisticRecord.to_mechanism`."""
         return CanonicalTop(self.bounds, self.members, int(self.ratio))
 
-    @classmethod
-    def own_fields(cls, mechanism: CanonicalTop) -> dict[str, Any]:
-        """As :meth:`StatisticRecord.own_fields`."""
-        return cls.common_fields(mechanism, mechanism.members)
-
 
 class PeeledTopRecord(TopRecord):
     """One selection after the other."""
@@ -150,8 +148,3 @@ class PeeledTopRecord(TopRecord):
     def to_mechanism(self) -> PeeledTop:
         """As :meth:`StatisticRecord.to_mechanism`."""
         return PeeledTop(self.bounds, self.members, int(self.ratio))
-
-    @classmethod
-    def own_fields(cls, mechanism: PeeledTop) -> dict[str, Any]:
-        """As :meth:`StatisticRecord.own_fields`."""
-        return cls.common_fields(mechanism, mechanism.members)

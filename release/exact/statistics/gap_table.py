@@ -74,11 +74,6 @@ class TwoCategories(StatisticMechanism):
         """As :attr:`StatisticMechanism.inputs`: the two scores."""
         return 2
 
-    @property
-    def outputs(self) -> int:
-        """As :attr:`StatisticMechanism.outputs`: the code of a category, 0 or 1."""
-        return 1
-
     def satisfies(self, epsilon: Fraction) -> bool:
         """As :meth:`StatisticMechanism.satisfies`, for all scores and all their neighbors."""
         return loss_above(self.ratio) <= epsilon
@@ -172,11 +167,6 @@ class GapTable(StatisticMechanism):
     def inputs(self) -> int:
         """As :attr:`StatisticMechanism.inputs`: a score for each category."""
         return self.categories
-
-    @property
-    def outputs(self) -> int:
-        """As :attr:`StatisticMechanism.outputs`: the code of a category."""
-        return 1
 
     def satisfies(self, epsilon: Fraction) -> bool:
         """As :meth:`StatisticMechanism.satisfies`: every pair of :func:`neighbor_places`."""

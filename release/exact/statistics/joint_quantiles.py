@@ -16,7 +16,7 @@ from itertools import combinations_with_replacement, pairwise
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.numbers import common_denominator
+from release.exact.numbers import over_one_denominator
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import (
     RATIO_BITS,
@@ -34,8 +34,25 @@ SUBLEVELS = 256
 _MOST_ROWS = 2**40
 
 
+class Quantiles(StatisticMechanism):
+    """A mechanism that publishes a candidate for each of some shares of the rows of a cell."""
+
+    candidates: int
+    shares: tuple[Fraction, ...]
+
+    @property
+    def inputs(self) -> int:
+        """The rows at each candidate."""
+        return self.candidates
+
+    @property
+    def outputs(self) -> int:
+        """A candidate for each share."""
+        return len(self.shares)
+
+
 @dataclass(frozen=True)
-class JointQuantiles(StatisticMechanism):
+class JointQuantiles(Quantiles):
     """Quantiles at the ``shares`` α_1 < … < α_m of the rows of a cell, as candidates' numbers.
 
     D is the least common denominator of the shares and P_j = D·(α_j - α_(j-1)), j = 1..m+1, with
@@ -107,16 +124,6 @@ class JointQuantiles(StatisticMechanism):
     def row_scale(self) -> float:
         """By how many rows' distance between ranks a chance falls by e, rounded."""
         return 1 / (2 * self.sublevels * sum(self.steps) * float(loss_above(self.ratio)))
-
-    @property
-    def inputs(self) -> int:
-        """The rows at each candidate."""
-        return self.candidates
-
-    @property
-    def outputs(self) -> int:
-        """A candidate for each share."""
-        return len(self.shares)
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
@@ -209,8 +216,8 @@ def _gaps(shares: tuple[Fraction, ...]) -> list[Fraction]:
 
 
 def _steps(shares: tuple[Fraction, ...]) -> tuple[int, ...]:
-    common = common_denominator(shares)
-    return tuple(int(common * gap) for gap in _gaps(shares))
+    # The gaps have the common denominator of the shares, which are sums of them.
+    return over_one_denominator(_gaps(shares))[0]
 
 
 def _exponent(spread: int, sublevels: int) -> int:

@@ -34,9 +34,9 @@ class StatisticMechanism(ABC):
         """How many integers of a cell it reads."""
 
     @property
-    @abstractmethod
     def outputs(self) -> int:
-        """How many integers of a cell it publishes."""
+        """How many integers of a cell it publishes: the code of one choice, or more."""
+        return 1
 
     @abstractmethod
     def satisfies(self, epsilon: Fraction) -> bool:

@@ -81,7 +81,7 @@ class _Bounds:
         cuts: set[int] = set()
         for block in self._visited:
             count = self.counts[block]
-            cuts |= {self.starts[block] + count * part // _PARTS for part in range(_PARTS)}
+            cuts.update(_evenly(self.starts[block], count, _PARTS))
         return cuts
 
     def trial(self, source: RandomBytes) -> Codes | None:
@@ -134,7 +134,7 @@ class _Bounds:
         cut: list[int] = []
         for start, count, mass in zip(starts.tolist(), counts, masses, strict=True):
             parts = min(count, 1 + pieces * mass // total)
-            cut += [start + count * part // parts for part in range(parts)]
+            cut += _evenly(start, count, parts)
         return cut
 
     def _ranges(self, starts: Codes) -> tuple[list[int], list[int]]:
@@ -260,6 +260,11 @@ class _Window:
             self._after = self._plus(self._after, number)
         self._end = end
         return self._plus(self._to_mark[self._mark - 1 - first], self._after)
+
+
+def _evenly(start: int, count: int, parts: int) -> list[int]:
+    """The first positions of about equal parts of ``count`` positions."""
+    return [start + count * part // parts for part in range(parts)]
 
 
 def _shifted(numbers: list[_Power], by: list[int], sign: int) -> list[_Power]:

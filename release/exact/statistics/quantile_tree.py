@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
-from release.exact.statistics.joint_quantiles import check_shape, check_shares, spread_of
-from release.exact.statistics.mechanism import StatisticMechanism, is_private, least_ratio
+from release.exact.statistics.joint_quantiles import Quantiles, check_shape, check_shares, spread_of
+from release.exact.statistics.mechanism import is_private, least_ratio
 from release.exact.statistics.sums import geometric_noise
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -31,7 +31,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class QuantileTree(StatisticMechanism):
+class QuantileTree(Quantiles):
     """Quantiles at the ``shares`` of the rows of a cell, as candidates' numbers, ascending.
 
     Each candidate's rows get geometric noise of ρ = ``ratio``/2^64. Where ``block`` is above 1 so
@@ -77,16 +77,6 @@ class QuantileTree(StatisticMechanism):
         """
         ratio = least_ratio(epsilon, _exponent(rows, block, replaces=replaces))
         return cls(candidates, shares, rows, replaces, block, ratio)
-
-    @property
-    def inputs(self) -> int:
-        """The rows at each candidate."""
-        return self.candidates
-
-    @property
-    def outputs(self) -> int:
-        """A candidate for each share."""
-        return len(self.shares)
 
     @property
     def spread(self) -> int:

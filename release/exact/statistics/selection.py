@@ -57,11 +57,6 @@ class Selection(StatisticMechanism):
         """The scores."""
         return self.candidates
 
-    @property
-    def outputs(self) -> int:
-        """The code of one candidate."""
-        return 1
-
     def satisfies(self, epsilon: Fraction) -> bool:
         """As :meth:`StatisticMechanism.satisfies`: ρ^spread·e^ε is at least 1."""
         return is_private(self.ratio, self.spread, epsilon)

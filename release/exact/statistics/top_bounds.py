@@ -6,9 +6,12 @@ declared bounds only. Proofs are in docs/design/top-k.md.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 
 from release.exact.domain import Codes
+from release.exact.statistics.mechanism import StatisticMechanism, is_private
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,28 @@ class CountBounds:
         """The most by which the changes of two canonical losses of sets of ``members`` differ."""
         is_single = 1 in {self.touched, members, self.categories - members}
         return self.range_of_counts if is_single else 2 * self.range_of_counts
+
+
+class OnCounts(StatisticMechanism):
+    """A mechanism on a count for each category, private by the ratio of its chances."""
+
+    bounds: CountBounds
+    ratio: int
+    """In units of 2^-64."""
+
+    @property
+    def inputs(self) -> int:
+        """One count for each category."""
+        return self.bounds.categories
+
+    @property
+    @abstractmethod
+    def spread(self) -> int:
+        """By how many powers of the ratio neighbors' chances differ at most."""
+
+    def satisfies(self, epsilon: Fraction) -> bool:
+        """Whether ρ^spread·e^ε ≥ 1."""
+        return is_private(self.ratio, self.spread, epsilon)
 
 
 def check_members(bounds: CountBounds, members: int) -> None:

@@ -22,15 +22,8 @@ import numpy as np
 
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
-from release.exact.statistics.mechanism import (
-    RATIO_BITS,
-    RATIO_ONE,
-    StatisticMechanism,
-    is_private,
-    least_ratio,
-    loss_above,
-)
-from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
+from release.exact.statistics.mechanism import RATIO_BITS, RATIO_ONE, least_ratio, loss_above
+from release.exact.statistics.top_bounds import CountBounds, OnCounts, check_counts, check_members
 
 SPARE_BITS = 64
 """All that rounding and the cap change has a probability of at most 2^-64."""
@@ -53,7 +46,7 @@ class SetClass(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CanonicalTop(StatisticMechanism):
+class CanonicalTop(OnCounts):
     """Publishes ``members`` categories; a set of loss g has the weight ``weights[g]``.
 
     The set is published in the order of the codes, because the order of the counts is confidential.
@@ -84,11 +77,6 @@ class CanonicalTop(StatisticMechanism):
             ValueError: ε is too small, or as for the class.
         """
         return cls(bounds, members, least_ratio(epsilon, bounds.range_of_losses(members)))
-
-    @property
-    def inputs(self) -> int:
-        """One count for each category."""
-        return self.bounds.categories
 
     @property
     def outputs(self) -> int:
@@ -122,10 +110,6 @@ class CanonicalTop(StatisticMechanism):
         while (following := -(-table[-1] * self.ratio >> RATIO_BITS)) < table[-1]:
             table.append(following)
         return tuple(table)
-
-    def satisfies(self, epsilon: Fraction) -> bool:
-        """Whether ρ^spread·e^ε ≥ 1."""
-        return is_private(self.ratio, self.spread, epsilon)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Codes in ascending order, shape (cells, members), from counts (cells, categories).

@@ -19,17 +19,13 @@ import numpy as np
 from release.exact.domain import Codes
 from release.exact.integer_noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
-from release.exact.statistics.mechanism import (
-    StatisticMechanism,
-    is_private,
-    least_ratio,
-)
+from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
 from release.exact.statistics.sums import geometric_noise
-from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
+from release.exact.statistics.top_bounds import CountBounds, OnCounts, check_counts, check_members
 
 
 @dataclass(frozen=True)
-class NoisyHistogram(StatisticMechanism):
+class NoisyHistogram(OnCounts):
     """Publishes all counts with noise; next to each other its masses differ by 2^64/``ratio``.
 
     Raises:
@@ -54,11 +50,6 @@ class NoisyHistogram(StatisticMechanism):
         return cls(bounds, least_ratio(epsilon, bounds.norm))
 
     @property
-    def inputs(self) -> int:
-        """One count for each category."""
-        return self.bounds.categories
-
-    @property
     def outputs(self) -> int:
         """One noisy count for each category."""
         return self.bounds.categories
@@ -72,10 +63,6 @@ class NoisyHistogram(StatisticMechanism):
     def noise(self) -> IntegerNoise:
         """The noise of each count."""
         return geometric_noise(self.ratio)
-
-    def satisfies(self, epsilon: Fraction) -> bool:
-        """Whether ρ^spread·e^ε ≥ 1."""
-        return is_private(self.ratio, self.spread, epsilon)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Noisy counts, shape (cells, categories), from counts of the same shape below 2^62.

@@ -18,20 +18,15 @@ from numpy.typing import NDArray
 
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
-from release.exact.statistics.mechanism import (
-    RATIO_ONE,
-    StatisticMechanism,
-    is_private,
-    least_ratio,
-)
+from release.exact.statistics.mechanism import RATIO_ONE, least_ratio
 from release.exact.statistics.permute_and_flip import chances_of, selected
-from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
+from release.exact.statistics.top_bounds import CountBounds, OnCounts, check_counts, check_members
 
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class PeeledTop(StatisticMechanism):
+class PeeledTop(OnCounts):
     """Publishes ``members`` categories in the order of the rounds; ρ = ``ratio``/2^64.
 
     Raises:
@@ -59,11 +54,6 @@ class PeeledTop(StatisticMechanism):
         return cls(bounds, members, least_ratio(epsilon, members * bounds.range_of_counts))
 
     @property
-    def inputs(self) -> int:
-        """One count for each category."""
-        return self.bounds.categories
-
-    @property
     def outputs(self) -> int:
         """One code for each round."""
         return self.members
@@ -72,10 +62,6 @@ class PeeledTop(StatisticMechanism):
     def spread(self) -> int:
         """The range of the changes of the counts between neighbors, summed over the rounds."""
         return self.members * self.bounds.range_of_counts
-
-    def satisfies(self, epsilon: Fraction) -> bool:
-        """Whether ρ^spread·e^ε ≥ 1."""
-        return is_private(self.ratio, self.spread, epsilon)
 
     def draw(self, statistics: Codes, source: RandomBytes = SYSTEM) -> Codes:
         """Codes by rounds, shape (cells, members), from counts (cells, categories) below 2^62.
