@@ -206,7 +206,7 @@ def _values(estimates: Estimates) -> Floats:
 
 
 def _places(estimates: Estimates, keys: Sequence[Key]) -> list[int]:
-    place_of = {key: place for place, key in enumerate(estimates.keys)}
+    place_of = dict(zip(estimates.keys, range(len(estimates.keys)), strict=True))
     places = []
     for key in keys:
         # One column may be named by its value alone, for which its letters would be taken.

@@ -16,6 +16,7 @@ from release.errors import SpecError, VerificationError, unknown_name
 from release.records.hashes import sha256
 from release.records.models import OutputFile, ReleaseRecord
 from release.records.tabulations import LevelRecord, TabulationRecord
+from release.spec.named import names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,7 @@ def table_frame(
     depth, entry = _level(source, level)
     names = _margin(entry, margin)
     # The file of a level has the areas above it as well, and none below.
-    levels = _level_names(source)[: depth + 1]
+    levels = source.level_names[: depth + 1]
     table = _read_level(public, entry, levels)
     chosen = table.filter(_rows(table, _columns(table, levels), names))
     frame: pd.DataFrame = chosen.select([*levels, *names, *NUMBERS]).to_pandas()
@@ -88,7 +89,7 @@ def list_tables(public: Path, record: ReleaseRecord) -> pd.DataFrame:
     rows = []
     for tabulation in record.tabulations or ():
         for depth, entry in enumerate(tabulation.levels):
-            levels = _level_names(tabulation)[: depth + 1]
+            levels = tabulation.level_names[: depth + 1]
             table = _read_level(public, entry, levels)
             errors = table.column("standard_error")
             for names in entry.margins:
@@ -136,7 +137,7 @@ def read_table(public: Path, output: OutputFile) -> pa.Table:
 
 def no_such_query(query: object, record: ReleaseRecord) -> str:
     """The message for a query that is not published."""
-    names = [query_record.name for query_record in record.queries]
+    names = names_of(record.queries)
     text = unknown_name(query, names) if names else f"{query!r} is not there; there are no queries"
     if record.tabulations is None:
         return text
@@ -145,7 +146,7 @@ def no_such_query(query: object, record: ReleaseRecord) -> str:
 
 def _tabulation(record: ReleaseRecord, name: str | None) -> TabulationRecord:
     tabulations = record.tabulations or []
-    names = [tabulation.name for tabulation in tabulations]
+    names = names_of(tabulations)
     if not names:
         raise SpecError("tabulation", "the release has none; open a query by its name")
     if name is None and len(names) == 1:
@@ -158,16 +159,11 @@ def _tabulation(record: ReleaseRecord, name: str | None) -> TabulationRecord:
 
 
 def _level(tabulation: TabulationRecord, name: str) -> tuple[int, LevelRecord]:
-    names = _level_names(tabulation)
+    names = tabulation.level_names
     if name not in names:
         raise SpecError("level", unknown_name(name, names))
     depth = names.index(name)
     return depth, tabulation.levels[depth]
-
-
-def _level_names(tabulation: TabulationRecord) -> list[str]:
-    """The names of all levels, which are the columns of the areas; from the highest down."""
-    return [entry.level for entry in tabulation.levels]
 
 
 def _margin(entry: LevelRecord, names: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ from release.exact.composition.profile import Profile
 from release.exact.composition.renyi import HIGHEST_ORDER
 from release.exact.numbers import MAX_EPSILON, format_exact
 from release.records.models import Delta, Digits, Epsilon, Exact, Record
+from release.spec.named import names_of
 
 # Lengths are bounded, because a ledger may come from somebody else.
 ScopeName: TypeAlias = Annotated[
@@ -153,7 +154,7 @@ class ScopeCap(Record):
             raise ValueError("the rule renyi_filter, and no other, has an order and cuts")
         if self.rule != "basic" and (self.period is not None or amount(self.delta) >= 1):
             raise ValueError("only the rule basic has caps of periods, or a δ of 1")
-        names = [slot.name for slot in self.planned or ()]
+        names = names_of(self.planned or ())
         if len(set(names)) != len(names):
             raise ValueError("two slots have one name")
         if self.cuts is not None and amount(self.cuts) >= amount(self.delta):

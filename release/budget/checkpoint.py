@@ -12,6 +12,7 @@ from release.errors import LedgerError
 from release.records.hashes import decoded, encoded
 from release.records.merkle import inclusion_proof, leaf_hash, root, root_from_inclusion
 from release.records.signing import PublicKey, SignatureError, open_note
+from release.spec.named import names_of
 
 CHECKPOINT = "checkpoint"
 _PROOF = "c2sp.org/tlog-proof@v1"
@@ -135,6 +136,6 @@ def open_proof(data: bytes, keys: tuple[PublicKey, ...]) -> Proved:
         raise LedgerError(f"ledger.proof: {error}") from error
     if not isinstance(entry, Commit) or entry.seq != int(match["index"]):
         raise LedgerError("ledger.proof: the entry is not a commit at its index")
-    if encoded(computed) != digest or origin not in {key.name for key in keys}:
+    if encoded(computed) != digest or origin not in names_of(keys):
         raise LedgerError("ledger.proof: the entry is not in the signed tree")
     return Proved(entry, match["note"])

@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import Protocol, TypeAlias
 
 from release.budget.composed import Together, step_for, step_of_budget
@@ -88,7 +87,7 @@ def touched_cells(spec_file: SpecFile, query: Query) -> int:
     if query.for_units:
         return 1
     if query.runs_again:
-        return _combinations(spec_file, query.by)
+        return spec_file.cells(query.by)
     free, at_once = free_cells(spec_file, query), cells_at_once(spec_file, query)
     if spec_file.spec.privacy.neighbors is Relation.ADD_REMOVE:
         return at_once
@@ -125,17 +124,13 @@ def free_cells(spec_file: SpecFile, query: Query) -> int:
     if query.own_cells is not None:
         return query.own_cells
     fixed = spec_file.spec.privacy.fixed
-    return _combinations(spec_file, [column for column in query.by if column not in fixed])
+    return spec_file.cells(column for column in query.by if column not in fixed)
 
 
 def cells_at_once(spec_file: SpecFile, query: Query) -> int:
     """In how many of them one unit can lie at the same time."""
     free, most = free_cells(spec_file, query), spec_file.spec.privacy.max_cells_per_unit
     return min(free, rows_read(spec_file.spec, query), most or free)
-
-
-def _combinations(spec_file: SpecFile, columns: list[str]) -> int:
-    return prod(len(spec_file.keys[column]) for column in columns)
 
 
 @dataclass(frozen=True)

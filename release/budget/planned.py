@@ -25,6 +25,7 @@ from release.exact.composition.grid import Spread, short_step
 from release.exact.composition.profile import Profile
 from release.exact.composition.together import together
 from release.exact.numbers import MAX_EPSILON, format_exact, format_up
+from release.spec.named import names_of
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ class PlannedAccount(Account):
         for candidate in free:
             if fits(candidate, charge):
                 return {"slot": candidate.name}
-        names = ", ".join(slot.name for slot in free[:12])
+        names = ", ".join(names_of(free[:12]))
         raise BudgetError(
             f"budget.scope: {amounts(charge)} fits no free slot of scope {self.cap.scope!r} "
             f"(free: {names}); {_remedy(charge)}, or {NEW_SCOPE}"
@@ -324,7 +325,7 @@ class PlannedAccount(Account):
         for slot in self.plan.slots:
             if slot.name == name:
                 return slot
-        names = ", ".join(slot.name for slot in self.plan.slots[:12])
+        names = ", ".join(names_of(self.plan.slots[:12]))
         raise BudgetError(
             f"budget.slot: scope {self.cap.scope!r} has no slot {name!r} (its slots: {names}); "
             "name one of these"

@@ -33,14 +33,7 @@ from release.budget.entries import (
 )
 from release.budget.filtered import FilterAccount
 from release.budget.planned import PlannedAccount
-from release.budget.snapshots.names import (
-    CHARGED,
-    PUBLIC,
-    REVISED,
-    SKIPPED,
-    WITHDRAWN,
-    PastNames,
-)
+from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WITHDRAWN, PastNames
 from release.errors import LedgerError
 from release.records.hashes import decoded, sha256
 from release.records.merkle import Peaks, leaf_hash, root

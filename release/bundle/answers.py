@@ -24,8 +24,10 @@ from release.bundle.parquet import (
     check_entries,
     check_shape,
     expect,
+    missing_values,
     parquet_bytes,
     source_of,
+    unreadable,
 )
 from release.errors import VerificationError
 from release.exact.domain import Codes
@@ -133,14 +135,13 @@ def check_released(
     except VerificationError:
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
-        raise VerificationError(file, "format", "unreadable bytes", "a Parquet file") from error
+        raise unreadable(file) from error
     interval = stated_interval(parquet.schema_arrow, query)
     schema = released_schema(query, interval)
     check_entries(file, parquet.metadata, _entries(release_id, query), schema)
     _check_columns(file, table, query, cells)
     check_encoding(file, parquet.metadata)
-    nulls = sum(column.null_count for column in table.columns)
-    expect(file, "missing values", nulls, 0)
+    expect(file, "missing values", missing_values(table), 0)
     keys, outcomes = _checked_rows(file, table, query)
     rewritten = released_bytes(release_id, query, keys, outcomes, interval)
     if rewritten == data:
@@ -175,7 +176,7 @@ def _checked_rows(
     file: str, table: pa.Table, query: Query
 ) -> tuple[tuple[tuple[str, ...], ...], Codes]:
     """The keys of a table, ascending, each once, and what was drawn: codes are of the domain."""
-    columns = [table.column(name).to_pylist() for name in query.by]
+    columns = table.select(query.by).to_pydict().values()
     keys = tuple(zip(*columns, strict=True)) if columns else ((),)
     # Strictly ascending: with equal keys a cell would stand twice.
     if not all(starmap(lt, pairwise(keys))):

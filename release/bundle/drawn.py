@@ -46,6 +46,7 @@ from release.records.models import (
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile, open_named
 from release.spec.mechanisms import any_record_model
+from release.spec.named import by_name
 from release.spec.query import Query
 from release.version import VERSION
 
@@ -292,7 +293,7 @@ class Draw:
 
     def _with_found(self, spec_file: SpecFile) -> SpecFile:
         """The spec with the guarantees and the tables that were found before the draw."""
-        records = {entry.name: entry for entry in self.record.queries}
+        records = by_name(self.record.queries)
         queries: list[Query] = []
         for query in spec_file.spec.queries:
             entry = records.get(query.name)
@@ -347,8 +348,7 @@ def _guarantee(record: FoundRecord) -> GuaranteeSpec:
 
 
 def _table(spec_file: SpecFile, table: TableRecord, guarantee: FoundRecord) -> TableCount:
-    names = [opened.name for opened in spec_file.tabulations]
-    opened = spec_file.tabulations[names.index(table.tabulation)]
+    opened = spec_file.tabulation(table.tabulation)
     return table_count(opened, opened.table(table.level, table.margin), _guarantee(guarantee))
 
 

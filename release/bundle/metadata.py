@@ -26,6 +26,7 @@ from release.bundle.tabulations.descriptions import (
 from release.exact.domain import AnswerDomain, Topology
 from release.records.models import QueryRecord, ReleaseRecord
 from release.spec.model import Spec
+from release.spec.named import names_of
 from release.spec.query import PlainQuery, Query, spoken
 from release.spec.refusals.unfinished import TODO
 
@@ -174,9 +175,7 @@ _VARIANTS = {"pure": "Pure DP", "approximate": "Approximate DP", "probabilistic"
 def registry(spec: Spec, record: ReleaseRecord) -> bytes:
     """``registry.yaml``: one record for the public registry of deployments."""
     tabulations = record.tabulations or []
-    named = [query.name for query in record.queries]
-    named += [tabulation.name for tabulation in tabulations]
-    names = ", ".join(named)
+    names = ", ".join(names_of([*record.queries, *tabulations]))
     domains = [f"{query.name}: {query.kind}" for query in spec.released]
     mechanisms = list(map(_mechanism, spec.released, record.queries))
     # Byte for byte as docs/design/format.md, 5.6, has it.

@@ -125,3 +125,13 @@ def check_entries(file: str, metadata: Any, entries: Mapping[str, str], schema: 
     texts = {**entries, FACTS: facts_of(schema)}
     expected = {name.encode(): value.encode() for name, value in texts.items()}
     expect(file, "metadata", actual, expected)
+
+
+def missing_values(table: pa.Table) -> int:
+    """The number of missing values of all columns."""
+    return sum(column.null_count for column in table.columns)
+
+
+def unreadable(file: str) -> VerificationError:
+    """The refusal of bytes that are no Parquet file."""
+    return VerificationError(file, "format", "unreadable bytes", "a Parquet file")

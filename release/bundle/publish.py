@@ -49,14 +49,7 @@ from release.budget.ledger import (
     today,
 )
 from release.bundle.statements import ATTESTATION, PROOF, SUMS
-from release.errors import (
-    LedgerError,
-    Reason,
-    ReleaseError,
-    SpecError,
-    StorageError,
-    reason_of,
-)
+from release.errors import LedgerError, Reason, ReleaseError, SpecError, StorageError, reason_of
 from release.records.files import (
     lock,
     locked_folder,

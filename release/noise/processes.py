@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from multiprocessing import get_context
 from typing import Protocol, TypeVar
 
@@ -21,11 +20,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def batched(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of at most ``size``."""
-    remaining = iter(items)
-    while batch := list(islice(remaining, size)):
-        yield batch
+def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The items in runs of at most ``size``."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 BATCH = 100
@@ -51,7 +49,6 @@ class FanOut(Protocol):
 
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R | Refused]:
         """``function`` of each item, in order; batches are worked on at once."""
-        ...
 
 
 def batch_of(function: Callable[[T], R], items: Sequence[T]) -> list[R | Refused]:

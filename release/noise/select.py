@@ -129,19 +129,15 @@ def candidates(question: Asked) -> Iterator[str]:
 def fitting(question: Asked) -> Iterator[str]:
     """The mechanisms that can answer the query, with those that only a spec may name."""
     for name, entry in MECHANISMS.items():
-        if entry.is_baseline and isinstance(question.domain, JointDomain):
-            continue
-        if entry.needs_order and not question.is_line:
-            continue
-        if entry.needs_rows and not question.has_rows:
-            continue
-        if entry.needs_epsilon and not question.guarantee.epsilon:
-            continue
-        if entry.needs_delta and not question.guarantee.delta:
-            continue
-        if entry.needs_prior and question.loss.prior is None:
-            continue
-        if family_at(name).fits(name, question):
+        unmet = (
+            entry.is_baseline and isinstance(question.domain, JointDomain),
+            entry.needs_order and not question.is_line,
+            entry.needs_rows and not question.has_rows,
+            entry.needs_epsilon and not question.guarantee.epsilon,
+            entry.needs_delta and not question.guarantee.delta,
+            entry.needs_prior and question.loss.prior is None,
+        )
+        if not any(unmet) and family_at(name).fits(name, question):
             yield name
 
 

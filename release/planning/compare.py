@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from release.noise.families import AnyDesign, Solvers
 from release.noise.select import compare, fitting
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 EPSILONS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 """Losses are compared at these multiples of the ε that the spec claims."""
@@ -36,17 +36,10 @@ class Losses:
     epsilons: tuple[Fraction, ...]
     losses: tuple[Fraction | None, ...]
 
-
-def losses_to_pandas(families_losses: Sequence[Losses]) -> pd.DataFrame:
-    """A row for each mechanism, a column for each ε; missing where a mechanism does not exist."""
-    import pandas as pd
-
-    names, rows = [], []
-    for family in families_losses:
-        names.append(family.mechanism)
-        rows.append([None if loss is None else float(loss) for loss in family.losses])
-    columns = pd.Index(list(map(float, families_losses[0].epsilons)), name="epsilon")
-    return pd.DataFrame(rows, index=pd.Index(names, name="mechanism"), columns=columns)
+    @property
+    def texts(self) -> list[str]:
+        """The losses to four digits, and - where there is none."""
+        return ["-" if loss is None else f"{float(loss):.4g}" for loss in self.losses]
 
 
 @dataclass(frozen=True)

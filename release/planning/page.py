@@ -223,8 +223,7 @@ def compare_html(
 
 
 def _loss_row(family: Losses) -> tuple[str, list[str]]:
-    texts = ["-" if loss is None else f"{float(loss):.4g}" for loss in family.losses]
-    return family.mechanism, texts
+    return family.mechanism, family.texts
 
 
 def _mass_curve(side: Side, unit: AnswerUnit) -> tuple[str, list[float], Sequence[float]]:

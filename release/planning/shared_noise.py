@@ -27,6 +27,7 @@ from release.noise.on_statistic import StatisticDesign
 from release.noise.shares import AskedOfBudget
 from release.planning.totals import Growth, SharedNoise
 from release.planning.zcdp import concentrated, rho_within
+from release.spec.named import by_name
 
 MEASURES = ("error rate", "mean error", "standard deviation")
 """Of noise on integers, by the power of the loss."""
@@ -101,7 +102,7 @@ def _added(budget: AskedOfBudget, declared: Fraction) -> dict[str, ShareResult]:
         shares = share_out(budget.requests, budget.epsilon - declared, Fraction(0))
     except BudgetError:
         return {}
-    return {share.name: share for share in shares}
+    return by_name(shares)
 
 
 def _gaussian(groups: Sequence[RequestGroup], budget: AskedOfBudget) -> list[float]:

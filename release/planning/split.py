@@ -13,6 +13,7 @@ from release.errors import DesignError, SpecError
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
 from release.planning.plan import possible, without_baselines
+from release.spec.named import names_of
 from release.spec.query import Query
 from release.spec.shares import shared
 
@@ -59,7 +60,7 @@ def split_budget(
         )
     solvers = solvers or Solvers()
     queries = [query for query in spec_file.spec.released if not query.is_on_statistic]
-    unknown = set(weights) - {query.name for query in queries}
+    unknown = set(weights) - set(names_of(queries))
     if unknown or any(weight <= 0 for weight in weights.values()):
         raise SpecError(
             "--weight", "write NAME=NUMBER above 0, of a query with noise on its answer"

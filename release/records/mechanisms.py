@@ -355,6 +355,6 @@ class ChannelRecord(MechanismRecord):
     def own_fields(cls, mechanism: Channel, sensitivity: Sensitivity) -> dict[str, Any]:
         """As :meth:`MechanismRecord.own_fields`."""
         return {
-            "rows": [list(map(str, row)) for row in mechanism.rows.tolist()],
+            "rows": mechanism.rows.astype(str).tolist(),
             "pairs": list(map(list, sensitivity.pairs(mechanism.answers))),
         }

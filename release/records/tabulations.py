@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -77,9 +78,17 @@ class TabulationRecord(Record):
     declared: list[DeclaredRecord] = Field(description="the tables without noise; none without any")
 
     @property
+    def level_names(self) -> list[str]:
+        """The names of all levels, which are the columns of the areas; from the highest down."""
+        return [level.level for level in self.levels]
+
+    @property
+    def cells(self) -> int:
+        """The number of published numbers."""
+        return sum(level.output.rows for level in self.levels)
+
+    @property
     def outputs(self) -> tuple[OutputFile, ...]:
         """All files: the published tables, the noisy counts, the declared numbers."""
-        outputs = [level.output for level in self.levels]
-        outputs += [table.output for table in self.measured]
-        outputs += [table.output for table in self.declared]
-        return tuple(outputs)
+        tables = (*self.levels, *self.measured, *self.declared)
+        return tuple(map(attrgetter("output"), tables))

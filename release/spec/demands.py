@@ -17,6 +17,7 @@ from release.exact.losses import COST_POWERS, LossName, prior_loss
 from release.exact.numbers import parse_exact
 from release.spec.guarantees import Objective
 from release.spec.mechanisms import BEST, MECHANISMS
+from release.spec.named import by_name
 from release.spec.query import Query
 
 ZERO_MEAN, MONOTONE, MEAN_SQUARE, EQUAL = "zero_mean", "monotone", "mean_square", "equal"
@@ -102,7 +103,7 @@ def _check_needed(at: str, query: Query) -> None:
 def _check_parameters(at: str, query: Query) -> None:
     entry = MECHANISMS.get(query.mechanism)
     parameters = entry.parameters if entry is not None else ()
-    known = {each.name: each for each in parameters}
+    known = by_name(parameters)
     for name, value in query.parameters.items():
         if not known:
             raise SpecError(at, f"{query.mechanism!r} has none; leave it out")

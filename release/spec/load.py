@@ -10,7 +10,8 @@ the confidential tables.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -28,6 +29,7 @@ from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT, MAX_ANSWERS
 from release.spec.key_sets import declared_keys
 from release.spec.model import Spec
+from release.spec.named import by_name
 from release.spec.refusals.shape import shape_error
 from release.spec.tabulations.open import open_tabulation
 from release.spec.tabulations.opened import OpenTabulation
@@ -54,6 +56,18 @@ class SpecFile:
     keys: dict[str, tuple[str, ...]]
     contracts: dict[str, Contract] = field(default_factory=dict)
     tabulations: tuple[OpenTabulation, ...] = ()
+
+    def cells(self, columns: Iterable[str]) -> int:
+        """In how many cells ``columns`` divide a table: one for each combination of their keys."""
+        return prod(len(self.keys[column]) for column in columns)
+
+    def tabulation(self, name: str) -> OpenTabulation:
+        """The tabulation of this name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return by_name(self.tabulations)[name]
 
 
 def read_text(path: Path) -> bytes:
@@ -112,15 +126,16 @@ def open_named(spec: Spec, text: bytes, folder: Path) -> SpecFile:
             with faults.caught():
                 contracts[name] = _contract(spec, name, folder / table.contract)
     faults.refuse()
+    spec_file = SpecFile(spec, text, folder, keys, contracts)
     for index, query in enumerate(spec.queries):
         # A number of combinations, which are multiplied out only where they are few enough.
-        cells = prod(len(keys[column]) for column in query.by)
+        cells = spec_file.cells(query.by)
         if cells > MAX_ANSWERS:
             raise SpecError(f"queries[{index}].by", f"{cells} cells; at most {MAX_ANSWERS}")
     tabulations = []
     for place in range(len(spec.tabulations)):
         tabulations.append(open_tabulation(spec, place, folder))
-    return SpecFile(spec, text, folder, keys, contracts, tuple(tabulations))
+    return replace(spec_file, tabulations=tuple(tabulations))
 
 
 def _contract(spec: Spec, name: str, path: Path) -> Contract:

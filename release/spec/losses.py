@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from release.exact.losses import (
 from release.exact.numbers import member, parse_exact
 from release.spec.domains import MAX_ANSWERS
 from release.spec.guarantees import Objective, TableLoss
+from release.spec.named import by_name
 from release.spec.query import Query
-from release.spec.tabulations.model import Tabulation
 
 if TYPE_CHECKING:
     from release.spec.model import Spec
-
-N = TypeVar("N", Query, Tabulation)
 
 
 def loss_of(query: Query) -> Loss | WorstCaseLoss:
@@ -158,12 +156,8 @@ def _entry(place: str, text: str) -> Acceptance:
     return Acceptance(place, text, table["name"], table["level"].strip(), margin, figure, cap)
 
 
-def _by_name(parts: Sequence[N]) -> dict[str, N]:
-    return {part.name: part for part in parts}
-
-
 def _check_of_query(spec: Spec, entry: Acceptance) -> None:
-    queries, tabulations = _by_name(spec.released), _by_name(spec.tabulations)
+    queries, tabulations = by_name(spec.released), by_name(spec.tabulations)
     if entry.name in tabulations:
         raise SpecError(
             entry.place, f'name a table of it, such as "{entry.name} LEVEL [NAME]: p95 <= 40"'
@@ -188,7 +182,7 @@ def _check_of_query(spec: Spec, entry: Acceptance) -> None:
 
 
 def _check_of_table(spec: Spec, entry: Acceptance) -> None:
-    queries, tabulations = _by_name(spec.released), _by_name(spec.tabulations)
+    queries, tabulations = by_name(spec.released), by_name(spec.tabulations)
     if entry.name not in tabulations:
         if entry.name in queries:
             raise SpecError(entry.place, f"{entry.name!r} is a query; name it alone")

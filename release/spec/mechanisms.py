@@ -20,6 +20,7 @@ from release.exact.domain import AnswerDomain, JointDomain
 from release.exact.losses import LossName, line_fits
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition, Guarantee
+from release.spec.named import by_name
 
 if TYPE_CHECKING:
     from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
@@ -124,9 +125,8 @@ _SADEGHI = (
     Parameter("keep", Fraction(1, 1000), Fraction(999, 1000)),
 )
 
-MECHANISMS: dict[str, NamedMechanism] = {
-    entry.name: entry
-    for entry in (
+MECHANISMS: dict[str, NamedMechanism] = by_name(
+    (
         NamedMechanism(
             "modular",
             family="release.noise.families:MODULAR",
@@ -161,7 +161,7 @@ MECHANISMS: dict[str, NamedMechanism] = {
         _law("qin_wasserstein", "qin:wasserstein", needs_prior=True),
         _law("qin_relaxed", "qin:relaxed"),
     )
-}
+)
 """Every mechanism by its name, in the order in which they are compared."""
 
 
@@ -187,9 +187,8 @@ def _top(name: str, model: str) -> NamedStatistic:
     )
 
 
-ON_STATISTIC: dict[str, NamedStatistic] = {
-    entry.name: entry
-    for entry in (
+ON_STATISTIC: dict[str, NamedStatistic] = by_name(
+    (
         NamedStatistic(
             "permute_and_flip",
             family="release.noise.on_statistic:PERMUTE_AND_FLIP",
@@ -229,7 +228,7 @@ ON_STATISTIC: dict[str, NamedStatistic] = {
             record="release.records.statistics:NoisySumsRecord",
         ),
     )
-}
+)
 """Every mechanism on statistics by its name."""
 
 

@@ -277,9 +277,8 @@ class PlainQuery(Query):
         labels = self.answers.labels
         # A domain in order may have far more labels than there are cells.
         if isinstance(labels, range) and len(labels) > MAX_ANSWERS:
-            return [str(labels[code]) for code in codes]
-        texts = self.shown_labels()
-        return [texts[code] for code in codes]
+            return list(map(str, map(labels.__getitem__, codes)))
+        return list(map(self.shown_labels().__getitem__, codes))
 
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
         """The texts of the two ends of the interval from code ``first`` to code ``last``."""

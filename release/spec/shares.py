@@ -68,10 +68,7 @@ def _check_least(at: str, query: Query) -> None:
         raise SpecError(field, "is for noise on the answer; leave it and least out")
     if query.is_empirical:
         raise SpecError(field, "is met before the table is read; write sensitivity: global")
-    if not target.cap > 0:
-        raise SpecError(field, "must be above 0")
-    if "loss" in query.model_fields_set and query.loss != target.loss:
-        raise SpecError(field, f"names another loss than loss: {query.loss}; leave loss out")
+    _check_cap_and_loss(field, query, target)
 
 
 def _check_target(field: str, query: Query) -> None:
@@ -80,6 +77,10 @@ def _check_target(field: str, query: Query) -> None:
         raise SpecError(field, "is for noise on answers in order; write a share or a guarantee")
     if target.loss not in (LossName.ERROR_RATE, LossName.ABSOLUTE, LossName.SQUARED):
         raise SpecError(field, "takes the loss error_rate, absolute or squared")
+    _check_cap_and_loss(field, query, target)
+
+
+def _check_cap_and_loss(field: str, query: Query, target: Target) -> None:
     if not target.cap > 0:
         raise SpecError(field, "must be above 0")
     if "loss" in query.model_fields_set and query.loss != target.loss:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from release.errors import SpecError, unknown_name
 from release.spec.model import Spec
+from release.spec.named import by_name
 from release.spec.query import PlainQuery, Query
 
 
@@ -15,14 +16,14 @@ def with_parts(spec: Spec) -> Spec:
             has no guarantee or no sensitivity.
     """
     # Names stand once: the checks of a spec refuse two queries of one name before this.
-    by_name: dict[str, Query] = {query.name: query for query in spec.queries}
+    declared: dict[str, Query] = by_name(spec.queries)
     queries: list[Query] = []
     named: set[str] = set()
     for index, query in enumerate(spec.queries):
         parts = []
         for position in range(len(query.part_names)):
             at = f"queries[{index}].of[{position}]"
-            parts.append(_part(at, query, by_name, position))
+            parts.append(_part(at, query, declared, position))
         queries.append(query.with_parts(tuple(parts)))
         named.update(query.part_names)
     # A second pass, because a part may stand before or after its tuple.

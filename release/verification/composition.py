@@ -20,6 +20,7 @@ from release.records.tabulations import MeasuredRecord
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.load import SpecFile
 from release.spec.model import Spec
+from release.spec.named import by_name
 from release.spec.query import Query
 from release.spec.shares import seeking, shared, target_of, with_found
 from release.verification.mechanisms import expect
@@ -35,7 +36,7 @@ def with_stated(spec: Spec, release: ReleaseRecord) -> Spec:
     """
     # A spec asks for noise within a budget, and only the record says which guarantee came of it.
     # What it states is judged later: by the mechanism, by the target, and by the total.
-    records = {record.name: record for record in release.queries}
+    records = by_name(release.queries)
     guarantees = {}
     for query in (*shared(spec), *seeking(spec)):
         record = records.get(query.name)

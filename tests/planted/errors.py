@@ -104,8 +104,8 @@ _CELLS = (
         ),
         (
             "fixed keys vary and the others do not",
-            "[column for column in query.by if column not in fixed]",
-            "[column for column in query.by if column in fixed]",
+            "spec_file.cells(column for column in query.by if column not in fixed)",
+            "spec_file.cells(column for column in query.by if column in fixed)",
             "fixed",
         ),
         (
@@ -118,7 +118,7 @@ _CELLS = (
         ),
         (
             "a statement touches one cell",
-            "        return _combinations(spec_file, query.by)\n    free,",
+            "        return spec_file.cells(query.by)\n    free,",
             "        return 1\n    free,",
             "statement",
         ),
@@ -677,8 +677,8 @@ _RECORD = (
         "bundle/statements.py",
         (
             "one worst-case query makes a worst-case release",
-            "    if any(query.is_empirical for query in queries):\n",
-            "    if all(query.is_empirical for query in queries):\n",
+            "    return any(query.is_empirical for query in queries)\n",
+            "    return all(query.is_empirical for query in queries)\n",
             "mixed",
         ),
     ),

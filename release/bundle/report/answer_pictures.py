@@ -132,8 +132,7 @@ class _Values:
 
 
 def _starts(answer: AnswerColumn, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    labels = answer.part.answers.labels
-    return np.array([float(labels[code]) for code in codes.tolist()])
+    return answer.part.answers.numbers(codes)
 
 
 def _ends(answer: AnswerColumn, codes: NDArray[np.int64]) -> NDArray[np.float64]:

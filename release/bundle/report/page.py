@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from importlib import resources
+from operator import attrgetter
 from typing import Any
 
 from release.budget.ledger import Spending
@@ -78,8 +79,7 @@ def report_html(
     shown = []
     for place, public in enumerate(queries):
         shown.append(_shown(record, public, unit, pictured=place < _PICTURED))
-    rests = [query.rests_on for query in queries]
-    rests += [tabulation.rests_on for tabulation in tabulations]
+    rests = map(attrgetter("rests_on"), (*queries, *tabulations))
     return render(
         "report.html",
         release=record,

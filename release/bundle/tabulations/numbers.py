@@ -88,7 +88,7 @@ def tabulated(
     # A declared number is a measurement without noise.
     for table, values in opened.facts.items():
         sources[table] = Measurement(values, Fraction(0))
-    published = [margin.table for margin in opened.published]
+    published = opened.tables
     cells = list(enumerate(opened.finest))
     try:
         fit = for_cells = _estimates(opened, sources, [*published, *cells])
@@ -124,15 +124,15 @@ def _zeros(opened: OpenTabulation, table: Table) -> Measurement:
 def _whole_tables(opened: OpenTabulation, fit: Estimates) -> tuple[Level, ...]:
     """The whole numbers of the cells of every level: they keep to facts and impossible cells."""
     published: list[list[Margin]] = [[] for _ in opened.levels]
-    for table in opened.published:
-        published[table.level].append(table.margin)
+    for level, margin in opened.tables:
+        published[level].append(margin)
     # At most one table of facts, at the highest level: the spec refuses more.
     facts = None
     for (_, margin), counts in opened.facts.items():
         facts = Facts(margin, counts)
     possible = []
-    for margin in opened.finest:
-        reached = opened.possible(margin)
+    for cells in opened.finest:
+        reached = opened.possible(cells)
         possible.append(None if reached is None else reached[None, :])
     return whole_tables(opened.named.areas, targets_of(fit, published), facts, possible)
 

@@ -15,11 +15,7 @@ from operator import ge
 from typing import TypeAlias
 
 from release.exact.composition.distribution import LossDistribution
-from release.exact.composition.profile import (
-    Profile,
-    largest,
-    profile_of_distribution,
-)
+from release.exact.composition.profile import Profile, largest, profile_of_distribution
 from release.exact.composition.together import together
 from release.exact.integer_noise import IntegerNoise
 from release.exact.noise_profile import exact_profile, grouped_profile, is_cheap

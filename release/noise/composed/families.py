@@ -19,13 +19,7 @@ from release.exact.integer_noise import IntegerNoise
 from release.exact.statistics.exponential import bounded_range_profile
 from release.noise.composed.account import group_losses
 from release.noise.composed.estimate import Parts, moment, parts_of, placed
-from release.noise.composed.groups import (
-    EXPONENTIAL,
-    PURE,
-    Kind,
-    Selected,
-    ShareRequest,
-)
+from release.noise.composed.groups import EXPONENTIAL, PURE, Kind, Selected, ShareRequest
 from release.noise.composed.laws import MOST_HALF, Shape
 
 _FEW_RUNS = 480
@@ -102,7 +96,7 @@ class OnIntegers(Family):
     def __init__(self, request: ShareRequest) -> None:
         super().__init__(request)
         self.has_power = request.loss_power > 0
-        self._most = max(max(pattern) for pattern in request.patterns)
+        self._most = max(map(max, request.patterns))
 
     @property
     def cost(self) -> float:

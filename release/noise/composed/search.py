@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
@@ -62,6 +62,11 @@ class Part:
     spread: float = 1.0
 
     @property
+    def is_shared(self) -> bool:
+        """Whether it gets a share of the budget, and not what a target needs."""
+        return self.weight is not None
+
+    @property
     def loss(self) -> float:
         """The expected loss of one query."""
         return self.family.loss(self.power, self.spread)
@@ -75,7 +80,7 @@ class Part:
 
     def scaled(self, factor: float) -> Part:
         """The part with a multiple of its noise, unless a target decides it."""
-        return self if self.weight is None else replace(self, spread=self.spread * factor)
+        return replace(self, spread=self.spread * factor) if self.is_shared else self
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,19 @@ class Cap:
             return -_ENDLESS
         log_composed = log_delta(composed, self.epsilon if epsilon is None else epsilon, self.step)
         return max(-_ENDLESS, log_composed - self.log_delta)
+
+
+_IS_SHARED = attrgetter("is_shared")
+
+
+def any_shared(parts: Iterable[Part]) -> bool:
+    """Whether any of the parts gets a share of the budget."""
+    return any(map(_IS_SHARED, parts))
+
+
+def scaled(parts: Iterable[Part], factor: float) -> list[Part]:
+    """The parts, those with a share with a multiple of their noise."""
+    return [part.scaled(factor) for part in parts]
 
 
 def searched(parts: Sequence[Part], cap: Cap) -> list[Part]:
@@ -156,7 +174,7 @@ def started(parts: Sequence[Part], cap: Cap) -> list[Part]:
 
 def _excess_spread(parts: Sequence[Part], costs: Sequence[float], sigma: float) -> float:
     """By how much the spreads of shares are to grow for all costs to be those of a Gaussian σ."""
-    shared = sum(itertools.compress(costs, [part.weight is not None for part in parts]))
+    shared = sum(itertools.compress(costs, map(_IS_SHARED, parts)))
     # What targets leave; where they leave next to nothing the scaling finds it.
     rest = max(0.1 / sigma**2, 1 / sigma**2 - (sum(costs) - shared))
     return math.sqrt(shared / rest) if shared else 1.0
@@ -203,7 +221,7 @@ Move = Callable[[list[Part], float], list[Part]]
 def _coordinates(parts: Sequence[Part]) -> list[tuple[Move, float]]:
     """What a search moves, and how far in proportion to a sweep's width."""
     shaped = [place for place, part in enumerate(parts) if part.family.has_power]
-    shared = [place for place, part in enumerate(parts) if part.weight is not None]
+    shared = [place for place, part in enumerate(parts) if part.is_shared]
     if len(parts) > MOST_POLISHED:
         return [(_power_of(tuple(shaped)), 1.0)] if shaped else []
     moves: list[tuple[Move, float]] = []
@@ -261,11 +279,11 @@ def scaled_to(parts: Sequence[Part], cap: Cap) -> list[Part]:
     Raises:
         ValueError: no noise is enough.
     """
-    if all(part.weight is None for part in parts):
+    if not any_shared(parts):
         return list(parts)
 
     def excess(log: float) -> float:
-        return cap.excess([part.scaled(math.exp(log)) for part in parts])
+        return cap.excess(scaled(parts, math.exp(log)))
 
     # The start is near: the bracket grows from it, because each excess composes all parts.
     low = high = 0.0
@@ -280,7 +298,7 @@ def scaled_to(parts: Sequence[Part], cap: Cap) -> list[Part]:
         low, high, below = high, high + width, above
         above, width = excess(high), 3 * width
     log = _root(excess, (low, below), (high, above))
-    return [part.scaled(math.exp(log)) for part in parts]
+    return scaled(parts, math.exp(log))
 
 
 def _root(

@@ -36,11 +36,14 @@ from release.noise.composed.search import (
     MOST_POLISHED,
     Cap,
     Part,
+    any_shared,
     objective,
+    scaled,
     scaled_to,
     searched,
     started,
 )
+from release.spec.named import names_of
 
 UNUSED = Fraction(5, 10_000)
 """The most of ε that stays unused, in proportion."""
@@ -117,11 +120,11 @@ def share_out(
     else:
         budget = SharedBudget(epsilon, delta, step or grid_step(requests, epsilon), fixed)
         results = _share_composed(groups, budget)
-    by_name = {}
+    shares = {}
     for group, result in zip(groups, results, strict=True):
         for name in group.names:
-            by_name[name] = replace(result, name=name)
-    return tuple(by_name[request.name] for request in requests)
+            shares[name] = replace(result, name=name)
+    return tuple(map(shares.__getitem__, names_of(requests)))
 
 
 def noise_for(
@@ -251,9 +254,9 @@ def _certified(
         ValueError: no noise was found that is enough.
     """
     factor, best, least = 1.0, None, math.inf
-    is_shared = any(part.weight is not None for part in proposed)
+    is_shared = any_shared(proposed)
     for _ in range(_TRIES):
-        parts = [part.scaled(factor) for part in proposed]
+        parts = scaled(proposed, factor)
         mechanisms = list(map(_mechanism, parts))
         certified = _epsilon(parts, mechanisms, budget)
         if certified is not None and certified <= budget.epsilon and factor < least:
@@ -307,7 +310,7 @@ def _result(group: RequestGroup, part: Part, mechanism: IntegerNoise | Selected)
     elif isinstance(part.family, OnIntegers):
         shape = part.family.shape(part.power, part.spread)
         if shape.power == 1:
-            pure = max(sum(pattern) for pattern in group.request.patterns) / shape.scale
+            pure = max(map(sum, group.request.patterns)) / shape.scale
     return ShareResult(group.names[0], mechanism, pure, part.loss)
 
 

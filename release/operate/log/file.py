@@ -17,13 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from release.budget.entries import Commit, Entry
-from release.bundle.evidence.line import (
-    NOTHING,
-    Code,
-    LogLine,
-    hash_of,
-    parse_line,
-)
+from release.bundle.evidence.line import NOTHING, Code, LogLine, hash_of, parse_line
 from release.bundle.evidence.signed import check_signature
 from release.errors import SpecError, VerificationError
 from release.records.files import lock, sync_file

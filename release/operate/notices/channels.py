@@ -17,20 +17,18 @@ import logging
 import os
 import stat
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from release.errors import SpecError
 from release.operate.notices.notice import Notice
 from release.records.hashes import sha256
 from release.records.keys.files import forbidden_mode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 VARIABLE = "DP_RELEASE_NOTIFY"
 """The variable that names the file of channels where no option does."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from release.operate.notices.channels import Channel, read_channels
 from release.operate.notices.notice import LASTING, End, Notice
+from release.spec.named import by_name, names_of
 
 FILE = ".notices"
 MOST_TOLD = 4096
@@ -77,7 +78,7 @@ class Outbox:
         if not self.channels:
             return
         with self._opened() as box:
-            names = [channel.name for channel in self.channels]
+            names = names_of(self.channels)
             for notice in notices:
                 finished = [End.FINISHED, notice.subject] in box.told.values()
                 # That a crashed run's release is public was told as its end.
@@ -105,22 +106,22 @@ class Outbox:
             box.forget(LASTING & set(ends), subject)
 
     def _send(self, box: _Box) -> None:
-        by_name = {channel.name: channel for channel in self.channels}
+        channels = by_name(self.channels)
         failed: set[str] = set()
         for item in box.waiting:
             item.tries += 1
             untaken = []
             # A channel that was taken out of the file is not waited for.
-            for name in filter(by_name.__contains__, item.names):
+            for name in filter(channels.__contains__, item.names):
                 # One that failed just now would let every further notice wait for its time-out.
                 if name in failed:
                     untaken.append(name)
-                elif not _is_taken(by_name[name], item.notice):
+                elif not _is_taken(channels[name], item.notice):
                     untaken.append(name)
                     failed.add(name)
             item.names = untaken
         for name in sorted(failed):
-            self.complain(f"{by_name[name].kind}://… took no notice; later runs try it again")
+            self.complain(f"{channels[name].kind}://… took no notice; later runs try it again")
         box.waiting = [item for item in box.waiting if item.names and item.tries < TRIES]
 
     @contextmanager

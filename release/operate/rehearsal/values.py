@@ -105,8 +105,7 @@ def key_facts(  # noqa: PLR0913 - what a set of values is compared with
 
 
 def _rows_of(table: pa.Table) -> Iterable[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in table]
-    return zip(*columns, strict=True)
+    return zip(*table.to_pydict().values(), strict=True)
 
 
 def _near(keys: Sequence[str], values: Sequence[str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from release.exact.tables.structure import Margin
 from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
+from release.spec.named import names_of
 from release.spec.tabulations.opened import OpenTabulation
 from release.tables.columns import numbers_of
 from release.tables.duckdb import Tables, wide_table
@@ -124,9 +125,7 @@ def _statement(tables: Tables, spec_file: SpecFile, opened: OpenTabulation) -> s
         # Row-major, as Margin.cell_of is.
         combination = f"({combination} * {len(categories)} + {_number(name)})"
     conditions = [
-        tables.condition(
-            f"tabulations[{_place(spec_file, opened)}].where", declared.table, declared.where
-        ),
+        condition_of(tables, spec_file, opened),
         *map(_is_possible, opened.zeros),
     ]
     return (
@@ -136,8 +135,11 @@ def _statement(tables: Tables, spec_file: SpecFile, opened: OpenTabulation) -> s
     )
 
 
-def _place(spec_file: SpecFile, opened: OpenTabulation) -> int:
-    return [tabulation.name for tabulation in spec_file.spec.tabulations].index(opened.name)
+def condition_of(tables: Tables, spec_file: SpecFile, opened: OpenTabulation) -> str:
+    """The SQL of the condition under which a tabulation counts a row."""
+    declared = opened.declared
+    place = names_of(spec_file.spec.tabulations).index(opened.name)
+    return tables.condition(f"tabulations[{place}].where", declared.table, declared.where)
 
 
 def _alias(column: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from release.spec.declarations import ColumnType as Type
+from release.spec.named import by_name
 
 # Letters stand for one type of several, the same for all arguments that have the letter.
 LETTERS: dict[str, tuple[Type, ...]] = {
@@ -340,7 +341,7 @@ _ALL = (
     ),
 )
 
-FUNCTIONS = {function.name: function for function in _ALL}
+FUNCTIONS = by_name(_ALL)
 PATTERNS = frozenset({"regexp_matches", "regexp_full_match", "regexp_extract"})
 OF_PARTS = frozenset({"date_trunc", "date_diff"})
 

@@ -5,7 +5,7 @@ All of it follows from the spec, before any file is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from release.errors import SpecError, unknown_name
@@ -128,11 +128,16 @@ def _places(
             raise SpecError(field, f"is a grouping; name categories of {declared.of(name)!r}")
         if name not in categories:
             raise SpecError(field, unknown_name(name, categories))
-        place_of = {category: number for number, category in enumerate(categories[name])}
+        own = places_of(categories[name])
         texts = listed_keys(field, listing, kinds[name])
         check_keys(field, texts, "category")
         for text in texts:
-            if text not in place_of:
+            if text not in own:
                 raise SpecError(field, unknown_name(text, categories[name]))
-        places[name] = tuple(place_of[text] for text in texts)
+        places[name] = tuple(map(own.__getitem__, texts))
     return places
+
+
+def places_of(labels: Sequence[str]) -> dict[str, int]:
+    """The place of each label in their order."""
+    return {label: place for place, label in enumerate(labels)}

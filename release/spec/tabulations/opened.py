@@ -143,11 +143,25 @@ class OpenTabulation:
         return tuple(self.table(fact.level, fact.margin) for fact in self.declared.facts)
 
     @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The published tables, without the names of their margins."""
+        return tuple(own.table for own in self.published)
+
+    @cached_property
+    def distinct(self) -> tuple[Margin, ...]:
+        """Those of ``margins``, without their names."""
+        return tuple(own.margin for own in self.margins)
+
+    @cached_property
     def finest(self) -> tuple[Margin, ...]:
         """The cells of each level: they refine its published margins and those below it."""
-        margins = []
-        for level in range(len(self.levels)):
-            margins.append([own.margin for own in self.published_at(level)])
+        return self.refining(self.tables)
+
+    def refining(self, tables: Iterable[Table]) -> tuple[Margin, ...]:
+        """The cells of each level that refine those of ``tables`` there and at lower levels."""
+        margins: list[list[Margin]] = [[] for _ in self.levels]
+        for level, margin in tables:
+            margins[level].append(margin)
         return finest(margins)
 
     @cached_property
@@ -177,8 +191,7 @@ class OpenTabulation:
         Raises:
             ValueError: a published table that the measured ones do not determine.
         """
-        published = [own.table for own in self.published]
-        return half_widths(self.named.areas, self.sizes, noises, self.facts, published)
+        return half_widths(self.named.areas, self.sizes, noises, self.facts, self.tables)
 
     def cells(self, table: Table) -> int:
         """The number of cells of a table in all areas."""
