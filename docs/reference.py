@@ -22,7 +22,7 @@ from typer.cli import get_docs_for_click
 
 from release.cli.main import app
 from release.spec.load import parse_models
-from release.verification.findings import CHECKS
+from release.verification.checks import CHECKS
 
 FOLDER = Path(__file__).parent / "reference"
 SCHEMAS = Path(__file__).parent.parent / "schemas"

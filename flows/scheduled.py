@@ -31,12 +31,13 @@ from release.cli.console import one_line
 from release.cli.options import outbox_of, place_of, today_in
 from release.errors import ReleaseError, SpecError
 from release.noise.cache import default_cache
+from release.operate.catching_up import Ended
 from release.operate.journal import default_journal
 from release.operate.notices.notice import End, Notice, refusal
 from release.operate.notices.outbox import Outbox, outbox
 from release.operate.operations import Place, Run, recover_and_tell, release_due, release_period
 from release.operate.rehearsal.schedules import rehearsal_lines
-from release.operate.schedule import ATTEMPTS, Ended, OnePeriod, Schedule
+from release.operate.schedule import ATTEMPTS, OnePeriod, Schedule
 from release.pipeline import Options
 from release.queries.read import parse_spec
 from release.records.hashes import sha256

@@ -23,8 +23,9 @@ from release.budget.composed import Together, release_charge
 from release.budget.cost import Charges, Satisfied, charges, least_charges, satisfied
 from release.budget.ledger import ReleaseCharge, today
 from release.budget.profiles import published_profiles
+from release.bundle.evidence.inputs import Noted, audit_bytes, is_asked, note
 from release.bundle.evidence.people import now
-from release.bundle.evidence.record import AUDIT, Noted, audit_bytes, is_asked, note
+from release.bundle.evidence.record import AUDIT
 from release.bundle.prepared import About, Prepared
 from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.errors import DesignError, ReleaseError, SpecError
@@ -47,6 +48,7 @@ from release.records.files import write
 from release.records.keys.outside import read_key
 from release.spec.load import SpecFile
 from release.spec.losses import acceptance_of
+from release.spec.named import names_of
 from release.spec.periods import Period
 from release.spec.query import Query
 from release.spec.refusals.unfinished import check_finished
@@ -397,7 +399,7 @@ def accept(shared: Shared, cache: DesignCache | None, gap: Fraction) -> Shared:
     from release.bundle.acceptance import judged
 
     spec_file, designs = shared.spec_file, dict(shared.designs)
-    named = {entry.name for entry in acceptance_of(spec_file.spec)}
+    named = set(names_of(acceptance_of(spec_file.spec)))
     for query in spec_file.spec.released:
         if query.name in named and query.name not in designs:
             designs[query.name] = design_unseen(spec_file, query, cache, gap)

@@ -38,14 +38,15 @@ from release.exact.integer import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top_histogram import HistogramTop
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
-from release.queries.statistics import OnStatisticQuery
 from release.records.hashes import sha256
 from release.records.mechanisms import MechanismRecord
 from release.records.models import MechanismFile, QueryRecord, ReleaseRecord, parse
 from release.records.statistics import NoisySumsRecord
 from release.records.top import HistogramTopRecord
 from release.spec.domains import MOST_IN_ORDER, Domain, Grid, plain_answers
+from release.spec.named import by_name, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -443,8 +444,8 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
     """
     check_level(level)
     release = _record(public)
-    records = {record.name: record for record in release.queries}
-    tabulations = [tabulation.name for tabulation in release.tabulations or ()]
+    records = by_name(release.queries)
+    tabulations = names_of(release.tabulations or ())
     if query in tabulations:
         raise SpecError(
             "query",
@@ -664,7 +665,7 @@ def _released(
     _bytes(public, file, record.output.sha256)
     try:
         table = pq.ParquetFile(public / file).read([*record.by, *drawn])
-        columns = [table.column(name).to_pylist() for name in record.by]
+        columns = table.select(record.by).to_pydict().values()
         numbers = []
         for name in drawn:
             numbers.append(np.asarray(table.column(name).to_numpy(), dtype=np.int64))

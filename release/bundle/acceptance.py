@@ -21,10 +21,11 @@ from release.exact.losses import LossName
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.statistics.mechanism import StatisticMechanism
-from release.queries.statistics import OnStatisticQuery
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.tabulations.table_count import TableCount
 from release.spec.load import SpecFile
 from release.spec.losses import MEAN_ERROR, P95, Acceptance, acceptance_of, loss_on
+from release.spec.named import by_name
 from release.spec.query import Query
 
 AnyMechanism: TypeAlias = Mechanism | StatisticMechanism
@@ -67,7 +68,7 @@ def judged(spec_file: SpecFile, mechanisms: Mapping[str, AnyMechanism]) -> tuple
 
     ``mechanisms`` are those of the queries and measured tables that the entries name, by name.
     """
-    queries = {query.name: query for query in spec_file.spec.charged}
+    queries = by_name(spec_file.spec.charged)
     results = []
     for entry in acceptance_of(spec_file.spec):
         if entry.level is None:
@@ -98,8 +99,7 @@ def _of_query(entry: Acceptance, query: Query, mechanism: AnyMechanism) -> Judge
 def _of_table(
     spec_file: SpecFile, entry: Acceptance, mechanisms: Mapping[str, AnyMechanism]
 ) -> Judged:
-    names = [tabulation.name for tabulation in spec_file.tabulations]
-    opened = spec_file.tabulations[names.index(entry.name)]
+    opened = spec_file.tabulation(entry.name)
     noises = {}
     for query in spec_file.spec.measured:
         if isinstance(query, TableCount) and query.tabulation == opened.name:

@@ -27,7 +27,7 @@ from release.exact.statistics.sums import NoisySums
 from release.exact.statistics.top_canonical import CanonicalTop
 from release.exact.statistics.top_histogram import HistogramTop, Published
 from release.exact.statistics.top_peeled import PeeledTop
-from release.queries.statistics import OnStatisticQuery
+from release.queries.on_statistic import OnStatisticQuery
 
 LEVEL = 0.95
 

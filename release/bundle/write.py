@@ -30,7 +30,8 @@ from release.bundle.statements import (
     tabulation_rests_on,
     withheld,
 )
-from release.bundle.tabulations.writing import MeasuredTable, PublicTabulation, write_tabulation
+from release.bundle.tabulations.entries import MeasuredTable
+from release.bundle.tabulations.writing import PublicTabulation, write_tabulation
 from release.exact.domain import Codes
 from release.exact.numbers import format_exact
 from release.queries.tabulations.table_count import CENTER, TableCount
@@ -98,7 +99,7 @@ class _Writer:
             raise TypeError(f"{query.name} is no table of a tabulation")
         if not isinstance(file, MechanismFile):
             raise TypeError(f"the mechanism of {query.name} is not public")
-        [opened] = (each for each in self._spec_file.tabulations if each.name == query.tabulation)
+        opened = self._spec_file.tabulation(query.tabulation)
         cells = opened.table(query.level, query.margin).margin.cells
         counts = (noisy + CENTER).reshape(-1, cells)
         own = MeasuredTable(query, prepared.charge, mechanism.noise.to_noise(), file, counts)

@@ -12,6 +12,7 @@ from release.cli import plan_output as output
 from release.cli.console import print_json, print_table, working
 from release.errors import SpecError
 from release.exact.numbers import format_exact
+from release.spec.named import by_name
 
 if TYPE_CHECKING:
     from release.noise.design import Asked
@@ -41,7 +42,7 @@ def compare(
     from release.queries.read import read_spec
 
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
-    queries = {released.name: released for released in spec_file.spec.released}
+    queries = by_name(spec_file.spec.released)
     if not queries:
         raise SpecError("QUERY", "the spec has no queries; plan compares the noise of tabulations")
     if query not in queries:
@@ -75,7 +76,7 @@ def compare(
 def _compare_on_statistic(spec_file: SpecFile, query: Query, as_json: bool) -> None:
     from release.planning.compare import EPSILONS
     from release.planning.on_statistic import nearness_by_epsilon
-    from release.queries.statistics import OnStatisticQuery
+    from release.queries.on_statistic import OnStatisticQuery
 
     if not isinstance(query, OnStatisticQuery):
         raise TypeError(f"{query.name} has its noise on the answer")
@@ -106,8 +107,7 @@ def _least_loss(family: Losses) -> float:
 
 
 def _losses_row(family: Losses) -> list[str]:
-    figures = ["-" if loss is None else output.figure(loss) for loss in family.losses]
-    return [family.mechanism, *figures]
+    return [family.mechanism, *family.texts]
 
 
 def _plain_losses(family: Losses) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -66,9 +66,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
+def print_records(columns: Sequence[str], records: Sequence[Mapping[str, str]]) -> None:
+    """Print records that have the same fields as a table; ``columns`` are the heads."""
+    print_table(columns, [list(record.values()) for record in records])
+
+
 def print_verdict(verdict: Verdict) -> None:
     """Print a verdict for people, on standard output."""
-    from release.verification.findings import Level
+    from release.verification.checks import Level
 
     for level, title in (
         (Level.PROVED, "Proved in exact arithmetic"),
@@ -158,13 +163,7 @@ def is_worth_a_line(index: int, total: int, lines: int = 20) -> bool:
 @contextmanager
 def progress() -> Iterator[Shown]:
     """Progress on standard error while the block runs: bars on a terminal, with the time left."""
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
     console = _error_console()

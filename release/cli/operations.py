@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +14,10 @@ from release.cli.console import print_json, progress
 from release.errors import ReleaseError, SpecError
 
 if TYPE_CHECKING:
+    from release.operate.catching_up import CaughtUp
     from release.operate.findings import Finding
     from release.operate.notices.outbox import Outbox
-    from release.operate.schedule import CaughtUp, OnePeriod, Schedule
+    from release.operate.schedule import OnePeriod, Schedule
 
 _MOST_UNASKED = 30
 """Due periods that are released without a ledger and without a question."""
@@ -86,13 +87,12 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
     from release.noise.cache import default_cache
     from release.operate.journal import default_journal
     from release.operate.operations import Run, release_due
-    from release.operate.schedule import Schedule, periods_of
+    from release.operate.schedule import periods_of
     from release.pipeline import Options
-    from release.spec.periods import parse_period
     from release.tables.duckdb import Engine
 
-    place, first = opt.place_of(out, key, to), parse_period(since, "--since")
-    schedules = [Schedule(spec, first, delay_days, attempts, late_days) for spec in specs]
+    place = opt.place_of(out, key, to)
+    schedules = _schedules(specs, since, delay_days, attempts, late_days)
     if dry_run:
         due: list[dict[str, str]] = []
         for schedule in schedules:
@@ -123,7 +123,20 @@ def catch_up(  # noqa: PLR0913 - one parameter for each option
         raise errors[-1]
 
 
-def _tell_due(schedules: list[Schedule], out: Path, most: int | None, day: datetime.date) -> None:
+def _schedules(
+    specs: list[Path], since: str, delay_days: int, attempts: int = 3, late_days: int | None = None
+) -> tuple[Schedule, ...]:
+    """A schedule for each spec; the first period is the same."""
+    from release.operate.schedule import Schedule
+    from release.spec.periods import parse_period
+
+    first = parse_period(since, "--since")
+    return tuple(Schedule(spec, first, delay_days, attempts, late_days) for spec in specs)
+
+
+def _tell_due(
+    schedules: Sequence[Schedule], out: Path, most: int | None, day: datetime.date
+) -> None:
     """Say how many periods are due, before the first of them is released.
 
     Raises:
@@ -152,7 +165,7 @@ def _tell_due(schedules: list[Schedule], out: Path, most: int | None, day: datet
         typer.echo(f"{schedule.spec.name}: {summary}{part}", err=True)
 
 
-def _check_distinct_ids(schedules: list[Schedule]) -> None:
+def _check_distinct_ids(schedules: Sequence[Schedule]) -> None:
     # The second release of an id would count as published, and never be made.
     names: set[str] = set()
     for schedule in schedules:
@@ -356,13 +369,10 @@ def serve(  # noqa: PLR0913 - one parameter for each option
 
     Example: dp-release serve nightly.yaml --cron '15 3 * * *' --since 2024-01-01 --out out
     """
-    from release.operate.schedule import Schedule
-    from release.spec.periods import parse_period
-
     # Both are used at each run only: a wrong one is refused here, while somebody is watching.
     opt.place_of(out, key, to)
-    day, first = opt.today_in(timezone), parse_period(since, "--since")
-    schedules = [Schedule(spec, first, delay_days, attempts, late_days) for spec in specs]
+    day = opt.today_in(timezone)
+    schedules = _schedules(specs, since, delay_days, attempts, late_days)
     # A missing extra is told first: without it, nothing that is mended here would help.
     serve_all = _scheduler()
     # Before a server is asked: the first run, in the night, would charge them all.
@@ -370,7 +380,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     # Absolute, because a run of Prefect may start in another working directory.
     parameters = {
         "out": str(out.absolute()),
-        "since": str(first),
+        "since": str(schedules[0].since),
         "key": None if key is None else str(key.absolute()),
         "to": to,
         "delay_days": delay_days,
@@ -419,15 +429,12 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     from release.operate.drills import drills
     from release.operate.findings import Level, findings_of
     from release.operate.prefect_drift import disagreements, orphans
-    from release.operate.schedule import Schedule
-    from release.spec.periods import parse_period
 
     schedules: tuple[Schedule, ...] = ()
     if specs:
         if since is None:
             raise SpecError("--since", "a schedule has a first period; give it")
-        first = parse_period(since, "--since")
-        schedules = tuple(Schedule(spec, first, delay_days) for spec in specs)
+        schedules = _schedules(specs, since, delay_days)
     place = opt.place_of(out, key, to)
     findings = [*examine(place, schedules, key_days)]
     # A server that does not answer is a finding too: what was examined is still printed.

@@ -12,7 +12,7 @@ import typer
 
 from release.cli import options as opt
 from release.cli import plan_output as output
-from release.cli.console import print_json, print_table, working
+from release.cli.console import print_json, print_records, working
 from release.errors import SpecError, StorageError
 from release.exact.numbers import exact, format_exact, parse_exact
 
@@ -210,7 +210,7 @@ def _targets(
         if not as_json:
             typer.echo(f"the least {name} for {text}")
             columns = ["query", "assumed", "definition", "ε", "δ", "loss", "charge ε"]
-            print_table(columns, [list(row.values()) for row in rows])
+            print_records(columns, rows)
     if as_json:
         print_json({"least": plain})
 
@@ -231,7 +231,7 @@ def _split(spec_file: SpecFile, weights: Sequence[str], as_json: bool) -> None:
         print_json({"split": rows})
         return
     columns = ["query", "weight", "ε of a cell", "charge ε", "loss", "loss as written"]
-    print_table(columns, [list(row.values()) for row in rows])
+    print_records(columns, rows)
     total = sum((share.weight * share.objective for share in shares), Fraction(0))
     as_written = sum((share.weight * share.now for share in shares), Fraction(0))
     cap = format_exact(spec_file.spec.budget.epsilon)

@@ -11,19 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias
 
 from release.budget.cost import proportional_part
-from release.errors import DesignError
 from release.exact.losses import LossName
-from release.exact.numbers import format_up
 from release.exact.privacy import Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import DesignCache
-from release.noise.design import GAP, Asked, Design
+from release.noise.design import Asked, Design
 from release.noise.families import AnyDesign, Solvers
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.processes import FanOut, InTurn, Refused
+from release.noise.refusal import Made, accepted
 from release.noise.select import choose, family_of
 from release.queries.registry import sensitivity_without_data, statistic_of
 from release.queries.statistics import Statistic
@@ -104,10 +102,6 @@ def problem_of(
     return Problem(asked_of(query, moved, part), query.mechanism, query.is_empirical)
 
 
-Made: TypeAlias = AnyDesign | StatisticDesign
-"""A mechanism with its proved guarantee."""
-
-
 def solved(problem: Problem | StatisticProblem, cache: DesignCache | None, gap: Fraction) -> Made:
     """The mechanism of one problem.
 
@@ -133,18 +127,6 @@ def design_unseen(
         return solved(problem_of(spec_file, query, statistic), cache, gap)
     sensitivity = sensitivity_without_data(spec_file.spec, query)
     return accepted(query, solved(problem_of(spec_file, query, sensitivity), cache, gap), gap)
-
-
-def accepted(query: Query, design: Made, gap: Fraction) -> Made:
-    """The mechanism, where a run publishes it.
-
-    Raises:
-        DesignError: it does not.
-    """
-    reason = None if isinstance(design, StatisticDesign) else refusal(query, design, gap)
-    if reason is not None:
-        raise DesignError(reason)
-    return design
 
 
 def design_all(
@@ -190,41 +172,3 @@ def design_all(
             solutions[problem.key] = result
         designs.append(accepted(query, solutions[problem.key], gap))
     return tuple(designs)
-
-
-def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
-    """Why a run does not publish this mechanism; None where it does.
-
-    Either the answers would carry no information, or another mechanism might lose less by more than
-    ``gap``.
-    """
-    # Under empirical sensitivity the reason holds no number, and a constant mechanism is published:
-    # that the best one is constant depends on what was seen in the table.
-    if query.is_empirical:
-        if design.is_within(gap):
-            return None
-        return (
-            f"query {query.name}: another mechanism might save too much of the expected loss; "
-            "choose another domain or loss, or accept that with --accept-gap"
-        )
-    if design.mechanism.is_constant():
-        return (
-            f"query {query.name}: the best mechanism publishes the same whatever the true answer "
-            "is, so its charge would buy nothing; raise epsilon"
-        )
-    if design.is_within(gap):
-        return None
-    share = format_up(design.gap / design.bounded_loss, 3)
-    return (
-        f"query {query.name}: another mechanism might save up to {share} of the expected loss of "
-        f"this one ({design.method}); {_remedy(query, design)}, or accept that with "
-        f"--accept-gap {share}"
-    )
-
-
-def _remedy(query: Query, design: AnyDesign) -> str:
-    """What a curator can change so that nothing is left to save."""
-    is_pure = design.mechanism.deltas(design.sensitivity, design.guarantee.epsilon)
-    if is_pure.approximate == 0 and query.promised.delta:
-        return "write definition: pure without delta, which this mechanism satisfies"
-    return "choose another domain or loss"

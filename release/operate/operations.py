@@ -33,11 +33,12 @@ from release.bundle.publish import LEDGER, Publication, open_ledger
 from release.bundle.statements import SUMS
 from release.errors import LedgerError, Reason, ReleaseError, SpecError
 from release.noise.processes import FanOut, InTurn
+from release.operate.catching_up import CaughtUp, catch_up
 from release.operate.delivery import check_witness, deliver, deliver_ledger, restore_releases
 from release.operate.journal import Code, Journal
 from release.operate.notices.notice import LASTING, End, Notice, refusal
 from release.operate.notices.outbox import Outbox
-from release.operate.schedule import Became, CaughtUp, OnePeriod, Schedule, catch_up, periods_of
+from release.operate.schedule import Became, OnePeriod, Schedule, periods_of
 from release.operate.versions import next_version
 from release.pipeline import (
     Options,

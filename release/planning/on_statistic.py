@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
 
 from release.budget.cost import Charge, charge_of, proportional_part, satisfied
 from release.bundle.answer_units import answer_unit
@@ -17,9 +16,10 @@ from release.noise.families import Solvers
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
 from release.noise.select import choose
 from release.noise.stage import asked_of
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
 from release.queries.registry import global_sensitivity, statistic_of
-from release.queries.statistics import OnStatisticQuery, Statistic
+from release.queries.statistics import Statistic
 from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST
 from release.spec.query import Noise
@@ -65,7 +65,7 @@ def plan_on_statistic(
         statistic,
         design,
         nearness_of(query, design.mechanism),
-        prod(len(spec_file.keys[column]) for column in query.by),
+        spec_file.cells(query.by),
         # The δ of a statistic is 0, which may be less than the spec allows.
         charge_of(spec_file, query, query.promised, kept),
         _beside(spec_file, query, solvers),

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +23,7 @@ from release.bundle.acceptance import Judged, judged
 from release.bundle.answer_units import AnswerUnit
 from release.bundle.statements import accuracy_of
 from release.errors import SpecError
-from release.exact.accuracy import (
-    error_at_ends,
-    far_error,
-    loss_of_guess,
-    losses_where,
-    radius_of,
-)
+from release.exact.accuracy import error_at_ends, far_error, loss_of_guess, losses_where, radius_of
 from release.exact.composition.dominance import profile_of_losses
 from release.exact.composition.profile import Profile
 from release.exact.domain import AnswerDomain, JointDomain
@@ -40,16 +33,17 @@ from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
 from release.noise.on_statistic import StatisticDesign
 from release.noise.processes import FanOut
+from release.noise.refusal import refusal
 from release.noise.select import best_of, candidates, choose, compare, family_of, fitting
 from release.noise.shares import share_budget
-from release.noise.stage import asked_of, refusal
+from release.noise.stage import asked_of
 from release.noise.tables.chosen import choose_tables
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.planning.tabulations.plan import TabulationPlan, plan_tabulations
 from release.planning.totals import TogetherPlan
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import global_sensitivity, sensitivity_without_data
 from release.queries.sensitivity import seen_sensitivity
-from release.queries.statistics import OnStatisticQuery
 from release.records.models import Accuracy
 from release.spec.mechanisms import BEST, MECHANISMS
 from release.spec.query import Query
@@ -308,14 +302,11 @@ def make_plan(
     for tabulation in tabulations:
         charges += [measured.charge for measured in tabulation.measured]
     spec, together = spec_file.spec, None
-    if spec.composes_exactly:
-        public = _public(plans, on_statistic, tabulations)
-        together = published_profiles(spec_file, public) if public else None
+    public = _public(plans, on_statistic, tabulations)
+    if spec.composes_exactly and public:
+        together = published_profiles(spec_file, public)
     total = total_of(spec, charges, together)
-    mechanisms = {}
-    if spec.acceptance:
-        public = _public(plans, on_statistic, tabulations)
-        mechanisms = {query.name: mechanism for query, mechanism, _ in public}
+    mechanisms = {query.name: mechanism for query, mechanism, _ in public}
     return Plan(
         spec_file,
         tuple(plans),
@@ -416,7 +407,7 @@ def _query_plan(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDe
         query=query,
         asked=request,
         assumed=None,
-        cells=prod(len(spec_file.keys[column]) for column in query.by),
+        cells=spec_file.cells(query.by),
         charge=charge_of(spec_file, query, query.promised, kept),
         chosen=candidate(chosen, request.domain),
         others=(),

@@ -23,8 +23,8 @@ from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
 from release.planning.plan import Plan, QueryPlan, make_plan
 from release.planning.together import check_season, plan_together
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
-from release.queries.statistics import OnStatisticQuery
 from release.spec.guarantees import Source
 from release.spec.kinds import AnyQuery
 from release.spec.load import SpecFile

@@ -11,16 +11,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from release.errors import Faults, SpecError, listed, nearest, unknown_name
-from release.exact.channel import (
-    MOST_PROBABILISTIC,
-    MOST_ROWS,
-    channel_fits,
-    probabilistic_fits,
-)
+from release.exact.channel import MOST_PROBABILISTIC, MOST_ROWS, channel_fits, probabilistic_fits
 from release.exact.losses import LossName, line_fits, table_loss
 from release.exact.privacy import Definition
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.registry import check_declared
-from release.queries.statistics import OnStatisticQuery
 from release.queries.tabulations.table_count import MAX_FILE_NAME, files_of
 from release.spec.declarations import ColumnType, Relation
 from release.spec.demands import check_demands
@@ -31,6 +26,7 @@ from release.spec.load import SpecFile, open_named, parse_models, read_text, ren
 from release.spec.losses import acceptance_of
 from release.spec.mechanisms import BEST, MECHANISMS, ON_STATISTIC, chosen_unseen
 from release.spec.model import Spec
+from release.spec.named import names_of
 from release.spec.periods import Period, filled
 from release.spec.query import Query
 from release.spec.shares import check_shared, with_target_losses
@@ -189,7 +185,7 @@ def _check_files(spec: Spec) -> None:
 
     Which tables are measured is decided later; all that can be have names of their own.
     """
-    names = {query.name for query in spec.queries}
+    names = set(names_of(spec.queries))
     for place, tabulation in enumerate(spec.tabulations):
         field = f"tabulations[{place}].name"
         # Charges and strategies go by this name, and no file may be taken for another's.

@@ -8,7 +8,8 @@ from release.bundle.evidence.signed import check_signature
 from release.errors import BudgetError, LedgerError, VerificationError
 from release.records.models import ReleaseRecord
 from release.records.signing import PublicKey, SignatureError
-from release.verification.findings import Finding, Level, made
+from release.verification.checks import Level
+from release.verification.findings import Finding, made
 from release.verification.mechanisms import expect
 from release.verification.provenance import Trust
 

@@ -41,7 +41,8 @@ from release.records.signing import (
     open_note,
     read_attestation,
 )
-from release.verification.findings import CHECKS, Finding, Level, checking, made
+from release.verification.checks import CHECKS, Level
+from release.verification.findings import Finding, checking, made
 from release.verification.mechanisms import expect
 from release.verification.required import Evidence, Required
 
@@ -380,8 +381,8 @@ def published_charge(release: ReleaseRecord, public: Path, rule: str) -> Release
     if rule == "basic":
         return release_charge(epsilon, delta, None, has_profile=True)
     profiles = []
-    files = [query.mechanism_file for query in release.queries]
-    for file in (*files, *(table.mechanism_file for table in release.measured)):
+    for drawn in (*release.queries, *release.measured):
+        file = drawn.mechanism_file
         if not isinstance(file, MechanismFile):
             return release_charge(epsilon, delta, None, has_profile=False)
         path = file.path

@@ -22,22 +22,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import product
-from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from release.exact.domain import Codes
 from release.exact.mechanism import Mechanism
-from release.exact.pmf import Pmf
 from release.spec.query import PlainQuery
+from release.verification.residual_noise import chance_of_at_least, falls_off, residual_pmf, spacing
 
 CHANCE = 1e-9
 """Residuals that noise makes so small with less than this chance are refused."""
-
-_LONGEST = 2**22
-"""Elements of a transform; a longer one takes more time and memory than the test is worth."""
 
 
 @dataclass(frozen=True)
@@ -96,18 +90,18 @@ def residuals(total: Released, parts: Released) -> Residuals | None:
     # Every combination of keys is published, so each cell of the total has as many parts.
     share = len(parts.keys) // len(total.keys)
     noise, of_parts = total.mechanism.modular_noise, parts.mechanism.modular_noise
-    if noise is None or of_parts is None or not (_falls_off(noise) and _falls_off(of_parts)):
+    if noise is None or of_parts is None or not (falls_off(noise) and falls_off(of_parts)):
         # For noise of any kind: by Cauchy-Schwarz no residual of 0 is likelier (mathematics, 2.21).
         most = total.mechanism.concentration() * parts.mechanism.concentration()
         return _counted(total, parts, values, 0, most + 1e-9)
-    masses = _residual_pmf(noise, of_parts, share)
+    masses = residual_pmf(noise, of_parts, share)
     if masses is None:
         return None
     # Item i is the chance of a residual of at most i, either sign.
     at_most = np.minimum(np.cumsum(masses), 1.0)
     within = int(np.searchsorted(at_most, 0.5))
     # Another sum of whole domains is near only if the noise goes half the spacing, less ``within``.
-    far = _spacing(noise.group.size, of_parts.group.size, share) // 2 - within
+    far = spacing(noise.group.size, of_parts.group.size, share) // 2 - within
     wrapped = 1.0 if far <= 0 else 1 - float(at_most[min(far, at_most.size) - 1])
     chance = min(1.0, float(at_most[within]) + wrapped + 1e-9)  # floats, to the safe side
     return _counted(total, parts, values, within, chance)
@@ -122,7 +116,7 @@ def no_residuals(names: tuple[str, str], values: Codes, concentrations: float) -
         concentrations: the product of both mechanisms' :meth:`Mechanism.concentration`.
     """
     small = int((values == 0).sum())
-    likely = _at_least(values.size, small, min(1.0, concentrations + 1e-9))
+    likely = chance_of_at_least(values.size, small, min(1.0, concentrations + 1e-9))
     return Residuals(*names, values.size, small, 0, likely)
 
 
@@ -140,60 +134,5 @@ def _counted(
     total: Released, parts: Released, values: list[int], within: int, chance: float
 ) -> Residuals:
     small = sum(abs(value) <= within for value in values)
-    likely = _at_least(len(values), small, min(1.0, chance))
+    likely = chance_of_at_least(len(values), small, min(1.0, chance))
     return Residuals(total.query.name, parts.query.name, len(values), small, within, likely)
-
-
-def _spacing(total: int, parts: int, share: int) -> int:
-    """The least distance of two sums of whole domains, by which noise can wrap around."""
-    distances = set()
-    for a, b in product(range(3), range(2 * share + 1)):
-        distances.add(abs(a * total - b * parts))
-    return min(distances - {0})
-
-
-def _falls_off(noise: Pmf) -> bool:
-    """Whether the noise is symmetric and never likelier further from zero."""
-    weights = noise.weights.tolist()
-    half = weights[: len(weights) // 2 + 1]
-    symmetric = weights[1:] == weights[:0:-1]
-    # In integers, where two masses that differ by rounding alone cannot be confused.
-    falls: bool = half == sorted(half, reverse=True)
-    return symmetric and falls
-
-
-def _residual_pmf(total: Pmf, parts: Pmf, share: int) -> NDArray[np.float64] | None:
-    """The chance of each absolute residual when ``share`` cells make up one; by transforms."""
-    reach = total.group.size // 2 + share * (parts.group.size // 2)
-    length = 1 << (2 * reach + 1).bit_length()
-    if length > _LONGEST:
-        return None
-    # Both pmfs are symmetric, so a difference is distributed as a sum.
-    transform = _transform(total, length) * _transform(parts, length) ** share
-    # Rounding leaves tiny negative masses, which would make a cumulative chance too small.
-    masses = np.maximum(np.fft.irfft(transform, length), 0)
-    absolute = masses[: length // 2].copy()
-    absolute[1:] += masses[: length // 2 : -1]
-    return absolute
-
-
-def _transform(noise: Pmf, length: int) -> NDArray[np.complex128]:
-    size = noise.group.size
-    around = np.zeros(length)
-    element = np.arange(size)
-    centred = np.where(element <= size // 2, element, element - size)
-    np.add.at(around, centred % length, noise.to_floats())
-    return np.fft.rfft(around)
-
-
-def _at_least(number: int, successes: int, chance: float) -> float:
-    """The chance of so many successes or more, each with ``chance``."""
-    if number > 1000:
-        # Hoeffding's bound lies above the tail, so the test errs towards accepting.
-        excess = successes / number - chance
-        return float(np.exp(-2 * number * excess**2)) if excess > 0 else 1.0
-    tail = sum(
-        comb(number, k) * chance**k * (1 - chance) ** (number - k)
-        for k in range(successes, number + 1)
-    )
-    return min(1.0, tail)

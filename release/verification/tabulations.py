@@ -9,20 +9,10 @@ from itertools import permutations
 from pathlib import Path
 
 from release.bundle.statements import tabulation_rests_on
-from release.bundle.tabulations.files import (
-    areas_of,
-    check_declared,
-    check_level,
-    check_measured,
-    declared_name,
-    level_name,
-)
+from release.bundle.tabulations.entries import family_of, level_record, objective_of
+from release.bundle.tabulations.files import declared_name, level_name
 from release.bundle.tabulations.numbers import LevelNumbers, tabulated
-from release.bundle.tabulations.writing import (
-    family_of,
-    level_record,
-    objective_of,
-)
+from release.bundle.tabulations.reading import areas_of, check_declared, check_level, check_measured
 from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes
 from release.exact.integer import IntegerMechanism
@@ -36,6 +26,7 @@ from release.records.models import ReleaseRecord
 from release.records.tabulations import MeasuredRecord, TabulationRecord
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.model import Spec
+from release.spec.named import names_of
 from release.spec.tabulations.open import MOST_UNITS, with_areas, with_facts
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
 from release.verification.findings import Finding, made
@@ -68,8 +59,7 @@ def open_published(public: Path, release: ReleaseRecord, spec: Spec) -> Publishe
     records = release.tabulations or []
     expect(FILE, "tabulations is absent", release.tabulations is None, not spec.tabulations)
     # By names and in order: everything below takes the entry of a tabulation by its place.
-    names = [tabulation.name for tabulation in spec.tabulations]
-    expect(FILE, "tabulations", [record.name for record in records], names)
+    expect(FILE, "tabulations", names_of(records), names_of(spec.tabulations))
     opened, by_contents = [], list[str]()
     for place, record in enumerate(records):
         own, contents = _open(public, release.release_id, spec, place, record)
@@ -85,7 +75,7 @@ def _open(
     at = f"tabulations.{declared.name}"
     expect(FILE, f"{at}.table", record.table, declared.table)
     levels = declared.hierarchy.levels
-    expect(FILE, f"{at}.levels", [level.level for level in record.levels], levels)
+    expect(FILE, f"{at}.levels", record.level_names, levels)
     # The spec's file of areas is not in a release: its areas are those of the lowest level's file.
     lowest = record.levels[-1].output
     kinds = spec.table_columns(declared.table)
@@ -189,8 +179,7 @@ def _check_strategy(
 ) -> None:
     """Tables are measured once each, in order; a pinned strategy's are those of the spec."""
     at = f"tabulations.{opened.name}.measured"
-    margins = [listed.margin for listed in opened.margins]
-    places = [(table.level, margins.index(table.margin)) for table in tables]
+    places = [(table.level, opened.distinct.index(table.margin)) for table in tables]
     # The set refuses a table that is measured twice: one charge would stand for two draws.
     expect(FILE, f"{at} (order)", places, sorted(set(places)))
     for table in tables:
@@ -208,11 +197,12 @@ def _check_strategy(
         pinned_places = []
         for listed in pinned.tables:
             margin = opened.margin(listed.margin)
-            if margin not in margins:
+            if margin not in opened.distinct:
                 raise VerificationError(
                     "spec.yaml", f"{at} (pinned)", str(listed.margin), "a published margin"
                 )
-            pinned_places.append((opened.levels.index(listed.level), margins.index(margin)))
+            place = opened.distinct.index(margin)
+            pinned_places.append((opened.levels.index(listed.level), place))
         expect(FILE, f"{at} (pinned)", places, sorted(pinned_places))
 
 
@@ -329,7 +319,7 @@ def _read(
 
 
 def _tables_follow(record: TabulationRecord) -> Finding:
-    cells = str(sum(level.output.rows for level in record.levels))
+    cells = str(record.cells)
     count = len(record.measured)
     tables = "1 measured table" if count == 1 else f"{count} measured tables"
     text = (

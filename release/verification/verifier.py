@@ -43,6 +43,7 @@ from release.bundle.statements import (
     adjacency_text,
     guarantee_kind,
     invariants,
+    is_instance_specific,
     limits,
     post_processing,
     rests_on,
@@ -73,18 +74,13 @@ from release.spec.key_sets import check_keys, declared_keys, key_text
 from release.spec.load import SPEC_JSON, SpecFile, spec_json
 from release.spec.mechanisms import BEST, ON_STATISTIC, chosen_unseen, formats
 from release.spec.model import Spec
+from release.spec.named import names_of
 from release.spec.query import PlainQuery, Query
 from release.verification.audit_record import check_audit_record
+from release.verification.checks import CHECKS, Level
 from release.verification.composition import check_charges, with_stated
 from release.verification.conditions import check_expressions
-from release.verification.findings import (
-    CHECKS,
-    Finding,
-    Level,
-    checking,
-    completed,
-    made,
-)
+from release.verification.findings import Finding, checking, completed, made
 from release.verification.mechanisms import check_mechanism, excerpt, expect
 from release.verification.profiles import ProfileChecks
 from release.verification.provenance import Trust, check_provenance
@@ -396,10 +392,10 @@ def _check_against_spec(release: ReleaseRecord, spec: Spec) -> None:
     _check_privacy(release, spec)
     expect(file, "ledger.scope", release.ledger.scope, spec.budget.scope)
     queries, records = spec.released, release.queries
-    expect(file, "queries", [q.name for q in records], [q.name for q in queries])
+    expect(file, "queries", names_of(records), names_of(queries))
     for query, record in zip(queries, records, strict=True):
         _check_query(query, record)
-    instance = any(query.is_empirical for query in queries)
+    instance = is_instance_specific(queries)
     ledger = release.ledger.sequence is not None
     expect(file, "withheld", release.withheld, withheld(instance=instance, ledger=ledger))
     expect(file, "limits", release.limits, limits(instance=instance))

@@ -25,8 +25,9 @@ from release.exact.statistics.gap_table import GapTable
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.noise.design import GAP
+from release.noise.refusal import Made
 from release.noise.solvers.staircase import staircase
-from release.noise.stage import Made, design_unseen
+from release.noise.stage import design_unseen
 from release.pipeline import run_release
 from release.spec.load import SpecFile
 from release.verification.verifier import verify

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from release.bundle.nearness import Nearness, nearness_of
 from release.exact.domain import Codes
 from release.noise.on_statistic import StatisticDesign, design_on_statistic
-from release.queries.statistics import OnStatisticQuery
+from release.queries.on_statistic import OnStatisticQuery
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
 from tests.exact.statistics.test_permute_and_flip import stream

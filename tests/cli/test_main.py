@@ -297,7 +297,7 @@ def test_a_law_that_nobody_could_check_is_refused_before_it_is_drawn(
 def test_too_many_pairs_are_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("release.queries.base._MOST_PAIRS", 100)
+    monkeypatch.setattr("release.queries.reached._MOST_PAIRS", 100)
     spec = Small(ROWS, [query("mode", weight="wh", by=[])]).write(tmp_path)
     assert "replacement: domain" in refused(capsys, 1, spec, tmp_path / "out")
 

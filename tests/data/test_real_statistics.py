@@ -27,8 +27,8 @@ from release.exact.statistics.gap_table import GapTable
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
 from release.pipeline import Published, run_release
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
-from release.queries.statistics import OnStatisticQuery
 from release.records.statistics import StatisticRecord
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Small, lacks_only_a_signature

@@ -24,7 +24,7 @@ from release.records.stores import open_store
 from release.spec.load import renamed
 from release.spec.periods import parse_period
 from release.verification import standalone
-from release.verification.findings import Level
+from release.verification.checks import Level
 from release.verification.provenance import Trust
 from release.verification.required import Required
 from release.verification.verifier import verify

@@ -16,10 +16,11 @@ import yaml
 from release.budget.ledger import CHECKPOINT, Ledger, Spent, read_ledger, replay, reserve
 from release.cli.main import main
 from release.errors import LedgerError, ReleaseError, SpecError, StorageError
+from release.operate.catching_up import Ended
 from release.operate.doctor import examine
 from release.operate.findings import Level
 from release.operate.operations import Place, Run, abandon, left_behind, release_due
-from release.operate.schedule import Became, Ended, Schedule, periods_of
+from release.operate.schedule import Became, Schedule, periods_of
 from release.pipeline import Options, run_release
 from release.records.keys.cosignatures import cosignatures, read_witness_key
 from release.records.keys.files import create_key

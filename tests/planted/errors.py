@@ -938,7 +938,7 @@ _TABULATIONS = (
     ),
     *_files(
         "tabulations",
-        "bundle/tabulations/writing.py",
+        "bundle/tabulations/entries.py",
         (
             "the objective is a sum",
             "return format_up(total / weights, 6)",

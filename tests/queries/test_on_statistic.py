@@ -28,9 +28,10 @@ from release.exact.statistics.sums import NoisySums
 from release.noise.on_statistic import design_on_statistic
 from release.pipeline import answer, load, reached
 from release.queries.contributions import Contributions, statistics_in_blocks
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import read_spec
 from release.queries.registry import statistic_of
-from release.queries.statistics import OnStatisticQuery, Statistic
+from release.queries.statistics import Statistic
 from release.spec.declarations import Relation
 from release.spec.kinds import AnyQuery
 from tests.queries.test_kinds import first_rows

@@ -17,9 +17,10 @@ from release.budget.entries import Spent
 from release.budget.ledger import ScopeCap, abort, create_ledger, reserve
 from release.cli.main import main
 from release.errors import BudgetError, DataError, LedgerError, ReleaseError, SpecError
+from release.operate.catching_up import Ended, catch_up
 from release.operate.doctor import examine
 from release.operate.operations import Place
-from release.operate.schedule import Became, Ended, OnePeriod, Schedule, catch_up, periods_of
+from release.operate.schedule import Became, OnePeriod, Schedule, periods_of
 from release.pipeline import Options, run_release
 from release.queries.read import read_spec
 from release.records.keys.files import create_key

@@ -16,8 +16,8 @@ from release.errors import VerificationError
 from release.pipeline import run_release
 from release.queries.read import parse_spec
 from release.records.models import ReleaseRecord, parse
+from release.verification.checks import Level
 from release.verification.conditions import check_expressions
-from release.verification.findings import Level
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.small import UNSIGNED, Row, Small, query

@@ -11,7 +11,8 @@ import pytest
 from release.cli.main import main
 from release.errors import VerificationError
 from release.pipeline import auditor_bundle
-from release.verification.findings import CHECKS, Finding, Level, checking, completed
+from release.verification.checks import CHECKS, Level
+from release.verification.findings import Finding, checking, completed
 from release.verification.provenance import Trust
 from release.verification.required import Evidence, Required
 from release.verification.verifier import verify

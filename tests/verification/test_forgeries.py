@@ -31,7 +31,7 @@ from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import PublicKey
 from release.spec.load import SPEC_JSON, spec_json
-from release.verification.findings import CHECKS, Level
+from release.verification.checks import CHECKS, Level
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
 from tests.attempts import Tried

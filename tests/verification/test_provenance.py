@@ -34,7 +34,7 @@ from release.records.hashes import sha256
 from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, PublicKey, Signer, attest, sign_note
-from release.verification.findings import Level
+from release.verification.checks import Level
 from release.verification.provenance import Trust
 from release.verification.required import Evidence, Required
 from release.verification.verifier import Verdict, verify

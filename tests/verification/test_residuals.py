@@ -22,13 +22,8 @@ from release.exact.pmf import Pmf
 from release.noise.published.baselines import geometric_clamped
 from release.pipeline import call, run_release
 from release.queries.kinds.count import CountQuery
-from release.verification.residuals import (
-    Released,
-    _at_least,
-    _residual_pmf,
-    is_total_of,
-    residuals,
-)
+from release.verification.residual_noise import chance_of_at_least, residual_pmf
+from release.verification.residuals import Released, is_total_of, residuals
 from release.verification.verifier import verify
 from tests.small import Row, Small, query, write_rows
 
@@ -104,7 +99,7 @@ def test_the_law_of_a_residual_is_that_of_all_outcomes(total: int, parts: int, s
         for _, one in others:
             mass *= one
         expected[residual] += mass
-    found = _residual_pmf(LAWS[total], LAWS[parts], share)
+    found = residual_pmf(LAWS[total], LAWS[parts], share)
     assert found is not None
     for residual, mass in enumerate(found.tolist()):
         assert mass == pytest.approx(float(expected.get(residual, 0)), abs=1e-12)
@@ -212,6 +207,6 @@ def test_the_chance_of_many_is_at_least_the_binomial_one() -> None:
         (3, 0, 0.1),
     ]:
         exact = float(binom.sf(successes - 1, number, chance))
-        assert _at_least(number, successes, chance) >= exact * (1 - 1e-9)
+        assert chance_of_at_least(number, successes, chance) >= exact * (1 - 1e-9)
         if number <= 1000:
-            assert _at_least(number, successes, chance) == pytest.approx(exact)
+            assert chance_of_at_least(number, successes, chance) == pytest.approx(exact)

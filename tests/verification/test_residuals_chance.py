@@ -19,14 +19,8 @@ from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.queries.kinds.count import CountQuery
 from release.verification import residuals as module
-from release.verification.residuals import (
-    Released,
-    Residuals,
-    _at_least,
-    _residual_pmf,
-    _spacing,
-    residuals,
-)
+from release.verification.residual_noise import chance_of_at_least, residual_pmf, spacing
+from release.verification.residuals import Released, Residuals, residuals
 from tests.small import query
 
 SLACK = Fraction(2, 10**9)
@@ -91,7 +85,7 @@ def spacing_of(total: int, parts: int, share: int) -> int:
 @pytest.mark.parametrize("share", [1, 2, 3, 4])
 def test_the_spacing_is_that_of_all_sums_of_domains(share: int) -> None:
     for total, parts in itertools.product(range(2, 24), repeat=2):
-        assert _spacing(total, parts, share) == spacing_of(total, parts, share)
+        assert spacing(total, parts, share) == spacing_of(total, parts, share)
 
 
 SIZES = [*itertools.product(range(4, 11), repeat=2), (30, 30), (31, 31), (24, 36), (33, 22)]
@@ -125,7 +119,7 @@ def test_no_residual_is_left_out_where_the_law_just_fits_its_transform() -> None
     """The largest residuals are those that a transform too short would fold onto others."""
     for sizes, share in itertools.product(itertools.product((4, 5, 6, 7), repeat=2), (1, 2, 3)):
         laws = falling(sizes[0], 2), falling(sizes[1], 2)
-        found = _residual_pmf(*laws, share)
+        found = residual_pmf(*laws, share)
         assert found is not None
         assert (found >= 0).all()
         for value, mass in shares_of(*laws, share).items():
@@ -233,13 +227,13 @@ def test_a_finding_says_what_was_compared_and_how_likely_it_is() -> None:
 
 def test_the_chance_of_many_is_exact_for_few_cells_and_never_above_one() -> None:
     for number, percent in itertools.product((1, 2, 7, 40, 333, 1000), (1, 10, 37, 50, 90, 99)):
-        assert _at_least(number, 0, percent / 100) <= 1
-        assert _at_least(number, 0, percent / 100) == pytest.approx(1)
-    assert _at_least(3, 2, 0.5) == 0.5
-    assert _at_least(4, 4, 0.25) == 2**-8
-    assert _at_least(1, 1, 1.0) == 1
+        assert chance_of_at_least(number, 0, percent / 100) <= 1
+        assert chance_of_at_least(number, 0, percent / 100) == pytest.approx(1)
+    assert chance_of_at_least(3, 2, 0.5) == 0.5
+    assert chance_of_at_least(4, 4, 0.25) == 2**-8
+    assert chance_of_at_least(1, 1, 1.0) == 1
     ways = sum(comb(1000, k) for k in range(600, 1001))
-    assert _at_least(1000, 600, 0.5) == pytest.approx(ways / 2**1000, rel=1e-9, abs=0)
+    assert chance_of_at_least(1000, 600, 0.5) == pytest.approx(ways / 2**1000, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -256,4 +250,6 @@ def test_for_many_cells_it_is_the_bound_of_hoeffding(
     number: int, successes: int, chance: float, expected: Any
 ) -> None:
     """exp(-2n·t²), with t how far the share of successes is above the chance of each."""
-    assert _at_least(number, successes, chance) == pytest.approx(float(expected), rel=1e-9, abs=0)
+    assert chance_of_at_least(number, successes, chance) == pytest.approx(
+        float(expected), rel=1e-9, abs=0
+    )

@@ -23,7 +23,7 @@ from release.exact.domain import Codes, Topology
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact
 from release.exact.statistics.sums import NoisySums
-from release.queries.statistics import OnStatisticQuery
+from release.queries.on_statistic import OnStatisticQuery
 from release.records.statistics import StatisticRecord
 from release.spec.query import PlainQuery, Query, spoken
 

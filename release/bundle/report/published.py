@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from release.bundle.nearness import Nearness, nearness_of
 from release.exact.domain import Codes
-from release.queries.statistics import OnStatisticQuery
+from release.queries.on_statistic import OnStatisticQuery
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import QueryRecord
 from release.records.statistics import StatisticRecord

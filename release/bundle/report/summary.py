@@ -12,8 +12,8 @@ from release.bundle.nearness import nearness_of
 from release.bundle.read import read_any_mechanism, read_file, read_record
 from release.errors import SpecError, VerificationError
 from release.exact.numbers import format_exact
+from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
-from release.queries.statistics import OnStatisticQuery
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.models import Accuracy, MechanismFile, QueryRecord, ReleaseRecord
 from release.records.statistics import StatisticRecord
@@ -95,7 +95,7 @@ class TabulationSummary:
     @property
     def cells(self) -> int:
         """The number of published numbers."""
-        return sum(entry.output.rows for entry in self.record.levels)
+        return self.record.cells
 
     @property
     def areas(self) -> str:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from release.cli import options as opt
+from release.cli.ledger.changing import day_in_utc, writable
+from release.cli.ledger.keys import keys
 from release.cli.ledger.rules import Planned, Rules, Scopes, parse_caps, shown_period
 from release.cli.ledger.show import read, show
 from release.errors import SpecError
 
-if TYPE_CHECKING:
-    from release.budget.ledger import Ledger
-
 app = typer.Typer(
     name="ledger",
     help="Create, show and change the ledger that releases are charged to.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
-keys = typer.Typer(
-    help="Signing keys: create one, add one to a ledger, retire one.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -31,16 +25,6 @@ app.command()(show)
 
 Origin = Annotated[
     str, typer.Option(help="The ledger's name, such as example.org/releases; it never changes.")
-]
-NewKeyFile = Annotated[Path, typer.Argument(help="The file to create; it must not exist yet.")]
-Encrypt = Annotated[
-    bool,
-    typer.Option(
-        "--encrypt", help="Encrypt it: the passphrase is asked for, or $DP_RELEASE_PASSPHRASE's."
-    ),
-]
-SubjectKey = Annotated[
-    str, typer.Argument(metavar="KEY", help="The key: its private file, or the public key.")
 ]
 StoreOption = Annotated[
     str | None,
@@ -84,7 +68,7 @@ def init(  # noqa: PLR0913 - one parameter for each option
         raise SpecError("--origin", "write a name without spaces and plus signs") from error
     caps = parse_caps(scope, rule, planned)
     uri = None if store is None else _store_uri(store)
-    create_ledger(out / LEDGER, signer, origin, caps, _today())
+    create_ledger(out / LEDGER, signer, origin, caps, day_in_utc())
     typer.echo(f"created  {out / LEDGER}")
     if uri is not None:
         _name_store(out, key, uri)
@@ -133,9 +117,9 @@ def policy(
 
     # All texts are read before the first entry: a wrong one must not leave half the change.
     caps = parse_caps(scope, rule, planned)
-    ledger = _writable(out, key)
+    ledger = writable(out, key)
     for cap in caps:
-        ledger.append(set_cap(cap, _today()))
+        ledger.append(set_cap(cap, day_in_utc()))
         told = "" if cap.rule == "basic" else f", {cap.rule}"
         typer.echo(
             f"{cap.scope}: ε at most {cap.epsilon}, δ at most {cap.delta}{shown_period(cap)}{told}"
@@ -167,7 +151,7 @@ def _name_store(out: Path, key: Path, uri: str) -> None:
     from release.bundle.publish import LEDGER
     from release.operate.delivery import deliver_ledger
 
-    ledger = _writable(out, key).name_store(uri, _today())
+    ledger = writable(out, key).name_store(uri, day_in_utc())
     store = named_store(ledger)
     if store is not None:
         # A machine that has lost everything restores from there, so the beginning is there too.
@@ -191,54 +175,6 @@ def cosign(folder: LedgerFolder, key: opt.SigningKey, name: WitnessName) -> None
     typer.echo(f"witness  {witness}")
 
 
-@keys.command("new")
-def new_key(file: NewKeyFile, encrypt: Encrypt = False) -> None:
-    """Create a signing key: a file of mode 0600. Store it apart from what you publish.
-
-    Example: dp-release ledger key new ~/dp-release.key
-    """
-    from release.records.keys.files import create_key, new_passphrase
-
-    create_key(file, new_passphrase(file) if encrypt else None)
-    typer.echo(f"created  {file}  (secret: whoever has it can sign in your name)")
-
-
-@keys.command("add")
-def add_key(out: opt.Out, key: opt.SigningKey, subject: SubjectKey) -> None:
-    """Add a key to those that sign for the ledger; signed by a key that already does.
-
-    Example: dp-release ledger key add next.key --out out --key dp.key
-    """
-    _change_key("add", out, key, subject)
-
-
-@keys.command("retire")
-def retire_key(out: opt.Out, key: opt.SigningKey, subject: SubjectKey) -> None:
-    """Remove a key from those that sign for the ledger; signed by a key that stays.
-
-    Example: dp-release ledger key retire old.key --out out --key dp.key
-    """
-    _change_key("retire", out, key, subject)
-
-
-def _change_key(action: Literal["add", "retire"], out: Path, key: Path, subject: str) -> None:
-    from release.budget.ledger import change_key
-    from release.records.keys.outside import read_key
-    from release.records.signing import read_public_key
-
-    ledger = _writable(out, key)
-    # A public key carries the origin in its text, a private one only its own bytes.
-    origin = read(out).state.origin
-    try:
-        is_private = b"PRIVATE" in Path(subject).read_bytes()[:100]
-    except OSError:
-        # The text of a public key is no path, and may be too long for one.
-        is_private = False
-    public = read_key(Path(subject)).public(origin) if is_private else read_public_key(subject)
-    ledger.append(change_key(action, public, ledger.signer, _today()))
-    typer.echo(f"{'added' if action == 'add' else 'retired'}  {public}")
-
-
 @app.command()
 def withdraw(release_id: ReleaseId, out: opt.Out, key: opt.SigningKey) -> None:
     """Record in the ledger that a release is withdrawn. Its charge and its files stay.
@@ -247,20 +183,5 @@ def withdraw(release_id: ReleaseId, out: opt.Out, key: opt.SigningKey) -> None:
     """
     from release.budget.ledger import withdraw as withdrawal
 
-    _writable(out, key).append(withdrawal(release_id, _today()))
+    writable(out, key).append(withdrawal(release_id, day_in_utc()))
     typer.echo(f"{release_id}: withdrawn; verify refuses it from now on where the ledger is given")
-
-
-def _writable(out: Path, key: Path) -> Ledger:
-    from release.budget.ledger import Ledger
-    from release.bundle.publish import LEDGER
-    from release.records.keys.outside import read_key
-
-    return Ledger(out / LEDGER, read_key(key))
-
-
-def _today() -> str:
-    from release.budget.ledger import today
-
-    # The day in UTC: the entries of a ledger come from machines in any time zone.
-    return today().isoformat()

@@ -24,7 +24,8 @@ from release.operate.rehearsal.models import Told
 from release.pipeline import QueryRun, reached
 from release.planning.plan import Candidate, candidate
 from release.queries.contributions import Contributions, statistics_in_blocks
-from release.queries.statistics import Counts, OnStatisticQuery, Statistic, Sums
+from release.queries.on_statistic import OnStatisticQuery
+from release.queries.statistics import Counts, Statistic, Sums
 from release.spec.query import PlainQuery, Query
 
 Figures = NDArray[np.float64]
@@ -49,8 +50,7 @@ def _on_answer(run: QueryRun, design: AnyDesign) -> Told | None:
     if forecast.within is None or query.answers.topology is not Topology.ORDERED:
         return _against_guess(query, forecast, codes.size)
     unit = answer_unit(query)
-    labels = query.answers.labels
-    sizes = np.abs(np.array([float(labels[code]) for code in codes.tolist()]))
+    sizes = np.abs(query.answers.numbers(codes))
     spacing = _spacing(query)
     if spacing is None:
         # Bins of unequal width have no error in the unit of their edges.

@@ -18,8 +18,9 @@ from release.noise.cache import DesignCache
 from release.noise.design import GAP
 from release.noise.families import AnyDesign
 from release.noise.on_statistic import StatisticDesign
+from release.noise.refusal import Made, accepted
 from release.noise.shares import Shared, share_budget
-from release.noise.stage import Made, accepted, problem_of, solved
+from release.noise.stage import problem_of, solved
 from release.noise.tables.chosen import Chosen, choose_tables
 from release.operate.rehearsal.folder import Destination
 from release.operate.rehearsal.models import QueryFacts, Rehearsal, TableFacts

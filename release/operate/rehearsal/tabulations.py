@@ -9,12 +9,13 @@ import numpy as np
 from release.exact.domain import Codes
 from release.exact.tables.cone import coarsened
 from release.exact.tables.structure import Margin
-from release.exact.tables.whole import finest
-from release.noise.tables.chosen import Chosen, margins_of_error, publication_of
+from release.noise.tables.chosen import Chosen
+from release.noise.tables.opened import margins_of_error, publication_of
 from release.operate.rehearsal.cells import told_of_table
 from release.operate.rehearsal.models import Cut, KeyFacts, QueryFacts, Told
 from release.operate.rehearsal.values import key_facts
 from release.queries.engines.base import HereTables
+from release.queries.tabulations.measuring import condition_of
 from release.spec.load import SpecFile
 from release.spec.tabulations.opened import OpenTabulation
 from release.tables.duckdb import wide_table
@@ -28,15 +29,14 @@ def tabulation_facts(
     Cost: a grouping for each attribute and the lowest level, and one pass for the counts.
     """
     declared = opened.declared
-    place = [tabulation.name for tabulation in spec_file.spec.tabulations].index(opened.name)
-    condition = tables.condition(f"tabulations[{place}].where", declared.table, declared.where)
+    condition = condition_of(tables, spec_file, opened)
     lowest = {opened.levels[-1]: opened.named.names[-1]}
     keys = []
     for column, own in (lowest | dict(opened.categories)).items():
         keys.append(_keys(tables, spec_file, opened, column, own, condition))
     total = f"SELECT count(*) AS n FROM {wide_table(declared.table)} AS rows WHERE {condition}"
     rows = int(tables.rows(total, declared.table).column("n")[0].as_py())
-    cells = _finest(opened)
+    cells = opened.refining([*opened.tables, *opened.facts])
     counts = tables.counts(opened, dict(enumerate(cells)))
     counted = int(counts[0].sum())
     told: tuple[Told, ...] = ()
@@ -64,16 +64,6 @@ def _keys(
     # As the counts name them: another tabulation may have other categories of the column.
     known = tables.put_keys(f"#{opened.name} {column}", own)
     return key_facts(tables, spec_file, opened.declared.table, column, own, known, condition)
-
-
-def _finest(opened: OpenTabulation) -> tuple[Margin, ...]:
-    """The cells of each level that refine what is published and declared there, or below."""
-    margins: list[list[Margin]] = []
-    for level in range(len(opened.levels)):
-        margins.append([table.margin for table in opened.published_at(level)])
-    for level, margin in opened.facts:
-        margins[level].append(margin)
-    return finest(margins)
 
 
 def _told(

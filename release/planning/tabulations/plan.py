@@ -13,17 +13,13 @@ from typing import Any
 from release.budget.cost import Charge, charge_of, satisfied
 from release.budget.profiles import Made
 from release.noise.processes import FanOut, InTurn
-from release.noise.tables.chosen import Chosen, margins_of_error, named, publication_of
+from release.noise.tables.chosen import Chosen
 from release.noise.tables.measured import Strategy
+from release.noise.tables.opened import margins_of_error, named, publication_of
 from release.noise.tables.publication import Publication
 from release.noise.tables.publication import Table as Place
 from release.noise.tables.strategy import Choice
-from release.planning.tabulations.gains import (
-    MOST_TABLES,
-    MOST_WITH_DELTA,
-    Search,
-    gains,
-)
+from release.planning.tabulations.gains import MOST_TABLES, MOST_WITH_DELTA, Search, gains
 from release.queries.registry import sensitivity_without_data
 from release.spec.load import SpecFile
 from release.spec.query import Query

@@ -22,7 +22,8 @@ from release.spec.declarations import ColumnType
 from release.spec.key_sets import check_keys, key_text
 from release.spec.model import Spec
 from release.spec.refusals.unfinished import TODO
-from release.spec.tabulations.areas import NamedAreas, check_name, nested, read_lines
+from release.spec.tabulations.areas import NamedAreas, check_name, nested
+from release.spec.tabulations.lines import read_lines
 from release.spec.tabulations.open import with_areas
 
 _HIERARCHY, _ATTRIBUTE = "--hierarchy", "--attribute"

@@ -30,8 +30,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise
+from itertools import pairwise, starmap
 from math import ceil, gcd, log
+from operator import ge
 from typing import Any, Literal
 
 import numpy as np
@@ -40,16 +41,10 @@ from pydantic import Field, model_validator
 
 from release.errors import SpecError
 from release.exact.domain import AnswerDomain, Codes, level_edge
-from release.queries.base import (
-    Prepared,
-    Profiles,
-    between,
-    reached_by_order,
-    reached_by_pairs,
-    steps_between,
-)
+from release.queries.base import Prepared, Profiles
+from release.queries.on_statistic import OnStatisticQuery
+from release.queries.reached import between, reached_by_order, reached_by_pairs, steps_between
 from release.queries.statistics import (
-    OnStatisticQuery,
     Scores,
     Statistic,
     Sums,
@@ -60,14 +55,7 @@ from release.queries.statistics import (
     rank_spread,
 )
 from release.spec.declarations import ColumnType, Count, Pair, Privacy, Relation
-from release.spec.domains import (
-    INTEGER_LIMIT,
-    BinRange,
-    Bins,
-    ColumnInteger,
-    Grid,
-    plain_answers,
-)
+from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, ColumnInteger, Grid, plain_answers
 from release.spec.expressions import identifier
 from release.spec.query import bin_interval, bin_labels, spoken
 
@@ -250,7 +238,7 @@ class BinnedQuery(StatisticQuery):
     def _check_values(self, values: Sequence[int]) -> None:
         if self.named is not StatisticName.SUM or self.clamp is not None or self.is_on_statistic:
             raise ValueError("values is for a sum with noise: on_answer, and in place of clamp")
-        if any(low >= high for low, high in pairwise(values)):
+        if any(starmap(ge, pairwise(values))):
             raise ValueError("values must be ascending, each once")
 
     @property

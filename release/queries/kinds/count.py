@@ -20,14 +20,8 @@ from pydantic import Field, model_validator
 
 from release.errors import SpecError
 from release.exact.domain import Codes
-from release.queries.base import (
-    Prepared,
-    Profiles,
-    SummedQuery,
-    between,
-    reached_by_order,
-    steps_between,
-)
+from release.queries.base import Prepared, Profiles, SummedQuery
+from release.queries.reached import between, reached_by_order, steps_between
 from release.spec.declarations import Privacy, Relation
 from release.spec.domains import Integers, Ordered, OrderedRange
 from release.spec.query import DomainQuery

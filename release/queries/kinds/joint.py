@@ -25,14 +25,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from release.exact.domain import Codes, Group, JointDomain
-from release.queries.base import (
-    Prepared,
-    Profiles,
-    RowKind,
-    SummedQuery,
-    reached_by_pairs,
-    row_sums,
-)
+from release.queries.base import Prepared, Profiles, RowKind, SummedQuery, row_sums
+from release.queries.reached import reached_by_pairs
 from release.spec.declarations import Name, Relation
 from release.spec.query import PlainQuery
 
@@ -59,7 +53,7 @@ class TupleQuery(SummedQuery):
     @property
     def columns(self) -> tuple[str, ...]:
         """One for each part."""
-        return tuple(f"answer_{name}" for name in self.of)
+        return tuple(map("answer_{}".format, self.of))
 
     def domain_record(self) -> dict[str, Any]:
         """Those of the parts."""

@@ -22,8 +22,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from release.exact.domain import Codes
-from release.queries.base import Prepared, Profiles, reached_by_pairs
-from release.queries.statistics import OnStatisticQuery, Scores, doubled_unless_added
+from release.queries.base import Prepared, Profiles
+from release.queries.on_statistic import OnStatisticQuery
+from release.queries.reached import reached_by_pairs
+from release.queries.statistics import Scores, doubled_unless_added
 from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, Bins, Domain, Nominal, Ordered, plain_answers
 from release.spec.expressions import identifier, literal

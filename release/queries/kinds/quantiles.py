@@ -11,7 +11,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from release.exact.domain import AnswerDomain, Codes
@@ -19,14 +18,8 @@ from release.exact.numbers import format_exact
 from release.exact.statistics.joint_quantiles import spread_of
 from release.queries.base import Profiles
 from release.queries.kinds.binned import Binned, BinnedQuery, ranks_of
-from release.queries.statistics import (
-    OnStatisticQuery,
-    Ranks,
-    Scores,
-    Statistic,
-    rank_scores,
-    rank_spread,
-)
+from release.queries.on_statistic import OnStatisticQuery
+from release.queries.statistics import Ranks, Scores, Statistic, rank_scores, rank_spread
 from release.spec.declarations import ColumnType, Pair, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, Exact, Ordered, plain_answers
 from release.spec.guarantees import Source
@@ -136,7 +129,7 @@ class QuantilesQuery(OnStatisticQuery):
         """``answer`` of one quantile; of several a column for each, such as ``answer_0_25``."""
         if len(self.at) == 1:
             return ("answer",)
-        texts = (format_exact(share) for share in self.at)
+        texts = map(format_exact, self.at)
         return tuple(f"answer_{text.replace('.', '_').replace('/', '_')}" for text in texts)
 
     @property
@@ -156,7 +149,7 @@ class QuantilesQuery(OnStatisticQuery):
 
     def answer_codes(self, outcomes: Codes) -> list[Codes]:
         """The codes of each quantile."""
-        return [np.asarray(column) for column in outcomes.T]
+        return list(outcomes.T)
 
     def impossible(self, outcomes: Codes) -> str | None:
         """Quantiles that fall."""

@@ -19,7 +19,8 @@ from release.exact.domain import AnswerDomain, Codes
 from release.exact.statistics.top_bounds import CountBounds
 from release.exact.statistics.top_histogram import Published, largest
 from release.queries.kinds.mode import Counted, Mode, category_type
-from release.queries.statistics import Counts, OnStatisticQuery
+from release.queries.on_statistic import OnStatisticQuery
+from release.queries.statistics import Counts
 from release.spec.declarations import ColumnType, Relation
 from release.spec.domains import Bins
 from release.spec.guarantees import Source
@@ -107,9 +108,9 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     def count_columns(self) -> tuple[str, ...]:
         """The columns of the noisy counts: by category of a histogram, else by place."""
         if self.histogram:
-            return tuple(f"noisy_count_{label}" for label in self.answers.labels)
+            return tuple(map("noisy_count_{}".format, self.answers.labels))
         places = range(1, self.k + 1) if self.counts else ()
-        return tuple(f"noisy_count_{place}" for place in places)
+        return tuple(map("noisy_count_{}".format, places))
 
     @property
     def histogram_of(self) -> str | None:
@@ -119,7 +120,7 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     @property
     def columns(self) -> tuple[str, ...]:
         """One for each place."""
-        return tuple(f"answer_{place}" for place in range(1, self.k + 1))
+        return tuple(map("answer_{}".format, range(1, self.k + 1)))
 
     @property
     def column_domains(self) -> tuple[AnswerDomain, ...]:
@@ -134,12 +135,11 @@ class TopQuery(DomainQuery, OnStatisticQuery):
     @property
     def outcome_columns(self) -> tuple[str, ...]:
         """The codes, and the noisy counts where they are published."""
-        codes = tuple(f"answer_code_{place}" for place in range(1, self.k + 1))
-        return (*codes, *self.count_columns)
+        return (*map("answer_code_{}".format, range(1, self.k + 1)), *self.count_columns)
 
     def answer_codes(self, outcomes: Codes) -> list[Codes]:
         """The codes of each place."""
-        return [np.asarray(column) for column in outcomes[:, : self.k].T]
+        return list(outcomes[:, : self.k].T)
 
     def impossible(self, outcomes: Codes) -> str | None:
         """A category twice, noisy counts that rise, or categories that are not the largest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import getitem
 from pathlib import Path
@@ -12,8 +12,9 @@ import numpy as np
 from release.errors import SpecError, unknown_name
 from release.exact.domain import Codes
 from release.spec.model import Spec
-from release.spec.tabulations.areas import NamedAreas, read_areas, read_lines
-from release.spec.tabulations.attributes import attributes_of
+from release.spec.tabulations.areas import NamedAreas, read_areas
+from release.spec.tabulations.attributes import attributes_of, places_of
+from release.spec.tabulations.lines import read_lines
 from release.spec.tabulations.model import DeclaredNumbers
 from release.spec.tabulations.opened import NamedMargin, OpenTabulation, Table
 
@@ -94,7 +95,7 @@ def _declared_numbers(field: str, path: Path, opened: OpenTabulation, table: Nam
     areas = opened.named.names[0]
     # As in the published tables: the areas, then the classes in row-major order.
     axes = [areas, *opened.labels(table.names)]
-    places = list(map(_place_of, axes))
+    places = list(map(places_of, axes))
     # -1 where no line has been read: counts are at least 0.
     numbers = np.full(tuple(map(len, axes)), -1, dtype=np.int64)
     lines = read_lines(field, path, [opened.levels[0], *table.names, "count"])
@@ -117,10 +118,6 @@ def _declared_numbers(field: str, path: Path, opened: OpenTabulation, table: Nam
     if possible is not None and (counts[:, ~possible] > 0).any():
         raise SpecError(field, "a number above 0 is of an impossible combination; write 0")
     return counts
-
-
-def _place_of(labels: Sequence[str]) -> dict[str, int]:
-    return {label: place for place, label in enumerate(labels)}
 
 
 def _count(at: str, text: str) -> int:

@@ -24,7 +24,7 @@ from release.records.keys.files import create_key
 from release.records.keys.outside import read_key
 from release.records.signing import PublicKey, Signer
 from release.verification import standalone
-from release.verification.findings import Level
+from release.verification.checks import Level
 from release.verification.provenance import Trust
 from release.verification.verifier import Verdict, verify
 from tests.small import UNSIGNED, Row, Small, query

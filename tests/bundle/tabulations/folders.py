@@ -12,6 +12,7 @@ import numpy as np
 import rfc8785
 
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
+from release.bundle.tabulations.entries import family_of, level_record, objective_of
 from release.bundle.tabulations.files import (
     declared_bytes,
     declared_name,
@@ -21,12 +22,7 @@ from release.bundle.tabulations.files import (
     measured_name,
 )
 from release.bundle.tabulations.numbers import LevelNumbers, tabulated
-from release.bundle.tabulations.writing import (
-    PublicTabulation,
-    family_of,
-    level_record,
-    objective_of,
-)
+from release.bundle.tabulations.writing import PublicTabulation
 from release.queries.read import parse_spec
 from release.records.files import write
 from release.records.hashes import sha256

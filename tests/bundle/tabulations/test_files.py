@@ -16,17 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from release.bundle.parquet import with_facts
-from release.bundle.tabulations.files import (
-    areas_of,
-    check_declared,
-    check_level,
-    check_measured,
-    declared_bytes,
-    level_bytes,
-    measured_bytes,
-)
+from release.bundle.tabulations.files import declared_bytes, level_bytes, measured_bytes
 from release.bundle.tabulations.layout import counts_table
 from release.bundle.tabulations.numbers import LevelNumbers, MarginNumbers, tabulated
+from release.bundle.tabulations.reading import areas_of, check_declared, check_level, check_measured
 from release.errors import VerificationError
 from release.exact.domain import Codes
 from release.spec.declarations import ColumnType

@@ -11,7 +11,9 @@ import pytest
 
 from release.budget.cost import charge_of
 from release.errors import SpecError
-from release.noise.tables.chosen import choose_tables, publication_of, strategies_of
+from release.noise.tables.chosen import choose_tables
+from release.noise.tables.opened import publication_of
+from release.noise.tables.strategies import strategies_of
 from release.queries.read import read_spec
 from release.queries.tabulations.table_count import TableCount
 from release.spec.declarations import Relation

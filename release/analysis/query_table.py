@@ -1,0 +1,139 @@
+"""The published table of one query as a frame, with intervals where the noise is public."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from release.analysis.estimation import Estimates, estimate_release
+from release.errors import DesignError, SpecError, VerificationError
+from release.noise.shown import facts_html
+from release.records.hashes import sha256
+from release.records.models import QueryRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+LEVEL = 0.95
+"""The credible level of the intervals, under a uniform prior over the true answers."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The published table of one query."""
+
+    public: Path
+    release_id: str
+    record: QueryRecord
+
+    def to_arrow(self) -> pa.Table:
+        """The published table.
+
+        Raises:
+            VerificationError: the file does not have the SHA-256 in ``release.json``.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = self.record.output.path
+        try:
+            data = (self.public / file).read_bytes()
+            if sha256(data) != self.record.output.sha256:
+                raise VerificationError(file, "SHA-256", sha256(data), self.record.output.sha256)
+            return pq.read_table(self.public / file)
+        except (OSError, pa.ArrowException) as error:
+            raise VerificationError(file, "format", "nothing readable", "a Parquet file") from error
+
+    def estimates(self) -> Estimates | None:
+        """The estimates of the true answers; None where the noise is not public.
+
+        Joint answers, and domains that are too large for an estimate, have none either.
+        """
+        try:
+            return estimate_release(self.public, self.record.name, level=LEVEL)
+        except (SpecError, DesignError):
+            return None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the frame of :meth:`to_pandas`, under its title and unit."""
+        frame = self.to_pandas()
+        names = ("title", "unit", "scale", "interval")
+        facts = {}
+        for name in names:
+            if name in frame.attrs:
+                facts[name] = frame.attrs[name]
+        # Ten rows: a notebook would show thousands, and be saved with them.
+        table: str = frame.to_html(max_rows=10)
+        return facts_html(self.record.name, facts) + table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row for each cell: keys and answer, and an interval where the noise is public.
+
+        ``low`` and ``high`` bound the credible interval, both included, in the answer's labels.
+        ``standard_error`` is that of the unbiased estimate, and missing where none exists.
+        ``attrs`` has the query, its title and unit, and the meaning of the interval.
+        """
+        table = self.to_arrow()
+        # The code says no more than the label; noisy sums say more than the mean, and stay.
+        if "answer_code" in table.schema.names:
+            table = table.drop_columns("answer_code")
+        frame: pd.DataFrame = table.to_pandas()
+        # The columns of the keys come first, so the first answer is the one after them.
+        answer = table.schema.field(len(self.record.by))
+        frame.attrs = self._attributes(self.record.by) | _facts(answer.metadata or {})
+        estimates = self.estimates()
+        # Those of a histogram are by category, and not by row.
+        if estimates is None or len(estimates.by) > len(self.record.by):
+            return frame
+        lows = estimates.column("low")
+        if lows.count(None) < len(lows):
+            frame["low"] = lows
+            frame["high"] = estimates.column("high")
+            # None for every cell would make a column of objects, not of missing numbers.
+            frame["standard_error"] = estimates.column("standard_error")
+            frame["standard_error"] = frame["standard_error"].astype("float64")
+        return frame
+
+    def histogram(self) -> pd.DataFrame:
+        """A row for each cell and category: the noisy count of a ``top``, and its interval.
+
+        The columns are those of the keys, the column of the category, and ``noisy_count``, ``low``,
+        ``high`` and ``standard_error``. A noisy count may be negative: add it up as it is.
+
+        Raises:
+            SpecError: the query is no top whose histogram is published.
+        """
+        import pandas as pd
+
+        estimates = self.estimates()
+        if estimates is None or len(estimates.by) == len(self.record.by):
+            raise SpecError(
+                "query", f"{self.record.name!r} has no histogram; a top with histogram: true has"
+            )
+        frame = pd.DataFrame(list(estimates.keys), columns=list(estimates.by))
+        frame["noisy_count"] = estimates.column("published")
+        for name in ("low", "high", "standard_error"):
+            frame[name] = estimates.column(name)
+        frame.attrs = self._attributes(estimates.by) | {"interval": f"{LEVEL:.0%} confidence"}
+        return frame
+
+    def _attributes(self, by: Sequence[str]) -> dict[Any, Any]:
+        """What a frame says of itself; ``by`` are the columns of its keys."""
+        return {
+            "release": self.release_id,
+            "query": self.record.name,
+            "kind": self.record.kind,
+            "by": list(by),
+        }
+
+
+def _facts(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    facts = {}
+    for name in ("title", "unit", "scale", "interval"):
+        if name.encode() in metadata:
+            facts[name] = metadata[name.encode()].decode()
+    return facts

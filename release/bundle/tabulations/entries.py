@@ -1,0 +1,86 @@
+"""The entries of a tabulation in ``release.json``, from what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from release.budget.cost import Charge
+from release.bundle.tabulations.numbers import LevelNumbers
+from release.exact.domain import Codes
+from release.exact.integer_noise import IntegerNoise
+from release.exact.numbers import format_exact, format_up
+from release.exact.statistics.sums import geometric_noise
+from release.exact.tables.rounding import MILLION
+from release.queries.tabulations.table_count import TableCount
+from release.records.models import ChargeRecord, MechanismFile, OutputFile, definition_name
+from release.records.tabulations import LevelRecord, MeasuredRecord
+from release.spec.tabulations.opened import OpenTabulation
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTable:
+    """A table that was measured, and its public mechanism.
+
+    ``counts`` are the noisy ones; shape (areas, cells).
+    """
+
+    query: TableCount
+    charge: Charge
+    noise: IntegerNoise
+    file: MechanismFile
+    counts: Codes
+
+
+def measured_record(own: MeasuredTable, output: OutputFile) -> MeasuredRecord:
+    """The entry of a measured table; ``output`` is the file of its noisy counts."""
+    query, promised = own.query, own.query.promised
+    return MeasuredRecord(
+        name=query.name,
+        level=query.level,
+        margin=query.margin,
+        cells=query.cells,
+        definition=definition_name(promised.definition),
+        epsilon=format_exact(promised.epsilon),
+        delta=format_exact(promised.delta),
+        charge=ChargeRecord(
+            epsilon=format_exact(own.charge.epsilon), delta=format_exact(own.charge.delta)
+        ),
+        mechanism_file=own.file,
+        output=output,
+    )
+
+
+def level_record(opened: OpenTabulation, level: int, output: OutputFile) -> LevelRecord:
+    """The entry of a level."""
+    return LevelRecord(
+        level=opened.levels[level],
+        areas=opened.named.areas.size(level),
+        margins=[list(margin.names) for margin in opened.published_at(level)],
+        output=output,
+    )
+
+
+def family_of(noises: Sequence[IntegerNoise]) -> Literal["geometric", "gaussian"]:
+    """The family of the noise of all measured tables."""
+    return "geometric" if all(map(_is_geometric, noises)) else "gaussian"
+
+
+def _is_geometric(noise: IntegerNoise) -> bool:
+    # By its masses, as a verifier knows no more: the ratio of a tail names the only candidate.
+    return noise.right is not None and noise == geometric_noise(noise.right.ratio)
+
+
+def objective_of(opened: OpenTabulation, levels: Sequence[LevelNumbers]) -> str:
+    """The mean standard error of the published tables, weighted by importance; as published."""
+    total, weights = Fraction(0), Fraction(0)
+    for level in levels:
+        weight = opened.declared.importance.get(opened.levels[level.level], Fraction(1))
+        for numbers in level.margins:
+            errors = numbers.standard_error
+            # In rationals of published integers, so that a verifier finds the same digits.
+            total += weight * Fraction(int(errors.sum()), errors.size * MILLION)
+            weights += weight
+    return format_up(total / weights, 6)
