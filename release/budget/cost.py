@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from release.budget.composed import Together, step_for, step_of_budget
@@ -270,9 +271,7 @@ def release_step(spec_file: SpecFile) -> Fraction:
     """The grid on which a release composes exactly; it follows from the spec."""
     spec = spec_file.spec
     public = [query for query in spec.released if not query.is_empirical]
-    cells = 0
-    for query in public:
-        cells += touched_cells(spec_file, query)
+    cells = sum(map(partial(touched_cells, spec_file), public))
     # Everything that decides the grid is public, so that a verifier finds the same one
     # (docs/design/format.md, 4.3.1).
     is_replaced = spec.privacy.neighbors is Relation.REPLACE_ONE

@@ -55,9 +55,7 @@ def released_bytes(
     """
     # The bytes are part of the format (docs/design/format.md, 5.4): a verifier writes them anew.
     schema, outcomes = released_schema(query, interval), outcomes.reshape(len(keys), -1)
-    columns = []
-    for values in _key_columns(query, keys):
-        columns.append(text_column(values))
+    columns = list(map(text_column, _key_columns(query, keys)))
     coordinates = query.answer_codes(outcomes)
     for name, part, codes in zip(query.columns, query.column_domains, coordinates, strict=True):
         labels: list[Any] = list(map(part.labels.__getitem__, codes.tolist()))

@@ -126,7 +126,7 @@ def release_due(
     Each end is told once, by this process: a scheduler's own hooks die with the scheduler.
 
     Raises:
-        ReleaseError: as :func:`release.operate.schedule.catch_up`.
+        ReleaseError: as :func:`release.operate.catching_up.catch_up`.
     """
     try:
         return _release_due(schedule, run, today, release_one, most)

@@ -18,7 +18,7 @@ from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.queries.kinds.count import CountQuery
-from release.verification import residuals as module
+from release.verification import residual_noise as module
 from release.verification.residual_noise import chance_of_at_least, residual_pmf, spacing
 from release.verification.residuals import Released, Residuals, residuals
 from tests.small import query

@@ -35,7 +35,7 @@ from release.records.hashes import sha256
 from release.records.models import canonical
 from release.spec.losses import loss_of
 from release.spec.query import Query
-from release.verification import residuals, standalone
+from release.verification import residual_noise, standalone
 from release.verification.mechanisms import check_mechanism
 from release.verification.verifier import Verdict, verify
 from tests.small import UNSIGNED, Row, Small, query, rewrite, write_rows
@@ -211,7 +211,7 @@ def test_every_pair_of_public_counts_is_compared(
 ) -> None:
     assert compared(bundles.accepted()) == set(TOTALS)
     # Pairs of modular noise have a law, which is too long now; the others need none.
-    monkeypatch.setattr(residuals, "_LONGEST", 1)
+    monkeypatch.setattr(residual_noise, "_LONGEST", 1)
     assert compared(bundles.accepted()) == set(TOTALS[2:])
 
 

@@ -193,7 +193,7 @@ class Relaxation:
 
 def _units(prices: Floats) -> NDArray[Any]:
     """Prices of at least 0 as Python integers, in units of 2^-_BITS."""
-    return precise(np.maximum(prices, 0), PLACES - _BITS)
+    return precise(np.fmax(prices, 0), PLACES - _BITS)
 
 
 def _loaded(program: Program) -> Any:
