@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from release.budget.ledger import Spending
@@ -77,7 +78,7 @@ def write_release(
     writer.tabulate()
     record = release_record(spec_file, prepared, writer.records)
     if writer.tabulations:
-        entries = [public.record for public in writer.tabulations]
+        entries = list(map(attrgetter("record"), writer.tabulations))
         record = record.model_copy(update={"tabulations": entries})
     writer.finish(record, prepared.of.spending)
 
@@ -146,7 +147,7 @@ class _Writer:
 
     @property
     def records(self) -> list[QueryRecord]:
-        return [public.record for public in self._queries]
+        return list(map(attrgetter("record"), self._queries))
 
     def finish(self, record: ReleaseRecord, spent: Spending | None) -> None:
         write(self._public / "spec.yaml", self._spec_file.text)

@@ -67,7 +67,7 @@ def compare(
     loss, guarantee = request.loss.plain_name.replace("_", " "), request.guarantee
     condition = f"{guarantee.definition.value} δ = {format_exact(guarantee.delta)}"
     typer.echo(f"{query}: {loss} loss by ε, with {condition}")
-    columns = [f"ε = {format_exact(epsilon)}" for epsilon in families[0].epsilons]
+    columns = map("ε = {}".format, map(format_exact, families[0].epsilons))
     print_table(["mechanism", *columns], list(map(_losses_row, families)))
     if html is not None:
         typer.echo(f"page  {html}")

@@ -116,10 +116,10 @@ def _check_auditor(auditor: Path, folders: list[Path]) -> None:
     if not auditor.is_dir():
         raise SpecError("--auditor", f"no folder {auditor}; {remedy}")
     names = [folder.resolve().name for folder in folders]
-    places = [auditor, *(auditor / name for name in names)]
-    if any((place / "release.json").exists() for place in places):
+    bundles = list(map(auditor.joinpath, names))
+    if any((place / "release.json").exists() for place in (auditor, *bundles)):
         raise SpecError("--auditor", f"{auditor} is a public folder; {remedy}")
-    if not _is_bundle(auditor) and not any((auditor / name).is_dir() for name in names):
+    if not _is_bundle(auditor) and not any(map(Path.is_dir, bundles)):
         raise SpecError("--auditor", f"{auditor} holds no bundle of {names[0]}; {remedy}")
 
 

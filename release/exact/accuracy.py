@@ -88,7 +88,7 @@ def radius_of(
 
     None where some part of the answer has no distances.
     """
-    if any(part.topology is Topology.NOMINAL for part in domain.parts):
+    if Topology.NOMINAL in domain.topologies:
         return None
     # Bisection, with the invariant that ``high`` codes are enough and ``low`` codes are not.
     low, high = -1, max(domain.group.moduli) - 1

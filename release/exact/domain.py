@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from operator import neg
+from operator import attrgetter, neg
 from typing import TypeAlias
 
 import numpy as np
@@ -212,6 +212,11 @@ class AnswerDomain:
         return (self,)
 
     @property
+    def topologies(self) -> tuple[Topology, ...]:
+        """Its own topology, as that of one part."""
+        return (self.topology,)
+
+    @property
     def is_line(self) -> bool:
         """Whether the answers have an order, and wrapping round costs."""
         return self.topology is Topology.ORDERED
@@ -234,9 +239,14 @@ class JointDomain:
         return False
 
     @property
+    def topologies(self) -> tuple[Topology, ...]:
+        """The topology of each part."""
+        return tuple(map(attrgetter("topology"), self.parts))
+
+    @property
     def has_order(self) -> bool:
         """Whether some part has a least and a largest value."""
-        return any(part.is_line for part in self.parts)
+        return Topology.ORDERED in self.topologies
 
     @property
     def size(self) -> int:
@@ -246,7 +256,7 @@ class JointDomain:
     @property
     def group(self) -> Group:
         """The product of the parts' groups."""
-        return Group(tuple(part.size for part in self.parts))
+        return Group(tuple(map(attrgetter("size"), self.parts)))
 
 
 def levels(low: int, high: int, count: int) -> AnswerDomain:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from operator import mul
 from typing import Any, ClassVar, TypeAlias
 
@@ -120,7 +121,7 @@ class Mechanism(ABC):
 
     def compared(self, sensitivity: Sensitivity) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Pairs of rows, in both orders, that have all the profiles which pairs of answers have."""
-        rows = [self.row(code) for code in range(self.answers)]
+        rows = list(map(self.row, range(self.answers)))
         for true, neighbor in sensitivity.pairs(self.answers):
             yield rows[true], rows[neighbor]
 
@@ -251,7 +252,7 @@ class Mechanism(ABC):
 
     def _expected_losses(self, loss: Loss, domain: Domain) -> list[Fraction]:
         """:meth:`expected_loss_at` of every true answer."""
-        return [self.expected_loss_at(loss, domain, code) for code in range(self.answers)]
+        return list(map(partial(self.expected_loss_at, loss, domain), range(self.answers)))
 
     @property
     def modular_noise(self) -> Pmf | None:

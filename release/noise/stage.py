@@ -43,11 +43,17 @@ class Problem:
     def key(self) -> object:
         """Equal for problems with the same solution."""
         question, loss = self.asked, self.asked.loss
-        topologies = tuple(part.topology for part in question.domain.parts)
         # Tables of costs 1 and 1/2 have the same numerators; the file of a mechanism has its loss.
         costs = (question.loss_name, loss.name, loss.numerators.tobytes(), loss.denominator)
         demands = (loss.prior, question.parameters, question.demands)
-        own = (topologies, costs, demands, question.part, self.mechanism, self.is_empirical)
+        own = (
+            question.domain.topologies,
+            costs,
+            demands,
+            question.part,
+            self.mechanism,
+            self.is_empirical,
+        )
         return (question.sensitivity, question.guarantee, *own)
 
 

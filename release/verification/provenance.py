@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
 
 from release.budget.claims import read_claim
@@ -381,8 +382,7 @@ def published_charge(release: ReleaseRecord, public: Path, rule: str) -> Release
     if rule == "basic":
         return release_charge(epsilon, delta, None, has_profile=True)
     profiles = []
-    for drawn in (*release.queries, *release.measured):
-        file = drawn.mechanism_file
+    for file in map(attrgetter("mechanism_file"), (*release.queries, *release.measured)):
         if not isinstance(file, MechanismFile):
             return release_charge(epsilon, delta, None, has_profile=False)
         path = file.path

@@ -665,8 +665,8 @@ class _Proofs:
 
     def sensitivity(self, file: str, query: Query) -> Sensitivity:
         """Prove the mechanism of ``query`` for its own differences, and return these."""
-        topologies = tuple(part.topology for part in query.answers.parts)
-        question = (query.answers.group, topologies, query.promised, query.loss, query.mechanism)
+        answers = query.answers
+        question = (answers.group, answers.topologies, query.promised, query.loss, query.mechanism)
         key = (file, *map(repr, question))
         if key not in self._proved:
             mechanism = on_answers(file, self.mechanism(file))

@@ -160,8 +160,7 @@ def chance(delta: Fraction) -> str | None:
 
 def _near(public: PublicQuery) -> str | None:
     """How often an answer is at most one step off; None where answers have no order."""
-    topologies = [part.topology for part in public.query.answers.parts]
-    if public.on_answers is None or Topology.NOMINAL in topologies:
+    if public.on_answers is None or Topology.NOMINAL in public.query.answers.topologies:
         return None
     unit = answer_unit(public.query)
     step = "at most one step" if unit == CODES else f"at most {unit.amount(1)}"

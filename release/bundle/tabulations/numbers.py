@@ -169,7 +169,9 @@ def answers_of(
     scale = 2 * MILLION
     for width in chain.from_iterable(widths.values):
         scale = lcm(scale, width.value.denominator)
-    wide = [[int(width.value * scale) for width in row] for row in widths.values]
+    wide = []
+    for row in widths.values:
+        wide.append([int(width.value * scale) for width in row])
     scaled = near * scale
     floors = scaled // _FINE
     is_between = floors * _FINE != scaled

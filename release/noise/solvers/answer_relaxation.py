@@ -75,8 +75,7 @@ class Relaxation:
 
     def __init__(self, problem: ChannelProblem, unit: float) -> None:
         self.problem, self.unit, self.work = problem, unit, 0
-        self.own = np.array([a for a, _ in problem.pairs])
-        self.other = np.array([b for _, b in problem.pairs])
+        self.own, self.other = np.array(problem.pairs).reshape(-1, 2).T
         self.delta = float(problem.guarantee.delta)
         self.ratio = float(problem.ratio)
         self._ratio_above = ratio_above(problem.guarantee.epsilon)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -78,8 +79,7 @@ class _Axis:
 
 def blocks_of(margins: Sequence[Margin]) -> Blocks:
     """Return the blocks of margins over the same attributes."""
-    groupings = [margin.groupings for margin in margins]
-    axes = list(map(_axes, zip(*groupings, strict=True)))
+    axes = list(map(_axes, zip(*map(attrgetter("groupings"), margins), strict=True)))
     counts = []
     for place in range(len(margins)):
         counts.append(_product([axis[place].counts for axis in axes]).reshape(-1))

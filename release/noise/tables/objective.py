@@ -202,7 +202,7 @@ class _Sweep:
     def __post_init__(self) -> None:
         self._up()
         self._down()
-        self.adjoint = [np.zeros_like(covariance) for covariance in self.whole]
+        self.adjoint = list(map(np.zeros_like, self.whole))
 
     def _up(self) -> None:
         parts, margins, size, _ = self.block.measured.shape
@@ -261,8 +261,8 @@ class _Sweep:
 
     def _down_again(self) -> tuple[list[Floats], list[Floats]]:
         """The adjoints of ``below`` and ``inverse`` that come from the way down."""
-        below = [np.zeros_like(covariance) for covariance in self.below]
-        inverse = [np.zeros_like(covariance) for covariance in self.inverse]
+        below = list(map(np.zeros_like, self.below))
+        inverse = list(map(np.zeros_like, self.inverse))
         whole = self.adjoint
         for level in range(len(self.kinds) - 1, 0, -1):
             kinds, parents = self.kinds[level], self.kinds[level - 1]
