@@ -18,7 +18,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 from operator import attrgetter
@@ -35,8 +35,8 @@ from release.spec.declarations import ColumnType
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
 from release.spec.query import Query
-from release.tables.columns import numbers_of
-from release.tables.duckdb import Tables, wide_table
+from release.tables.columns import number_of, numbers_of
+from release.tables.duckdb import PASSING, Tables, wide_table
 
 Keys: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -88,9 +88,10 @@ def read_profiles(tables: Tables, spec_file: SpecFile, query: Query) -> pa.Table
 
     Cost: one aggregation by unit over the table (shared by all queries on it) to see whether the
     bounds bind; one by unit and cell over the rows that meet the condition, which falls away where
-    a unit has one row; one more of each only where a bound binds.
+    a unit has one row; one more of each only where a bound binds. A table that this query alone
+    reads, one row a unit, is read once without a copy, where no unit has two rows that count.
     """
-    reader = _Reader(tables, spec_file, query, cells_of(spec_file, query), kind_of(query))
+    reader = _Reader(tables, spec_file, query, kind_of(query))
     return reader.read().select(PROFILES.names)
 
 
@@ -113,14 +114,12 @@ class LeftOut:
 
 def left_out(tables: Tables, spec_file: SpecFile, query: Query) -> LeftOut:
     """How many rows each bound leaves out. Cost: as :func:`read_profiles`."""
-    cells = cells_of(spec_file, query)
-    return _Reader(tables, spec_file, query, cells, kind_of(query)).left_out()
+    return _Reader(tables, spec_file, query, kind_of(query)).left_out()
 
 
 def row_conditions(tables: Tables, spec_file: SpecFile, query: Query) -> tuple[str, str]:
     """The SQL of the condition of a query, and of whether a row adds anything to its answer."""
-    reader = _Reader(tables, spec_file, query, cells_of(spec_file, query), kind_of(query))
-    return reader.conditions()
+    return _Reader(tables, spec_file, query, kind_of(query)).conditions()
 
 
 def merged(read: Sequence[pa.Table]) -> pa.Table:
@@ -162,7 +161,6 @@ class _Reader:
     tables: Tables
     spec_file: SpecFile
     query: Query
-    cells: Cells
     kind: Kind
 
     @property
@@ -184,6 +182,8 @@ class _Reader:
     def read(self) -> pa.Table:
         """Profiles by number, with their parts, their items and how many units have them."""
         most = rows_read(self.spec_file.spec, self.query)
+        if most == 1 and (passed := self._passed()) is not None:
+            return passed
         rows, homes = self._bounds(most)
         # Homes first, cells second, rows last: each bound counts only what the one before left. In
         # another order a row that is left out later would use up a unit's bound.
@@ -199,6 +199,35 @@ class _Reader:
             )
             rows = most
         return self.tables.rows(self._profiles(eligible, one_row=rows <= 1), self.query.table)
+
+    def _passed(self) -> pa.Table | None:
+        """The profiles, where the table is not copied yet and no unit has two rows that count."""
+        # A fixed part is that of all rows of a unit, of those too that do not count.
+        if self._is_joint or self._keys(True):
+            return None
+        constant, numbered = self._constant(), self._numbered_by_reading()
+        # Half as wide as they leave the engine: every row has one, and cells are a million at most.
+        kept = ['hash("#unit") AS "#hash"', '"#free"::INTEGER AS free']
+        for name, value in (("item", '"#item"'), ("total", '"#value"')):
+            if name not in constant:
+                kept.append(f"{value} AS {name}")
+        read = f"SELECT {', '.join(kept)} FROM {self._eligible(PASSING, numbered)}"
+        counted = _counted('(SELECT * REPLACE (free::BIGINT AS free) FROM "#passed")', constant)
+        keys = {column: self.spec_file.keys[column] for column in numbered}
+        return self.tables.in_passing(self.query.table, keys, read, counted)
+
+    def _numbered_by_reading(self) -> list[str]:
+        """The key columns whose keys Arrow numbers as it reads them, which is quicker than a join.
+
+        Those of strings, unless a key is no value of any string.
+        """
+        columns, numbered = self.spec_file.spec.table_columns(self.query.table), []
+        for column in self.query.by:
+            keys = self.spec_file.keys[column]
+            are_values = all(key and "\ufffd" not in key for key in keys)
+            if columns[column] is ColumnType.STRING and are_values:
+                numbered.append(column)
+        return numbered
 
     def _source(self, homes: int) -> str:
         """The table, without the rows of a unit outside its fixed part."""
@@ -271,13 +300,17 @@ class _Reader:
             f"FROM {wide_table(self.query.table)} GROUP BY ALL"
         )
 
-    def _eligible(self, source: str) -> str:
-        """The rows that count, with the numbers of their parts, and what each adds to an item."""
+    def _eligible(self, source: str, numbered: Collection[str] = ()) -> str:
+        """The rows that count, with the numbers of their parts, and what each adds to an item.
+
+        ``source`` has the numbers of the keys of the columns ``numbered``.
+        """
         # Rows of fixed parts outside the key sets stay, with -1: a copy of their unit can enter any
         # cell. A NULL names no fixed part. Free parts outside the key sets belong to no cell.
         named = _all_present(self._keys(True))
         homes, home = self._numbered(True)
-        places, free = self._numbered(False)
+        places, free = self._numbered(False, numbered)
+        has_keys = _all_present([f"rows.{identifier(number_of(column))}" for column in numbered])
         if self._is_joint:
             added, counts = self._joint()
         else:
@@ -288,16 +321,19 @@ class _Reader:
             f'(SELECT rows.{self.unit} AS "#unit", coalesce({home}, -1) AS "#at", '
             f'{free} AS "#free", {added}, {self._order_columns()} '
             f"FROM {source} AS rows{homes}{places} "
-            f"WHERE {named} AND {self._condition(self.query)} AND ({counts}))"
+            f"WHERE {named} AND {has_keys} AND {self._condition(self.query)} AND ({counts}))"
         )
 
-    def _numbered(self, fixed: bool) -> tuple[str, str]:
+    def _numbered(self, fixed: bool, numbered: Collection[str] = ()) -> tuple[str, str]:
         """Joins with the key sets of a part, and the part's number, as in :class:`Cells`."""
         joins, number = "", "0::BIGINT"
         columns = self.spec_file.spec.table_columns(self.query.table)
         for place, column in enumerate(self.query.by):
             if (column in self.spec_file.spec.privacy.fixed) is fixed:
                 keys = self.spec_file.keys[column]
+                if column in numbered:
+                    number = f"({number} * {len(keys)} + rows.{identifier(number_of(column))})"
+                    continue
                 value, key = f"CAST({identifier(column)} AS VARCHAR)", "#key"
                 if columns[column] is ColumnType.INTEGER:
                     # Without the text of each row's integer, which takes longer than the join.
@@ -331,7 +367,7 @@ class _Reader:
     def _first_cells(self, eligible: str) -> str:
         """Without the rows of a unit beyond its first cells, in the order of their keys."""
         most = self.spec_file.spec.privacy.max_cells_per_unit
-        if most is None or most >= len(self.cells.free_parts):
+        if most is None or most >= len(cells_of(self.spec_file, self.query).free_parts):
             return eligible
         return (
             f"(SELECT * FROM {eligible} QUALIFY dense_rank() "
@@ -384,15 +420,19 @@ class _Reader:
                 'GROUP BY "#unit", home, free) GROUP BY ALL))) ORDER BY number, item'
             )
         if not one_row:
-            return _counted(by_unit, {})
+            return _counted(f"({by_unit})", {})
         # Where a unit has one row, equal rows are equal profiles, and no unit has to be named.
+        return _counted(f'(SELECT {parts}, "#value" AS total FROM {eligible})', self._constant())
+
+    def _constant(self) -> dict[str, str]:
+        """The columns of profiles that are the same for all units with one row."""
         adds, constant = row_sums(self.query), {"rows": "1::BIGINT"}
         if not self._keys(True):
             constant["home"] = "0::BIGINT"
         for name, value in (("item", adds.item_sql), ("total", adds.value_sql)):
             if value.isdecimal():
                 constant[name] = f"{value}::BIGINT"
-        return _counted(f'SELECT {parts}, "#value" AS total FROM {eligible}', constant)
+        return constant
 
 
 def _counted(profiles: str, constant: Mapping[str, str]) -> str:
@@ -403,7 +443,7 @@ def _counted(profiles: str, constant: Mapping[str, str]) -> str:
     every = ", ".join(f"{constant.get(column, column)} AS {column}" for column in columns)
     return (
         f"SELECT row_number() OVER () - 1 AS number, {every}, units FROM (SELECT {varying}, "
-        f"count(*) AS units FROM ({profiles}) GROUP BY {varying} ORDER BY {varying})"
+        f"count(*) AS units FROM {profiles} GROUP BY {varying} ORDER BY {varying})"
     )
 
 

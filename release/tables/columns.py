@@ -50,6 +50,11 @@ def ascii_of(column: str) -> str:
     return f"#ascii {column}"
 
 
+def number_of(column: str) -> str:
+    """The name of the column with the place of each text of another one in its key set."""
+    return f"#number {column}"
+
+
 def with_ascii(table: pa.Table, columns: Mapping[str, ColumnType]) -> pa.Table:
     """The table, with a column that tells which texts are ASCII for each declared string."""
     for column in stored_strings(table.schema, columns):

@@ -2,8 +2,10 @@
 
 The declaration rules, never the file: columns are taken by name, and every value has a meaning
 under its declared type (:mod:`release.tables.normal`), so that no row can make loading fail. Rows
-without a privacy unit are left out. A file is refused for its schema alone. An open engine can read
-its scratch folder and nothing else: no network, no extensions, and its settings are locked.
+without a privacy unit are left out. A table that one query alone reads may be read in passing,
+without a copy (:meth:`Tables.in_passing`). A file is refused for its schema alone. An open engine
+can read its scratch folder and nothing else: no network, no extensions, and its settings are
+locked.
 """
 
 from __future__ import annotations
@@ -82,6 +84,13 @@ class Engine:
 
 Incoming: TypeAlias = pa.Table | pa.RecordBatchReader
 
+_AS_WRITTEN = {"disabled_optimizers": "join_order,build_side_probe_side"}
+"""So that rows in passing are looked up in the key sets: the engine cannot count the rows of a
+stream, takes it for the smaller side of a join, and would hold all of it."""
+
+PASSING = '"#passing"'
+"""The SQL name of the rows of a table that is read in passing."""
+
 _MOST_HASHES = 10**8
 """Hashes of units that are held at most: 16 bytes each."""
 
@@ -128,6 +137,7 @@ class Tables:
         self._keys: set[str] = set()
         self._hashes: dict[str, NDArray[np.uint64] | None] = {}
         self._answers: dict[str, pa.Table] = {}
+        self._uncopied: str | None = None
         sources = {} if batches_of is not None else find_sources(spec_file)
         self._scratch = scratch or Path(tempfile.mkdtemp(prefix="dp-release-"))
         try:
@@ -135,14 +145,19 @@ class Tables:
             self._sources = sources
             # Taken before the first read, so that a later change cannot go unnoticed.
             self._stamps = stamps_of(sources)
-            self.connection = _open(sources, self._scratch, engine or Engine())
+            for name, source in sources.items():
+                if source.format is Format.PARQUET and _is_read_once(spec_file):
+                    self._uncopied = name
+            more = {} if self._uncopied is None else _AS_WRITTEN
+            self.connection = _open(sources, self._scratch, engine or Engine(), more)
             for name, source in sources.items():
                 self._load(name, source)
             for name, incoming in (batches_of or {}).items():
                 self._copy(name, incoming, are_normal=True)
             # A table may join any other one, so all are loaded first.
             for name in spec_file.spec.tables:
-                self._widen(name)
+                if name != self._uncopied:
+                    self._widen(name)
         except BaseException:
             self.close()
             raise
@@ -181,18 +196,26 @@ class Tables:
             self._read_again[name] = partial(read_csv, name, table, fetched(source, self._scratch))
         else:
             self._read_again[name] = partial(read_sqlite, name, table, source.files[0])
-        self._copy(name, self._read_again[name]())
+        if name != self._uncopied:
+            self._copy(name, self._read_again[name]())
+
+    def _copy_uncopied(self) -> None:
+        """Copy a table that no statement has needed so far."""
+        if self._uncopied is not None:
+            name, self._uncopied = self._uncopied, None
+            self._copy(name, self._read_again[name]())
+            self._widen(name)
 
     def _stored(self, relation: str) -> dict[str, str]:
         """The engine's type of each column."""
         described = self.connection.sql(f"SELECT * FROM {relation} LIMIT 0")
         return {c: kind.id for c, kind in zip(described.columns, described.types, strict=True)}
 
-    def _normal(self, name: str, relation: str) -> str:
+    def _normal(self, name: str, relation: str, in_passing: bool = False) -> str:
         """The SQL of a table's rows under their declared types."""
         spec = self._spec_file.spec
         columns, unit = spec.tables[name].columns, spec.privacy.unit
-        return normal_sql(relation, self._stored(relation), columns, unit)
+        return normal_sql(relation, self._stored(relation), columns, unit, in_passing)
 
     def _copy(self, name: str, incoming: Iterable[Incoming], are_normal: bool = False) -> None:
         """Store a table that comes in batches, and enforce its contract."""
@@ -273,6 +296,8 @@ class Tables:
         Those that the contract drops have the rule ``contract``.
         """
         found = self._left_out(name)
+        if name not in self._spec_file.contracts:
+            return found
         given, kept = given_table(name), raw_table(name)
         query = f"SELECT (SELECT count(*) FROM {given}) - (SELECT count(*) FROM {kept}) AS n"
         found["contract", ""] += int(self.rows(query, name).column("n")[0].as_py())
@@ -347,11 +372,13 @@ class Tables:
 
     def rows(self, sql: str, table: str) -> pa.Table:
         """The result of a query of ours on ``table``. Confidential."""
+        self._copy_uncopied()
         with _engine_errors(f"tables.{table}"):
             return self.connection.sql(sql).to_arrow_table()
 
     def batches(self, sql: str, table: str) -> Iterator[pa.RecordBatch]:
         """As :meth:`rows`, in batches while the query runs. No other one may run meanwhile."""
+        self._copy_uncopied()
         with _engine_errors(f"tables.{table}"):
             yield from self.connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
 
@@ -360,6 +387,43 @@ class Tables:
         if sql not in self._answers:
             self._answers[sql] = self.rows(sql, table)
         return self._answers[sql]
+
+    def in_passing(
+        self, table: str, keys: Mapping[str, Sequence[str]], read: str, counted: str
+    ) -> pa.Table | None:
+        """The result of ``counted``, if no two rows that ``read`` selects share a ``#hash``.
+
+        ``read`` selects from :data:`PASSING`, the rows of a table that is not copied, and has the
+        hash of each row's unit as ``#hash``; ``counted`` selects from ``#passed`` what it selected.
+        Strings of which ``keys`` has the key set have their :func:`number_of` beside them.
+        None where two hashes are equal, so that some unit may have several rows, or where the table
+        is copied. Confidential. Cost: one reading of the table, and of its rows only what ``read``
+        selects is held.
+        """
+        if table != self._uncopied:
+            return None
+        spec = self._spec_file.spec
+        (reader,) = read_parquet(table, spec.tables[table], self._sources[table], keys)
+        with self._incoming(table, reader) as relation:
+            normal = self._normal(table, relation, in_passing=True)
+            self.connection.execute(f"CREATE TEMP VIEW {PASSING} AS {normal}")
+            self.connection.execute(f'CREATE TABLE "#passed" AS {read}')
+            self.connection.execute(f"DROP VIEW {PASSING}")
+        with _engine_errors(f"tables.{table}"):
+            select = self.connection.sql
+            found = None
+            if not self._has_repeated_hashes('"#passed"'):
+                found = select(counted).to_arrow_table()
+            self.connection.execute('DROP TABLE "#passed"')
+        return found
+
+    def _has_repeated_hashes(self, relation: str) -> bool:
+        """Whether two rows share a ``#hash``."""
+        repeated = self._more_than_once(f'SELECT "#hash" FROM {relation}')
+        if repeated is not None:
+            return repeated.size > 0
+        groups = f'SELECT 1 FROM {relation} GROUP BY "#hash" HAVING count(*) > 1 LIMIT 1'
+        return bool(self.connection.execute(groups).fetchall())
 
     def has_single_rows(self, table: str) -> bool:
         """Whether no unit has two rows in ``table`` as queries see it. Confidential.
@@ -393,12 +457,21 @@ class Tables:
     def _repeated_hashes(self, table: str) -> NDArray[np.uint64] | None:
         """The hash of each unit with several rows; None of a table with very many rows."""
         if table not in self._hashes:
-            # One more than will do, so that a table of more rows can be told.
-            select = f"SELECT {self._hash} FROM {wide_table(table)} LIMIT {_MOST_HASHES + 1}"
-            hashes = self.rows(select, table).column(0)
-            few = len(hashes) <= _MOST_HASHES
-            self._hashes[table] = repeated_hashes(map(numbers_of, hashes.chunks)) if few else None
+            self._copy_uncopied()
+            with _engine_errors(f"tables.{table}"):
+                select = f"SELECT {self._hash} FROM {wide_table(table)}"
+                self._hashes[table] = self._more_than_once(select)
         return self._hashes[table]
+
+    def _more_than_once(self, select: str) -> NDArray[np.uint64] | None:
+        """The hashes that a statement selects more than once; None where it selects very many."""
+        # One more than will do, so that more rows can be told.
+        hashes = (
+            self.connection.sql(f"{select} LIMIT {_MOST_HASHES + 1}").to_arrow_table().column(0)
+        )
+        if len(hashes) > _MOST_HASHES:
+            return None
+        return repeated_hashes(map(numbers_of, hashes.chunks))
 
     @property
     def _hash(self) -> str:
@@ -406,6 +479,7 @@ class Tables:
 
     def run(self, sql: str) -> None:
         """Execute a statement of ours."""
+        self._copy_uncopied()
         with _engine_errors("tables"):
             self.connection.execute(sql)
 
@@ -467,8 +541,23 @@ def wide_table(name: str) -> str:
     return identifier(f"wide {name}")
 
 
-def _open(sources: dict[str, Source], scratch: Path, engine: Engine) -> duckdb.DuckDBPyConnection:
-    settings: dict[str, Any] = {**_SETTINGS, "temp_directory": str(scratch)}
+def _is_read_once(spec_file: SpecFile) -> bool:
+    """Whether one reading of the table may be all that a run needs, as the spec alone says.
+
+    One query of one row a unit reads it, as it is stored.
+    """
+    spec = spec_file.spec
+    if len(spec.tables) != 1 or len(spec.queries) != 1 or spec.tabulations or spec_file.contracts:
+        return False
+    (table,) = spec.tables.values()
+    is_plain = table.join is None and not table.derive and not spec.queries[0].runs_again
+    return is_plain and spec.rows_per_unit(spec.queries[0]) == 1
+
+
+def _open(
+    sources: dict[str, Source], scratch: Path, engine: Engine, more: Mapping[str, str]
+) -> duckdb.DuckDBPyConnection:
+    settings: dict[str, Any] = {**_SETTINGS, **more, "temp_directory": str(scratch)}
     for name in ("memory_limit", "threads"):
         if (limit := getattr(engine, name)) is not None:
             settings[name] = str(limit)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from release.spec.declarations import ColumnType
 from release.spec.domains import INTEGER_LIMIT
 from release.spec.expressions import identifier, literal
-from release.tables.columns import ascii_of
+from release.tables.columns import ascii_of, number_of
 
 _NARROW = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
 _INTEGERS = _NARROW | {"hugeint", "ubigint", "uhugeint"}
@@ -62,23 +62,29 @@ def normal_sql(
     stored: Mapping[str, str],
     columns: Mapping[str, ColumnType],
     unit: str | None = None,
+    in_passing: bool = False,
 ) -> str:
     """A query of a relation's ``columns`` under their declared types, of the rows with a unit.
 
     ``stored`` names the engine's type of each column, as its Python types do in ``id``. The unit is
     not clamped, because a clamped unit would be another unit. Without a ``unit`` all rows stay.
+    The rows are stored, or read ``in_passing``: then other conditions are met in the same step.
     """
     values = {
         column: _value(column, stored, kind, column == unit) for column, kind in columns.items()
     }
     rows = f"SELECT {_read(stored, columns)} FROM {relation}"
-    if unit is not None and columns[unit] is ColumnType.STRING:
+    # In passing the engine may meet a condition on the unit before this one: only a value that is
+    # guarded by itself is safe there.
+    is_bare = unit is not None and columns[unit] is ColumnType.STRING and not in_passing
+    if unit is not None and is_bare:
         # Looked at once, before anything else: the engine would look at it twice.
         values[unit] = _plain(identifier(unit), stored[unit])
         rows = f"{rows} WHERE {_is_string(unit, stored)}"
     named = [f"{value} AS {identifier(column)}" for column, value in values.items()]
+    named += _numbers(stored, columns)
     selected = f"SELECT {', '.join(named)} FROM ({rows})"
-    if unit is None or columns[unit] is ColumnType.STRING:
+    if unit is None or is_bare:
         return selected
     return f"FROM ({selected}) WHERE {identifier(unit)} IS NOT NULL"
 
@@ -108,7 +114,12 @@ def _read(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> str:
         read.append(identifier(column) + _short(column, stored[column], kind))
         if ascii_of(column) in stored:
             read.append(identifier(ascii_of(column)))
-    return ", ".join(read)
+    return ", ".join(read + _numbers(stored, columns))
+
+
+def _numbers(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> list[str]:
+    """The columns that number the keys of others, which are read as they are."""
+    return [identifier(number_of(column)) for column in columns if number_of(column) in stored]
 
 
 def _plain(name: str, stored: str) -> str:

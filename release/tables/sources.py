@@ -10,7 +10,7 @@ the same in a store (:mod:`release.records.stores`), except for database files. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -21,7 +21,13 @@ from release.records.stores import Store, is_uri, open_store
 from release.spec.declarations import Table
 from release.spec.expressions import identifier
 from release.spec.load import SpecFile
-from release.tables.columns import ascii_of, stored_strings, with_ascii
+from release.tables.columns import (
+    ascii_of,
+    number_of,
+    stored_strings,
+    text_column,
+    with_ascii,
+)
 from release.tables.lines import read_lines
 from release.tables.parquet import check_parquet, parquet_dataset, partition_values
 from release.tables.postgresql import check_place, export_tables, is_postgresql
@@ -287,8 +293,12 @@ def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
     return parquet_dataset(name, list(table.columns), files, source.filesystem)
 
 
-def read_parquet(name: str, table: Table, source: Source) -> Iterator[pa.RecordBatchReader]:
+def read_parquet(
+    name: str, table: Table, source: Source, keys: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[pa.RecordBatchReader]:
     """The declared columns of Parquet files, with :func:`ascii_of` the texts. Confidential.
+
+    Strings of which ``keys`` has the key set come with :func:`number_of` too.
 
     Raises:
         DataError: a file is not readable.
@@ -301,6 +311,8 @@ def read_parquet(name: str, table: Table, source: Source) -> Iterator[pa.RecordB
     columns = {column: ds.field(column) for column in dataset.schema.names}
     for column in stored_strings(dataset.schema, table.columns):
         columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
+    for column, texts in (keys or {}).items():
+        columns[number_of(column)] = pc.index_in(ds.field(column), value_set=text_column(texts))
     # By default 64 batches wait to be copied: that takes memory, and fetching it takes time.
     ahead = max(2, min(_MOST_AHEAD, pa.cpu_count()))
     scanner = dataset.scanner(
