@@ -174,6 +174,7 @@ class _Audit:
             # A query that was compared nowhere is named too, as not measured.
             for charge, run in zip(charged.queries, own.runs, strict=True):
                 self.verdict.of_query.setdefault(run.query.name, (charge.epsilon, 0.0))
+        guarantees.name_hidden()
         tried = self.verdict.tried
         tried.pairs, tried.laws, tried.outcomes = len(pairs), laws.count, laws.outcomes
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from release.audit.laws import DRAWS, DRAWS_ALONE, Laws, Truth, WrongDrawError
+from release.audit.laws import (
+    DRAWS,
+    DRAWS_ALONE,
+    Laws,
+    Truth,
+    UnmeasuredError,
+    WrongDrawError,
+)
 from release.audit.losses import CellPair, Composer, Together
 from release.audit.program import Answers
 from release.audit.storing import case_lines
@@ -26,6 +33,7 @@ class Guarantees:
         self._composer = Composer()
         self._pairs: dict[tuple[int, Truth, int, Truth], CellPair] = {}
         self._wrong: set[CellPair] = set()
+        self._shares: dict[str, int] = {}
 
     def compare(
         self, case: Case, neighbor: Case, here: Answers, there: Answers, cases: Cases
@@ -49,10 +57,18 @@ class Guarantees:
             self._check_query(number, run, cells, (case, neighbor))
         total = self._composer.compose(every, self._charged.epsilon)
         self._verdict.attained = max(self._verdict.attained, total.attained)
-        self._verdict.least_delta = max(self._verdict.least_delta, total.least_delta)
+        certain = total.least_delta - total.slack
+        self._verdict.least_delta = max(self._verdict.least_delta, certain)
         self._hold(
             "the guarantee of the release", "", total, self._charged, every, (case, neighbor)
         )
+
+    def name_hidden(self) -> None:
+        """Name the queries of which shares of draws are too few to show any loss as unmeasured."""
+        for name, outcomes in self._shares.items():
+            if not self._verdict.of_query[name][1]:
+                reason = f"{DRAWS_ALONE:,} draws of a cell have {outcomes:,} outcomes"
+                self._verdict.leave_unmeasured(name, reason)
 
     def _is_covered(self, case: Case, neighbor: Case, cases: Cases) -> bool:
         return self._spec_file.spec.privacy.any_of_domain or cases.is_observed(case, neighbor)
@@ -91,6 +107,12 @@ class Guarantees:
             except WrongDrawError as error:
                 self._verdict.add(Finding("the draw", run.query.name, str(error)))
                 return None
+            except UnmeasuredError as error:
+                self._verdict.leave_unmeasured(run.query.name, str(error))
+                return None
+            if here.how == "sampled alone":
+                outcomes = max(len(part.chances) for part in here.parts)
+                self._shares[run.query.name] = max(self._shares.get(run.query.name, 0), outcomes)
             if here.how != "enumerated":
                 self._verdict.note(
                     f"{run.query.name}: chances are those that its mechanism states, tested by "

@@ -14,6 +14,7 @@ import numpy as np
 
 from release.audit.words import (
     Drawing,
+    ExhaustedError,
     IrregularError,
     Law,
     Limits,
@@ -74,17 +75,28 @@ class Laws:
         self._held: list[QueryRun] = []
         self._columns: dict[tuple[int, int], tuple[Truth, Law]] = {}
         self._limits: dict[tuple[int, int], Limits] = {}
+        self._failed: dict[int, UnknownLawError] = {}
+        self._exhausted: set[int] = set()
 
     def of(self, run: QueryRun, truth: Truth) -> CellLaw:
         """The law of a cell whose true answer is ``truth``.
 
         Raises:
             WrongDrawError: the code does not draw what the mechanism says.
+            UnmeasuredError: to find out would take too much work.
         """
-        key = id(run.made), truth
+        mechanism = id(run.made)
+        # It would fail for the next answer as well, and after as much work.
+        if mechanism in self._failed:
+            raise self._failed[mechanism]
+        key = mechanism, truth
         if key not in self._known:
             self._held.append(run)
-            self._known[key] = self._measured(run, truth)
+            try:
+                self._known[key] = self._measured(run, truth)
+            except UnknownLawError as error:
+                self._failed[mechanism] = error
+                raise
         return self._known[key]
 
     @property
@@ -128,13 +140,17 @@ class Laws:
         stated, hints = _row(mechanism, code), _hints(mechanism, code)
         # Noise with tails has no row of integers; of other rows only ties of words are not seen.
         has_tails = isinstance(mechanism, IntegerMechanism)
+        if id(run.made) in self._exhausted:
+            return _sampled(drawing, stated)
         try:
             if has_tails:
                 law = self._enumerated(run, 0, drawing, hints)
             else:
                 # No limits of another answer: they may be a little off, which no test would show.
                 law, _ = enumerated(drawing, hints)
-        except IrregularError:
+        except IrregularError as error:
+            if isinstance(error, ExhaustedError):
+                self._exhausted.add(id(run.made))
             return _sampled(drawing, stated)
         if stated is not None:
             # Of a total of 62 bits or fewer one word decides, so every chance is exact.
@@ -162,13 +178,11 @@ class Laws:
             try:
                 law = self._enumerated(run, column, drawing, hints if not column else ())
                 if isinstance(noise, IntegerNoise):
-                    truly = truth[column]
-                    stated: dict[Outcome, Fraction] = {
-                        own: noise.mass(own[0] - truly) for own in law.chances
-                    }
-                    _check_stated(law, stated, _ROUNDED)
+                    _check_stated(law, _masses(noise, truth[column], law), _ROUNDED)
                 laws.append(law)
                 self._columns[id(run.made), column] = truth, law
+            except ExhaustedError as error:
+                raise UnmeasuredError(str(error)) from error
             except IrregularError as error:
                 raise WrongDrawError(f"the noise of statistic {column + 1}: {error}") from error
         used = Counter(chain.from_iterable(law.words for law in laws))
@@ -177,8 +191,25 @@ class Laws:
         return CellLaw(tuple(laws))
 
 
-class WrongDrawError(Exception):
+class UnknownLawError(Exception):
+    """There is no law of a cell."""
+
+
+class WrongDrawError(UnknownLawError):
     """The code does not draw what the mechanism says."""
+
+
+class UnmeasuredError(UnknownLawError):
+    """To find the law would take more work than an audit puts into one draw."""
+
+
+def _masses(noise: IntegerNoise, truth: int, law: Law) -> dict[Outcome, Fraction]:
+    """The stated chances of a law's outcomes, rounded by far less than :data:`_ROUNDED`."""
+    masses: dict[Outcome, Fraction] = {}
+    # Exact masses far out in a tail have very many digits.
+    for (own,) in law.chances:
+        masses[(own,)] = Fraction(noise.above(own - truth - 1) - noise.above(own - truth))
+    return masses
 
 
 def _is_moved(mechanism: StatisticMechanism, earlier: Truth, truth: Truth, column: int) -> bool:
@@ -196,9 +227,10 @@ def _check_stated(law: Law, stated: Mapping[Outcome, Fraction], rounded: Fractio
     Raises:
         WrongDrawError: an outcome has another chance than the mechanism states.
     """
+    allowed = law.rest + rounded
     for outcome, chance in law.chances.items():
         own = stated.get(outcome, Fraction(0))
-        if abs(chance - own) > law.rest + rounded:
+        if abs(chance - own) > allowed:
             raise WrongDrawError(
                 f"outcome {outcome} has the chance {float(chance):.12g}, and the mechanism states "
                 f"{float(own):.12g}"

@@ -65,6 +65,11 @@ class CellPair:
             own += max(here.rest, Fraction(0)) + here.slack + 20 * there.slack
         return own
 
+    @cached_property
+    def left_out(self) -> float:
+        """The chance in the neighboring table of all that was left out of its laws."""
+        return float(sum(max(there.rest, Fraction(0)) for _, there in self.pairs))
+
     def delta(self, guarantee: Guarantee) -> Fraction:
         """The least δ that the cell has for certain at the ε of a guarantee; one part only."""
         ((here, there),) = self.pairs
@@ -112,12 +117,14 @@ def _loss(here: Law, there: Law, outcome: Outcome) -> float:
 
 def _largest_loss(here: Law, there: Law) -> float:
     losses = [0.0]
+    # An outcome that the neighbor's law lacks may have been left out of it.
+    least_there = -math.log(there.rest) if there.rest > 0 else math.inf
     # Shares of draws alone deviate both ways, and the largest of their ratios lies above the truth.
     is_estimated = bool(here.slack or there.slack)
     for outcome, chance in here.chances.items():
         if chance >= _SEEN:
             loss = _loss_for_certain if is_estimated else _loss
-            losses.append(loss(here, there, outcome))
+            losses.append(min(loss(here, there, outcome), here.logs[outcome] + least_there))
     return max(losses)
 
 
@@ -178,7 +185,8 @@ class Composer:
 def _together(cells: Iterable[CellPair], epsilon: float) -> Together:
     cells = list(cells)
     attained = sum(cell.attained for cell in cells)
-    slack = sum(float(cell.slack) for cell in cells)
+    # What was left out of the neighbor's laws may be of any outcome, at e^ε times its chance.
+    slack = sum(float(cell.slack) + math.exp(epsilon) * cell.left_out for cell in cells)
     # No outcome loses more than ε, so nothing has to be composed: δ is 0 there.
     if attained <= epsilon and all(_is_bounded(cell) for cell in cells):
         return Together(0.0, 0.0, attained, slack)

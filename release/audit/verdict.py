@@ -37,7 +37,8 @@ class Verdict:
     """The result of an audit.
 
     ``attained`` is the largest privacy loss of two neighboring tables at a likely outcome, and
-    ``least_delta`` the largest δ that two of them have for certain at the claimed ε.
+    ``least_delta`` the largest δ that two of them have for certain at the claimed ε. ``reasons``
+    are those for which the noise of a query was not measured, or not in every cell.
     """
 
     release_id: str
@@ -48,6 +49,7 @@ class Verdict:
     of_query: dict[str, tuple[Fraction, float]] = field(default_factory=dict)
     tried: Tried = field(default_factory=Tried)
     findings: list[Finding] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -57,18 +59,33 @@ class Verdict:
 
     @property
     def unmeasured(self) -> list[str]:
-        """The queries whose answers no two tables changed that were compared."""
-        return [name for name, (_, attained) in self.of_query.items() if not attained]
+        """The queries of which no two tables that were compared show a loss, or not all do."""
+        names = [name for name, (_, attained) in self.of_query.items() if not attained]
+        return [*names, *(name for name in self.reasons if name not in names)]
 
     @property
     def is_measured(self) -> bool:
         """Whether the noise of some query was measured."""
-        return len(self.unmeasured) < len(self.of_query)
+        return any(attained for _, attained in self.of_query.values())
+
+    @property
+    def exit_status(self) -> int:
+        """1 if something was found, 3 if something could not be measured, 0 if all was held.
+
+        A query whose answers no table changes counts where every one is of that kind.
+        """
+        if not self.is_held:
+            return 1
+        return 3 if self.reasons or not self.is_measured else 0
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, the first of each check and query."""
         if all((own.check, own.query) != (finding.check, finding.query) for own in self.findings):
             self.findings.append(finding)
+
+    def leave_unmeasured(self, query: str, reason: str) -> None:
+        """Keep why the noise of a query was not measured, the first reason."""
+        self.reasons.setdefault(query, reason)
 
     def note(self, text: str) -> None:
         """Keep a note, once."""
@@ -98,14 +115,25 @@ class Verdict:
             place = f" of {finding.query}" if finding.query else ""
             lines.append(f"found: {finding.check}{place}: {finding.text}")
             lines += [f"    {line}" for line in finding.shown]
-        if self.unmeasured:
+        for name, reason in self.reasons.items():
             lines.append(
-                f"not measured: {', '.join(self.unmeasured)}: no two of the tables that were "
+                f"not measured: {name}: {reason}, which is more than an audit tries: it says "
+                f"nothing of this noise, and of the release what the rest of it loses; audit the "
+                f"query with a larger epsilon, a narrower clamp or domain, or fewer rows of a unit"
+            )
+        unchanged = [name for name in self.unmeasured if name not in self.reasons]
+        if unchanged:
+            lines.append(
+                f"not measured: {', '.join(unchanged)}: no two of the tables that were "
                 f"compared differ in its answers, so that the audit says nothing of its noise; try "
                 f"more with --tables, or audit a spec without its where"
             )
         word = "held" if self.is_held else "not held"
-        nothing = "" if self.is_measured or not self.is_held else "; nothing was measured"
+        nothing = ""
+        if self.is_held and not self.is_measured:
+            nothing = "; nothing was measured"
+        elif self.is_held and self.reasons:
+            nothing = f"; not measured: {', '.join(self.reasons)}"
         lines.append(f"{self.release_id}: {word} on all that was tried{nothing}")
         return lines
 
@@ -115,6 +143,7 @@ class Verdict:
             "release_id": self.release_id,
             "held": self.is_held,
             "unmeasured": self.unmeasured,
+            "reasons": self.reasons,
             "claimed": {"epsilon": format_exact(self.epsilon), "delta": format_exact(self.delta)},
             "attained": {"epsilon": self.attained, "delta": self.least_delta},
             "queries": {

@@ -2,7 +2,8 @@
 
 A draw reads uniform 64-bit words, always so many of them. Between a few limits a word changes
 nothing: the limits are found by bisection, so the words fall into boxes, the draw is run once on
-each, and the chance of a box is a rational. Where that cannot be, :class:`IrregularError` says so.
+each, and the chance of a box is a rational. Where that cannot be, :class:`IrregularError` says so,
+and where it would take too much work, :class:`ExhaustedError`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,11 +32,14 @@ Drawing: TypeAlias = Callable[[int, RandomBytes], Codes]
 """So many independent draws of one cell; shape (draws, outputs)."""
 
 MOST_BOXES = 2**17
+_FEW_BOXES = 2**10
+_DECIDING = 3
 LEAST_BOX = 2.0**-50
 """Boxes of smaller chance are left out, and count against the program."""
 
 _WORD = 64
 _LAST = 2**_WORD - 1
+_MOST_WORDS = 2000
 _MOST_LIMITS, _MOST_LATER = 5000, 64
 _MOST_ROUNDS = 12
 _ROWS_AT_ONCE = 4096
@@ -45,6 +49,10 @@ _TESTED = 1500
 
 class IrregularError(Exception):
     """The words of a draw do not fall into a few boxes."""
+
+
+class ExhaustedError(IrregularError):
+    """The work that an audit puts into one draw is used up: this says nothing against the draw."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +140,10 @@ class _Draw:
             raise IrregularError("draws take an odd number of words")
         counts = [size // 16 for size in sizes.sizes]
         self.words = sum(counts)
-        if not 0 < self.words <= 2000:
-            raise IrregularError(f"a draw takes {self.words} words")
+        if not self.words:
+            raise IrregularError("a draw takes no words")
+        if self.words > _MOST_WORDS:
+            raise ExhaustedError(f"a draw takes {self.words} words, of {_MOST_WORDS} at most")
         self._layout = self._tried(counts)
 
     def _tried(self, counts: list[int]) -> list[tuple[int, int]]:
@@ -184,7 +194,8 @@ def enumerated(
     of another true answer, no other ones are looked for where they pass the test.
 
     Raises:
-        IrregularError: too many boxes, or words that do not fall into boxes.
+        IrregularError: words that do not fall into boxes.
+        ExhaustedError: too many words, limits or boxes.
     """
     draw = _Draw(drawing)
     limits: Limits = []
@@ -194,10 +205,9 @@ def enumerated(
             boxes.test(draw, 4 * _TESTED)
             return boxes.law(draw, random_words("base", 1, draw.words)[0]), earlier
     base = random_words("base", 1, draw.words)
-    for place in range(draw.words):
-        contexts = _contexts(base, limits)
-        probes = _probes(hints if place == 0 else (), 512 if place == 0 else 32)
-        limits.append(_limits(draw, place, contexts, probes))
+    limits += _limits(draw, [0], _contexts(base, limits), _probes(hints, 512))
+    later = range(1, draw.words)
+    limits += _limits(draw, later, _contexts(base, limits), _probes((), 32))
     if earlier is not None and len(earlier) == draw.words:
         for own, before in zip(limits, earlier, strict=True):
             own[:] = sorted({*own, *before})
@@ -241,52 +251,83 @@ def _probes(hints: Sequence[int], regular: int) -> list[int]:
     return sorted(probe for probe in {*probes, 0, _LAST} if 0 <= probe <= _LAST)
 
 
-def _limits(draw: _Draw, place: int, contexts: Words, probes: list[int]) -> list[int]:
-    """The words at ``place`` from which the outcome is another, in any of the contexts."""
+@dataclass(frozen=True)
+class _Stretch:
+    """Words at a place, from one to another that has another outcome, in one context."""
+
+    place: int
+    context: int
+    low: int
+    high: int
+
+
+def _limits(
+    draw: _Draw, places: Sequence[int], contexts: Words, probes: list[int]
+) -> list[list[int]]:
+    """For each place the words from which the outcome is another, in any of the contexts.
+
+    Raises:
+        ExhaustedError: one of them has too many limits.
+    """
+    waiting: list[_Stretch] = []
+    for place in places:
+        waiting += _differing(draw, place, contexts, probes)
+    limits: dict[int, set[int]] = {place: set() for place in places}
+    for _ in range(_MOST_ROUNDS):
+        if not waiting:
+            return [sorted(limits[place]) for place in places]
+        # Those of all places at once: a draw of few rows costs as much as one of many.
+        crossings = _first_limits(draw, contexts, waiting)
+        for stretch, crossing in zip(waiting, crossings, strict=True):
+            limits[stretch.place].add(crossing)
+        for place, own in limits.items():
+            _check_limits(place, len(own))
+        # Between the limit that was found and the end there may be others.
+        after = [replace(own, low=at) for own, at in zip(waiting, crossings, strict=True)]
+        ends = _at(draw, contexts, after, [own.low for own in after])
+        goals = _at(draw, contexts, after, [own.high for own in after])
+        open_still = (ends != goals).any(axis=1)
+        waiting = [own for own, is_open in zip(after, open_still, strict=True) if is_open]
+    raise ExhaustedError("a word has too many limits")
+
+
+def _differing(draw: _Draw, place: int, contexts: Words, probes: list[int]) -> list[_Stretch]:
+    """The stretches from one probe to the next at whose ends the outcomes differ."""
     rows = np.repeat(contexts, len(probes), axis=0)
     rows[:, place] = np.tile(np.array(probes, dtype=np.uint64), len(contexts))
     outcomes = draw(rows).reshape(len(contexts), len(probes), -1)
     differs = (outcomes[:, 1:] != outcomes[:, :-1]).any(axis=2)
-    waiting = [(int(c), probes[p], probes[p + 1]) for c, p in np.argwhere(differs)]
-    limits: set[int] = set()
+    _check_limits(place, int(differs.any(axis=0).sum()))
+    return [
+        _Stretch(place, int(context), probes[number], probes[number + 1])
+        for context, number in np.argwhere(differs)
+    ]
+
+
+def _check_limits(place: int, limits: int) -> None:
     most = _MOST_LATER if place else _MOST_LIMITS
-    if len({low for _, low, _ in waiting}) > most:
-        raise IrregularError("a word has too many limits")
-    for _ in range(_MOST_ROUNDS):
-        if not waiting:
-            return sorted(limits)
-        crossings = _first_limits(draw, place, contexts, waiting)
-        limits.update(crossings)
-        if len(limits) > most:
-            raise IrregularError("a word has too many limits")
-        # Between the limit that was found and the end there may be others.
-        after = [(c, at, high) for (c, _, high), at in zip(waiting, crossings, strict=True)]
-        ends = _at(draw, place, contexts, [(c, at) for c, at, _ in after])
-        goals = _at(draw, place, contexts, [(c, high) for c, _, high in after])
-        open_still = (ends != goals).any(axis=1)
-        waiting = [own for own, is_open in zip(after, open_still, strict=True) if is_open]
-    raise IrregularError("a word has too many limits")
+    if limits > most:
+        raise ExhaustedError(f"a word has more than {most} limits")
 
 
-def _at(draw: _Draw, place: int, contexts: Words, points: list[tuple[int, int]]) -> Codes:
-    rows = contexts[[context for context, _ in points]]
-    rows[:, place] = np.array([word for _, word in points], dtype=np.uint64)
+def _at(draw: _Draw, contexts: Words, stretches: list[_Stretch], words: list[int]) -> Codes:
+    """The outcome of each stretch's context with a word at its place."""
+    rows = contexts[[own.context for own in stretches]]
+    places = [own.place for own in stretches]
+    rows[np.arange(len(rows)), places] = np.array(words, dtype=np.uint64)
     return draw(rows)
 
 
-def _first_limits(
-    draw: _Draw, place: int, contexts: Words, between: list[tuple[int, int, int]]
-) -> list[int]:
+def _first_limits(draw: _Draw, contexts: Words, between: list[_Stretch]) -> list[int]:
     """For each stretch the least word with another outcome than its first, by bisection."""
-    low = [first for _, first, _ in between]
-    high = [last for _, _, last in between]
-    own = [context for context, _, _ in between]
-    begin = _at(draw, place, contexts, list(zip(own, low, strict=True)))
+    low = [own.low for own in between]
+    high = [own.high for own in between]
+    begin = _at(draw, contexts, between, low)
     # Invariant of each stretch: at its low the outcome is that of its first word, at its high
     # another.
     while any(last - first > 1 for first, last in zip(low, high, strict=True)):
         middle = [(first + last) // 2 for first, last in zip(low, high, strict=True)]
-        reached = _at(draw, place, contexts, list(zip(own, middle, strict=True)))
+        reached = _at(draw, contexts, between, middle)
         for number, is_same in enumerate((reached == begin).all(axis=1).tolist()):
             (low if is_same else high)[number] = middle[number]
     return high
@@ -295,6 +336,10 @@ def _first_limits(
 def _stretches(limits: list[int]) -> list[int]:
     """How many words lie between each two limits of a word that follow each other."""
     return [end - start for start, end in pairwise([0, *limits, 2**_WORD])]
+
+
+Fixed: TypeAlias = dict[int, int]
+"""Places of words, each with the number of a stretch."""
 
 
 class _Boxes:
@@ -330,28 +375,52 @@ class _Boxes:
         chances: dict[Outcome, Fraction] = defaultdict(Fraction)
         used: set[int] = set()
         for first in range(len(self.starts[0])):
-            row = base.copy()
-            row[0] = self.inside[0][first]
-            places = self._relevant(draw, row)
-            used |= set(places)
-            self._add(draw, row, first, places, chances)
-        if any(len(own) > 1 for own in self.sizes[:1]):
-            used.add(0)
+            for fixed, places in self._branches(draw, base, {0: first}):
+                used |= {*fixed, *places}
+                self._add(draw, base, (fixed, places), chances)
+        if len(self.sizes[0]) == 1:
+            used.discard(0)
         rest = 1 - sum(chances.values(), Fraction(0))
         return Law(dict(chances), rest, "enumerated", words=frozenset(used))
 
-    def _relevant(self, draw: _Draw, row: Words) -> list[int]:
-        """The places after the first at which another word changes the outcome."""
+    def _branches(
+        self, draw: _Draw, base: Words, fixed: Fixed
+    ) -> Iterator[tuple[Fixed, list[int]]]:
+        """Words with a chosen stretch, and the places that matter beside them.
+
+        A word of three stretches or more may decide which of the others count: the side of a noise,
+        and with it the tail that lengthens it. What does not count is not multiplied.
+        """
+        places = self._relevant(draw, self._row(base, fixed), fixed)
+        deciding = [place for place in places if len(self.sizes[place]) >= _DECIDING]
+        boxes = prod(len(self.sizes[place]) for place in places)
+        # One such word beside the first: of many the branches would be as many as the boxes.
+        if not deciding or len(fixed) > 1 or boxes <= _FEW_BOXES:
+            yield fixed, places
+            return
+        for number in range(len(self.sizes[deciding[0]])):
+            yield from self._branches(draw, base, fixed | {deciding[0]: number})
+
+    def _row(self, base: Words, fixed: Fixed) -> Words:
+        row = base.copy()
+        for place, number in fixed.items():
+            row[place] = self.inside[place][number]
+        return row
+
+    def _relevant(self, draw: _Draw, row: Words, fixed: Fixed) -> list[int]:
+        """The places beside the fixed ones at which another word changes the outcome."""
         fills = _fills(row)
         rows, owners = [], []
         for place in range(1, len(self.starts)):
             # One stretch: the word decides nothing.
-            if len(self.starts[place]) == 1:
+            if len(self.starts[place]) == 1 or place in fixed:
                 continue
             for fill in fills:
                 for word in self.inside[place]:
                     own = fill.copy()
-                    own[0], own[place] = row[0], word
+                    for chosen in fixed:
+                        own[chosen] = row[chosen]
+                    own[place] = word
                     rows.append(own)
                     owners.append((place, id(fill)))
         if not rows:
@@ -365,13 +434,19 @@ class _Boxes:
     def _add(
         self,
         draw: _Draw,
-        row: Words,
-        first: int,
-        places: list[int],
+        base: Words,
+        branch: tuple[Fixed, list[int]],
         chances: dict[Outcome, Fraction],
     ) -> None:
-        """Add the boxes with one stretch of the first word."""
-        own: list[tuple[float, Outcome]] = [(self.sizes[0][first] / 2**_WORD, (first,))]
+        """Add the boxes of one branch.
+
+        Raises:
+            ExhaustedError: there are too many.
+        """
+        fixed, places = branch
+        row = self._row(base, fixed)
+        chance = prod(self.sizes[place][number] / 2**_WORD for place, number in fixed.items())
+        own: list[tuple[float, Outcome]] = [(chance, tuple(fixed.values()))]
         for place in places:
             longer: list[tuple[float, Outcome]] = []
             for chance, stretches in own:
@@ -381,9 +456,9 @@ class _Boxes:
                         longer.append((part, (*stretches, number)))
             own = longer
             if len(own) > MOST_BOXES:
-                raise IrregularError("the words fall into too many boxes")
+                raise ExhaustedError(f"the words fall into more than {MOST_BOXES:,} boxes")
         rows = np.repeat(row[None], len(own), axis=0)
-        order = [0, *places]
+        order = [*fixed, *places]
         for column, place in enumerate(order):
             rows[:, place] = self.inside[place][[stretches[column] for _, stretches in own]]
         if not own:

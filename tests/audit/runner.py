@@ -115,7 +115,7 @@ def _child(place: Path, spec: Path, told: Path, most: tuple[int, int]) -> int:
 
         options = AuditOptions(tables=most[0], runs=most[1], processes=0)
         verdict = audit(spec, options, lambda finished, total, what: None)
-        status = 0 if verdict.is_held else 1
+        status = verdict.exit_status
         for finding in verdict.findings:
             lines.append(f"{finding.check} of {finding.query}: {finding.text}"[:300])
     except Exception as error:

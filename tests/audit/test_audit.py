@@ -11,15 +11,21 @@ from typing import Any
 import pytest
 
 from release.audit.audit import AuditOptions, audit
-from release.audit.laws import CellLaw
-from release.audit.losses import CellPair
+from release.audit.guarantees import Guarantees
+from release.audit.laws import CellLaw, Laws
+from release.audit.losses import CellPair, Composer
+from release.audit.program import Program
+from release.audit.tables import NOTHING, Case, Cases
 from release.audit.verdict import Verdict
 from release.audit.words import Law, Outcome
+from release.pipeline import charges_of
+from release.queries.read import read_spec
 from tests.cli.test_main import run
 from tests.conftest import PROJECT
 from tests.small import Small, query
 
 GLOBAL = {"sensitivity": "global"}
+ON_STATISTIC = {"sensitivity": "global", "noise": "on_statistic"}
 WEAK = {"definition": "approximate", "epsilon": "1", "delta": "0.001"}
 
 
@@ -63,6 +69,65 @@ def test_shares_of_draws_claim_no_loss_that_chance_explains() -> None:
     exact = CellLaw((Law(shares, Fraction(0), "enumerated"),))
     reverse = CellLaw((Law(swapped, Fraction(0), "enumerated"),))
     assert CellPair(exact, reverse).attained == pytest.approx(math.log(79 / 21))
+
+
+def test_what_was_left_out_of_a_law_is_no_loss() -> None:
+    """An outcome that the neighbor's law lacks has at most the chance of what was left out."""
+    rest = Fraction(1, 2**39)
+    chances: dict[Outcome, Fraction] = {(0,): 1 - 100 * rest, (1,): 100 * rest}
+    here = Law(chances, Fraction(0), "enumerated")
+    there = Law({(0,): 1 - rest}, rest, "enumerated")
+    cells = [CellPair(CellLaw((here,)), CellLaw((there,)))]
+    loose, tight = (Composer().compose(cells, Fraction(epsilon)) for epsilon in (5, 1))
+    assert loose.least_delta <= loose.slack
+    assert tight.least_delta > tight.slack
+
+
+def test_a_mean_with_wide_noise_is_measured(tmp_path: Path) -> None:
+    pure = {"definition": "pure", "epsilon": "1/2"}
+    bins = {"low": -3, "high": 3, "count": 3}
+    mean = query("binned", statistic="mean", clamp=[-1, 2], bins=bins, by=[], guarantee=pure)
+    verdict = audited(tmp_path, mean | ON_STATISTIC, max_rows_per_unit=2)
+    assert verdict.findings == []
+    assert verdict.exit_status == 0
+    assert 0.49 < verdict.attained <= 0.5 + 1e-9
+
+
+def test_noise_that_takes_too_much_work_is_not_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is said against it, and the status is that of what could not be checked."""
+    far = {"clamp": [0, 20_000], "bins": {"low": 0, "high": 20_000, "count": 2}}
+    wide = query("binned", name="wide", by=[], **ON_STATISTIC, **far)
+    near = query("count", name="near", by=[], **GLOBAL)
+    spec = Small([], [wide, near], "add_remove", max_rows_per_unit=1).write(tmp_path)
+    status, printed, _ = run(capsys, "audit", spec, "--tables", "8", "--runs", "2")
+    assert status == 3
+    lines = printed.splitlines()
+    (reason,) = (line for line in lines if line.startswith("not measured: "))
+    assert reason.startswith("not measured: wide: a word has more than 5000 limits")
+    assert "larger epsilon" in reason
+    assert "found:" not in printed
+    assert lines[-1] == "small: held on all that was tried; not measured: wide"
+
+
+def test_draws_too_few_to_show_a_loss_are_named(tmp_path: Path) -> None:
+    """The tables differ, and so do the answers: more tables would not help."""
+    pure = {"definition": "pure", "epsilon": "1/6000"}
+    broad = query("count", name="broad", by=[], guarantee=pure, domain={"integers": {}}, **GLOBAL)
+    small = Small([], [broad], neighbors="add_remove", max_rows_per_unit=1)
+    program = Program(read_spec(small.write(tmp_path)), tmp_path)
+    row = (("place", "a"), ("day", 1), ("kind", 1), ("wh", 1))
+    case, neighbor = Case((NOTHING,)), Case(((("rows", (row,)),),))
+    here, there = program.answers(case), program.answers(neighbor)
+    charged, _ = charges_of(program.spec_file, here.runs)
+    verdict = Verdict("small")
+    guarantees = Guarantees(program.spec_file, charged, Laws(), verdict)
+    guarantees.compare(case, neighbor, here, there, Cases(program.spec_file, 2, lambda own: 1))
+    guarantees.name_hidden()
+    assert verdict.findings == []
+    assert verdict.reasons["broad"].startswith("5,000 draws of a cell have ")
+    assert verdict.exit_status == 3
 
 
 def test_made_up_rows_keep_to_the_contract() -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from release.audit.words import IrregularError, enumerated
+from release.audit.words import ExhaustedError, IrregularError, enumerated
 from release.exact.channel import Channel
 from release.exact.domain import Codes, Group
 from release.exact.integer import IntegerMechanism
@@ -16,7 +16,7 @@ from release.exact.modular import Modular
 from release.exact.pmf import Pmf
 from release.exact.sampling import RandomBytes, random_below_power
 from release.exact.statistics.mechanism import least_ratio
-from release.exact.statistics.sums import geometric_noise
+from release.exact.statistics.sums import NoisySums, geometric_noise
 
 NOISE = geometric_noise(least_ratio(Fraction(1), 1))
 RING = Modular(Pmf.of(Group((4,)), [4, 2, 1, 1]))
@@ -49,6 +49,30 @@ def test_noise_with_tails_is_found_up_to_what_is_left_out() -> None:
     again, known = enumerated(drawing, earlier=limits)
     assert known is limits
     assert again.chances == law.chances
+
+
+def test_each_of_several_wide_noises_is_found() -> None:
+    """The side of the second noise decides which of its tails counts: tails are not multiplied."""
+    sums = NoisySums.geometric(Fraction(1, 2), 2, 12)
+
+    def drawing(draws: int, source: RandomBytes) -> Codes:
+        return sums.draw(np.tile([3, 5], (draws, 1)), source)[:, 1:]
+
+    law, _ = enumerated(drawing)
+    assert 0 <= law.rest < Fraction(1, 2**40)
+    assert len(law.chances) > 1000
+    for outcome in (-200, 4, 5, 6, 300):
+        assert abs(law.chances[(outcome,)] - sums.noise.mass(outcome - 5)) < Fraction(1, 2**50)
+
+
+def test_more_boxes_than_are_tried_say_nothing_against_the_draw() -> None:
+    wide = NoisySums.geometric(Fraction(1, 10_000), 1, 12)
+
+    def drawing(draws: int, source: RandomBytes) -> Codes:
+        return wide.draw(np.zeros((draws, 1), dtype=np.int64), source)
+
+    with pytest.raises(ExhaustedError, match="boxes"):
+        enumerated(drawing)
 
 
 def test_words_without_limits_are_refused() -> None:
