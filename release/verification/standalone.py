@@ -22,17 +22,17 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain, islice, pairwise, permutations, product
 from itertools import combinations_with_replacement as multisets
 from math import ceil, gcd, isqrt, lcm, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 Plain = dict[str, Any]
+Vector = tuple[int, ...]
 
 NEVER_READ = (
     "the tables (Parquet): their hashes are compared, their keys and answers are not opened; so "
@@ -46,21 +46,21 @@ NEVER_READ = (
     "of one among others; residuals; stores",
 )
 
+
 PAGE = "what docs/design/format.md says"
 
 
 class RefusedError(Exception):
     """A check failed: the file, the check, the value and what was expected."""
 
-    def __init__(self, file: str, check: str, value: object, expected: object) -> None:
-        value, expected = str(value)[:300], str(expected)[:300]
-        super().__init__(f"{file}: {check}: found {value}, expected {expected}")
 
-
-def need(holds: object, file: str, check: str, value: object, expected: object = PAGE) -> None:
+def need(
+    holds: object, file: str, check: str, value: object = "another", expected: object = PAGE
+) -> None:
     """Refuse if a condition does not hold."""
     if not holds:
-        raise RefusedError(file, check, value, expected)
+        message = f"found {str(value)[:300]}, expected {str(expected)[:300]}"
+        raise RefusedError(f"{file}: {check}: {message}")
 
 
 def same(file: str, check: str, value: object, expected: object) -> None:
@@ -70,21 +70,189 @@ def same(file: str, check: str, value: object, expected: object) -> None:
 
 
 def agree(file: str, plain: Plain, expected: Plain, at: str = "") -> None:
-    """Refuse an object of which a field differs from what is expected of it."""
+    """Refuse an object of which a field, ``a`` or ``a.b``, differs from what is expected."""
     for name, value in expected.items():
-        same(file, f"{at}{name}", plain[name], value)
+        stated: Any = plain
+        for part in name.split("."):
+            stated = stated[part]
+        same(file, f"{at}{name}", stated, value)
 
 
-@dataclass
-class Verdict:
-    """What was proved and tested, and what was there to be read and could not be."""
+# ---- The forms of all files ---------------------------------------------------------------------
 
-    proved: list[str] = field(default_factory=list)
-    tested: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+# A form has a name and fields, ``name:form``, or ``name?:form`` if the field may be absent; names
+# before a colon share their form, and a name without one brings in all fields of that form. Other
+# fields may not stand. ``a*`` is a list of a, ``a>b`` an object with names of the form a and values
+# of the form b, ``a|b`` one of both, ``1..9`` an integer, ``/…`` a text that matches this pattern,
+# and a word in small letters that very text. ``A = b`` is another name of b.
+FORMS = r"""
+ANY = /(?s).*; TEXT = /(?s).+; NAME = /[a-z][a-z0-9_]{0,62}; ID = /[a-z0-9][a-z0-9._-]{0,99}
+COLUMN = /[^#\0-\x1f][^\0-\x1f]*; DIGITS = /[0-9]{1,40}([./][0-9]{1,40})?; HEX = /[0-9a-f]{32}
+EXACT = /(?=.{1,400}\Z)[0-9]+(\.[0-9]+|/[1-9][0-9]*)?; WHOLE = /(?=.{1,400}\Z)(0|[1-9][0-9]*)
+DIGEST = /[0-9a-f]{64}; HASHED = /sha256:[0-9a-f]{64}; COMMITMENT = /hmac-sha256:[0-9a-f]{64}
+BASE64 = /[A-Za-z0-9+/=]{88}; PATH = /[A-Za-z0-9_][A-Za-z0-9_./-]*; VERSION = /[0-9A-Za-z.+]{1,40}
+REASON = /[^\0-\x1f\x7f]{1,300}; PERSON = /[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}|\?
+INSTANT = /[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z; COUNT = 1..1000000
+Text = TEXT|int; Number = DIGITS|int; Label = str|int; Range range:int*; Listed file:str
+Type = boolean|integer|number|string|date|timestamp; Definition = pure|probabilistic|approximate
+Categories = Label*|Range; Keys = Label*|Range|Listed; Joined table:str; Derived type:Type sql:str
+About id:ID title,curator,contact,purpose,period,license:Text
+Table path:str columns:COLUMN>Type relation?,contract?:str join?:Joined derive?:COLUMN>Derived
+Privacy unit:str neighbors:replace_one|add_remove|attribute max_rows_per_unit:COUNT fixed?:str*
+    max_cells_per_unit?:COUNT attribute?:str replacement?:observed|domain
+Budget scope:ID epsilon,delta:Number slot?:ID composition?:basic|pld
+Engine backend?:duckdb|spark cluster?:inside
+Guarantee definition:Definition epsilon,delta?:Number fallback?:approximate least?:epsilon|delta
+Hierarchy file:str levels:str*; Grouping of:str classes:ANY>Categories; Margin level:str margin:str*
+Known Margin file:str; Impossible impossible:COLUMN>Categories; Constraint = Known|Impossible
+Pinned Margin share:Number; Strategy noise?:str tables?:Pinned*
+Tabulation name:NAME title?,units?:Text table,where?:str hierarchy:Hierarchy guarantee?:Guarantee
+    attributes?:COLUMN>Categories groupings?:COLUMN>Grouping publish:COLUMN>str**
+    importance?:COLUMN>Number constraints?:Constraint* strategy?:Strategy
+Spec spec:dp-release/spec/v1 release:About tables:NAME>Table privacy:Privacy budget:Budget
+    engine?:Engine keys?:COLUMN>Keys queries?:object* acceptance?:ACCEPTANCE*
+    tabulations?:Tabulation*
+Vector = int|int*; Changes declared:Vector*; Costs table:Number*
+Query name:NAME kind,table,where?,mechanism?:str title?,units?:Text by,constraints?:str*
+    max_rows_per_unit?:COUNT guarantee?:Guarantee target?:TARGET share?:Number
+    sensitivity?:empirical|global|Changes loss?:error_rate|absolute|squared|noise_squared|Costs
+    parameters?:NAME>Number prior?:Number* objective?:mean|worst_case
+Ends min,max:int; Bins low,high:int count:COUNT; Grid low,high,step:int scale:Number; Nothing
+Cyclic cyclic:COUNT; Nominal nominal:str*; Ordered ordered:Ends; Integers integers:Nothing
+Binned bins:Bins; Domain = Cyclic|Nominal|Ordered
+Noisy Query of:str noise?:on_statistic|on_answer clamp?:int*; Count Query of?:str
+    domain:Ordered|Integers; Mode Noisy domain:Domain count?:units|rows weight?:str
+Top Query of,noise?:str domain:Domain count?:units|rows k:1..50 counts?,histogram?:bool
+    cell_size?:int; Median Noisy bins:Bins; Min Median rank?:COUNT; Max Min
+In_bins Median values?:int*; On_grid Noisy grid:Grid; Sum = In_bins|On_grid; Mean = In_bins|On_grid
+Shares Query of,noise?:str at:Number* clamp?:int* cell_size?:int; Shares_in_bins Shares bins:Bins
+Shares_of_points Shares domain:Ordered; Quantiles = Shares_in_bins|Shares_of_points
+Per_unit Query of:str domain:Domain; Tuple Query of:str*; Sql Query sql:str
+    domain:Cyclic|Ordered|Binned
+Figures epsilon,delta:EXACT; Claim Figures definition:Definition; Committed commitment:COMMITMENT
+File path:str sha256:DIGEST; Output File rows:int; Declared Margin output:Output
+Charged Claim cells:int charge:Figures output:Output
+Entry Charged name,kind,mechanism:str by:str* domain:object parallel:bool
+    sensitivity_source:empirical|global|declared guarantee_kind:instance-specific|worst-case
+    mechanism_file:File|Committed
+Level level:str areas:int margins:str** output:Output
+Measured Charged Margin name:str mechanism_file:File
+Tabulated name,table:str noise:geometric|gaussian objective:EXACT levels:Level* measured:Measured*
+    declared:Declared*
+Relation unit,neighbors,adjacency_text,enforced_by:str max_rows_per_unit:int fixed:str*
+Released Claim kind:str; Expression place:str tree:object; Step = EXACT|null; Sequence = int|null
+Composition Figures rule:str step:Step; Sampling source,method:str seeded:bool
+Account scope:str sequence:Sequence; Extra = fast|flows|postgresql|spark
+Environment extras:Extra* sha256:DIGEST; Installed = Environment|null
+Software dp_release,python,duckdb,highs:VERSION source:DIGEST environment:Installed
+Record schema,release_id,kind,published,title,curator,contact,purpose,period,license:str
+    privacy:Relation guarantee:Released expressions?:Expression* queries:Entry*
+    tabulations?:Tabulated* composition:Composition sampling:Sampling ledger:Account
+    invariants,post_processing,withheld,limits:str* software:Software
+Call call:str of:object*; Cast cast:Type of:object; Tail period:int ratio:WHOLE
+Noise low:int lengths:int* weights:WHOLE* left,right:Tail|null
+Profile step:EXACT values:WHOLE* patterns:int**
+Mechanism schema,query,mechanism:str guarantee:Claim profile?:Profile
+Recomputed delta_probabilistic,delta_approximate:EXACT epsilon_all_differences:str
+Accuracy p_exact,mean_absolute,p_within_1:EXACT; Multiplier distance:int prices:WHOLE*
+Design method,loss,solver:str objective,bounded_loss,lower_bound,gap:EXACT bound_of:BOUNDED
+    bound:proved|solver notes:NOTE* multipliers:Multiplier*
+On_answer Mechanism group:int* total:WHOLE directed:bool recomputed:Recomputed accuracy:Accuracy
+    design:Design
+Modular On_answer weights:WHOLE* sensitivity:int**; Channel On_answer rows:WHOLE** pairs:int**
+Integer On_answer noise:Noise low_end,high_end,distances:int**
+Spread Mechanism spread:int; Two_categories Spread ratio:WHOLE
+Permute_and_flip Two_categories candidates:int; Exponential_mechanism Permute_and_flip
+Gap_table Spread categories,cap:int weights:WHOLE**; Noisy_sums Spread sums:int noise:Noise
+Joint_quantiles Permute_and_flip shares:EXACT* sublevels:int
+Quantile_tree Permute_and_flip shares:EXACT* rows:int replaced:bool block:COUNT
+Top_canonical Two_categories categories,members,touched,weight:int replaced:bool
+Top_peeled Top_canonical; Top_histogram Top_canonical counts,histogram:bool
+Signature keyid:DIGEST sig:str; Envelope payload,payloadType:str signatures:Signature*
+Period Figures every:day|month|year; Curve step:EXACT values:WHOLE*
+Stated_slot Figures name:str times:int declared?:bool; Curved_slot name:str times:int profile:Curve
+Slot = Stated_slot|Curved_slot
+Cap Figures scope:str period?:Period|null rule?:basic|pld|renyi_filter order?:int cuts?:EXACT
+    planned?:Slot*
+Dated seq:int prev:HASHED date,kind:str; Named Dated release_id:str; Store Dated uri:str
+Genesis Dated origin:str scopes:Cap* keys:str*; Policy Dated cap:Cap
+Key Dated action:add|retire key,signature:str; Commit Named attestation:HASHED
+Reserve Named Figures scope,slot?:str run?:HEX moment?,cut?:EXACT; Withdraw Named
+Abort Named drawn:bool reason?:refused|storage|interrupted|internal|cut-off|abandoned
+Skip Named reason:REASON; Revise Skip by:str
+Opening Committed key:DIGEST; Openings openings:str>Opening release_id,schema:str
+Inputs table:str files:Opening*; Put_aside table,rule,column:str count:int; Aside = Put_aside*|null
+Audited schema,release_id:str sequence:Sequence began,prepared:INSTANT run:HEX|null
+    actor,approver?:PERSON inputs:Inputs* set_aside:Aside signature?:BASE64
+"""
+FIGURE = r"[0-9]{1,12}(\.[0-9]{1,6})?(e[+-][0-9]{2})?"
+ALIASES = {
+    "BOUNDED": "/every mechanism|modular noise|noise on the integers",
+    "TARGET": r"/ *(error_rate|absolute|squared) *<= *\S+ *",
+    "ACCEPTANCE": "/[^:]+: *(p95|mean_error|error_rate|absolute|squared) *<= *[0-9]{1,40}"
+    "([./][0-9]{1,40})? *",
+    "NOTE": "/the lower bound is the solver's, not proved exactly"
+    "|the work limit ended the search; the gap is what is left open"
+    "|the search ended within the solver's tolerance; the gap is what is left open"
+    "|made for the pure guarantee, which implies this one"
+    "|some published values never occur: ε over all differences is infinite"
+    r"|at most [0-9]+\.[0-9]{2}% above the best channel, whose cost has a proved bound"
+    "|pinned to the baseline [a-z_]+; nothing is proved of others"
+    rf"|best of [0-9]+ by [a-z_]+ loss: [a-z_-]+ {FIGURE}(, [a-z_-]+ {FIGURE})*"
+    rf"(; the next, [a-z_-]+, loses (as much as|{FIGURE} times what) [a-z_-]+ loses)?",
+}
+FIELDS: dict[str, dict[str, str]] = {}
+for form_text in re.split("; |\n", re.sub("\n +", " ", FORMS.strip())):
+    form_name, *words = form_text.split()
+    if words[:1] == ["="]:
+        ALIASES[form_name] = words[1]
+        continue
+    FIELDS[form_name] = {}
+    for field_names, _, field_form in (word.partition(":") for word in words):
+        shared = dict.fromkeys(field_names.split(","), field_form)
+        FIELDS[form_name] |= shared if field_form else FIELDS[field_names]
+TYPES = {"str": str, "int": int, "bool": bool, "null": type(None), "object": dict}
 
 
-# ---- Canonical JSON (1.1) and the forms of files ------------------------------------------------
+def misfit(value: Any, form: str, at: str = "") -> str:
+    """Where a value is not of a form, and what stands there; empty if it is of that form."""
+    form = wanted = ALIASES.get(form, form)
+    names, _, inner = form.partition(">")
+    right: object = value == form
+    parts: Any = ()
+    if form.startswith("/"):
+        right = type(value) is str and re.fullmatch(form[1:], value)
+    elif "|" in form:
+        right = not all(misfit(value, each) for each in form.split("|"))
+    elif inner:
+        right = type(value) is dict and not any(misfit(name, names) for name in value)
+        parts = right and ((value[name], inner, f"{at}.{name}") for name in value)
+    elif form.endswith("*"):
+        right = type(value) is list
+        parts = right and ((item, form[:-1], f"{at}[{place}]") for place, item in enumerate(value))
+    elif form in FIELDS:
+        fields = {name.removesuffix("?"): each for name, each in FIELDS[form].items()}
+        needed, wanted = FIELDS[form].keys() & fields.keys(), f"the fields {sorted(fields)}"
+        right = type(value) is dict and needed <= value.keys() <= fields.keys()
+        parts = right and ((value[n], fields[n], f"{at}.{n}".strip(".")) for n in value)
+    elif form in TYPES:
+        right = type(value) is TYPES[form]
+    elif ".." in form:
+        low, high = map(int, form.split(".."))
+        right = type(value) is int and low <= value <= high
+    if not right:
+        return f"{at}: found {str(value)[:300]!r}, expected {wanted[:300]}"
+    return next(filter(None, (misfit(*part) for part in parts)), "")
+
+
+def check_form(file: str, value: Any, form: str, at: str = "") -> None:
+    """Refuse a value that is not of a form."""
+    wrong = misfit(value, form, at)
+    if wrong:
+        raise RefusedError(f"{file}: {wrong}")
+
+
+# ---- Canonical JSON (1.1), files and digests (8.1) ----------------------------------------------
 
 
 def canonical(value: Any) -> bytes:
@@ -94,99 +262,65 @@ def canonical(value: Any) -> bytes:
         if isinstance(node, dict):
             keys = sorted(node, key=lambda key: str(key).encode("utf-16-be"))
             return {key: ordered(node[key]) for key in keys}
-        return [ordered(item) for item in node] if isinstance(node, list) else node
+        return list(map(ordered, node)) if isinstance(node, list) else node
 
-    text = json.dumps(ordered(value), ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8")
+    return json.dumps(ordered(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def read_json(file: str, data: bytes) -> Plain:
+def read_json(file: str, data: bytes, form: str = "object") -> Plain:
     """One object in canonical form; a repeated key cannot serialise to its bytes."""
 
     def integer(text: str) -> int:
-        if not re.fullmatch("-?[0-9]{1,16}", text) or abs(int(text)) >= 2**53:
-            raise ValueError(f"the number {text[:40]}")
+        need(re.fullmatch("-?[0-9]{1,16}", text), file, "number", text)
+        need(abs(int(text)) < 2**53, file, "number", text)
         return int(text)
 
-    numbers: Plain = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), integer)
     try:
-        value: Any = json.loads(data.decode("utf-8"), **numbers)
-        is_canonical = isinstance(value, dict) and canonical(value) == data
+        plain = json.loads(data, parse_int=integer, parse_float=integer, parse_constant=integer)
+        need(canonical(plain) == data, file, "JSON", "another form", "canonical JSON")
     except (ValueError, RecursionError) as error:
-        raise RefusedError(file, "JSON", error, "canonical JSON") from error
-    need(is_canonical, file, "JSON", "another form", "one object in canonical form")
-    plain: Plain = value
-    return plain
+        raise RefusedError(f"{file}: JSON: {error}") from error
+    check_form(file, plain, form)
+    return dict(plain)
 
 
-def check_shape(file: str, value: Any, shape: Any, at: str = "") -> None:
-    """Compare a value with a shape: a type, choices, a range, None, [items], {fields}, (either…).
-
-    A field whose name ends in ``?`` may be absent. Fields that the shape does not name are refused.
-    A shape of one pattern in place of names is that of any fields whose names match it.
-    """
-    right = True
-    if isinstance(shape, dict):
-        need(type(value) is dict, file, at, type(value).__name__, "an object")
-        pattern = next((each for each in shape if isinstance(each, re.Pattern)), None)
-        if pattern is not None:
-            need(all(map(pattern.fullmatch, value)), file, at, sorted(value), "names of its form")
-            shape = {f"{name}?": shape[pattern] for name in value}
-        inner = {name.removesuffix("?"): each for name, each in shape.items()}
-        needed = {name for name in shape if not name.endswith("?")}
-        right = needed <= set(value) <= set(inner)
-        need(right, file, at, sorted(value), f"the fields {sorted(inner)}")
-        for name in value:
-            check_shape(file, value[name], inner[name], f"{at}.{name}".strip("."))
-    elif isinstance(shape, list):
-        need(type(value) is list, file, at, type(value).__name__, "a list")
-        for place, item in enumerate(value):
-            check_shape(file, item, shape[0], f"{at}[{place}]")
-    elif isinstance(shape, tuple):
-        right = any(fits(value, each) for each in shape)
-    elif isinstance(shape, re.Pattern):
-        right = type(value) is str and bool(shape.fullmatch(value))
-    elif isinstance(shape, frozenset | range):
-        right = type(value) is (str if isinstance(shape, frozenset) else int) and value in shape
-    else:
-        right = type(value) is (type(None) if shape is None else shape)
-    need(right, file, at, repr(value), f"the form {shape}")
+def sha(data: bytes) -> bytes:
+    """SHA-256."""
+    return hashlib.sha256(data).digest()
 
 
-def fits(value: Any, shape: Any) -> bool:
-    """Whether a value has a shape."""
-    try:
-        check_shape("", value, shape)
-    except RefusedError:
-        return False
-    return True
+def bundle_files(folder: Path) -> dict[str, bytes]:
+    """All files of a bundle by path; links, empty folders and nested ones are refused [1]."""
+    files = {}
+    need(folder.is_dir(), str(folder), "folder", "none", "a bundle")
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        right = path.is_file() and path.stat().st_size <= 2**30
+        if path.is_dir():
+            right = path.parent == folder and any(path.iterdir())
+        need(right and not path.is_symlink(), name, "file set", "another", "files, in one folder")
+        if path.is_file():
+            files[name] = path.read_bytes()
+    return files
 
 
 # ---- Exact numbers (1.2), dates (1.5), and the rationals about e^ε (1.3) ------------------------
 
-EXACT = re.compile(r"(?=.{1,400}\Z)[0-9]+(\.[0-9]+|/[1-9][0-9]*)?")
-WHOLE = re.compile(r"(?=.{1,400}\Z)(0|[1-9][0-9]*)")
 SCALE = 10**40
 UNIT = 2**64
-ACCEPTANCE = re.compile(
-    r"[^:]+: *(p95|mean_error|error_rate|absolute|squared) *<= *[0-9]{1,40}([./][0-9]{1,40})? *"
-)
 
 
 @lru_cache(maxsize=40_000, typed=True)
 def number(text: Any) -> Fraction:
     """The value of an exact number; a spec may hold an integer in its place."""
-    if type(text) is int and text >= 0:
-        return Fraction(text)
-    need(fits(text, EXACT), "file", "exact number", repr(text), "an exact number")
+    right = not misfit(text, "EXACT") or (type(text) is int and text >= 0)
+    need(right, "file", "exact number", repr(text), "an exact number")
     return Fraction(text)
 
 
-def decimal(scaled: int, places: int) -> str:
-    """The decimal form of scaled / 10^places."""
-    digits = str(scaled).rjust(places + 1, "0")
-    cut = len(digits) - places
-    return f"{digits[:cut]}.{digits[cut:]}".rstrip("0").rstrip(".")
+def numbers(plain: Plain) -> tuple[Fraction, Fraction]:
+    """The ε and the δ of an object."""
+    return number(plain["epsilon"]), number(plain["delta"])
 
 
 def exact(value: Fraction) -> str:
@@ -194,17 +328,14 @@ def exact(value: Fraction) -> str:
     places = value.denominator.bit_length()
     if 10**places % value.denominator:
         return f"{value.numerator}/{value.denominator}"
-    return decimal(int(value * 10**places), places)
+    return up(value, places)
 
 
 def up(value: Fraction, places: int) -> str:
     """``up(x, p)`` of 1.2."""
-    return decimal(ceil(value * 10**places), places)
-
-
-def ceil_div(value: int, by: int) -> int:
-    """The quotient, rounded up."""
-    return -(-value // by)
+    digits = str(ceil(value * 10**places)).rjust(places + 1, "0")
+    cut = len(digits) - places
+    return f"{digits[:cut]}.{digits[cut:]}".rstrip("0").rstrip(".")
 
 
 def is_date(text: Any) -> bool:
@@ -216,174 +347,33 @@ def is_date(text: Any) -> bool:
 
 
 @lru_cache(maxsize=40_000)
-def power_of_e(value: Fraction) -> tuple[int, int]:
-    """The floor and the ceiling of 10^40 · e^value."""
-    if value == 0:
-        return SCALE, SCALE
+def floor_of_e(value: Fraction) -> int:
+    """The floor of 10^40 · e^value."""
     work = Context(prec=140, rounding=ROUND_HALF_EVEN, Emax=10**6, Emin=-(10**6))
     ratio = work.divide(Decimal(value.numerator), Decimal(value.denominator))
-    floor = int(work.multiply(work.exp(ratio), Decimal(SCALE)))
-    # e to a rational other than 0 is irrational, so the ceiling is the next integer.
-    return floor, floor + 1
+    return int(work.multiply(work.exp(ratio), Decimal(SCALE)))
 
 
 def below_e(value: Fraction) -> int:
     """10^40 · r(ε): at most 10^40 · e^ε."""
-    return max(SCALE, power_of_e(value)[0] - 1)
+    return max(SCALE, floor_of_e(value) - 1)
 
 
 def above_e(value: Fraction) -> int:
     """10^40 · r̄(ε): more than 10^40 · e^ε."""
-    return power_of_e(value)[1] + 1
-
-
-# ---- Files and digests (8.1) -------------------------------------------------------------------
-
-SUM_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]*)\n")
-
-
-def digest(data: bytes) -> str:
-    """SHA-256 in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def bundle_files(folder: Path) -> dict[str, bytes]:
-    """All files of a bundle by path; links, empty folders and nested ones are refused [1]."""
-    files = {}
-    need(folder.is_dir(), str(folder), "folder", "none", "a bundle")
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        need(not path.is_symlink(), name, "file set", "a link", "plain files")
-        if path.is_dir():
-            flat = path.parent == folder and any(path.iterdir())
-            need(flat, name, "file set", "a folder", "no empty and no nested folder")
-        else:
-            plain = path.is_file() and path.stat().st_size <= 2**30
-            need(plain, name, "file set", "another", "a plain file of at most 2^30 bytes")
-            files[name] = path.read_bytes()
-    return files
-
-
-def check_sums(files: dict[str, bytes]) -> dict[str, str]:
-    """The digests of SHA256SUMS, compared with the files [2-4]."""
-    file = "SHA256SUMS"
-    need(file in files, file, "file", "none", "the list of digests")
-    lines = files[file].decode("latin-1").splitlines(keepends=True)
-    matches = [match for match in map(SUM_LINE.fullmatch, lines) if match]
-    same(file, "lines of a digest, two blanks and a path", len(matches), len(lines))
-    names = [match[2] for match in matches]
-    same(file, "order, each once", names, sorted(set(names)))
-    same(file, "file set", names, sorted(set(files) - {file}))
-    for match in matches:
-        same(match[2], "SHA-256", digest(files[match[2]]), match[1])
-    return {match[2]: match[1] for match in matches}
+    # e to a rational other than 0 is irrational, so the ceiling is the next integer.
+    return floor_of_e(value) + (2 if value else 1)
 
 
 # ---- The spec (3), and what follows from it (4) -------------------------------------------------
 
 STATISTICS = ("sum", "mean", "min", "max", "median")
+KINDS = ("count", "mode", "top", *STATISTICS, "quantiles", "per_unit", "tuple", "sql")
 LINE_LOSSES = ("error_rate", "absolute", "squared")
-DESCRIPTIONS = ("title", "curator", "contact", "purpose", "period", "license")
-TYPES = ("boolean", "integer", "number", "string", "date", "timestamp")
-COUNT = range(1, 10**6 + 1)
-NAME, ID = re.compile("[a-z][a-z0-9_]{0,62}"), re.compile("[a-z0-9][a-z0-9._-]{0,99}")
-COLUMN, TEXT = re.compile(r"[^#\0-\x1f][^\0-\x1f]*"), (re.compile("(?s).+"), int)
-NUMBER = (re.compile(r"[0-9]{1,40}([./][0-9]{1,40})?"), int)
-BINS = {"low": int, "high": int, "count": COUNT}
-GRID = {"low": int, "high": int, "step": int, "scale": NUMBER}
-ORDERED = {"ordered": {"min": int, "max": int}}
-DOMAIN = ({"cyclic": COUNT}, {"nominal": [str]}, ORDERED)
-CATEGORIES = ([(str, int)], {"range": [int]})
-GUARANTEE = {
-    "definition": frozenset(("pure", "probabilistic", "approximate")),
-    **{"epsilon": NUMBER, "delta?": NUMBER, "fallback?": frozenset(("approximate",))},
-    "least?": frozenset(("epsilon", "delta")),
-}
 OF_PAPERS = ("sadeghi_count", "geng_zero_epsilon", "qin_wasserstein", "qin_relaxed")
 NEED_ORDER = ("integer", "geometric_clamped", "gaussian_clamped", "gumbel_clamped", *OF_PAPERS)
 NEED_ROWS = ("channel", "geometric_truncated", "exponential")
 NEED_NOTHING = ("geometric_modular", "gaussian_modular", "randomised_response", "data_independent")
-OF_EVERY_KIND = {
-    **{"name": NAME, "kind": str, "title?": TEXT, "units?": TEXT, "table": str, "by": [str]},
-    **{"where?": str, "max_rows_per_unit?": COUNT, "guarantee?": GUARANTEE, "share?": NUMBER},
-    "sensitivity?": (frozenset(("empirical", "global")), {"declared": [(int, [int])]}),
-    "target?": re.compile(r" *(error_rate|absolute|squared) *<= *\S+ *"),
-    "loss?": (frozenset((*LINE_LOSSES, "noise_squared")), {"table": [NUMBER]}),
-    **{"mechanism?": str, "parameters?": {NAME: NUMBER}, "prior?": [NUMBER]},
-    **{"objective?": frozenset(("mean", "worst_case")), "constraints?": [str]},
-}
-NOISY = {"of": str, "noise?": frozenset(("on_statistic", "on_answer")), "clamp?": [int]}
-COUNTED = {"of": str, "domain": DOMAIN, "count?": frozenset(("units", "rows"))}
-BINNED = ({**NOISY, "bins": BINS, "values?": [int]}, {**NOISY, "grid": GRID})
-QUANTILES = {"of": str, "at": [NUMBER], "clamp?": [int], "cell_size?": int, "noise?": str}
-KINDS: dict[str, Any] = {
-    "count": {"of?": str, "domain": (ORDERED, {"integers": {}})},
-    "mode": COUNTED | NOISY | {"weight?": str},
-    "top": COUNTED
-    | {"k": range(1, 51), "counts?": bool, "histogram?": bool, "cell_size?": int, "noise?": str},
-    **dict.fromkeys(("sum", "mean"), BINNED),
-    **{kind: {**NOISY, "bins": BINS, "rank?": COUNT} for kind in ("min", "max")},
-    "median": {**NOISY, "bins": BINS},
-    "quantiles": (QUANTILES | {"bins": BINS}, QUANTILES | {"domain": ORDERED}),
-    "per_unit": {"of": str, "domain": DOMAIN},
-    "tuple": {"of": [str]},
-    "sql": {"sql": str, "domain": ({"cyclic": COUNT}, ORDERED, {"bins": BINS})},
-}
-TABLE = {
-    **{"path": str, "columns": {COLUMN: frozenset(TYPES)}, "relation?": str, "contract?": str},
-    "join?": {"table": str},
-    "derive?": {COLUMN: {"type": frozenset(TYPES), "sql": str}},
-}
-MARGIN = {"level": str, "margin": [str]}
-SPEC = {
-    **{"spec": frozenset(("dp-release/spec/v1",)), "tables": {NAME: TABLE}},
-    "release": {"id": ID, **dict.fromkeys(DESCRIPTIONS, TEXT)},
-    "privacy": {
-        **{"unit": str, "neighbors": str, "max_rows_per_unit": COUNT, "fixed?": [str]},
-        **{"max_cells_per_unit?": COUNT, "attribute?": str},
-        "replacement?": frozenset(("observed", "domain")),
-    },
-    "budget": {
-        **{"scope": ID, "epsilon": NUMBER, "delta": NUMBER, "slot?": ID},
-        "composition?": frozenset(("basic", "pld")),
-    },
-    "keys?": {COLUMN: (*CATEGORIES, {"file": str})},
-    **{"queries?": [dict], "acceptance?": [ACCEPTANCE]},
-    "tabulations?": [
-        {
-            **{"name": NAME, "title?": TEXT, "units?": TEXT, "table": str, "where?": str},
-            **{"hierarchy": {"file": str, "levels": [str]}, "attributes?": {COLUMN: CATEGORIES}},
-            "groupings?": {COLUMN: {"of": str, "classes": {re.compile("(?s).*"): CATEGORIES}}},
-            **{"publish": {COLUMN: [[str]]}, "importance?": {COLUMN: NUMBER}},
-            "constraints?": [(MARGIN | {"file": str}, {"impossible": {COLUMN: CATEGORIES}})],
-            "guarantee?": GUARANTEE,
-            "strategy?": {"noise?": str, "tables?": [MARGIN | {"share": NUMBER}]},
-        }
-    ],
-    "engine?": {"backend?": frozenset(("duckdb", "spark")), "cluster?": frozenset(("inside",))},
-}
-Vector = tuple[int, ...]
-
-
-def domain_of(plain: Plain) -> tuple[int, str]:
-    """The number of answers of one part (3.8), and their topology."""
-    ((kind, of),) = plain.items()
-    if kind == "ordered":
-        size = of["max"] - of["min"] + 1
-    elif kind == "integers":
-        size = 2**53 - 1
-    elif kind == "bins":
-        size = of["count"]
-        rule(size <= of["high"] - of["low"], "bins", of)
-    elif kind == "grid":
-        steps, rest = divmod(of["high"] - of["low"], of["step"])
-        rule(of["step"] >= 1 and rest == 0, "grid", of)
-        size = steps + 1
-    else:
-        rule(kind in ("cyclic", "nominal"), "domain", kind)
-        size = of if kind == "cyclic" else len(set(of))
-    rule(type(size) is int and size >= 2, "domain", plain)
-    return size, kind if kind in ("cyclic", "nominal") else "ordered"
 
 
 def rule(holds: object, at: str, value: object) -> None:
@@ -398,37 +388,76 @@ def without_null(value: Any) -> Any:
     return list(map(without_null, value)) if isinstance(value, list) else value
 
 
+def domain_of(plain: Plain) -> tuple[int, str]:
+    """The number of answers of one part (3.8), and their topology."""
+    size, topology = 0, "ordered"
+    match plain:
+        case {"ordered": {"min": low, "max": high}}:
+            size = high - low + 1
+        case {"integers": _}:
+            size = 2**53 - 1
+        case {"bins": {"low": low, "high": high, "count": size}}:
+            rule(size <= high - low, "bins", plain)
+        case {"grid": {"low": low, "high": high, "step": step}}:
+            rule(step >= 1 and (high - low) % step == 0, "grid", plain)
+            size = (high - low) // step + 1
+        case {"cyclic": size}:
+            topology = "cyclic"
+        case {"nominal": labels}:
+            size, topology = len(set(labels)), "nominal"
+    rule(type(size) is int and size >= 2, "domain", plain)
+    return size, topology
+
+
+def members(listed: Any) -> list[str]:
+    """The keys or categories of a list or a range, each once."""
+    if isinstance(listed, dict):
+        first, last = listed["range"]
+        rule(first <= last < first + 2**20, "range", listed)
+        listed = range(first, last + 1)
+    texts = list(map(str, listed))
+    rule(len(set(texts)) == len(texts), "a list", listed)
+    return texts
+
+
 class Query:
     """A query of the spec, or a table of a tabulation, and what follows from it (4)."""
 
-    def __init__(self, plain: Plain, spec: Spec, *, is_table: bool = False) -> None:
-        self.plain, self.spec, self.is_table = plain, spec, is_table
+    def __init__(self, plain: Plain, spec: Spec) -> None:
+        self.plain, self.spec, self.is_table = plain, spec, False
         self.name, self.kind, self.by = str(plain["name"]), plain["kind"], plain["by"]
         rule(self.kind in KINDS, f"{self.name}.kind", self.kind)
-        own = KINDS[self.kind]
-        if not is_table and type(own) is tuple:
-            check_shape("spec.json", plain, tuple(OF_EVERY_KIND | form for form in own), self.name)
-        elif not is_table:
-            check_shape("spec.json", plain, OF_EVERY_KIND | own, self.name)
-        self.mechanism: str = plain.get("mechanism") or "best"
-        self.least = (plain.get("guarantee") or {}).get("least")
-        aimed = plain.get("target") is not None and self.least is None
-        self.is_composed = plain.get("share") is not None or aimed
-        self.is_published = self.is_composed or plain.get("guarantee") is not None
+        check_form("spec.json", plain, self.kind.capitalize(), self.name)
+        self.mechanism: str = plain.get("mechanism", "best")
+        self.least = plain.get("guarantee", {}).get("least")
+        self.is_composed = "share" in plain or ("target" in plain and self.least is None)
+        self.is_published = self.is_composed or "guarantee" in plain
         self.parts = [spec.query(n) for n in plain["of"]] if self.kind == "tuple" else [self]
-        self.domains = [domain_of(part.domain_plain) for part in self.parts]
-        self.group = [size for size, _ in self.domains]
-        self.is_line = [topology for _, topology in self.domains] == ["ordered"]
+        self.domain: Plain = {"bins": plain["bins"]} if "bins" in plain else plain.get("domain", {})
+        if "grid" in plain:
+            scale = exact(number(plain["grid"]["scale"]))
+            self.domain = {"grid": plain["grid"] | {"scale": scale}}
+        elif self.kind == "tuple":
+            self.domain = {"tuple": [part.domain for part in self.parts]}
+        domains = [domain_of(part.domain) for part in self.parts]
+        self.group = [size for size, _ in domains]
+        self.topologies = [topology for _, topology in domains]
+        self.is_line = self.topologies == ["ordered"]
+        loss = plain.get("loss", "error_rate")
+        self.loss = str(plain.get("target", "")).partition("<=")[0].strip() or loss
+        self.loss = "table" if isinstance(self.loss, dict) else self.loss
         source = plain.get("sensitivity")
-        self.source = "declared" if isinstance(source, dict) else str(source)
-        rule(source or not self.is_published, f"{self.name}.sensitivity", source)
-        noise = plain.get("noise") or ("on_statistic" if source == "global" else "on_answer")
+        self.source = "declared" if isinstance(source, dict) else source
+        noise = plain.get("noise", "on_statistic" if source == "global" else "on_answer")
         able = self.kind in ("mode", *STATISTICS) and self.is_published
         self.on_statistic = self.kind in ("top", "quantiles") or (able and noise == "on_statistic")
-        if self.on_statistic:
-            same("spec.json", f"{self.name}.sensitivity", source, "global")
-        if not is_table:
-            self.check_rules()
+        right = source == "global" if self.on_statistic else source or not self.is_published
+        rule(right, f"{self.name}.sensitivity", source)
+        self.per_unit = all(part.kind == "per_unit" for part in self.parts)
+        most = int(spec.privacy["max_rows_per_unit"])
+        self.most_rows: int = 1 if self.per_unit else plain.get("max_rows_per_unit", most)
+        rule(self.most_rows <= most, "max_rows_per_unit", self.most_rows)
+        self.check_rules()
 
     def check_rules(self) -> None:
         """The rules of 3.9 on which sensitivity and charges rest."""
@@ -436,130 +465,92 @@ class Query:
         unit, kinds = spec.privacy["unit"], {part.kind for part in self.parts}
         columns = spec.columns.get(plain["table"], {})
         keys = [column in spec.keys and columns.get(column, "-")[0] in "sid" for column in by]
-        rule(all(keys) and len(set(by)) == len(by), f"{at}.by", by)
+        alone = plain.get("max_rows_per_unit", 1) == 1 and "attribute" in spec.privacy
+        right = unit not in by
         if "per_unit" in kinds:
-            alone = plain.get("max_rows_per_unit", 1) == 1 and "attribute" in spec.privacy
-            rule(kinds == {"per_unit"} and by == [unit] and alone, f"{at}.by", by)
-        rule(unit not in by or "per_unit" in kinds, f"{at}.by", by)
+            right = self.per_unit and by == [unit] and alone
+        rule(right and all(keys) and len(set(by)) == len(by), f"{at}.by", by)
         for part in self.parts:
             rule(part.reads_its_columns(columns, unit), f"{part.name}.of", part.plain.get("of"))
-            shared = [
-                q.plain.get(n) for n in ("table", "by", "max_rows_per_unit") for q in (self, part)
-            ]
-            rule(shared[::2] == shared[1::2], f"{at}: {part.name}", shared)
+            for name in ("table", "by", "max_rows_per_unit"):
+                rule(part.plain.get(name) == plain.get(name), f"{at}: {part.name}", name)
         if self.kind == "tuple":
-            rule(2 <= len(set(plain["of"])) == len(plain["of"]) <= 8, f"{at}.of", plain["of"])
-            rule(not kinds & {"tuple", "sql", "top", "quantiles"}, f"{at}.of", kinds)
+            once = 2 <= len(set(plain["of"])) == len(plain["of"]) <= 8
+            rule(once and not kinds & {"tuple", "sql", "top", "quantiles"}, f"{at}.of", kinds)
         ways = [each for each in ("guarantee", "share", "target") if each in plain]
         if self.is_published:
             # A guarantee that claims the least names the target that it meets (3.6).
-            expected = ["guarantee", "target"] if self.least else ways[:1]
-            rule(ways == expected, at, ways)
-            self.check_published(at)
+            rule(ways == (["guarantee", "target"] if self.least else ways[:1]), at, ways)
+            self.check_published()
         else:
             whole = [each["of"] for each in spec.listed if each["kind"] == "tuple"]
             said = {"sensitivity", "loss", "mechanism"} & plain.keys()
-            rule(not said and any(at in each for each in whole), at, said)
+            rule(not said and at in chain(*whole), at, said)
 
-    def check_published(self, at: str) -> None:
+    def check_published(self) -> None:
         """The rules for sources and mechanisms."""
-        spec, privacy, empirical = self.spec, self.spec.privacy, self.source == "empirical"
-        rule(not (self.is_composed and empirical), f"{at}.sensitivity", self.source)
-        observed = "attribute" not in privacy and privacy.get("replacement") != "domain"
-        if empirical and observed:
-            read = {part.plain.get(each) for part in self.parts for each in ("of", "weight")}
-            rule(self.kind == "tuple" or not read & set(spec.fixed), f"{at}.of", read)
+        spec, at, empirical = self.spec, self.name, self.source == "empirical"
+        observed = "attribute" not in spec.privacy and spec.privacy.get("replacement") != "domain"
+        right = not (self.is_composed and empirical)
         if self.kind == "sql":
-            rule(empirical and observed and not spec.fixed, at, "sql")
-        if not self.on_statistic:
-            line, single = self.is_line and self.loss_name in LINE_LOSSES, len(self.group) == 1
-            fits = {"best": True, "modular": True, **dict.fromkeys(NEED_NOTHING, single)}
-            fits |= dict.fromkeys(NEED_ORDER, line)
-            fits |= dict.fromkeys(NEED_ROWS, line and self.group[0] <= 1000)
-            rule(fits.get(self.mechanism), f"{at}.mechanism", self.mechanism)
+            right = empirical and observed and not spec.fixed
+        rule(right, f"{at}.sensitivity", self.source)
+        if empirical and observed and self.kind != "tuple":
+            read = {self.plain.get("of"), self.plain.get("weight")}
+            rule(not read & set(spec.fixed), f"{at}.of", read)
+        line, single = self.is_line and self.loss in LINE_LOSSES, len(self.group) == 1
+        fitting = {"best", "modular", *(NEED_NOTHING if single else ())}
+        fitting |= {*(NEED_ORDER if line else ())}
+        fitting |= {*(NEED_ROWS if line and self.group[0] <= 1000 else ())}
+        rule(self.on_statistic or self.mechanism in fitting, f"{at}.mechanism", self.mechanism)
 
     def reads_its_columns(self, columns: Plain, unit: str) -> bool:
         """Whether a query reads columns of the types that its kind needs."""
-        plain, read = self.plain, columns.get(str(self.plain.get("of")))
+        plain, read = self.plain, columns.get(self.plain.get("of", ""))
         if self.kind in ("count", "sql"):
             return plain.get("of") in (None, unit)
         if self.kind not in ("mode", "top", "per_unit"):
             return read == ("number" if "grid" in plain else "integer")
         weighed = columns.get(plain.get("weight", "")) == "integer" and "count" not in plain
-        named = "string" if self.domains[0][1] == "nominal" else "integer"
+        named = "string" if self.topologies[0] == "nominal" else "integer"
         return read == named and (weighed or "weight" not in plain)
-
-    @property
-    def domain_plain(self) -> Plain:
-        """The domain as release.json has it (3.8)."""
-        if self.kind == "tuple":
-            return {"tuple": [part.domain_plain for part in self.parts]}
-        if self.plain.get("bins") is not None:
-            return {"bins": self.plain["bins"]}
-        grid = self.plain.get("grid")
-        if grid is not None:
-            return {"grid": grid | {"scale": exact(number(grid["scale"]))}}
-        domain: Plain = self.plain["domain"]
-        return domain
-
-    @property
-    def loss_name(self) -> str:
-        """The name of the loss function, as ``design.loss`` has it."""
-        if self.plain.get("target") is not None:
-            return str(self.plain["target"]).partition("<=")[0].strip()
-        loss = self.plain.get("loss")
-        return "table" if isinstance(loss, dict) else "error_rate" if loss is None else loss
 
     def claimed(self, entry: Plain) -> tuple[str, Fraction, Fraction]:
         """Definition, ε and δ that one cell claims (3.6)."""
         if self.is_composed:
-            return entry["definition"], number(entry["epsilon"]), number(entry["delta"])
-        guarantee = self.plain["guarantee"]
-        ordered = any(topology == "ordered" for _, topology in self.domains)
-        falls = ordered and not (len(self.domains) == 1 and self.group[0] <= 64)
+            return entry["definition"], *numbers(entry)
+        guarantee = {"delta": "0"} | self.plain["guarantee"]
+        falls = "ordered" in self.topologies and not (len(self.group) == 1 and self.group[0] <= 64)
         definition = (falls and guarantee.get("fallback")) or guarantee["definition"]
-        claimed = {name: number(guarantee.get(name) or "0") for name in ("epsilon", "delta")}
         if self.least is not None:
-            stated, most = number(entry[self.least]), claimed[self.least]
+            stated, most = number(entry[self.least]), number(guarantee[self.least])
             need(stated <= most, "release.json", f"{self.name}.{self.least}", stated)
-            claimed[self.least] = stated
-        return definition, claimed["epsilon"], claimed["delta"]
+            guarantee[self.least] = exact(stated)
+        return definition, *numbers(guarantee)
 
-    @property
-    def rows_stated(self) -> int:
-        """The bound r₀ of 4.1."""
-        if all(part.kind == "per_unit" for part in self.parts):
-            return 1
-        limit, rows = self.spec.privacy["max_rows_per_unit"], self.plain.get("max_rows_per_unit")
-        rows = limit if rows is None else rows
-        rule(type(rows) is int and 1 <= rows <= limit, "max_rows_per_unit", rows)
-        return int(rows)
-
-    @property
+    @cached_property
     def rows(self) -> int:
         """The bound r of 4.1: the rows of a unit that are read."""
         if self.source != "declared":
-            return self.rows_stated
+            return self.most_rows
         entries = self.plain["sensitivity"]["declared"]
-        declared = self.both_ways(each if isinstance(each, list) else [each] for each in entries)
-        numbers = range(1, self.rows_stated + 1)
-        rows = bisect_left(numbers, True, key=lambda n: not self.sensitivity(n)[0] <= declared)
+        declared = self.both_ways([each] if isinstance(each, int) else each for each in entries)
+        sizes = range(1, self.most_rows + 1)
+        rows = bisect_left(sizes, True, key=lambda n: not self.sensitivity(n)[0] <= declared)
         rule(rows, "declared sensitivity", "no row fits")
         return rows
 
     def both_ways(self, vectors: Iterable[Iterable[int]]) -> set[Vector]:
         """Vectors and their negatives, modulo the group, without zero."""
-        changes: set[Vector] = set()
-        for vector in map(tuple, vectors):
-            changes |= {tuple(c % n for c, n in zip(vector, self.group, strict=True))}
-            changes |= {tuple(-c % n for c, n in zip(vector, self.group, strict=True))}
+        changes = set()
+        for vector, sign in product(vectors, (1, -1)):
+            changes.add(tuple(sign * c % n for c, n in zip(vector, self.group, strict=True)))
         return changes - {(0,) * len(self.group)}
 
     @property
     def clamp(self) -> tuple[int, int]:
         """The bounds of one row: ``clamp``, the ends of ``values``, or the range of the bins."""
-        bins: Plain = self.plain.get("bins") or {}
-        values = self.plain.get("values") or []
+        bins, values = self.plain.get("bins", {}), self.plain.get("values", [])
         stated = self.plain.get("clamp") or values[:1] + values[-1:]
         low, high = stated or (bins["low"], bins["high"])
         rule(low < high, f"{self.name}.clamp", (low, high))
@@ -572,56 +563,42 @@ class Query:
 
     def steps(self, rows: int) -> range:
         """The signed changes of the code of a single part (4.2)."""
-        (size,), one_way = self.group, self.spec.is_one_way
+        (size,), one_way = self.group, self.spec.ways == 1
         if self.kind == "count":
-            rise = min(1 if self.plain.get("of") is not None else rows, size - 1)
+            rise = min(1 if "of" in self.plain else rows, size - 1)
             return range(0 if one_way else -rise, rise + 1)
         if self.kind != "sum":
             return range(size)
         rise, fall = self.sum_of(rows)
         if not one_way:
             rise = fall = rise + fall
-        grid, bins = self.plain.get("grid"), self.plain.get("bins")
-        span = Fraction(bins["high"] - bins["low"], size) if bins is not None else Fraction(0)
-        width = span if grid is None else Fraction(grid["step"])
+        bins, values, by = self.plain.get("bins", {}), self.plain.get("values", []), 1
+        width = Fraction(bins["high"] - bins["low"], size) if bins else Fraction(0)
+        width = width or Fraction(self.plain["grid"]["step"])
+        if values:
+            # All sums are multiples of the values' divisor, and so may both ends of the domain be.
+            unit, low = gcd(*values) / width, bins["low"] / width
+            whole = width.denominator == unit.denominator == low.denominator == 1
+            by = int(unit) if whole and low % unit == (low + size - 1) % unit == 0 else 1
         down, up = (min(ceil(most / width), size - 1) for most in (fall, rise))
-        by = self.spacing(width)
         return range(-(down // by * by), up + 1, by)
-
-    def spacing(self, width: Fraction) -> int:
-        """The number of which all steps of a sum are multiples, by its declared values (4.2)."""
-        values: list[int] = self.plain.get("values") or []
-        by = gcd(*values) / width if values else Fraction(1)
-        low = self.plain["bins"]["low"] / width if values else Fraction(0)
-        ends = (low, low + self.group[0] - 1)
-        whole = width.denominator == by.denominator == low.denominator == 1
-        return int(by) if whole and not any(end % by for end in ends) else 1
 
     def sensitivity(self, rows: int) -> tuple[set[Vector], set[int]]:
         """M and the distances A of 4.2."""
         steps = [part.steps(rows) for part in self.parts]
-        distances = {abs(step) for step in steps[0]} - {0} if self.is_line else set()
+        distances = set(map(abs, steps[0])) - {0} if self.is_line else set()
         return self.both_ways(product(*steps)), distances
 
     def cells_at_once(self, free: int) -> int:
         """The number k of 4.3, where ``free`` is F."""
-        return min(free, self.rows, self.spec.privacy.get("max_cells_per_unit") or free)
+        return min(free, self.rows, int(self.spec.privacy.get("max_cells_per_unit", free)))
 
     def cells_touched(self, free: int, cells: int) -> int:
         """The number t of 4.3; ``cells`` is the product of all key sets."""
-        if all(part.kind == "per_unit" for part in self.parts):
-            return 1
-        if self.kind == "sql":
-            return cells
+        if self.per_unit or self.kind == "sql":
+            return 1 if self.per_unit else cells
         # One unit that is replaced leaves k cells and enters k others.
-        return min(free, self.cells_at_once(free) * (1 if self.spec.is_one_way else 2))
-
-
-def table_count(name: str, spec: Spec) -> Query:
-    """A table that a tabulation measures: a count of rows on all integers, r = 1 (4.3)."""
-    plain: Plain = {"name": name, "kind": "count", "by": [], "domain": {"integers": {}}}
-    plain |= {"sensitivity": "global", "share": "1", "max_rows_per_unit": 1}
-    return Query(plain, spec, is_table=True)
+        return min(free, self.cells_at_once(free) * self.spec.ways)
 
 
 class Spec:
@@ -629,41 +606,38 @@ class Spec:
 
     def __init__(self, published: Plain) -> None:
         plain = self.plain = without_null(published)
-        check_shape("spec.json", plain, SPEC)
+        check_form("spec.json", plain, "Spec")
         self.privacy: Plain = plain["privacy"]
-        relation = self.privacy["neighbors"]
-        rule(relation in RELATIONS, "neighbors", relation)
-        self.is_one_way = relation == "add_remove"
+        self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2
         self.fixed: list[str] = self.privacy.get("fixed", [])
         self.keys: Plain = plain.get("keys", {})
         self.in_files = {c for c, of in self.keys.items() if isinstance(of, dict) and "file" in of}
         self.plain_columns: dict[str, Plain] = {}
         self.columns: dict[str, Plain] = {}
-        self.check_columns(relation)
+        self.check_columns()
         self.tabulations: list[Plain] = plain.get("tabulations", [])
         self.listed: list[Plain] = plain.get("queries", [])
-        self.plain_queries = {each["name"]: each for each in self.listed}
         names = [each["name"] for each in self.listed + self.tabulations]
         rule(names and len(set(names)) == len(names), "names", names)
         for tabulation in self.tabulations:
             self.check_tabulation(tabulation)
         self.queries: dict[str, Query] = {}
-        self.published = [q for q in map(self.query, self.plain_queries) if q.is_published]
-        self.is_empirical = any(query.source == "empirical" for query in self.published)
-        stated = plain["budget"].get("composition") == "pld" or bool(self.tabulations)
-        self.composes_exactly = stated or any(query.is_composed for query in self.published)
-        basic = plain["budget"].get("composition") == "basic"
-        rule(not basic or not self.composes_exactly, "budget", "basic")
-        alone = not any(query.is_composed for query in self.published) or not self.tabulations
-        rule(alone, "tabulations", "beside a share or a target")
-        # Of acceptance only the form is read here, and that it is about public facts.
+        self.published = [q for q in (self.query(p["name"]) for p in self.listed) if q.is_published]
         sources = {query.name: query.source for query in self.published}
+        self.is_empirical = "empirical" in sources.values()
+        composed = [query for query in self.published if query.is_composed]
+        rule(not composed or not self.tabulations, "tabulations", "beside a share or a target")
+        stated, whole = plain["budget"].get("composition"), bool(composed or self.tabulations)
+        rule(not whole or stated != "basic", "budget", "basic")
+        self.composes_exactly = whole or stated == "pld"
+        # Of acceptance only the form is read here, and that it is about public facts.
         for entry in plain.get("acceptance", []):
             rule(sources.get(entry.rpartition(":")[0].strip()) != "empirical", "acceptance", entry)
 
-    def check_columns(self, relation: str) -> None:
+    def check_columns(self) -> None:
         """Tables, their columns, and the columns that ``privacy`` and ``keys`` name."""
         unit, tables = self.privacy["unit"], self.plain["tables"]
+        computed: set[str] = set()
         for name, table in tables.items():
             partner, joined = table.get("join", {}).get("table"), {}
             if partner is not None:
@@ -675,243 +649,67 @@ class Spec:
             rule(len(set(names)) == len(names), f"tables.{name}", names)
             self.plain_columns[name] = table["columns"] | joined
             self.columns[name] = self.plain_columns[name] | derived
+            computed |= derived.keys()
         units = {table["columns"].get(unit) for table in tables.values()}
         rule(units in ({"string"}, {"integer"}), "privacy.unit", unit)
-        plain = {column for columns in self.plain_columns.values() for column in columns}
-        every = {column for columns in self.columns.values() for column in columns}
-        named = {*self.fixed, *self.keys}
+        every, named = set(chain(*self.columns.values())), {*self.fixed, *self.keys}
         rule(named <= every, "privacy.fixed, keys", sorted(named))
-        attribute = self.privacy.get("attribute")
-        rule((attribute is not None) == (relation == "attribute"), "privacy.attribute", attribute)
+        attribute, relation = self.privacy.get("attribute"), self.privacy["neighbors"]
+        rule((attribute is None) == (relation != "attribute"), "privacy.attribute", attribute)
         if attribute is not None:
             # It changes alone: what is derived from a column would change with that one.
-            computed = {column for table in tables.values() for column in table.get("derive", {})}
-            right = attribute in plain - computed - {unit, *self.fixed}
+            right = attribute in every - computed - {unit, *self.fixed}
             rule(right and "replacement" not in self.privacy, "privacy.attribute", attribute)
 
     def check_tabulation(self, plain: Plain) -> None:
         """The rules of 3.13 on which cells and charges rest."""
-        at, levels = plain["name"], plain["hierarchy"]["levels"]
-        columns, unit = self.columns.get(plain["table"], {}), self.privacy["unit"]
-        single = "attribute" not in self.privacy and self.privacy["max_rows_per_unit"] == 1
-        rule(single, f"{at}: rows of a unit", self.privacy["max_rows_per_unit"])
+        at, levels, unit = plain["name"], plain["hierarchy"]["levels"], self.privacy["unit"]
+        columns, rows = self.columns.get(plain["table"], {}), self.privacy["max_rows_per_unit"]
+        rule("attribute" not in self.privacy and rows == 1, f"{at}: rows of a unit", rows)
         attributes, groupings = plain.get("attributes", {}), plain.get("groupings", {})
         read = [levels[-1], *attributes]
-        kinds = [columns.get(column, "-")[0] in "sid" for column in read]
+        keys = [columns.get(column, "-")[0] in "sid" for column in read]
         free = not set(self.fixed) & set(read) and unit not in (*read, *levels)
-        rule(all(kinds) and free, f"{at}: columns", read)
+        rule(all(keys) and free, f"{at}: columns", read)
         names = [name.casefold() for name in (*levels, *attributes, *groupings)]
         rule(len(set(names)) == len(names), f"{at}: names", names)
         for name, grouping in groupings.items():
-            classes = [part for of in grouping["classes"].values() for part in members(of)]
+            classes = sorted(chain(*map(members, grouping["classes"].values())))
             whole = sorted(members(attributes.get(grouping["of"], [])))
-            rule(sorted(classes) == whole, f"{at}.groupings.{name}", "not each category once")
-        for margin in chain.from_iterable(plain["publish"].values()):
+            rule(classes == whole, f"{at}.groupings.{name}", "not each category once")
+        for margin in chain(*plain["publish"].values()):
             of = [groupings[part]["of"] if part in groupings else part for part in margin]
             rule(set(of) <= attributes.keys() and len(set(of)) == len(of), f"{at}.publish", margin)
 
     def query(self, name: str) -> Query:
         """The query of a name; the parts of a tuple are read before it."""
         if name not in self.queries:
-            rule(name in self.plain_queries, "query", name)
-            self.queries[name] = Query(self.plain_queries[name], self)
+            named = [each for each in self.listed if each["name"] == name]
+            rule(named, "query", name)
+            self.queries[name] = Query(named[0], self)
         return self.queries[name]
 
-    def key_sizes(self, record: Plain) -> dict[str, int]:
+    def key_sizes(self, entries: list[Plain]) -> dict[str, int]:
         """The number of keys of each column; of a file it follows from the number of cells."""
-        entries, sizes = record["queries"], {}
-        for column, keys in self.keys.items():
-            if column not in self.in_files:
-                sizes[column] = len(members(keys))
-        for _ in entries:
-            for entry in entries:
-                unknown = [column for column in entry["by"] if column not in sizes]
-                if len(unknown) == 1:
-                    rest = prod(sizes[column] for column in entry["by"] if column in sizes)
-                    sizes[unknown[0]] = entry["cells"] // rest
+        sizes = {c: len(members(keys)) for c, keys in self.keys.items() if c not in self.in_files}
+        for entry in entries * len(self.in_files):
+            unknown = [column for column in entry["by"] if column not in sizes]
+            if len(unknown) == 1:
+                rest = prod(sizes[column] for column in entry["by"] if column in sizes)
+                sizes[unknown[0]] = entry["cells"] // rest
         for entry in entries:
             if all(column in sizes for column in entry["by"]):
-                expected = prod(sizes[column] for column in entry["by"])
-                same("release.json", f"{entry['name']}.cells", entry["cells"], expected)
+                cells = prod(sizes[column] for column in entry["by"])
+                same("release.json", f"{entry['name']}.cells", entry["cells"], cells)
         return sizes
-
-
-def members(listed: Any) -> list[str]:
-    """The keys or categories of a list or a range, each once."""
-    if not isinstance(listed, list):
-        first, last = listed["range"]
-        rule(first <= last < first + 2**20, "range", listed["range"])
-        return list(map(str, range(first, last + 1)))
-    texts = list(map(str, listed))
-    rule(len(set(texts)) == len(texts), "a list", listed)
-    return texts
-
-
-# ---- The form of release.json (5.1) [5-7] -------------------------------------------------------
-
-DIGEST = re.compile("[0-9a-f]{64}")
-FIGURES = {"epsilon": EXACT, "delta": EXACT}
-OUTPUT = {"path": str, "sha256": DIGEST, "rows": int}
-FILE = {"path": str, "sha256": DIGEST}
-COMMITMENT = {"commitment": re.compile("hmac-sha256:[0-9a-f]{64}")}
-DEFINITIONS = frozenset(("pure", "probabilistic", "approximate"))
-CHARGED = {"cells": int, "definition": DEFINITIONS, **FIGURES, "charge": FIGURES, "output": OUTPUT}
-QUERY = CHARGED | {
-    **dict.fromkeys(("name", "kind", "mechanism"), str),
-    **{"by": [str], "domain": dict, "parallel": bool},
-    "sensitivity_source": frozenset(("empirical", "global", "declared")),
-    "guarantee_kind": frozenset(("instance-specific", "worst-case")),
-    "mechanism_file": (FILE, COMMITMENT),
-}
-TABULATION = {
-    **{"name": str, "table": str, "noise": frozenset(("geometric", "gaussian"))},
-    "objective": EXACT,
-    "levels": [{"level": str, "areas": int, "margins": [[str]], "output": OUTPUT}],
-    "measured": [CHARGED | {"name": str, "level": str, "margin": [str], "mechanism_file": FILE}],
-    "declared": [{"level": str, "margin": [str], "output": OUTPUT}],
-}
-VERSIONS = ("dp_release", "python", "duckdb", "highs")
-EXTRAS = frozenset(("fast", "flows", "postgresql", "spark"))
-RECORD = {
-    **dict.fromkeys(("schema", "release_id", "kind", "published", *DESCRIPTIONS), str),
-    "privacy": {
-        **dict.fromkeys(("unit", "neighbors", "adjacency_text", "enforced_by"), str),
-        **{"max_rows_per_unit": int, "fixed": [str]},
-    },
-    "guarantee": {"kind": str, "definition": DEFINITIONS, **FIGURES},
-    "expressions?": [{"place": str, "tree": dict}],
-    **{"queries": [QUERY], "tabulations?": [TABULATION]},
-    "composition": {"rule": str, "step": (EXACT, None), **FIGURES},
-    "sampling": {"source": str, "method": str, "seeded": bool},
-    **{"invariants": [str], "post_processing": [str], "withheld": [str], "limits": [str]},
-    "ledger": {"scope": str, "sequence": (int, None)},
-    "software": {
-        **dict.fromkeys(VERSIONS, re.compile("[0-9A-Za-z.+]{1,40}")),
-        "source": DIGEST,
-        "environment": ({"extras": [EXTRAS], "sha256": DIGEST}, None),
-    },
-}
-
-
-def check_files_of(record: Plain, sums: dict[str, str]) -> None:
-    """The paths and digests of the record, and the set of files [6, 7]."""
-    expected = {"release.json", "report.html", "spec.yaml", "spec.json"}
-    expected |= {"datapackage.json", "registry.yaml"}
-    if record["ledger"]["sequence"] is not None:
-        expected |= {"attestation.dsse.json", "ledger.proof"}
-    outputs, earlier = [], set()
-    owners = [(entry, "data") for entry in record["queries"]]
-    for tabulation in record.get("tabulations", []):
-        owners += [(entry, "measurements") for entry in tabulation["measured"]]
-        outputs += [each["output"] for each in tabulation["levels"] + tabulation["declared"]]
-    for entry, folder in owners:
-        path, file = f"{folder}/{entry['name']}.parquet", entry["mechanism_file"]
-        same("release.json", f"{entry['name']}.output.path", entry["output"]["path"], path)
-        same("release.json", f"{path}: rows", entry["output"]["rows"], entry["cells"])
-        outputs.append(entry["output"])
-        if "path" in file:
-            earlier.add(f"mechanisms/{entry['name']}.json")
-            need(file["path"] in earlier, entry["name"], "mechanism path", file["path"], "its own")
-            outputs.append(file)
-    for output in outputs:
-        same(output["path"], "SHA-256 in release.json", output["sha256"], sums.get(output["path"]))
-        expected.add(output["path"])
-    same("SHA256SUMS", "file set of release.json", sorted(sums), sorted(expected))
-
-
-# ---- The record against the spec (8.4) ----------------------------------------------------------
-
-
-def check_record(record: Plain, spec: Spec) -> None:
-    """What release.json repeats of the spec, and its fixed texts [10-13]."""
-    plain, privacy, ledger = spec.plain, spec.privacy, record["ledger"]
-    repeated = ("unit", "neighbors", "max_rows_per_unit")
-    expected: Plain = {name: str(plain["release"][name]) for name in DESCRIPTIONS} | {
-        "release_id": plain["release"]["id"],
-        "privacy": {name: privacy[name] for name in repeated} | {"fixed": spec.fixed},
-        "ledger": {"scope": plain["budget"]["scope"], "sequence": ledger["sequence"]},
-        "sampling": {"source": "os", "method": "inverse-cdf-integer", "seeded": False},
-    }
-    expected["privacy"] |= {"adjacency_text": adjacency_of(spec), "enforced_by": ENFORCED_BY}
-    empirical = spec.is_empirical
-    expected["withheld"] = WITHHELD[not empirical : 1 + (ledger["sequence"] is None)]
-    expected["limits"] = LIMITS[not empirical :]
-    expected["invariants"] = [text for each in spec.tabulations for text in invariants_of(each)]
-    expected["post_processing"] = [f"{each['name']}: {ESTIMATED}" for each in spec.tabulations]
-    for name in ("privacy", "ledger", "sampling"):
-        agree("release.json", record[name], expected[name], f"{name}.")
-    agree("release.json", record, expected)
-    need(is_date(record["published"]), "release.json", "published", record["published"], "a date")
-    kind = "instance-specific" if empirical else "worst-case"
-    same("release.json", "guarantee.kind", record["guarantee"]["kind"], kind)
-    extras = (record["software"]["environment"] or {"extras": []})["extras"]
-    same("release.json", "software.environment.extras", extras, sorted(set(extras)))
-    names = [entry["name"] for entry in record["queries"]]
-    same("release.json", "queries", names, [query.name for query in spec.published])
-    for query, entry in zip(spec.published, record["queries"], strict=True):
-        check_entry(query, entry)
-    check_tabulations(record, spec)
-
-
-def check_entry(query: Query, entry: Plain) -> None:
-    """One query of the record against the spec [10-12]."""
-    file, at = "release.json", query.name
-    definition, epsilon, delta = query.claimed(entry)
-    need(epsilon <= 100 and delta < 1, file, f"{at}.epsilon", epsilon, "at most 100, δ below 1")
-    need(definition != "pure" or delta == 0, file, f"{at}.delta", delta, "0 of a pure guarantee")
-    empirical = query.source == "empirical"
-    expected = {
-        **{"kind": query.kind, "by": query.by, "domain": query.domain_plain},
-        **{"definition": definition, "epsilon": exact(epsilon), "delta": exact(delta)},
-        "sensitivity_source": query.source,
-        "guarantee_kind": "instance-specific" if empirical else "worst-case",
-    }
-    if query.mechanism in FAMILIES:
-        expected["mechanism"] = query.mechanism
-    elif empirical and query.mechanism == "best":
-        expected["mechanism"] = unseen_family(query, entry)
-    agree(file, entry, expected, f"{at}.")
-    same(file, f"{at}: committed", "commitment" in entry["mechanism_file"], empirical)
-
-
-def unseen_family(query: Query, entry: Plain) -> str:
-    """The family that follows from public parameters alone (3.9)."""
-    epsilon = number(entry["epsilon"])
-    if all(topology != "ordered" for _, topology in query.domains):
-        return "modular"
-    plain = entry["definition"] != "probabilistic" or number(entry["delta"]) == 0
-    if query.is_line and query.loss_name in LINE_LOSSES and plain and epsilon > 0:
-        small = query.group[0] <= 21 and epsilon >= Fraction(1, 1000)
-        return "channel" if small else "integer"
-    return "none"
-
-
-def check_tabulations(record: Plain, spec: Spec) -> None:
-    """Names and measured tables of the tabulations [43, 44]."""
-    file, entries = "release.json", record.get("tabulations", [])
-    same(file, "tabulations", "tabulations" in record, bool(spec.tabulations))
-    for plain, entry in zip(spec.tabulations, entries, strict=True):
-        name, areas = plain["name"], {each["level"]: each["areas"] for each in entry["levels"]}
-        same(file, "tabulation", (entry["name"], entry["table"]), (name, plain["table"]))
-        same(file, f"{name}.levels", list(areas), plain["hierarchy"]["levels"])
-        tables = [(each["level"], tuple(each["margin"])) for each in entry["measured"]]
-        need(tables and len(set(tables)) == len(tables), file, name, "a table twice", "each once")
-        categories = {name: len(members(of)) for name, of in plain.get("attributes", {}).items()}
-        for grouping, of in plain.get("groupings", {}).items():
-            categories[grouping] = len(of["classes"])
-        published = list(map(sorted, chain.from_iterable(plain["publish"].values())))
-        for each in entry["measured"]:
-            is_published = sorted(each["margin"]) in published
-            need(is_published, file, f"{each['name']}.margin", each["margin"], "a published margin")
-            cells = areas[each["level"]] * prod(categories[part] for part in each["margin"])
-            same(file, f"{each['name']}.cells", each["cells"], cells)
 
 
 # ---- Fixed texts (10) ---------------------------------------------------------------------------
 
+REPEATED = ("unit", "neighbors", "max_rows_per_unit")
 RELATIONS = {
-    "replace_one": "all rows of one {unit} are replaced by those of another{shared}{within}",
-    "add_remove": "all rows of one {unit} are removed, or those of a new one added{shared}{within}",
+    "replace_one": "all rows of one {unit} are replaced by those of another{shared}",
+    "add_remove": "all rows of one {unit} are removed, or those of a new one added{shared}",
     "attribute": "the {attribute} of one {unit} takes other values; all other columns, and who is "
     "in the table, are held to be public",
 }
@@ -935,152 +733,79 @@ LIMITS = [
     "that fixed keys are public facts that neighboring tables share",
 ]
 ESTIMATED = "least squares over all measured tables, and whole numbers that add up"
-FIGURE = r"[0-9]{1,12}(\.[0-9]{1,6})?(e[+-][0-9]{2})?"
-NOTE = re.compile(
-    "the lower bound is the solver's, not proved exactly"
-    "|the work limit ended the search; the gap is what is left open"
-    "|the search ended within the solver's tolerance; the gap is what is left open"
-    "|made for the pure guarantee, which implies this one"
-    "|some published values never occur: ε over all differences is infinite"
-    r"|at most [0-9]+\.[0-9]{2}% above the best channel, whose cost has a proved bound"
-    "|pinned to the baseline [a-z_]+; nothing is proved of others"
-    rf"|best of [0-9]+ by [a-z_]+ loss: [a-z_-]+ {FIGURE}(, [a-z_-]+ {FIGURE})*"
-    rf"(; the next, [a-z_-]+, loses (as much as|{FIGURE} times what) [a-z_-]+ loses)?"
-)
-
-
-def adjacency_of(spec: Spec) -> str:
-    """The text of 10.1."""
-    privacy = spec.privacy
-    domain = privacy.get("replacement") == "domain"
-    return RELATIONS[privacy["neighbors"]].format(
-        unit=privacy["unit"],
-        attribute=privacy.get("attribute"),
-        shared=f", which keeps its {' and '.join(spec.fixed)}" if spec.fixed else "",
-        within="; it may hold anything within the declared bounds" if domain else "",
-    )
-
-
-def invariants_of(tabulation: Plain) -> Iterator[str]:
-    """The texts of 10.6."""
-    name, stated = tabulation["name"], tabulation.get("constraints", [])
-    for each in stated:
-        if "level" in each:
-            margin = f" by {' and '.join(each['margin'])}" if each["margin"] else ""
-            yield (
-                f"{name}: the counts of the {each['level']} level{margin} are declared numbers, "
-                "published without noise; the guarantee is beside what they reveal"
-            )
-    if any("impossible" in each for each in stated):
-        stays = "are 0 in combinations of categories that are declared impossible"
-        yield f"{name}: whole numbers {stays}"
+WITHIN = "; it may hold anything within the declared bounds"
+DECLARED = "are declared numbers, published without noise; the guarantee is beside what they reveal"
+IMPOSSIBLE = "whole numbers are 0 in combinations of categories that are declared impossible"
 
 
 # ---- The trees of conditions (3.12, 5.1.1) [13] -------------------------------------------------
 
-# Each argument is a letter: b, i, n, s, d and t for the types, and a capital for a constant. T is
-# any type, N a number of either kind and D a date or timestamp, the same wherever it stands; K is
-# a constant of the type T. A list is a regular expression over such letters.
+# What each function takes and gives. Each argument is a letter: b, i, n, s, d and t for the types,
+# and a capital for a constant. T is any type, N a number of either kind and D a date or timestamp,
+# the same wherever it stands; K is a constant of the type T. What it takes is a regular expression.
+FUNCTIONS = """
+bbb*:b and or; b:b not; T:b is_null; TT:b = <> < <= > >=; TTT:b between; TKK*:b in; (bT)+T?:T case;
+TT:T nullif; TT*:T coalesce greatest least; NN:N + - *; nn:n / power; ii:i // %; N:N negate abs;
+N:i sign; n:n ceil floor sqrt ln log10 exp; nI?:n round; s:s lower upper trim ltrim rtrim;
+s:i length; sii?:s substring; si:s left right; sss*:s ||; ss*:s concat;
+ss:b starts_with ends_with contains; ss:i strpos; sS:s regexp_extract;
+sS:b like ilike regexp_matches regexp_full_match; t:i hour minute second; St:t date_trunc;
+D:i year quarter month week day isodow dayofweek dayofyear; SDD:i date_diff; iii:d make_date
+"""
+SIGNATURES: dict[str, str] = {}
+for entry in FUNCTIONS.split(";"):
+    signature, *function_names = entry.split()
+    SIGNATURES |= dict.fromkeys(function_names, signature)
 VARIABLES = {"T": "binsdt", "N": "in", "D": "dt"}
-FUNCTIONS = {
-    **{"and or": "bbb*:b", "not": "b:b", "is_null": "T:b", "= <> < <= > >=": "TT:b"},
-    **{"between": "TTT:b", "in": "TKK*:b", "case": "(bT)+T?:T", "nullif": "TT:T"},
-    **{"coalesce greatest least": "TT*:T", "+ - *": "NN:N", "/ power": "nn:n", "// %": "ii:i"},
-    **{"negate abs": "N:N", "sign": "N:i", "ceil floor sqrt ln log10 exp": "n:n"},
-    **{"round": "nI?:n", "lower upper trim ltrim rtrim": "s:s", "length": "s:i"},
-    **{"substring": "sii?:s", "left right": "si:s", "||": "sss*:s", "concat": "ss*:s"},
-    **{"starts_with ends_with contains": "ss:b", "strpos": "ss:i", "regexp_extract": "sS:s"},
-    "like ilike regexp_matches regexp_full_match": "sS:b",
-    "year quarter month week day isodow dayofweek dayofyear": "D:i",
-    **{"hour minute second": "t:i", "date_trunc": "St:t", "date_diff": "SDD:i"},
-    "make_date": "iii:d",
-}
-SIGNATURES = {name: form for names, form in FUNCTIONS.items() for name in names.split()}
 CASTS = {"bs", "is", "ns", "ds", "st", "in", "bi", "dt"}
 TIMES = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+CONSTANTS: dict[str, Callable[[Any], bool]] = {
+    "boolean": lambda _: True,
+    "integer": lambda value: str(int(value)) == value and -(2**63) <= int(value) < 2**63,
+    "number": lambda value: repr(float(value)) == value and float(value) - float(value) == 0,
+    "string": lambda value: "\0" not in value,
+    "date": is_date,
+    "timestamp": lambda value: (
+        str(datetime.datetime.fromisoformat(value)) == value
+        and datetime.datetime.fromisoformat(value).tzinfo is None
+    ),
+}
 COUNTED_TWICE = {"between": 0, "in": 0, "nullif": 0, "//": -1, "%": -1}
 
 
-def check_expressions(record: Plain, spec: Spec, verdict: Verdict) -> None:
-    """Every condition and derived column has a tree that looks at one row of declared columns."""
-    places = {}
-    for name, table in spec.plain["tables"].items():
-        for column, of in table.get("derive", {}).items():
-            places[f"tables.{name}.derive.{column}"] = (spec.plain_columns[name], of["type"])
-    for key in ("queries", "tabulations"):
-        for each in spec.plain.get(key, []):
-            if "where" in each:
-                places[f"{key}.{each['name']}.where"] = (spec.columns[each["table"]], "boolean")
-    entries = record.get("expressions", [])
-    same("release.json", "expressions", "expressions" in record, bool(places))
-    listed = sorted(entry["place"] for entry in entries)
-    same("release.json", "places of expressions", listed, sorted(places))
-    for entry in entries:
-        columns, kind = places[entry["place"]]
-        letter, nodes, joined = read_tree(entry["place"], entry["tree"], columns)
-        same("release.json", entry["place"], letter.lower(), kind[0])
-        need(nodes <= 1000 and joined <= 16, entry["place"], "size", nodes, "at most 1000 nodes")
-    used = {entry["place"]: set(columns_in(entry["tree"])) for entry in entries}
-    check_fixed(used, spec, verdict)
-
-
-def check_fixed(used: dict[str, set[str]], spec: Spec, verdict: Verdict) -> None:
-    """No fixed column changes with the attribute; no expression of what is seen uses one (3.9)."""
-    attribute = spec.privacy.get("attribute")
-    empirical = [query for query in spec.published if query.source == "empirical"]
-    tables = {query.plain["table"] for query in empirical}
-    hidden = {f"queries.{part.name}.where" for q in empirical for part in (q, *q.parts)}
-    for name, table in spec.plain["tables"].items():
-        for column, of in table.get("derive", {}).items():
-            place = f"tables.{name}.derive.{column}"
-            hidden |= {place} if name in tables else set()
-            if column in spec.fixed and attribute is not None:
-                rule(attribute not in used[place], f"privacy.fixed: {column}", attribute)
-                if attribute.replace('"', '""').casefold() in of["sql"].casefold():
-                    verdict.missing.append(f"whether {column}, which is fixed, reads {attribute}")
-    for place in hidden & used.keys():
-        rule(not used[place] & set(spec.fixed), place, sorted(used[place]))
-
-
-def columns_in(tree: Plain) -> Iterator[str]:
-    """The columns that a tree reads."""
-    if "column" in tree:
-        yield tree["column"]
-    of = tree.get("of", [])
-    for each in of if isinstance(of, list) else [of]:
-        yield from columns_in(each)
-
-
-def read_tree(place: str, node: Any, columns: Plain, depth: int = 1) -> tuple[str, int, int]:
-    """The letter of a node's type, its number of nodes, and how many texts it joins."""
+def read_tree(
+    place: str, node: Any, columns: Plain, depth: int = 1
+) -> tuple[str, int, int, set[str]]:
+    """The letter of a node's type, its number of nodes, how many texts it joins, its columns."""
     need(type(node) is dict and depth <= 64, place, "tree", depth, "at most 64 nodes in a row")
-    if "call" in node:
-        check_shape(place, node, {"call": frozenset(SIGNATURES), "of": [dict]})
-        name, of = node["call"], node["of"]
-        parts = [read_tree(place, each, columns, depth + 1) for each in of]
-        letters = "".join(part[0] for part in parts)
-        letter = result_of(SIGNATURES[name], letters)
-        need(letter, place, f"arguments of {name}", letters, SIGNATURES[name])
-        if name in ("date_trunc", "date_diff"):
-            need(of[0]["string"] in TIMES, place, name, of[0], TIMES)
-        nodes = 1 + sum(part[1] for part in parts)
-        if name in COUNTED_TWICE:
-            nodes += parts[COUNTED_TWICE[name]][1]
-        own = len(parts) if name in ("||", "concat") else 0
-        return letter, nodes, own + sum(part[2] for part in parts)
+    if "call" not in node and "cast" not in node:
+        ((kind, value),) = node.items()
+        if kind == "column":
+            need(value in columns, place, "column", value, sorted(columns))
+            return columns[value][0], 1, 0, {value}
+        right = type(value) is (bool if kind == "boolean" else str) and kind in CONSTANTS
+        need(right and CONSTANTS[kind](value), place, "constant", node, "one in its one form")
+        return kind[0].upper(), 1, 0, set()
+    check_form(place, node, "Call" if "call" in node else "Cast")
+    of = node["of"] if "call" in node else [node["of"]]
+    parts = [read_tree(place, each, columns, depth + 1) for each in of]
+    letters = "".join(part[0] for part in parts)
+    nodes, joined = 1 + sum(part[1] for part in parts), sum(part[2] for part in parts)
+    used = set(chain(*(part[3] for part in parts)))
     if "cast" in node:
-        check_shape(place, node, {"cast": frozenset(TYPES), "of": dict})
-        letter, nodes, joined = read_tree(place, node["of"], columns, depth + 1)
         to = node["cast"][0]
-        able = "".join(sorted(letter.lower() + to)) in CASTS and letter + to not in ("Sd", "St")
-        need(able, place, "cast", letter + to, "one of the page")
-        return to, nodes + 1, joined
-    ((kind, value),) = node.items()
-    if kind == "column":
-        need(value in columns, place, "column", value, sorted(columns))
-        return columns[value][0], 1, 0
-    need(kind in TYPES and is_constant(kind, value), place, "constant", node, "one in its one form")
-    return kind[0].upper(), 1, 0
+        able = "".join(sorted(letters.lower() + to)) in CASTS and letters + to not in ("Sd", "St")
+        need(able, place, "cast", letters + to, "one of the page")
+        return to, nodes, joined, used
+    name = node["call"]
+    need(name in SIGNATURES, place, "call", name, "a function of the page")
+    letter = result_of(SIGNATURES[name], letters)
+    need(letter, place, f"arguments of {name}", letters, SIGNATURES[name])
+    if name in ("date_trunc", "date_diff"):
+        need(of[0]["string"] in TIMES, place, name, of[0], TIMES)
+    if name in COUNTED_TWICE:
+        nodes += parts[COUNTED_TWICE[name]][1]
+    return letter, nodes, joined + len(parts) * (name in ("||", "concat")), used
 
 
 def result_of(form: str, letters: str) -> str:
@@ -1095,60 +820,39 @@ def result_of(form: str, letters: str) -> str:
     return ""
 
 
-def is_constant(kind: str, value: Any) -> bool:
-    """Whether a constant has the one form of its type (5.1.1)."""
-    if kind == "boolean" or type(value) is not str:
-        return kind == "boolean" and type(value) is bool
-    try:
-        if kind == "integer":
-            return str(int(value)) == value and -(2**63) <= int(value) < 2**63
-        if kind == "number":
-            return repr(float(value)) == value and float(value) - float(value) == 0
-        if kind == "timestamp":
-            moment = datetime.datetime.fromisoformat(value)
-            return str(moment) == value and moment.tzinfo is None
-    except ValueError:
-        return False
-    return is_date(value) if kind == "date" else "\0" not in value
-
-
-# ---- Signatures (5.9): Ed25519 of RFC 8032, section 5.1 ----------------------------------------
+# ---- Signatures (5.9): Ed25519 of RFC 8032, section 5.1 -----------------------------------------
 
 FIELD = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
 CURVE = -121665 * pow(121666, -1, FIELD) % FIELD
-Point = tuple[int, int, int, int]
+Point = tuple[int, int]
 
 
-def point_at(data: bytes) -> Point | None:
-    """The point of 32 bytes, in extended coordinates; none if they are no point."""
+def point_at(data: bytes) -> Point:
+    """The point of 32 bytes; ``ValueError`` if they are no point."""
     y, sign = int.from_bytes(data, "little") % 2**255, data[31] >> 7
     square = (y * y - 1) * pow(CURVE * y * y + 1, -1, FIELD) % FIELD
     x = pow(square, (FIELD + 3) // 8, FIELD)
     if (x * x - square) % FIELD:
         x = x * pow(2, (FIELD - 1) // 4, FIELD) % FIELD
     if y >= FIELD or (x * x - square) % FIELD or (x == 0 and sign):
-        return None
-    x = FIELD - x if x % 2 != sign else x
-    return x, y, 1, x * y % FIELD
+        raise ValueError("no point of the curve")
+    return FIELD - x if x % 2 != sign else x, y
 
 
-def add(p: Point, q: Point) -> Point:
-    """The sum of two points."""
-    a, b = (p[1] - p[0]) * (q[1] - q[0]), (p[1] + p[0]) * (q[1] + q[0])
-    c, d = 2 * p[3] * q[3] * CURVE, 2 * p[2] * q[2]
-    e, f, g, h = b - a, d - c, d + c, b + a
-    return e * f % FIELD, g * h % FIELD, f * g % FIELD, e * h % FIELD
+def multiple(scalar: int, point: Point, start: Point = (0, 1)) -> Point:
+    """The point times the scalar, added to the start."""
 
+    def add(p: Point, q: Point) -> Point:
+        product = CURVE * p[0] * q[0] * p[1] * q[1]
+        x = (p[0] * q[1] + q[0] * p[1]) * pow(1 + product, -1, FIELD)
+        return x % FIELD, (p[1] * q[1] + p[0] * q[0]) * pow(1 - product, -1, FIELD) % FIELD
 
-def multiple(scalar: int, point: Point) -> Point:
-    """The point times the scalar."""
-    result: Point = (0, 1, 1, 0)
-    for bit in bin(scalar)[2:]:
-        result = add(result, result)
-        if bit == "1":
-            result = add(result, point)
-    return result
+    while scalar:
+        if scalar % 2:
+            start = add(start, point)
+        scalar, point = scalar // 2, add(point, point)
+    return start
 
 
 BASE_POINT = point_at((4 * pow(5, -1, FIELD) % FIELD).to_bytes(32, "little"))
@@ -1156,33 +860,25 @@ BASE_POINT = point_at((4 * pow(5, -1, FIELD) % FIELD).to_bytes(32, "little"))
 
 def is_signed(key: bytes, message: bytes, signature: bytes) -> bool:
     """Whether a signature verifies."""
-    if len(signature) != 64:
+    first, s = signature[:32], int.from_bytes(signature[32:], "little")
+    hashed = int.from_bytes(hashlib.sha512(first + key + message).digest(), "little")
+    try:
+        right = multiple(hashed % ORDER, point_at(key), point_at(first))
+    except ValueError:
         return False
-    a, r = point_at(key), point_at(signature[:32])
-    s = int.from_bytes(signature[32:], "little")
-    if a is None or r is None or BASE_POINT is None or s >= ORDER:
-        return False
-    hashed = hashlib.sha512(signature[:32] + key + message).digest()
-    p, q = multiple(s, BASE_POINT), multiple(int.from_bytes(hashed, "little") % ORDER, a)
-    q = add(r, q)
-    return all((p[i] * q[2] - q[i] * p[2]) % FIELD == 0 for i in (0, 1))
+    return len(signature) == 64 and s < ORDER and multiple(s, BASE_POINT) == right
 
 
 CURATOR, WITNESS = b"\1", b"\4"
 
 
-@dataclass(frozen=True)
-class Key:
-    """A public key with its name, of a curator or of a witness."""
+class Key(NamedTuple):
+    """A public key of a curator or of a witness, with its name, and the first bytes of its hash."""
 
     name: str
     key: bytes
     kind: bytes
-
-    @property
-    def hint(self) -> bytes:
-        """The first 4 bytes of its hash."""
-        return hashlib.sha256(self.name.encode() + b"\n" + self.kind + self.key).digest()[:4]
+    hint: bytes
 
 
 def decode(file: str, text: str) -> bytes:
@@ -1196,241 +892,199 @@ def read_key(text: str, kind: bytes = CURATOR) -> Key:
     """A key from its text."""
     match = re.fullmatch(r"([!-*,-~]{1,200})\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)", text.strip())
     if match is None:
-        raise RefusedError("key", "form", text, "name+hint+base64")
+        raise RefusedError(f"key: form: found {text[:300]}, expected name+hint+base64")
     data = decode("key", match[3])
     need(len(data) == 33 and data[:1] == kind, "key", "form", data[:1], f"{kind!r} and 32 bytes")
-    key = Key(match[1], data[1:], kind)
-    same("key", "hint", match[2], key.hint.hex())
-    return key
+    hint = sha(match[1].encode() + b"\n" + data)[:4]
+    same("key", "hint", match[2], hint.hex())
+    return Key(match[1], data[1:], kind, hint)
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A signed checkpoint (7.4), and the known keys that signed or cosigned it (7.8)."""
-
-    origin: str
-    size: int
-    root: bytes
-    signers: frozenset[Key]
+Checkpoint = tuple[str, int, bytes, set[Key]]
 
 
 def read_checkpoint(file: str, text: str, keys: Iterable[Key]) -> Checkpoint:
-    """Read a checkpoint and check the signature of every known key."""
+    """Origin, size and root of a checkpoint (7.4), and the known keys that signed it (7.8)."""
     lines = r"(([^\n]+)\n(0|[1-9][0-9]{0,8})\n([^\n]+)\n)\n((— [^ \n]+ [A-Za-z0-9+/=]+\n){1,100})"
     match = re.fullmatch(lines, text)
     if match is None:
-        raise RefusedError(file, "checkpoint", text[:80], "origin, size, root and signatures")
+        raise RefusedError(f"{file}: checkpoint: expected origin, size, root and signatures")
     by_hint, signers = {(key.name, key.hint): key for key in keys}, set()
-    for line in match[5].splitlines():
-        _, name, encoded = line.split(" ")
+    for _, name, encoded in (line.split(" ") for line in match[5].splitlines()):
         data, message = decode(file, encoded), match[1].encode()
         key, signature = by_hint.get((name, data[:4])), data[4:]
-        if key is not None:
-            if key.kind == WITNESS:
-                seconds, signature = int.from_bytes(signature[:8], "big"), signature[8:]
-                message = f"cosignature/v1\ntime {seconds}\n".encode() + message
-            signed = is_signed(key.key, message, signature)
-            need(signed, file, "signature", f"a false one of {name}", "a signature of its key")
-            signers.add(key)
+        if key is None:
+            continue
+        if key.kind == WITNESS:
+            seconds, signature = int.from_bytes(signature[:8], "big"), signature[8:]
+            message = f"cosignature/v1\ntime {seconds}\n".encode() + message
+        need(is_signed(key.key, message, signature), file, "signature", f"a false one of {name}")
+        signers.add(key)
     own = any(key.kind == CURATOR for key in signers)
-    need(own, file, "checkpoint", "no signature of a known key", "one of a known key")
-    return Checkpoint(match[2], int(match[3]), decode(file, match[4]), frozenset(signers))
+    need(own, file, "checkpoint", "no signature of a known key")
+    return match[2], int(match[3]), decode(file, match[4]), signers
 
 
-# ---- The ledger (7) ----------------------------------------------------------------------------
+# ---- The ledger (7) -----------------------------------------------------------------------------
 
-ENTRY = {"seq": int, "prev": str, "date": str, "kind": str}
-SLOT = {"name": str, "times": int, "declared?": bool}
-CURVE_OF_SLOT = {"step": EXACT, "values": [WHOLE]}
-CAP = {
-    **{"scope": str, **FIGURES, "period?": ({"every": str, **FIGURES}, None)},
-    **{"rule?": frozenset(("basic", "pld", "renyi_filter")), "order?": int, "cuts?": EXACT},
-    "planned?": [(SLOT | FIGURES, {"name": str, "times": int, "profile": CURVE_OF_SLOT})],
-}
-RELEASED = ENTRY | {"release_id": str}
-REASONED = RELEASED | {"reason": re.compile(r"[^\0-\x1f\x7f]{1,300}")}
-ABORTED = frozenset(["refused", "storage", "interrupted", "internal", "cut-off", "abandoned"])
-ENTRIES: dict[str, Plain] = {
-    "genesis": {**ENTRY, "origin": str, "scopes": [CAP], "keys": [str]},
-    "reserve": {
-        **{**RELEASED, "scope": str, **FIGURES, "run?": re.compile("[0-9a-f]{32}")},
-        **{"slot?": str, "moment?": EXACT, "cut?": EXACT},
-    },
-    "commit": {**RELEASED, "attestation": re.compile("sha256:[0-9a-f]{64}")},
-    "abort": {**RELEASED, "drawn": bool, "reason?": ABORTED},
-    "withdraw": RELEASED,
-    "skip": REASONED,
-    "revise": {**REASONED, "by": str},
-    "policy": {**ENTRY, "cap": CAP},
-    "key": {**ENTRY, "action": frozenset(("add", "retire")), "key": str, "signature": str},
-    "store": {**ENTRY, "uri": str},
-}
-RULES = {"basic": set(), "pld": {"slot"}, "renyi_filter": {"moment", "cut"}}
+CHANGES = ("genesis", "policy", "key", "store")
+OF_RELEASES = ("reserve", "commit", "abort", "withdraw", "skip", "revise")
+RULES = {"basic": [], "pld": ["slot"], "renyi_filter": ["cut", "moment"]}
 OF_A_DAY = {"day": 10, "month": 7, "year": 4}
 
 
-def leaf(data: bytes) -> bytes:
-    """The hash of a leaf (7.5)."""
-    return hashlib.sha256(b"\0" + data).digest()
-
-
-def node(first: bytes, second: bytes) -> bytes:
-    """The hash of two subtrees."""
-    return hashlib.sha256(b"\1" + first + second).digest()
-
-
 def root_of(leaves: list[bytes]) -> bytes:
-    """The root of the tree."""
+    """The root of the tree (7.5)."""
     if len(leaves) == 1:
         return leaves[0]
     k = 1 << ((len(leaves) - 1).bit_length() - 1)  # the largest power of two below
-    return node(root_of(leaves[:k]), root_of(leaves[k:]))
+    return sha(b"\1" + root_of(leaves[:k]) + root_of(leaves[k:]))
 
 
 def root_by_path(hashed: bytes, index: int, size: int, path: list[bytes]) -> bytes:
     """The root to which an audit path leads."""
-    if size == 1 or not path:
-        need(size == 1 and not path, "ledger.proof", "path", len(path), "one hash for each level")
+    need((size == 1) == (not path), "ledger.proof", "path", len(path), "one hash for each level")
+    if not path:
         return hashed
     k = 1 << ((size - 1).bit_length() - 1)
     if index < k:
-        return node(root_by_path(hashed, index, k, path[:-1]), path[-1])
-    return node(path[-1], root_by_path(hashed, index - k, size - k, path[:-1]))
+        return sha(b"\1" + root_by_path(hashed, index, k, path[:-1]) + path[-1])
+    return sha(b"\1" + path[-1] + root_by_path(hashed, index - k, size - k, path[:-1]))
 
 
-@dataclass
 class Ledger:
     """The state after all entries, and what the checks of a release ask of them (7.3)."""
 
-    entries: list[Plain] = field(default_factory=list)
-    leaves: list[bytes] = field(default_factory=list)
-    keys: list[list[Key]] = field(default_factory=list)
-    caps: dict[str, Plain] = field(default_factory=dict)
-    standing: list[Plain] = field(default_factory=list)
-    open: dict[str, Plain] = field(default_factory=dict)
-    committed: dict[str, int] = field(default_factory=dict)
-    withdrawn: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-    revised: dict[str, str] = field(default_factory=dict)
+    def __init__(self, folder: Path) -> None:
+        self.entries: list[Plain] = []
+        self.leaves: list[bytes] = []
+        self.keys: list[list[Key]] = []  # after each entry
+        self.caps: dict[str, Plain] = {}
+        self.standing: list[Plain] = []  # the reserves whose charges count
+        self.open: dict[str, Plain] = {}
+        self.committed: dict[str, int] = {}
+        self.said: dict[str, dict[str, str]] = {"withdraw": {}, "skip": {}, "revise": {}}
+        names = sorted(p.name for p in folder.iterdir() if re.fullmatch("[0-9]{8}.json", p.name))
+        same("ledger", "files", names, [f"{n:08}.json" for n in range(len(names))])
+        need(names, "ledger", "entries", "none", "one or more")
+        for name in names:
+            self.follow((folder / name).read_bytes(), name)
 
     def follow(self, data: bytes, file: str) -> None:
         """Apply the next entry."""
-        entry = read_json(file, data)
-        kind, before = entry.get("kind"), self.entries[-1] if self.entries else None
-        need(kind in ENTRIES, file, "kind", kind, sorted(ENTRIES))
-        check_shape(file, entry, ENTRIES[str(kind)])
-        same(file, "seq", entry["seq"], len(self.entries))
-        expected = digest(canonical(before)) if before else "0" * 64
-        same(file, "prev", entry["prev"], f"sha256:{expected}")
+        entry, before = read_json(file, data), self.entries[-1] if self.entries else None
+        kind = entry.get("kind")
+        need(kind in (*CHANGES, *OF_RELEASES), file, "kind", kind)
+        check_form(file, entry, str(kind).capitalize())
+        expected = sha(canonical(before)).hex() if before else "0" * 64
+        agree(file, entry, {"seq": len(self.entries), "prev": f"sha256:{expected}"})
         later = before is None or entry["date"] >= before["date"]
         need(is_date(entry["date"]) and later, file, "date", entry["date"], "a day, in order")
         same(file, "genesis first", kind == "genesis", before is None)
-        keys = list(self.keys[-1]) if self.keys else []
+        keys = list(self.keys[-1]) if self.keys else list(map(read_key, entry["keys"]))
         if kind == "genesis":
-            keys = [read_key(text) for text in entry["keys"]]
             same(file, "keys", [key.name for key in keys], [entry["origin"]])
-            for cap in entry["scopes"]:
-                need(cap["scope"] not in self.caps, file, "scope", cap["scope"], "each once")
-                self.set_cap(cap, file)
-        elif kind == "policy":
-            self.set_cap(entry["cap"], file)
-        elif kind == "key":
+            scopes = [cap["scope"] for cap in entry["scopes"]]
+            same(file, "scopes", sorted(scopes), sorted(set(scopes)))
+        for cap in entry.get("scopes", [entry["cap"]] if kind == "policy" else []):
+            self.set_cap(cap, file)
+        if kind == "key":
             self.change_key(entry, file, keys)
-        elif kind != "store":
+        elif kind in OF_RELEASES:
             self.follow_release(entry, file)
         self.entries.append(entry)
-        self.leaves.append(leaf(data))
+        self.leaves.append(sha(b"\0" + data))
         self.keys.append(keys)
 
     def set_cap(self, cap: Plain, file: str) -> None:
         """Create a scope, or change the cap of one that adds charges up."""
-        rule, old = cap.get("rule", "basic"), self.caps.get(cap["scope"])
-        is_kept = old is None or old == cap or rule == old.get("rule", "basic") == "basic"
-        need(is_kept, file, "policy", rule, "the rule of the scope")
-        if rule != "basic":
-            plain = cap.get("period") is None and number(cap["delta"]) < 1
-            need(plain, file, "cap", cap, "no period, and a delta below 1")
+        rule, old = cap.get("rule", "basic"), self.caps.get(cap["scope"], cap)
+        kept = old == cap or rule == old.get("rule", "basic") == "basic"
+        kept &= rule == "basic" or (cap.get("period") is None and number(cap["delta"]) < 1)
+        need(kept, file, "policy", cap, "the rule of the scope; no period, and a delta below 1")
         if rule == "renyi_filter":
             need(moment_cap(cap) >= 1, file, "filter", float(moment_cap(cap)), "at least 1")
         self.caps[cap["scope"]] = cap
 
     def change_key(self, entry: Plain, file: str, keys: list[Key]) -> None:
         """Add or retire a key, as a valid one signed."""
-        key, message = read_key(entry["key"]), canonical(entry | {"signature": ""})
+        key, retire = read_key(entry["key"]), entry["action"] == "retire"
         same(file, "key.name", key.name, self.entries[0]["origin"])
-        retire, signature = entry["action"] == "retire", decode(file, entry["signature"])
         signers = [each for each in keys if not (retire and each == key)]
-        signed = any(is_signed(each.key, message, signature) for each in signers)
-        need((key in keys) == retire and signed, file, "key", entry["action"], "a signed change")
+        right = (key in keys) == retire and is_own(file, entry, signers)
+        need(right, file, "key", entry["action"], "a signed change")
         keys.remove(key) if retire else keys.append(key)
 
     def follow_release(self, entry: Plain, file: str) -> None:
         """Reserve, commit, abort, withdraw, skip or revise."""
-        name, kind = entry["release_id"], entry["kind"]
-        public, by = self.committed.keys() - self.withdrawn, entry.get("by", "")
+        name, kind, by = entry["release_id"], entry["kind"], entry.get("by", "")
+        skipped, revised, public = self.said["skip"], self.said["revise"], self.public
+        fits = {
+            "reserve": name not in {*self.open, *self.committed, *skipped},
+            **{"commit": name in self.open, "abort": name in self.open, "withdraw": name in public},
+            "revise": name != by and {name, by} <= public - revised.keys(),
+            "skip": name not in {each["release_id"] for each in self.standing} | skipped.keys(),
+        }
+        need(fits[kind], file, kind, name, "a release of which this can be said")
         if kind == "reserve":
-            fresh = name not in {*self.open, *self.committed, *self.skipped}
-            need(fresh and entry["scope"] in self.caps, file, "reserve", name, "a new release")
             self.open[name] = entry
             self.standing.append(entry)
+            need(entry["scope"] in self.caps, file, "scope", entry["scope"])
             self.check_cap(entry, file)
-        elif kind in ("withdraw", "revise", "skip"):
-            said = {"withdraw": self.withdrawn, "revise": self.revised, "skip": self.skipped}[kind]
-            charged = {each["release_id"] for each in self.standing} | self.skipped.keys()
-            pair = name != by and {name, by} <= public - self.revised.keys()
-            fits = {"withdraw": name in public, "revise": pair, "skip": name not in charged}[kind]
-            need(fits, file, kind, name, "public, or public and not revised, or not charged")
-            said[name] = by
-        else:
-            need(name in self.open, file, kind, name, "a release with an open reserve")
+        elif kind in ("commit", "abort"):
             reserve = self.open.pop(name)
             if kind == "commit":
                 self.committed[name] = entry["seq"]
             elif not entry["drawn"]:
                 self.standing.remove(reserve)
+        else:
+            self.said[kind][name] = by
 
     def check_cap(self, entry: Plain, file: str) -> None:
         """What stands in the scope, with this entry, is within its cap (7.3, 7.9)."""
         cap = self.caps[entry["scope"]]
         rule, period = cap.get("rule", "basic"), cap.get("period")
-        extra = {name for name in ("slot", "moment", "cut") if name in entry}
-        same(file, "fields of the rule", sorted(extra), sorted(RULES[rule]))
+        extra = sorted({"slot", "moment", "cut"} & entry.keys())
+        same(file, "fields of the rule", extra, RULES[rule])
         standing = [each for each in self.standing if each["scope"] == entry["scope"]]
         if rule == "pld":
             slots = {slot["name"]: slot["times"] for slot in cap["planned"]}
             named = sum(each["slot"] == entry["slot"] for each in standing)
             need(named <= slots.get(entry["slot"], 0), file, "slot", entry["slot"], "a free one")
-            return
-        if rule == "renyi_filter":
+        elif rule == "renyi_filter":
             moments, cuts = Fraction(1), sum(number(each["cut"]) for each in standing)
             for each in standing:
                 moments = Fraction(ceil(moments * number(each["moment"]) * 10**30), 10**30)
             right = number(entry["moment"]) >= 1 and moments <= moment_cap(cap)
             need(right, file, "moment", entry["moment"], "at least 1, and a product within the cap")
             need(cuts <= number(cap["cuts"]), file, "cut", entry["cut"], f"{cap['cuts']} in all")
-            return
-        bounds = [("", cap)]
-        bounds += [(entry["date"][: OF_A_DAY[period["every"]]], period)] if period else []
-        for day, bound in bounds:
-            paid = [each for each in standing if each["date"].startswith(day)]
-            for name in FIGURES:
-                spent = sum(number(each[name]) for each in paid)
-                need(spent <= number(bound[name]), file, f"cap {day}", spent, bound[name])
+        else:
+            bounds = [("", cap)]
+            bounds += [(entry["date"][: OF_A_DAY[period["every"]]], period)] if period else []
+            for (day, bound), name in product(bounds, ("epsilon", "delta")):
+                paid = (number(each[name]) for each in standing if each["date"].startswith(day))
+                need(sum(paid) <= number(bound[name]), file, f"cap {day}", name, bound[name])
 
     @property
-    def every_key(self) -> set[Key]:
-        """The keys that were ever valid."""
-        return set(chain.from_iterable(self.keys))
+    def public(self) -> set[str]:
+        """The releases that are committed and not withdrawn."""
+        return self.committed.keys() - self.said["withdraw"]
 
     def check_checkpoint(self, file: str, text: str, witnesses: Iterable[Key]) -> Checkpoint:
         """A checkpoint that is of this ledger (7.6)."""
-        point = read_checkpoint(file, text, self.every_key | set(witnesses))
-        need(1 <= point.size <= len(self.entries), file, "size", point.size, len(self.entries))
-        signed = point.signers & set(self.keys[point.size - 1])
-        need(signed, file, "signature", "none of a valid key", "one of a key valid at its size")
-        same(file, "origin", point.origin, self.entries[0]["origin"])
-        same(file, "root", point.root, root_of(self.leaves[: point.size]))
+        point = read_checkpoint(file, text, {*chain(*self.keys), *witnesses})
+        origin, size, root, signers = point
+        need(1 <= size <= len(self.entries), file, "size", size, len(self.entries))
+        need(signers & set(self.keys[size - 1]), file, "signature", "none of a key valid then")
+        same(file, "origin", origin, self.entries[0]["origin"])
+        same(file, "root", root, root_of(self.leaves[:size]))
         return point
+
+
+def is_own(file: str, plain: Plain, keys: Iterable[Key]) -> bool:
+    """Whether one of the keys signed an object, whose field ``signature`` was empty then."""
+    message, signature = canonical(plain | {"signature": ""}), decode(file, plain["signature"])
+    return any(is_signed(key.key, message, signature) for key in keys)
 
 
 def moment_cap(cap: Plain) -> Fraction:
@@ -1441,136 +1095,7 @@ def moment_cap(cap: Plain) -> Fraction:
     return Fraction(rest * order * grown ** (order - 1))
 
 
-def read_ledger(folder: Path) -> Ledger:
-    """Replay a ledger."""
-    ledger = Ledger()
-    names = sorted(p.name for p in folder.iterdir() if re.fullmatch(r"[0-9]{8}\.json", p.name))
-    same("ledger", "files", names, [f"{n:08}.json" for n in range(len(names))])
-    need(names, "ledger", "entries", "none", "one or more")
-    for name in names:
-        ledger.follow((folder / name).read_bytes(), name)
-    return ledger
-
-
-# ---- Attestation and proof (8.5) ---------------------------------------------------------------
-
-EVIDENCE = ("none", "signed", "paid", "witnessed")
-PROOF = re.compile(
-    r"c2sp\.org/tlog-proof@v1\nextra (\S+)\nindex (0|[1-9][0-9]*)\n((?:\S{44}\n){0,63})\n(.+)",
-    re.DOTALL,
-)
-
-
-@dataclass(frozen=True)
-class Trust:
-    """What the auditor was given, and asks for."""
-
-    keys: tuple[Key, ...] = ()
-    witnesses: tuple[Key, ...] = ()
-    folder: Path | None = None
-    require: str = "signed"
-
-    def asks(self, evidence: str) -> bool:
-        """Whether the auditor asks for at least this evidence."""
-        return EVIDENCE.index(self.require) >= EVIDENCE.index(evidence)
-
-
-def check_provenance(
-    files: dict[str, bytes], record: Plain, sums: dict[str, str], trust: Trust, verdict: Verdict
-) -> Ledger | None:
-    """Who signed, and whether the charge was reserved [14-22]; gives the ledger that was given."""
-    name, sequence, file = record["release_id"], record["ledger"]["sequence"], "ledger.proof"
-    if sequence is None:
-        trusts = trust.keys or trust.folder is not None
-        need(not trusts, "release.json", "ledger.sequence", None, "the number of an entry")
-        if trust.asks("signed"):
-            verdict.missing.append("who published this: no ledger, so nothing is signed")
-        return None
-    ledger, keys, every = None, list(trust.keys), set(trust.keys)
-    if trust.folder is not None:
-        ledger = read_ledger(trust.folder)
-        text = (trust.folder / "checkpoint").read_text("utf-8")
-        own = ledger.check_checkpoint("checkpoint", text, trust.witnesses)
-        same("checkpoint", "size", own.size, len(ledger.entries))
-        public = ledger.committed.keys() - ledger.withdrawn
-        need(name in public, "ledger", "commit", name, "committed and not withdrawn")
-        keys, every = ledger.keys[ledger.committed[name]], ledger.every_key
-    check_attestation(files, record, sums, keys)
-    if not keys:
-        if trust.asks("signed"):
-            verdict.missing.append("who signed: give --trust KEY or --ledger DIR")
-        return ledger
-    match = PROOF.fullmatch(files[file].decode("utf-8"))
-    if match is None:
-        raise RefusedError(file, "form", "another", "that of section 5.11")
-    data, index = decode(file, match[1]), int(match[2])
-    point = read_checkpoint(file, match[4], every | set(trust.witnesses))
-    need(point.origin in {key.name for key in every}, file, "origin", point.origin, "a key's name")
-    need(index < point.size, file, "index", index, f"below {point.size}")
-    path = [decode(file, line) for line in match[3].split()]
-    same(file, "root", root_by_path(leaf(data), index, point.size, path), point.root)
-    entry = read_json(file, data)
-    check_shape(file, entry, ENTRIES["commit"])
-    commit = {"kind": "commit", "release_id": name, "seq": index}
-    commit["attestation"] = "sha256:" + sums["attestation.dsse.json"]
-    agree(file, entry, commit, "entry.")
-    verdict.proved.append("a key signed every file, and a signed ledger holds the commit")
-    if ledger is None:
-        if trust.asks("paid"):
-            verdict.missing.append("that the charge was reserved: give --ledger DIR")
-        return None
-    ledger.check_checkpoint(file, match[4], trust.witnesses)
-    signers = point.signers | own.signers | set(ledger.keys[0])
-    if trust.keys:
-        need(signers & set(trust.keys), "ledger", "trust", "no trusted key", "one of --trust")
-    elif trust.asks("signed"):
-        verdict.missing.append("whose ledger this is: give --trust KEY")
-    check_reserve(ledger, record)
-    verdict.proved.append("the ledger is intact, reserved the charge, and kept every cap")
-    if signers & set(trust.witnesses):
-        verdict.proved.append("a trusted witness signed that the ledger only grew")
-    elif trust.asks("witnessed"):
-        verdict.missing.append("that the ledger only grew: give --witness KEY of one that cosigned")
-    return ledger
-
-
-def check_reserve(ledger: Ledger, record: Plain) -> None:
-    """The entry that pays for the release [22]."""
-    name, sequence = record["release_id"], record["ledger"]["sequence"]
-    entry, total = ledger.entries[sequence], record["composition"]
-    expected = {"kind": "reserve", "release_id": name, "scope": record["ledger"]["scope"]}
-    agree("ledger", entry, expected | {each: total[each] for each in FIGURES}, f"entry {sequence}.")
-    for later in ledger.entries[sequence + 1 : ledger.committed[name]]:
-        need(later.get("release_id") != name, "ledger", "entries between", later, "none")
-
-
-def check_attestation(
-    files: dict[str, bytes], record: Plain, sums: dict[str, str], keys: list[Key]
-) -> None:
-    """The envelope, its signature and its subjects [16, 17]."""
-    file = "attestation.dsse.json"
-    envelope, kind = read_json(file, files[file]), "application/vnd.in-toto+json"
-    shape = {"payload": str, "payloadType": str, "signatures": [{"keyid": DIGEST, "sig": str}]}
-    check_shape(file, envelope, shape)
-    same(file, "payloadType", envelope["payloadType"], kind)
-    ((keyid, signature),) = (each.values() for each in envelope["signatures"])
-    payload = decode(file, envelope["payload"])
-    message = f"DSSEv1 {len(kind)} {kind} {len(payload)} ".encode() + payload
-    owners = [key for key in keys if digest(key.key) == keyid]
-    signed = any(is_signed(key.key, message, decode(file, signature)) for key in owners)
-    need(signed or not keys, file, "signature", keyid, "the signature of a known key")
-    inside = [name for name in sums if name not in (file, "ledger.proof")]
-    figures = {name: record["composition"][name] for name in FIGURES}
-    statement = {
-        "_type": "https://in-toto.io/Statement/v1",
-        "predicate": figures | {"release_id": record["release_id"], **record["ledger"]},
-        "predicateType": "dp-release/release/v1",
-        "subject": [{"digest": {"sha256": sums[name]}, "name": name} for name in inside],
-    }
-    same(file, "payload", payload, canonical(statement))
-
-
-# ---- Privacy of pairs of distributions (4.5) ---------------------------------------------------
+# ---- Privacy of pairs of distributions (4.5) ----------------------------------------------------
 
 
 class Pairs:
@@ -1580,14 +1105,13 @@ class Pairs:
     """
 
     def __init__(self, of: dict[tuple[int, int], int], total: int) -> None:
-        occurring = [pair for pair in of if pair[0] > 0]
+        self.total, self.pairs = total, [pair for pair in of if pair[0] > 0]
         # Floats would tie ratios that differ; a ratio to more bits than two masses have would not.
-        width = max((max(pair).bit_length() for pair in occurring), default=1) * 2 + 2
-        key = {(p, q): (p << width) // q if q else 1 << (2 * width) for p, q in occurring}
-        self.pairs = sorted(occurring, key=key.__getitem__, reverse=True)
+        width = max((max(pair).bit_length() for pair in self.pairs), default=1) * 2 + 2
+        key = {(p, q): (p << width) // q if q else 1 << (2 * width) for p, q in self.pairs}
+        self.pairs.sort(key=key.__getitem__, reverse=True)
         self.above = [0, *accumulate(p * of[p, q] for p, q in self.pairs)]
         self.below = [0, *accumulate(q * of[p, q] for p, q in self.pairs)]
-        self.total = total
         self.finite = next((pair for pair in self.pairs if pair[1]), (0, 1))
 
     def count(self, ratio: int) -> int:
@@ -1598,50 +1122,38 @@ class Pairs:
         """The δ of ``probabilistic``."""
         return Fraction(self.above[self.count(ratio)], self.total)
 
-    def approximate(self, ratio: int) -> Fraction:
-        """The δ of ``approximate``."""
-        return Fraction(self.excess(ratio), SCALE * self.total)
-
     def excess(self, ratio: int) -> int:
-        """The same times 10^40 · total."""
+        """The δ of ``approximate``, times 10^40 · total."""
         place = self.count(ratio)
         return self.above[place] * SCALE - ratio * self.below[place]
 
 
-# ---- Noise on the integers (5.3) ---------------------------------------------------------------
+# ---- Noise on the integers (5.3) ----------------------------------------------------------------
 
-TAIL = {"period": int, "ratio": WHOLE}
-ENDS = {"left": (TAIL, None), "right": (TAIL, None)}
-NOISE = {"low": int, "lengths": [int], "weights": [WHOLE], **ENDS}
 FAR = 256
+Sums = tuple[Fraction, Fraction, Fraction]
 
 
 class Noise:
     """Runs of equal weight in a window, and tails of repeated blocks that fall by ρ."""
 
     def __init__(self, file: str, plain: Plain, total: int) -> None:
-        self.low, self.total = plain["low"], total
+        self.low, self.total, tails = plain["low"], total, (plain["left"], plain["right"])
         self.lengths: list[int] = plain["lengths"]
-        self.weights = [int(weight) for weight in plain["weights"]]
+        self.weights = list(map(int, plain["weights"]))
         self.high = self.low + sum(self.lengths) - 1
-        need(min(self.lengths) >= 1, file, "noise.lengths", self.lengths, "at least 1 each")
+        self.periods = p, q = [tail["period"] if tail else 0 for tail in tails]
+        self.ratios = [int(tail["ratio"]) if tail else 0 for tail in tails]
         window = sum(n * w for n, w in zip(self.lengths, self.weights, strict=True))
-        same(file, "noise.weights", window, total)
-        inside = max(-self.low, self.high) <= 2**62
-        need(inside, file, "noise.low", self.low, "a window within ±2^62")
-        repeated = any(a == b for a, b in pairwise(self.weights))
-        need(not repeated, file, "noise.weights", "equal neighbors", "different neighbors")
-        self.periods, self.ratios = [0, 0], [0, 0]
-        for side, name in enumerate(ENDS):
-            tail = plain[name]
-            if tail is not None:
-                self.periods[side], self.ratios[side] = tail["period"], int(tail["ratio"])
-                proper = tail["period"] >= 1 and 1 <= self.ratios[side] < UNIT
-                need(proper, file, f"noise.{name}", tail, "a period from 1, a ratio below 2^64")
-        p, q = self.periods
-        need(p + q <= self.high - self.low + 1, file, "periods", (p, q), "within the window")
-        middle = (not q or self.high - q >= -1) and (not p or self.low + p <= 1)
-        need(middle, file, "noise", "a tail that begins beyond 0", "tails on their sides of 0")
+        right = window == total and min(self.lengths) >= 1 and max(-self.low, self.high) <= 2**62
+        need(right, file, "noise", "a window", "runs within ±2^62 that have the total")
+        need(all(a != b for a, b in pairwise(self.weights)), file, "noise", "runs of equal weight")
+        for tail in filter(None, tails):
+            right = tail["period"] >= 1 and 1 <= int(tail["ratio"]) < UNIT
+            need(right, file, "noise", tail, "a period from 1, a ratio below 2^64")
+        # A tail begins on its side of 0.
+        right = (not q or self.high - q >= -1) and (not p or self.low + p <= 1)
+        need(right and p + q <= self.high - self.low + 1, file, "noise", "periods", (p, q))
 
     def blocks(self) -> Iterator[tuple[int, int, int, int]]:
         """The runs of the window, cut at the tails: first, last, weight and side (-1, 0 or 1)."""
@@ -1660,17 +1172,16 @@ class Noise:
         total · 2^(64 · (most + 1)).
         """
         p, q = self.periods
-        changes = [(self.high + most * q + 1, 0)]
-        falls = [
-            [(UNIT - ratio) * ratio**times * UNIT ** (most - times) for times in range(most + 1)]
-            for ratio in self.ratios
-        ]
+        changes, falls = [(self.high + most * q + 1, 0)], []
+        for ratio in self.ratios:
+            powers = (ratio**times * UNIT ** (most - times) for times in range(most + 1))
+            falls.append([(UNIT - ratio) * each for each in powers])
         for first, _, weight, side in self.blocks():
             if side == 0:
                 changes.append((first, weight * UNIT ** (most + 1)))
                 continue
             for times, fall in enumerate(falls[side > 0]):
-                changes.append((first + (times * q if side > 0 else -times * p), weight * fall))
+                changes.append((first + times * (q if side > 0 else -p), weight * fall))
         changes.sort()
         return [start for start, _ in changes], [0, *(mass for _, mass in changes)]
 
@@ -1679,16 +1190,16 @@ class Noise:
         p, q = self.periods
         low = min(self.low, self.low - distance) - p
         after = max(self.high, self.high - distance) + q + 1
-        reach = abs(distance)
-        most = max(ceil_div(reach, period) + 1 if period else 1 for period in self.periods)
+        most = max(-(-abs(distance) // each) + 1 if each else 1 for each in self.periods)
         starts, masses = self.masses(most)
         cuts = {low, low + p, after - q, after, *starts, *(start - distance for start in starts)}
         # The first and the last period are divided by 1 - ρ, and all is over both of these.
         low_rest, high_rest = (UNIT - ratio for ratio in self.ratios)
         counts: Counter[tuple[int, int]] = Counter()
         for first, end in pairwise(sorted(cut for cut in cuts if low <= cut <= after)):
-            outer = UNIT * high_rest if first < low + p else low_rest * UNIT
-            factor = low_rest * high_rest if low + p <= first < after - q else outer
+            factor = low_rest * high_rest
+            if first < low + p or first >= after - q:
+                factor = UNIT * (high_rest if first < low + p else low_rest)
             here = masses[bisect_right(starts, first)]
             there = masses[bisect_right(starts, first + distance)]
             counts[here, there] += (end - first) * factor
@@ -1700,12 +1211,16 @@ class Noise:
         falls = [a > b for a, b in pairwise(self.masses(1)[1]) if a != b]
         return falls == sorted(falls)
 
+    def steps(self, distance: int) -> list[tuple[int, int]]:
+        """The pairs of f(k) and f(k ± distance)."""
+        return self.pairs(distance).pairs + self.pairs(-distance).pairs
+
     def step_ratio(self) -> Fraction | None:
         """The largest f(k) / f(k ± period), the same of both tails; none if it is infinite."""
         period = self.periods[0]
         if not period or self.periods[1] != period or self.ratios[0] != self.ratios[1]:
             return None
-        steps = [pair for sign in (1, -1) for pair in self.pairs(sign * period).pairs]
+        steps = self.steps(period)
         return max(Fraction(p, q) for p, q in steps) if all(q for _, q in steps) else None
 
     def moment(self, power: int) -> Fraction:
@@ -1715,53 +1230,42 @@ class Noise:
             rho = Fraction(self.ratios[side > 0], UNIT) if side else Fraction(0)
             # Of a run of the left tail the mirror image; a tail lies on its side of 0.
             a, b = (-last, -first) if side < 0 else (first, last)
-            moments = list(repeated(sums(a, b), self.periods[side > 0], rho))
-            moments[0] -= (a <= 0 <= b) * (1 - rho)
-            total += Fraction(weight, self.total) * moments[power]
+            moment = repeated(sums(a, b), self.periods[side > 0], rho)[power]
+            if power == 0 and a <= 0 <= b:
+                moment -= 1 - rho
+            total += Fraction(weight, self.total) * moment
         return total
 
-    def work(self, distances: set[int]) -> int:
-        """The number of step 32."""
-        tails = [min(FAR, max(distances) // period) for period in self.periods if period]
-        return 2 * len(distances) * len(self.lengths) * (sum(tails) + 3) * (1 + sum(tails) // 8)
-
-    def is_far(self, distances: set[int]) -> bool:
-        """Whether the largest distance is more than 256 periods of a tail."""
-        return any(period and max(distances) // period > FAR for period in self.periods)
-
-    def compared(self, distances: set[int]) -> list[Pairs]:
-        """The pairs at these distances, and at the largest alone where the noise is unimodal."""
-        return [self.pairs(sign * each) for each in self.chosen(distances) for sign in (1, -1)]
-
-    def chosen(self, distances: set[int]) -> set[int]:
-        """The distances that have to be compared."""
-        return {max(distances)} if self.is_unimodal else distances
+    def size(self, distances: set[int]) -> tuple[set[int], int, bool]:
+        """Which distances to compare, the number of step 32, and whether a tail is far shorter."""
+        chosen = {max(distances)} if self.is_unimodal else distances
+        reaches = [max(distances) // period for period in self.periods if period]
+        reach = sum(min(FAR, each) for each in reaches)
+        work = 2 * len(chosen) * len(self.lengths) * (reach + 3) * (1 + reach // 8)
+        return chosen, work, max(reaches, default=0) > FAR
 
     def proved(self, file: str, distances: set[int], epsilon: Fraction) -> list[Pairs]:
-        """The same within the work of step 32; none of noise that is far and not pure."""
-        work, far = self.work(self.chosen(distances)), max(distances)
+        """All pairs within the work of step 32; none of noise that is far and not pure."""
+        chosen, work, is_far = self.size(distances)
         need(work <= 10**6, file, "size", work, "at most 10^6")
-        if not self.is_far(distances):
-            return self.compared(distances)
-        ratio, times = self.step_ratio(), ceil_div(far, self.periods[0] or 1)
+        if not is_far:
+            return [self.pairs(sign * each) for each in chosen for sign in (1, -1)]
+        ratio, times = self.step_ratio(), -(-max(distances) // (self.periods[0] or 1))
         is_pure = ratio is not None and ratio**times * SCALE <= below_e(epsilon)
         return [Pairs({}, 1)] if is_pure else []
 
     def cell(self, distances: set[int], step: Fraction) -> list[int] | None:
         """The profile of a cell that moves by these distances; none if it is rough."""
-        if not self.is_far(distances) and self.work(self.chosen(distances)) <= 3 * 10**5:
-            return values_of_pairs(self.compared(distances), step)
+        chosen, work, is_far = self.size(distances)
+        if not is_far and work <= 3 * 10**5:
+            return values_of_pairs([self.pairs(s * each) for each in chosen for s in (1, -1)], step)
         ratio = self.step_ratio() if self.is_unimodal else None
         if ratio is None:
             return None
-        digits = Context(prec=100, rounding="ROUND_CEILING")
+        digits, fifty = Context(prec=100, rounding=ROUND_CEILING), Context(prec=50)
         c = digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
-        fifty = Context(prec=50, rounding=ROUND_HALF_EVEN)
         loss = Fraction(fifty.next_plus(fifty.ln(c)))
-        return pure_values(ceil_div(max(distances), self.periods[0]) * loss, Fraction(0), step)
-
-
-Sums = tuple[Fraction, Fraction, Fraction]
+        return pure_values(-(-max(distances) // self.periods[0]) * loss, Fraction(0), step)
 
 
 def sums(first: int, last: int) -> Sums:
@@ -1778,177 +1282,133 @@ def sums(first: int, last: int) -> Sums:
 def repeated(run: Sums, period: int, rho: Fraction) -> Sums:
     """Their means if the run moves by G · period away from 0, where G ≥ g has the chance ρ^g."""
     count, ones, twos = run
-    mean, square = rho / (1 - rho), rho * (1 + rho) / (1 - rho) ** 2
-    moved = twos + 2 * ones * period * mean + count * period**2 * square
-    return count, ones + count * period * mean, moved
+    mean, square = period * rho / (1 - rho), period**2 * rho * (1 + rho) / (1 - rho) ** 2
+    return count, ones + count * mean, twos + 2 * ones * mean + count * square
 
 
 # ---- Mechanisms on the answer (5.3, 8.11) -------------------------------------------------------
 
-BASE = {
-    **{"schema": str, "query": str, "mechanism": str},
-    "guarantee": {"definition": DEFINITIONS, **FIGURES},
-    "profile?": {"step": EXACT, "values": [WHOLE], "patterns": [[int]]},
-}
+FAMILIES = ("modular", "channel", "integer")
 ON_THE_LINE = "noise on the integers"
-ON_ANSWER = BASE | {
-    **{"group": [int], "total": WHOLE, "directed": bool},
-    "recomputed": {
-        **{"delta_probabilistic": EXACT, "delta_approximate": EXACT},
-        "epsilon_all_differences": str,
-    },
-    "accuracy": dict.fromkeys(("p_exact", "mean_absolute", "p_within_1"), EXACT),
-    "design": {
-        **dict.fromkeys(("method", "loss", "solver"), str),
-        **dict.fromkeys(("objective", "bounded_loss", "lower_bound", "gap"), EXACT),
-        "bound_of": frozenset(("every mechanism", "modular noise", ON_THE_LINE)),
-        **{"bound": frozenset(("proved", "solver")), "notes": [NOTE]},
-        "multipliers": [{"distance": int, "prices": [WHOLE]}],
-    },
-}
-ENDS_AND_DISTANCES = {"low_end": [[int]], "high_end": [[int]], "distances": [[int]]}
-FAMILIES = {
-    "modular": ON_ANSWER | {"weights": [WHOLE], "sensitivity": [[int]]},
-    "channel": ON_ANSWER | {"rows": [[WHOLE]], "pairs": [[int]]},
-    "integer": ON_ANSWER | {"noise": NOISE, **ENDS_AND_DISTANCES},
-}
 Cell = Callable[[int, Fraction], list[int] | None]
 
 
-@dataclass
-class Mechanism:
-    """A mechanism that was checked: the δ that it uses, and the profile of one cell (5.3.1).
-
-    ``cell`` gives the values, for a cell that moves by d and a step; none if they are rough.
-    """
-
-    delta: Fraction
-    cell: Cell
+"""The profile of a cell that moves by d, on a grid of a step (5.3.1); none if it is rough."""
+Mechanism = tuple[Fraction, Cell]
+"""The δ that a mechanism uses, and the profile of one cell."""
 
 
 def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mechanism:
     """One mechanism file against the spec; gives what charges and profiles rest on [30-40]."""
-    family, epsilon, delta = entry["mechanism"], number(entry["epsilon"]), number(entry["delta"])
-    stated = {name: entry[name] for name in ("definition", "epsilon", "delta")}
+    family, named, (epsilon, delta) = entry["mechanism"], query.mechanism, numbers(entry)
+    fitting: tuple[str, ...] = families_of(query) if query.on_statistic else FAMILIES
+    if not query.on_statistic and named == "best":
+        fitting = ("channel", "integer") if "ordered" in query.topologies else ("modular",)
+    need(family in fitting, file, "mechanism", family, fitting)
+    check_form(file, plain, family.capitalize())
     expected = {
-        **{"schema": "dp-release/mechanism/v1", "mechanism": family, "guarantee": stated},
+        **{"schema": "dp-release/mechanism/v1", "mechanism": family},
+        **{f"guarantee.{name}": entry[name] for name in ("definition", "epsilon", "delta")},
         "query": file.removeprefix("mechanisms/").removesuffix(".json"),
     }
-    forms = STATISTIC if query.on_statistic else FAMILIES
-    need(family in forms, file, "mechanism", family, list(forms))
-    check_shape(file, plain, forms[family])
-    if not query.on_statistic:
-        expected |= {"group": query.group, "directed": False}
-    agree(file, plain, expected)
     if query.on_statistic:
-        return Mechanism(Fraction(0), check_statistic(file, plain, query, epsilon))
-    total, named = int(plain["total"]), query.mechanism
-    most = 10**78 if family == "modular" else 2**62 + 1
-    is_power = 2 <= total < most and total & (total - 1) == 0
-    need(is_power, file, "total", total, "a power of two of the size allowed")
-    if named == "best":
-        ordered = any(topology == "ordered" for _, topology in query.domains)
-        need((family == "modular") != ordered, file, "mechanism", family, "one for the domain")
-    elif named not in FAMILIES:
-        same(file, "design.method", plain["design"]["method"], f"baseline {named}")
-    ratio, stated = below_e(epsilon), plain["recomputed"]
-    check = {"modular": modular, "channel": channel, "integer": on_integers}[family]
-    compared, cell = check(file, plain, query)
-    approximate = max((each.approximate(ratio) for each in compared), default=Fraction(1))
+        agree(file, plain, expected)
+        return Fraction(0), check_statistic(file, plain, query, epsilon)
+    expected |= {"group": query.group, "directed": False}
+    if named != "best" and named not in FAMILIES:
+        expected["design.method"] = f"baseline {named}"
+    agree(file, plain, expected)
+    total, most = int(plain["total"]), 10**78 if family == "modular" else 2**62 + 1
+    need(2 <= total < most and total & (total - 1) == 0, file, "total", total, "a power of two")
+    ratio = below_e(epsilon)
+    compared, cell = (modular, channel, on_integers)[FAMILIES.index(family)](file, plain, query)
+    deltas = [Fraction(each.excess(ratio), SCALE * each.total) for each in compared]
+    approximate = max(deltas, default=Fraction(1))
     probabilistic = Fraction(approximate > 0)
     if family != "integer":
         probabilistic = max(each.probabilistic(ratio) for each in compared)
     own = approximate if entry["definition"] == "approximate" else probabilistic
     need(own <= delta, file, "guarantee", f"δ {up(own, 20)}", entry["delta"])
+    stated = plain["recomputed"]
     same(file, "delta_probabilistic", number(stated["delta_probabilistic"]), probabilistic)
     same(file, "delta_approximate", stated["delta_approximate"], up(approximate, 60))
-    check_design(file, plain, query)
-    return Mechanism(own, cell)
-
-
-def check_design(file: str, plain: Plain, query: Query) -> None:
-    """The loss function, and what the bounds are compared with [39]."""
+    # The loss function, and what the bounds are compared with [39].
     design = plain["design"]
     bounded, bound = number(design["bounded_loss"]), number(design["lower_bound"])
-    if not query.is_table:
-        same(file, "design.loss", design["loss"], query.loss_name)
-    if design["bound_of"] == ON_THE_LINE:
-        same(file, "design.bound_of", plain["mechanism"], "integer")
-    else:
+    right = query.is_table or design["loss"] == query.loss
+    need(right, file, "design.loss", design["loss"], query.loss)
+    if design["bound_of"] != ON_THE_LINE:
         same(file, "design.bounded_loss", bounded, number(design["objective"]))
         same(file, "design.multipliers", design["multipliers"], [])
+    need(design["bound_of"] != ON_THE_LINE or family == "integer", file, "design.bound_of", family)
     need(bound <= bounded, file, "design.lower_bound", bound, f"at most {bounded}")
     same(file, "design.gap", design["gap"], exact(bounded - bound))
+    return own, cell
 
 
 Compared = tuple[list[Pairs], Cell]
-"""All pairs of distributions, and those of a cell."""
+"""All pairs of distributions, and the profile of a cell."""
 
 
 def modular(file: str, plain: Plain, query: Query) -> Compared:
     """Noise in the group [32-40]."""
     group, total = query.group, int(plain["total"])
-    weights = [int(weight) for weight in plain["weights"]]
-    vectors = [tuple(vector) for vector in plain["sensitivity"]]
+    weights, vectors = list(map(int, plain["weights"])), list(map(tuple, plain["sensitivity"]))
     same(file, "weights", (len(weights), sum(weights)), (prod(group), total))
     need(max(weights) < total, file, "weights", "no noise", "noise")
-    need(vectors, file, "sensitivity", "none", "one vector or more")
     # Elements of the group but zero, closed under negation, in order.
     same(file, "sensitivity", vectors, sorted(query.both_ways(vectors)))
     if query.source != "empirical":
         lacking = query.sensitivity(query.rows)[0] - set(vectors)
         need(not lacking, file, "sensitivity", f"without {sorted(lacking)[:3]}", "all of M")
-    need(len(weights) * len(vectors) <= 10**9, file, "size", len(vectors), "at most 10^9 in all")
-    pairs: dict[int, list[Pairs]] = {}
+    work = len(weights) * len(vectors)
+    need(1 <= work <= 10**9, file, "size", work, "1 to 10^9 in all")
+    pairs = []
     for vector in vectors:
-        compared = Pairs(Counter(zip(weights, rolled(weights, group, vector), strict=True)), total)
-        pairs.setdefault(min(vector[0], group[0] - vector[0]), []).append(compared)
+        counted = Counter(zip(weights, rolled(weights, group, vector), strict=True))
+        pairs.append((min(vector[0], group[0] - vector[0]), Pairs(counted, total)))
     return compared_within(pairs)
 
 
 def rolled(weights: list[int], group: list[int], by: Vector) -> list[int]:
     """The list whose element η is the weight of η + by, in row-major order."""
-    if len(group) == 1:
-        return weights[by[0] :] + weights[: by[0]]
     inner = prod(group[1:])
-    blocks = []
-    for place in range(group[0]):
-        start = (place + by[0]) % group[0] * inner
-        blocks += rolled(weights[start : start + inner], group[1:], by[1:])
-    return blocks
+    blocks = weights[by[0] * inner :] + weights[: by[0] * inner]
+    if len(group) == 1:
+        return blocks
+    parts = (blocks[place : place + inner] for place in range(0, len(blocks), inner))
+    return [weight for part in parts for weight in rolled(part, group[1:], by[1:])]
 
 
-def compared_within(pairs: dict[int, list[Pairs]]) -> Compared:
+def compared_within(pairs: list[tuple[int, Pairs]]) -> Compared:
     """All pairs, and of a cell those of the distances up to d; a 0 stands for all."""
 
-    def within(far: int) -> list[Pairs]:
-        return [each for s in sorted(pairs) if s <= far or far == 0 for each in pairs[s]]
+    def cell(far: int, step: Fraction) -> list[int]:
+        return values_of_pairs([each for s, each in pairs if s <= far or far == 0], step)
 
-    return within(0), lambda far, step: values_of_pairs(within(far), step)
+    return [each for _, each in pairs], cell
 
 
 def channel(file: str, plain: Plain, query: Query) -> Compared:
     """A row of weights for each true code [32-40]."""
-    need(query.is_line, file, "mechanism", "channel", "one ordered part")
     size, total = query.group[0], int(plain["total"])
-    rows = [[int(weight) for weight in row] for row in plain["rows"]]
+    rows = [list(map(int, row)) for row in plain["rows"]]
     same(file, "rows", [(len(row), sum(row)) for row in rows], [(size, total)] * size)
     need(max(map(max, rows)) < total, file, "rows", "no noise", "noise")
     distances = {abs(a - b) for a, b in plain["pairs"]}
-    need(distances, file, "pairs", "none", "one or more")
-    every = permutations(range(size), 2)
-    expected = [[a, b] for a, b in every if abs(a - b) in distances]
-    same(file, "pairs", plain["pairs"], expected)
     check_distances(file, query, distances)
-    pairs: dict[int, list[Pairs]] = {}
+    expected = [[a, b] for a, b in permutations(range(size), 2) if abs(a - b) in distances]
+    same(file, "pairs", plain["pairs"], expected)
+    pairs = []
     for a, b in expected:
-        compared = Pairs(Counter(zip(rows[a], rows[b], strict=True)), total)
-        pairs.setdefault(abs(a - b), []).append(compared)
+        pairs.append((abs(a - b), Pairs(Counter(zip(rows[a], rows[b], strict=True)), total)))
     return compared_within(pairs)
 
 
 def check_distances(file: str, query: Query, distances: set[int]) -> None:
     """The distances of a public file hold all of A [40]."""
+    need(query.is_line, file, "mechanism", "one of a line", "one ordered part")
+    need(distances, file, "distances", "none", "one or more")
     if query.source != "empirical":
         lacking = query.sensitivity(query.rows)[1] - distances
         need(not lacking, file, "distances", f"without {sorted(lacking)[:3]}", "all of A")
@@ -1956,16 +1416,22 @@ def check_distances(file: str, query: Query, distances: set[int]) -> None:
 
 def on_integers(file: str, plain: Plain, query: Query) -> Compared:
     """Noise on the integers, clamped and remapped at the ends [32-40]."""
-    need(query.is_line, file, "mechanism", "integer", "one ordered part")
     size, epsilon = query.group[0], number(plain["guarantee"]["epsilon"])
     noise = Noise(file, plain["noise"], int(plain["total"]))
-    check_ends(file, plain, size)
+    # The tables of the two ends: runs of outcomes, each with its shift (5.3).
+    lengths = [sum(count for count, _ in plain[name]) for name in ("low_end", "high_end")]
+    need(sum(lengths) <= size, file, "low_end, high_end", lengths, f"at most {size} outcomes")
+    for name, start in (("low_end", 0), ("high_end", size - lengths[1])):
+        at, before = start, None
+        for count, shift in plain[name]:
+            inside = count >= 1 and at + shift >= 0 and at + count - 1 + shift < size
+            need(inside and shift != before, file, name, (count, shift))
+            at, before = at + count, shift
     distances: set[int] = set()
     for first, last in plain["distances"]:
-        apart = 1 <= first <= last < size and (not distances or first > max(distances) + 1)
-        need(apart and last <= 10**7, file, "distances", (first, last), "ascending intervals")
+        apart = max(distances, default=-1) + 1 < first <= last < min(size, 10**7 + 1)
+        need(apart, file, "distances", (first, last), "ascending intervals")
         distances |= set(range(first, last + 1))
-    need(distances, file, "distances", "none", "one or more")
     check_distances(file, query, distances)
     compared = noise.proved(file, distances, epsilon)
     if plain["design"]["bound_of"] == ON_THE_LINE:
@@ -1973,29 +1439,13 @@ def on_integers(file: str, plain: Plain, query: Query) -> Compared:
     return compared, lambda far, step: noise.cell({s for s in distances if s <= far}, step)
 
 
-def check_ends(file: str, plain: Plain, size: int) -> None:
-    """The tables of the two ends: runs of outcomes, each with its shift (5.3)."""
-    counted = 0
-    for name in ("low_end", "high_end"):
-        length = sum(count for count, _ in plain[name])
-        counted += length
-        at, before = 0 if name == "low_end" else size - length, None
-        for count, shift in plain[name]:
-            inside = count >= 1 and at + shift >= 0 and at + count - 1 + shift < size
-            right = inside and shift != before
-            need(right, file, name, (count, shift), "runs of different shifts within the domain")
-            at, before = at + count, shift
-    need(counted <= size, file, "low_end, high_end", counted, f"at most {size} outcomes")
-
-
 def check_line_bound(file: str, plain: Plain, noise: Noise, distances: set[int]) -> None:
     """The loss that is bounded, and a proved bound of noise on the integers [39]."""
-    design, guarantee = plain["design"], plain["guarantee"]
+    design, (epsilon, delta) = plain["design"], numbers(plain["guarantee"])
     need(design["loss"] in LINE_LOSSES, file, "design.loss", design["loss"], LINE_LOSSES)
     degree, stated = LINE_LOSSES.index(design["loss"]), number(design["lower_bound"])
     same(file, "design.bounded_loss", design["bounded_loss"], up(noise.moment(degree), 18))
     if design["bound"] == "proved" and stated > 0:
-        epsilon, delta = number(guarantee["epsilon"]), number(guarantee["delta"])
         best = closed_bound(distances, degree, epsilon, delta)
         if design["multipliers"]:
             best = max(best, priced_bound(file, plain, distances, degree))
@@ -2008,8 +1458,7 @@ def closed_bound(distances: set[int], degree: int, epsilon: Fraction, delta: Fra
     m = max(distances) // unit
     if len(distances) != m or epsilon == 0 or (delta > 0 and degree > 0):
         return Fraction(0)
-    x = Fraction(SCALE, above_e(epsilon))
-    values = []
+    x, values = Fraction(SCALE, above_e(epsilon)), []
     for t in range(1, m + 1):
         # Blocks of m integers from t on have the weights x, x², …, on both sides of 0.
         outer = repeated(sums(t, t + m - 1), m, x)[degree] * x / (1 - x)
@@ -2023,18 +1472,17 @@ def closed_bound(distances: set[int], degree: int, epsilon: Fraction, delta: Fra
 
 def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> Fraction:
     """The bound that multipliers prove (5.3)."""
-    above = above_e(number(plain["guarantee"]["epsilon"]))
-    listed = plain["design"]["multipliers"]
-    prices = {each["distance"]: [int(price) for price in each["prices"]] for each in listed}
+    epsilon, delta = numbers(plain["guarantee"])
+    above, listed = above_e(epsilon), plain["design"]["multipliers"]
+    prices = {each["distance"]: list(map(int, each["prices"])) for each in listed}
     once = len(prices) == len(listed) and set(prices) <= distances
     need(once, file, "multipliers", sorted(prices), "distances of the file, each once")
-    reach = max(len(each) for each in prices.values()) // 2
+    reach = max(map(len, prices.values())) // 2
     odd = all(len(each) == 2 * reach + 1 for each in prices.values())
     need(odd, file, "multipliers", reach, "lists of one odd length")
-    tops = {s: max(each) for s, each in prices.items()}
 
     def price(s: int, k: int) -> int:
-        return prices[s][k + reach] if abs(k) <= reach else tops[s]
+        return prices[s][k + reach] if abs(k) <= reach else max(prices[s])
 
     values = []
     for k in range(reach + max(prices) + 2):
@@ -2044,43 +1492,78 @@ def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> F
             total -= above * (price(s, k - s) + price(s, -k - s))
         values.append(total)
     least = Fraction(min(values), 2 * 2**80 * SCALE)
-    spent = number(plain["guarantee"]["delta"]) * Fraction(sum(tops.values()), 2**80)
-    return max(least - spent, Fraction(0))
+    return max(least - delta * Fraction(sum(map(max, prices.values())), 2**80), Fraction(0))
 
 
-# ---- Mechanisms on a statistic (4.7, 5.3) ------------------------------------------------------
+# ---- Mechanisms on a statistic (4.7, 5.3) -------------------------------------------------------
 
-RATIO = {"spread": int, "ratio": WHOLE}
-TOP = RATIO | dict.fromkeys(("categories", "members", "touched", "weight"), int)
 SELECTIONS = ("permute_and_flip", "exponential_mechanism")
-PARAMETERS: dict[str, Plain] = {
-    **dict.fromkeys(SELECTIONS, RATIO | {"candidates": int}),
-    "two_categories": RATIO,
-    "gap_table": {"spread": int, "categories": int, "cap": int, "weights": [[WHOLE]]},
-    "noisy_sums": {"spread": int, "sums": int, "noise": NOISE},
-    "joint_quantiles": RATIO | {"candidates": int, "shares": [EXACT], "sublevels": int},
-    "quantile_tree": RATIO
-    | {"candidates": int, "shares": [EXACT], "rows": int, "replaced": bool, "block": COUNT},
-    "top_histogram": TOP | dict.fromkeys(("replaced", "counts", "histogram"), bool),
-    **dict.fromkeys(("top_canonical", "top_peeled"), TOP | {"replaced": bool}),
-}
 IN_PROPORTION = (*SELECTIONS, "joint_quantiles", "quantile_tree", "top_histogram")
-STATISTIC = {family: BASE | fields for family, fields in PARAMETERS.items()}
+
+
+def families_of(query: Query) -> tuple[str, ...]:
+    """The families that may answer a query with noise on the statistic [30]."""
+    plain = query.plain
+    families: tuple[str, ...] = SELECTIONS
+    two = query.kind == "mode" and query.rows == 1 and query.spec.ways == 2
+    if query.kind in ("sum", "mean"):
+        families = ("noisy_sums",)
+    elif query.kind == "top":
+        shown = plain.get("counts") or plain.get("histogram")
+        families = ("top_histogram",) if shown else ("top_histogram", "top_canonical", "top_peeled")
+    elif query.kind == "quantiles" and len(plain["at"]) > 1:
+        families = ("joint_quantiles", "quantile_tree")
+    elif two and ("weight" not in plain or query.clamp == (0, 1)):
+        families += ("two_categories" if query.group[0] == 2 else "gap_table",)
+    return tuple(each for each in families if query.mechanism in ("best", each))
+
+
+def spread_of(query: Query, rows: int, ways: int) -> tuple[list[Fraction], int, int, int]:
+    """The shares of ranks, the weight and the reach of a unit, and the spread (4.7).
+
+    ``ways`` is 1 for units that are added or removed, and 2 for those that are replaced.
+    """
+    plain, size = query.plain, query.group[0]
+    units = plain.get("count", "rows" if "weight" in plain else "units") == "units"
+    shares = [number(share) for share in plain.get("at", ["1/2"])]
+    weight, touched = (1, min(rows, size)) if units else (rows, 1)
+    if "weight" in plain:
+        weight = rows * max(map(abs, query.clamp))
+    base = lcm(*(share.denominator for share in shares))
+    match query.kind:
+        case "sum":
+            more, less = query.sum_of(rows)
+            spread = max(more, less) if ways == 1 else more + less
+        case "mean":
+            spread = rows * (query.clamp[1] - query.clamp[0]) * ways
+        case "top":
+            spread = weight * (touched if ways == 1 else min(2 * touched, size))
+        case "mode":
+            spread = weight * ways
+        case "min" | "max":
+            spread = 2 * rows
+        case _ if ways == 2:
+            spread = 2 * rows * base
+        case _ if len(shares) == 1:
+            spread = 2 * rows * max(shares[0].numerator, base - shares[0].numerator)
+        case _:
+            ends = [Fraction(0), *shares, Fraction(1)]
+            least = min(after - share for share, after in pairwise(ends))
+            spread = 2 * rows * int(base - base * least)
+    return shares, weight, touched, spread
 
 
 def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) -> Cell:
-    """The family, its parameters and its condition for ε [30]."""
-    family, size = plain["mechanism"], query.group[0]
-    families = families_of(query)
+    """The parameters of a family, and its condition for ε [30]."""
+    family, size, ways = plain["mechanism"], query.group[0], query.spec.ways
     need(epsilon > 0, file, "epsilon", epsilon, "above 0")
-    need(family in families, file, "mechanism", family, families)
-    two_way, members = not query.spec.is_one_way, query.plain.get("k") or 0
-    shares, weight, touched, spread = spread_of(query, query.rows, two_way=two_way)
+    members = query.plain.get("k", 0)
+    shares, weight, touched, spread = spread_of(query, query.rows, ways)
     expected = {
         **{"spread": spread, "candidates": size, "categories": size, "sublevels": 256},
-        **{"shares": [exact(share) for share in shares], "members": members},
-        **{"touched": touched, "weight": weight, "replaced": two_way, "rows": query.rows},
-        **{name: bool(query.plain.get(name)) for name in ("counts", "histogram")},
+        **{"shares": list(map(exact, shares)), "members": members, "touched": touched},
+        **{"weight": weight, "replaced": ways == 2, "rows": query.rows},
+        **{name: query.plain.get(name, False) for name in ("counts", "histogram")},
         "sums": 1 + (query.kind == "mean"),
     }
     agree(file, plain, {name: expected[name] for name in expected.keys() & plain.keys()})
@@ -2088,100 +1571,32 @@ def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) ->
         check_gaps(file, plain, below_e(epsilon))
     elif family == "noisy_sums":
         noise = Noise(file, plain["noise"], 2**62)
-        check_sums_noise(file, plain, noise, epsilon)
-        small = not noise.is_far({spread}) and noise.work({spread}) <= 3 * 10**5
-        if plain["sums"] == 1 and noise.is_unimodal and small:
-            return lambda _, step: noise.cell({spread}, step)
+        if plain["sums"] == 1:
+            unimodal, below = noise.is_unimodal, below_e(epsilon)
+            need(unimodal or spread <= 10**6, file, "spread", spread, "at most 10^6")
+            distances = {spread} if unimodal else set(range(1, spread + 1))
+            compared = noise.proved(file, distances, epsilon)
+            excess = max((pairs.excess(below) for pairs in compared), default=1)
+            need(excess == 0, file, "guarantee", "a pure δ above 0", "0 at every distance")
+            _, work, is_far = noise.size({spread})
+            if unimodal and not is_far and work <= 3 * 10**5:
+                return lambda _, step: noise.cell({spread}, step)
+        else:
+            left, right = zip(noise.ratios, noise.periods, strict=True)
+            same(file, "noise.right", right, left)
+            check_ratio(file, left[0], spread, epsilon)
+            need(steps_within(noise, left[0]), file, "noise", "a step above 1/ρ", "at most 1/ρ")
     else:
-        once = (1 + two_way) * weight
-        levels = (1 + two_way) * (1 + (plain.get("block") != 1))
-        canonical_twice = 1 if 1 in (touched, members, size - members) else 2
-        factor = {
+        twice = 1 if 1 in (touched, members, size - members) else 2
+        factors = {
             **dict.fromkeys((*SELECTIONS, "top_histogram"), spread),
-            "two_categories": 1,
-            **{"joint_quantiles": 4 * 256 * spread, "top_canonical": once * canonical_twice},
-            **{"top_peeled": once * members, "quantile_tree": levels * query.rows},
-        }[family]
-        check_ratio(file, int(plain["ratio"]), factor, epsilon)
+            **{"two_categories": 1, "joint_quantiles": 4 * 256 * spread},
+            "quantile_tree": ways * (1 + (plain.get("block") != 1)) * query.rows,
+            **{"top_canonical": ways * weight * twice, "top_peeled": ways * weight * members},
+        }
+        check_ratio(file, int(plain["ratio"]), factors[family], epsilon)
     in_range = family == "exponential_mechanism"
     return lambda _, step: pure_values(epsilon, Fraction(0), step, in_range=in_range)
-
-
-def spread_of(query: Query, rows: int, *, two_way: bool) -> tuple[list[Fraction], int, int, int]:
-    """The shares of ranks, the weight and the reach of a unit, and the spread (4.7)."""
-    plain, size, both = query.plain, query.group[0], 1 + two_way
-    weighed = "weight" in plain
-    units = plain.get("count", "rows" if weighed else "units") == "units"
-    shares = [number(share) for share in plain.get("at", ["1/2"])]
-    weight = rows * max(map(abs, query.clamp)) if weighed else 1 if units else rows
-    touched = min(rows, size) if units else 1
-    base = lcm(*(share.denominator for share in shares))
-    if query.kind == "sum":
-        more, less = query.sum_of(rows)
-        spread = max(more, less) if both == 1 else more + less
-    elif query.kind == "mean":
-        spread = rows * (query.clamp[1] - query.clamp[0]) * both
-    elif query.kind == "top":
-        spread = weight * (touched if both == 1 else min(2 * touched, size))
-    elif query.kind == "mode":
-        spread = weight * both
-    elif query.kind in ("min", "max"):
-        spread = 2 * rows
-    elif both == 2:
-        spread = 2 * rows * base
-    elif len(shares) == 1:
-        spread = 2 * rows * max(shares[0].numerator, base - shares[0].numerator)
-    else:
-        steps = [after - share for share, after in pairwise([Fraction(0), *shares, Fraction(1)])]
-        spread = 2 * rows * int(base - base * min(steps))
-    return shares, weight, touched, spread
-
-
-def moves_of(query: Query, distance: int) -> tuple[int, int, int]:
-    """The s, a and b of 4.3; ``distance`` is the largest of the file of a count of rows."""
-    rows, two_way = query.rows, not query.spec.is_one_way
-    if not query.on_statistic:
-        return distance, min(rows, query.group[0] - 1), 1
-    neighbors = spread_of(query, rows, two_way=two_way)[3]
-    alone, row = (spread_of(query, most, two_way=False)[3] for most in (rows, 1))
-    return neighbors, alone, row
-
-
-def loses_in_proportion(plain: Plain, spread: int, epsilon: Fraction) -> bool:
-    """Whether a mechanism loses in proportion (4.3)."""
-    family = plain["mechanism"]
-    if family not in ("integer", "noisy_sums"):
-        return family in IN_PROPORTION
-    noise = Noise(family, plain["noise"], int(plain.get("total", 2**62)))
-    if family == "integer":
-        below = below_e(epsilon / spread)
-        return all(noise.pairs(sign).excess(below) == 0 for sign in (1, -1))
-    ratio = noise.ratios[1]
-    return ratio > 0 and steps_within(noise, ratio) and spread * loss_of(ratio) <= epsilon
-
-
-def families_of(query: Query) -> tuple[str, ...]:
-    """The families that may answer a query with noise on the statistic [30]."""
-    families: tuple[str, ...] = SELECTIONS
-    single = query.plain.get("weight") is None or query.clamp == (0, 1)
-    if query.kind in ("sum", "mean"):
-        families = ("noisy_sums",)
-    elif query.kind == "top":
-        shown = query.plain.get("counts") or query.plain.get("histogram")
-        families = ("top_histogram", *(() if shown else ("top_canonical", "top_peeled")))
-    elif query.kind == "quantiles" and len(query.plain["at"]) > 1:
-        families = ("joint_quantiles", "quantile_tree")
-    elif query.kind == "mode" and query.rows == 1 and not query.spec.is_one_way and single:
-        families += ("two_categories" if query.group[0] == 2 else "gap_table",)
-    return tuple(each for each in families if query.mechanism in ("best", each))
-
-
-def check_ratio(file: str, ratio: int, factor: int, epsilon: Fraction) -> None:
-    """Check that factor · ln(1/ρ) is at most ε, and no smaller ρ has that."""
-    right = 1 <= ratio < UNIT and factor * loss_of(ratio) <= epsilon
-    need(right, file, "ratio", ratio, f"{factor} times its loss at most {epsilon}")
-    least = ratio == 1 or factor * loss_of(ratio - 1) > epsilon
-    need(least, file, "ratio", ratio, "the least that satisfies ε")
 
 
 def loss_of(ratio: int) -> Fraction:
@@ -2190,25 +1605,16 @@ def loss_of(ratio: int) -> Fraction:
     return Fraction(work.ln(work.divide(Decimal(UNIT), Decimal(ratio)))) + Fraction(1, 10**60)
 
 
+def check_ratio(file: str, ratio: int, factor: int, epsilon: Fraction) -> None:
+    """Check that factor · ln(1/ρ) is at most ε, and no smaller ρ has that."""
+    right = 1 <= ratio < UNIT and factor * loss_of(ratio) <= epsilon
+    right = right and (ratio == 1 or factor * loss_of(ratio - 1) > epsilon)
+    need(right, file, "ratio", ratio, f"the least with {factor} times its loss at most {epsilon}")
+
+
 def steps_within(noise: Noise, ratio: int) -> bool:
     """Whether no two neighboring integers have masses further apart than 1/ρ."""
-    steps = [pair for sign in (1, -1) for pair in noise.pairs(sign).pairs]
-    return all(p * ratio <= q * UNIT for p, q in steps)
-
-
-def check_sums_noise(file: str, plain: Plain, noise: Noise, epsilon: Fraction) -> None:
-    """The noise of sums and means."""
-    spread, ratio, below = plain["spread"], noise.ratios[0], below_e(epsilon)
-    if plain["sums"] == 1:
-        need(noise.is_unimodal or spread <= 10**6, file, "spread", spread, "at most 10^6")
-        distances = {spread} if noise.is_unimodal else set(range(1, spread + 1))
-        compared = noise.proved(file, distances, epsilon)
-        excess = max((pairs.excess(below) for pairs in compared), default=1)
-        need(excess == 0, file, "guarantee", "a pure δ above 0", "0 at every distance")
-        return
-    same(file, "noise.right", (noise.ratios[1], noise.periods[1]), (ratio, noise.periods[0]))
-    check_ratio(file, ratio, spread, epsilon)
-    need(steps_within(noise, ratio), file, "noise", "a step above 1/ρ", "at most 1/ρ")
+    return all(p * ratio <= q * UNIT for p, q in noise.steps(1))
 
 
 def check_gaps(file: str, plain: Plain, ratio: int) -> None:
@@ -2218,7 +1624,7 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
     need(3 <= size <= 6 and cap >= 1, file, "categories", (size, cap), "3 to 6, cap from 1")
     states = [(0, *rest) for rest in multisets(range(cap + 1), size - 1)]
     need(len(states) <= 2**15, file, "states", len(states), "at most 2^15")
-    lists = [[int(weight) for weight in weights] for weights in plain["weights"]]
+    lists = [list(map(int, weights)) for weights in plain["weights"]]
     same(file, "weights", [(len(w), sum(w)) for w in lists], [(size, 2**62 - 4)] * len(states))
     chance: dict[Vector, dict[int, int]] = {}
     for state, weights in zip(states, lists, strict=True):
@@ -2237,19 +1643,18 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
             moved = zip(scores, rises, falls, strict=True)
             after = weights_of(tuple(a + b - c for a, b, c in moved))
             for v, w in zip(before, after, strict=True):
-                near_by = v * SCALE <= ratio * w and w * SCALE <= ratio * v
+                near_by = max(v, w) * SCALE <= ratio * min(v, w)
                 need(near_by, file, "weights", f"{v} and {w} at gaps {gaps}", "within ε")
 
 
-# ---- Profiles (5.3.1) --------------------------------------------------------------------------
+# ---- Profiles (5.3.1) ---------------------------------------------------------------------------
 
 PARTS = 10**28
 LONGEST = 2**14
 SMALL = 10**6
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(NamedTuple):
     """Masses at losses low·h, (low + 1)·h, …, and at an infinite loss; in units of 10^-28."""
 
     step: Fraction
@@ -2260,16 +1665,15 @@ class Losses:
 
 def values_of_pairs(compared: list[Pairs], step: Fraction) -> list[int]:
     """Upper bounds of δ at the losses 0, h, 2h, … over all pairs."""
-    most = min(LONGEST, int(100 / step) + 1)
-    lists = []
+    most, lists = min(LONGEST, int(100 / step) + 1), []
     for pairs in compared:
         values: list[int] = []
-        while len(values) < most:
+        p, q = pairs.finite
+        ratio = -1
+        while len(values) < most and p * SCALE > ratio * q:
             ratio = below_e(len(values) * step)
-            bound = ceil_div(PARTS * pairs.excess(ratio), SCALE * pairs.total)
+            bound = -(-PARTS * pairs.excess(ratio) // (SCALE * pairs.total))
             values.append(min(PARTS, bound))
-            if pairs.finite[0] * SCALE <= ratio * pairs.finite[1]:
-                break
         lists.append(values)
     return largest(lists, step)
 
@@ -2295,8 +1699,8 @@ def pure_values(
 def largest(lists: list[list[int]], step: Fraction) -> list[int]:
     """The largest value at each loss; a list repeats its last value."""
     length = max(map(len, lists))
-    filled = [values + values[-1:] * (length - len(values)) for values in lists]
-    return shortened([max(column) for column in zip(*filled, strict=True)], step)
+    filled = (values + values[-1:] * (length - len(values)) for values in lists)
+    return shortened(list(map(max, zip(*filled, strict=True))), step)
 
 
 def shortened(values: list[int], step: Fraction) -> list[int]:
@@ -2309,8 +1713,7 @@ def shortened(values: list[int], step: Fraction) -> list[int]:
 
 def losses_of(values: list[int], step: Fraction) -> Losses:
     """The distribution whose profile joins the values by chords."""
-    last = len(values) - 1
-    if last == 0:
+    if len(values) == 1:
         return Losses(step, 0, [PARTS - values[0]], values[0])
     b, c = Fraction(SCALE, above_e(step)), Fraction(SCALE, below_e(step))
     falls = [before - after for before, after in pairwise(values)] + [0]
@@ -2321,54 +1724,41 @@ def losses_of(values: list[int], step: Fraction) -> Losses:
         upper.append(mass)
         lower.append(ceil(mass * g))
     middle = max(0, ceil(PARTS - ((1 + b) * values[0] - 2 * c * values[1]) / (1 - b)))
-    return Losses(step, -last, [*reversed(lower), middle, *upper], values[last])
-
-
-def folded(losses: Losses) -> Losses:
-    """Small masses at the ends go to the infinite loss, and to the least loss that is left."""
-    masses = losses.masses
-    first, last, top, bottom = 0, len(masses), 0, 0
-    while last > 1 and top + masses[last - 1] <= SMALL:
-        last -= 1
-        top += masses[last]
-    while last - first > 1 and bottom + masses[first] <= SMALL:
-        bottom += masses[first]
-        first += 1
-    inner = masses[first:last]
-    inner[0] += bottom
-    return Losses(losses.step, losses.low + first, inner, losses.infinite + top)
-
-
-def times(a: list[int], b: list[int]) -> list[int]:
-    """The product of two polynomials, by one multiplication of long decimal numbers."""
-    width = len(str(max(a))) + len(str(max(b))) + len(str(min(len(a), len(b)))) + 1
-    work = Context(prec=(len(a) + len(b)) * width, Emax=10**15, Emin=-(10**15))
-    texts = ["".join(str(c).rjust(width, "0") for c in reversed(each)) for each in (a, b)]
-    text = format(work.multiply(Decimal(texts[0]), Decimal(texts[1])), "f")
-    count = len(a) + len(b) - 1
-    text = text.rjust(count * width, "0")[-count * width :]
-    return [int(text[i * width : (i + 1) * width]) for i in reversed(range(count))]
+    return Losses(step, 1 - len(values), [*reversed(lower), middle, *upper], values[-1])
 
 
 def composed(a: Losses, b: Losses) -> Losses:
-    """Both distributions together."""
-    masses = [ceil_div(each, PARTS) for each in times(a.masses, b.masses)]
+    """Both together, folded: small masses at the ends go to the infinite loss and the least."""
+    # The product of two polynomials, by one multiplication of long decimal numbers.
+    count = len(a.masses) + len(b.masses)
+    width = len(str(max(a.masses))) + len(str(max(b.masses))) + len(str(count))
+    work = Context(prec=count * width, Emax=10**15, Emin=-(10**15))
+    texts = ("".join(str(c).rjust(width, "0") for c in each.masses[::-1]) for each in (a, b))
+    text = format(work.multiply(*map(Decimal, texts)), "f").rjust(count * width, "0")
+    ends = range(len(text), len(text) - (count - 1) * width, -width)
+    masses = [-(-int(text[end - width : end]) // PARTS) for end in ends]
     lost = a.infinite * (sum(b.masses) + b.infinite) + b.infinite * sum(a.masses)
-    return folded(Losses(a.step, a.low + b.low, masses, ceil_div(lost, PARTS)))
+    top = bottom = first = 0
+    while len(masses) > 1 and top + masses[-1] <= SMALL:
+        top += masses.pop()
+    while first < len(masses) - 1 and bottom + masses[first] <= SMALL:
+        bottom += masses[first]
+        first += 1
+    masses[first] += bottom
+    return Losses(a.step, a.low + b.low + first, masses[first:], -(-lost // PARTS) + top)
 
 
-def power(single: Losses, count: int) -> Losses:
-    """Equal distributions together."""
-    if count == 1:
-        return single
-    half = power(single, count // 2)
-    both = composed(half, half)
-    return composed(both, single) if count % 2 else both
+def all_of(counted: Iterable[tuple[list[int], int]], step: Fraction) -> Losses:
+    """The distributions of profiles, each so often, together: the shortest two first."""
 
+    def power(single: Losses, count: int) -> Losses:
+        if count == 1:
+            return single
+        half = power(single, count // 2)
+        both = composed(half, half)
+        return composed(both, single) if count % 2 else both
 
-def all_of(counted: Iterable[tuple[Losses, int]]) -> Losses:
-    """Distributions, each so often, together: the two with the fewest masses first."""
-    waiting = [power(losses, count) for losses, count in counted]
+    waiting = [power(losses_of(values, step), count) for values, count in counted]
     while len(waiting) > 1:
         waiting.sort(key=lambda losses: len(losses.masses))
         waiting = [*waiting[2:], composed(*waiting[:2])]
@@ -2399,100 +1789,87 @@ def delta_at(whole: Losses, epsilon: Fraction) -> Fraction:
 
 def patterns_of(query: Query, touched: int, free: int, spread: int | None) -> list[list[int]]:
     """By how much one unit moves the cells that it touches (4.3)."""
-    if spread is not None:
-        return [[spread] * touched]
-    if query.kind != "count" or query.plain.get("of") is not None or not query.is_line:
-        far = max(query.sensitivity(query.rows)[1]) if query.is_line else 0
-        return [[far] * touched]
+    if spread is not None or query.kind != "count" or "of" in query.plain or not query.is_line:
+        far = max(query.sensitivity(query.rows)[1]) if spread is None and query.is_line else 0
+        return [[far if spread is None else spread] * touched]
     rows, most = query.rows, query.group[0] - 1
+
+    def partitions(total: int, most: int, parts: int) -> Iterator[Vector]:
+        # The falling lists of at most so many positive integers, each up to ``most``, with a sum.
+        if total == 0:
+            yield ()
+        for first in range(min(total, most) if parts else 0, 0, -1):
+            yield from ((first, *rest) for rest in partitions(total - first, first, parts - 1))
+
     # Beyond 60 it does not matter how many partitions there are.
     parts = list(islice(partitions(rows, rows, query.cells_at_once(free)), 61))
     moves = set(parts)
-    if not query.spec.is_one_way and free > 1 and len(parts) <= 60:
-        pairs = ((a, b) for a in parts for b in parts if len(a) + len(b) <= free)
-        moves = {tuple(sorted(a + b, reverse=True)) for a, b in pairs}
+    if query.spec.ways == 2 and free > 1 and len(parts) <= 60:
+        pairs = [a + b for a, b in product(parts, parts) if len(a) + len(b) <= free]
+        moves = {tuple(sorted(pair, reverse=True)) for pair in pairs}
     if len(moves) > 60:
         return [[min(rows, most)] * touched]
-    return [list(each) for each in sorted({tuple(min(n, most) for n in each) for each in moves})]
-
-
-def partitions(total: int, most: int, parts: int) -> Iterator[Vector]:
-    """The falling lists of so many positive integers at most, each up to ``most``, with a sum."""
-    if total == 0:
-        yield ()
-    elif parts > 0:
-        for first in range(min(total, most), 0, -1):
-            yield from ((first, *rest) for rest in partitions(total - first, first, parts - 1))
+    return sorted(map(list, {tuple(min(n, most) for n in each) for each in moves}))
 
 
 def profile_of(mechanism: Mechanism, patterns: list[list[int]], step: Fraction) -> list[int] | None:
     """The values of a profile; none where the page has rough values or coarser steps."""
     cells: dict[int, list[int]] = {}
-    for far in {far for pattern in patterns for far in pattern}:
-        values = mechanism.cell(far, step)
+    for far in set(chain(*patterns)):
+        values = mechanism[1](far, step)
         if values is None:
             return None
         cells[far] = values
     lists = []
     for pattern in patterns:
-        length = 2 * max(len(cells[far]) for far in pattern) - 1
-        if len(pattern) == 1:
-            lists.append(cells[pattern[0]])
-        elif length * (isqrt(len(pattern)) + 1) > 2**16:
-            return None
-        else:
+        values, length = cells[pattern[0]], 2 * max(len(cells[far]) for far in pattern) - 1
+        if len(pattern) > 1:
+            if length * (isqrt(len(pattern)) + 1) > 2**16:
+                return None
             counted = sorted(Counter(pattern).items())
-            whole = all_of((losses_of(cells[far], step), count) for far, count in counted)
-            lists.append(read_values(whole))
+            values = read_values(all_of([(cells[far], count) for far, count in counted], step))
+        lists.append(values)
     return largest(lists, step)
 
 
 # ---- Charges and their total (4.3, 4.4) [26] ----------------------------------------------------
 
 
-@dataclass
-class Charged:
-    """One published query or measured table, with what its charge and profile rest on."""
+class Charged(NamedTuple):
+    """A published query or measured table: what one cell and all that a unit moves cost."""
 
     query: Query
     entry: Plain
     mechanism: Mechanism | None
     touched: int
-    times: Fraction
+    delta: Fraction
+    charge: tuple[Fraction, Fraction]
     patterns: list[list[int]]
 
-    @property
-    def is_public(self) -> bool:
-        """Whether its sensitivity, and so its mechanism, follows from the spec alone."""
-        return self.query.source != "empirical"
 
-    @property
-    def delta(self) -> Fraction:
-        """The δ′ of 4.3."""
-        claimed = number(self.entry["delta"])
-        if self.mechanism is None or not self.is_public:
-            return claimed
-        return min(claimed, Fraction(ceil(self.mechanism.delta * 10**12), 10**12))
-
-    @property
-    def charge(self) -> tuple[Fraction, Fraction]:
-        """What all that a unit moves costs."""
-        return self.times * number(self.entry["epsilon"]), self.touched * self.delta
-
-
-def step_of(charged: list[Charged], spec: Spec) -> Fraction:
-    """The grid of a release without tabulations (4.3.1)."""
-    budget = number(spec.plain["budget"]["epsilon"])
-    count = sum(each.touched for each in charged)
-    steps = max(1000, 50 * (isqrt(count - 1) + 1))
-    whole = ceil_div(steps, count) * count if 1 < count <= 1000 else min(LONGEST, steps)
-    if any(each.query.is_composed for each in charged):
-        return budget / whole
-    unit = common_step([number(each.entry["epsilon"]) for each in charged])
-    least = min(budget, sum(each.charge[0] for each in charged)) or budget
-    if unit and LONGEST * unit >= least:
-        return unit / ceil(unit * min(LONGEST, steps) / least)
-    return least / whole
+def times_charged(query: Query, plain: Plain, touched: int, free: int) -> Fraction:
+    """The v of 4.3: how often the ε of one cell is charged."""
+    rows, ways, family = query.rows, query.spec.ways, plain["mechanism"]
+    of_rows = query.kind == "count" and "of" not in query.plain and family == "integer"
+    if touched == 1 or not (query.on_statistic or of_rows):
+        return Fraction(touched)
+    if query.on_statistic:
+        spread = plain["spread"]
+        alone, row = (spread_of(query, most, 1)[3] for most in (rows, 1))
+    else:
+        spread = max(last for _, last in plain["distances"])
+        alone, row = min(rows, query.group[0] - 1), 1
+    moved = Fraction(min(query.cells_at_once(free) * alone, rows * row) * ways, spread)
+    # Whether a mechanism loses in proportion to what moves (4.3).
+    epsilon, loses = number(plain["guarantee"]["epsilon"]), family in IN_PROPORTION
+    if family in ("integer", "noisy_sums"):
+        noise = Noise(family, plain["noise"], int(plain.get("total", 2**62)))
+        ratio, below = noise.ratios[1], below_e(epsilon / spread)
+        if family == "integer":
+            loses = all(noise.pairs(sign).excess(below) == 0 for sign in (1, -1))
+        elif ratio > 0:
+            loses = steps_within(noise, ratio) and spread * loss_of(ratio) <= epsilon
+    return moved if loses and moved < touched else Fraction(touched)
 
 
 def common_step(claims: list[Fraction]) -> Fraction:
@@ -2501,201 +1878,49 @@ def common_step(claims: list[Fraction]) -> Fraction:
     return Fraction(gcd(*(int(claim * base) for claim in claims)), base)
 
 
-def check_total(record: Plain, spec: Spec, charged: list[Charged], whole: Losses | None) -> bool:
-    """The charge of the release; whether it was proved."""
-    file, stated, guarantee = "release.json", record["composition"], record["guarantee"]
-    for each in charged:
-        epsilon, delta = each.charge
-        text = {"epsilon": exact(epsilon), "delta": exact(delta)}
-        same(file, f"{each.entry['name']}.charge", each.entry["charge"], text)
-        parallel = each.entry.get("parallel", each.touched == 1)
-        same(file, f"{each.entry['name']}.parallel", parallel, each.touched == 1)
-    hidden = [each.charge for each in charged if not each.is_public]
-    asserted = [sum((pair[i] for pair in hidden), Fraction(0)) for i in (0, 1)]
-    both = [sum((each.charge[i] for each in charged), Fraction(0)) for i in (0, 1)]
-    total = [number(stated[name]) for name in FIGURES]
-    caps = [number(spec.plain["budget"][name]) for name in FIGURES]
-    within = total[0] <= caps[0] and total[1] <= caps[1] and total[1] < 1
-    need(within, file, "charges", list(map(exact, total)), f"at most {list(map(exact, caps))}")
-    same(file, "composition.rule", stated["rule"], ("basic-v1", "pld-v1")[spec.composes_exactly])
-    for name, value in zip(FIGURES, total, strict=True):
-        same(file, f"composition.{name}", stated[name], exact(value))
-        same(file, f"guarantee.{name}", guarantee[name], exact(value))
-    names = {each.entry["definition"] for each in charged if each.delta > 0}
-    if spec.composes_exactly and total[1] > 0:
-        names = {"approximate"}
-    kind = next((name for name in ("approximate", "probabilistic") if name in names), "pure")
-    same(file, "guarantee.definition", guarantee["definition"], kind)
-    if not spec.composes_exactly or total == both:
-        same(file, "composition", list(map(exact, total)), list(map(exact, both)))
-        return True
-    same(file, "composition.delta", total[1], caps[1])
-    if whole is None:
-        return False
-    spare = caps[1] - asserted[1]
-    delta = delta_at(whole, total[0] - asserted[0])
-    need(delta <= spare * PARTS, file, "composition", f"δ {up(delta / PARTS, 20)}", exact(spare))
-    return True
-
-
-def read_queries(
-    files: dict[str, bytes], record: Plain, spec: Spec, opened: dict[str, bytes], verdict: Verdict
-) -> list[Charged]:
-    """The mechanism and the reach of every published query and measured table."""
-    answered: list[tuple[Query, Plain]] = list(zip(spec.published, record["queries"], strict=True))
-    for tabulation in record.get("tabulations", []):
-        for entry in tabulation["measured"]:
-            answered.append((table_count(entry["name"], spec), entry | {"mechanism": "integer"}))
-    sizes = spec.key_sizes(record)
-    charged: list[Charged] = []
-    for query, entry in answered:
-        file = entry["mechanism_file"].get("path") or f"mechanisms/{query.name}.json"
-        data = files.get(file) if "path" in entry["mechanism_file"] else opened.get(query.name)
-        mechanism, spread = None, None
-        if data is None:
-            verdict.missing.append(f"{query.name}: its mechanism is committed; give --auditor DIR")
-        else:
-            plain = read_json(file, data)
-            mechanism, spread = check_mechanism(file, plain, query, entry), plain.get("spread")
-            verdict.proved.append(f"{query.name}: the mechanism satisfies its guarantee")
-        counted = query.by if query.kind == "sql" else [c for c in query.by if c not in spec.fixed]
-        if not all(column in sizes for column in counted):
-            verdict.missing.append(f"the charges: the keys of {counted} stand in files")
-            return []
-        free = entry["cells"] if query.is_table else prod(sizes[column] for column in counted)
-        touched = query.cells_touched(free, entry["cells"])
-        in_file = query.is_table or not spec.in_files.isdisjoint(counted)
-        if in_file and touched < query.cells_touched(10**6, 10**6):
-            # With enough keys a unit would touch more cells, and how many there are is not read.
-            unread = "areas" if query.is_table else "keys in a file"
-            verdict.missing.append(f"{query.name}: the number of {unread}, which its charge needs")
-        public = query.source != "empirical"
-        patterns = patterns_of(query, touched, free, spread) if public else []
-        times = Fraction(touched)
-        if data is not None and public and touched > 1:
-            times = times_charged(query, plain, touched, free)
-        charged.append(Charged(query, entry, mechanism, touched, times, patterns))
-    return charged
-
-
-def times_charged(query: Query, plain: Plain, touched: int, free: int) -> Fraction:
-    """The v of 4.3: how often the ε of one cell is charged."""
-    counts_rows = query.kind == "count" and query.plain.get("of") is None
-    if not query.on_statistic and not (counts_rows and plain["mechanism"] == "integer"):
-        return Fraction(touched)
-    farthest = max((last for _, last in plain.get("distances", [])), default=1)
-    spread, alone, row = moves_of(query, farthest)
-    together = min(query.cells_at_once(free) * alone, query.rows * row)
-    moved = Fraction(together * (1 if query.spec.is_one_way else 2), spread)
-    epsilon = number(plain["guarantee"]["epsilon"])
-    if moved >= touched or not loses_in_proportion(plain, spread, epsilon):
-        return Fraction(touched)
-    return moved
-
-
-def check_profiles(
-    files: dict[str, bytes], record: Plain, spec: Spec, charged: list[Charged], verdict: Verdict
-) -> Losses | None:
-    """The profile of every public mechanism [40], composed; none if one is not recomputed."""
-    public = [each for each in charged if each.is_public]
-    stated = record["composition"]["step"]
-    shared = None
-    if spec.tabulations:
-        # A total is proved on any grid, and this one rests on the areas, in a table.
-        shared = number(stated)
-        need(shared > 0, "release.json", "composition.step", stated, "a number above 0")
-    elif spec.composes_exactly and public:
-        shared = step_of(public, spec)
-    same("release.json", "composition.step", stated, None if shared is None else exact(shared))
-    computed: dict[tuple[str, str], list[int] | None] = {}
-    lists: list[list[int]] = []
-    steps: set[Fraction] = set()
-    for each in public:
-        file = each.entry["mechanism_file"]["path"]
-        plain, epsilon = read_json(file, files[file]), number(each.entry["epsilon"])
-        step = shared or (epsilon or Fraction(1)) / 64
-        steps |= {step}
-        need("profile" in plain and each.mechanism is not None, file, "profile", "none", "one")
-        profile, key = plain["profile"], (file, str(each.patterns))
-        same(file, "profile.step", profile["step"], exact(step))
-        same(file, "profile.patterns", profile["patterns"], each.patterns)
-        if key not in computed and each.mechanism is not None:
-            computed[key] = profile_of(each.mechanism, each.patterns, step)
-        values = computed[key]
-        if values is None:
-            verdict.missing.append(f"{each.query.name}: a rough profile or a coarse grid")
-        else:
-            same(file, "profile.values", profile["values"], list(map(str, values)))
-            lists.append(values)
-    if not lists or len(lists) < len(public) or len(steps) > 1:
-        return None
-    counted = Counter(map(tuple, lists))
-    return all_of((losses_of(list(values), *steps), count) for values, count in counted.items())
+def step_of(public: list[Charged], spec: Spec) -> Fraction:
+    """The grid of a release without tabulations (4.3.1)."""
+    budget, count = number(spec.plain["budget"]["epsilon"]), sum(each.touched for each in public)
+    steps = max(1000, 50 * (isqrt(count - 1) + 1))
+    whole = -(-steps // count) * count if 1 < count <= 1000 else min(LONGEST, steps)
+    if any(each.query.is_composed for each in public):
+        return budget / whole
+    unit = common_step([number(each.entry["epsilon"]) for each in public])
+    least = min(budget, sum(each.charge[0] for each in public)) or budget
+    if unit and LONGEST * unit >= least:
+        return unit / ceil(unit * min(LONGEST, steps) / least)
+    return least / whole
 
 
 # ---- Scopes that compose exactly (7.9) [22] -----------------------------------------------------
 
 
-def unproved_of_scope(ledger: Ledger, record: Plain, spec: Spec, whole: Losses | None) -> list[str]:
-    """Check that the release fits the slot or filter of its scope; gives what is not proved."""
-    entry = ledger.entries[record["ledger"]["sequence"]]
-    cap = ledger.caps[entry["scope"]]
-    rule, name = cap.get("rule", "basic"), cap["scope"]
-    own = None if spec.is_empirical else whole
-    unproved = f"whether the release fits what it reserved in the scope {name}"
-    if rule == "renyi_filter":
-        if own is None:
-            return [unproved]
-        needed = dict(zip(("moment", "cut"), moment_of(own, cap["order"]), strict=True))
-        for what, value in needed.items():
-            need(value <= number(entry[what]), "ledger", what, entry[what], f"{up(value, 30)}")
-    if rule != "pld":
-        return []
-    slot = next(slot for slot in cap["planned"] if slot["name"] == entry["slot"])
-    same("ledger", "a declared slot", bool(slot.get("declared")), spec.is_empirical)
-    plan = [] if plan_keeps(cap) else [f"whether the plan of the scope {name} keeps its cap"]
-    if "epsilon" in slot and all(number(entry[each]) <= number(slot[each]) for each in FIGURES):
-        return plan
-    need(not spec.is_empirical, "ledger", "slot", entry["slot"], "one of the stated ε and δ")
-    if own is None or ("profile" in slot and number(slot["profile"]["step"]) != own.step):
-        return [unproved, *plan]
-    values, bounds = read_values(own), values_of(slot, own.step)
-    values += values[-1:] * (len(bounds) - len(values))
-    bounds += bounds[-1:] * (len(values) - len(bounds))
-    # Another order of composition differs by roundings, far below any δ that counts.
-    fitting = all(a <= b + PARTS // 10**20 for a, b in zip(values, bounds, strict=True))
-    need(fitting, "ledger", "slot", "a profile below that of the release", "one that holds it")
-    # Between two losses the chord of a worst case lies above it, unless its ε is one of them.
-    is_exact = "profile" in slot or number(slot["epsilon"]) % own.step == 0
-    return plan if is_exact else [unproved, *plan]
-
-
 def values_of(slot: Plain, step: Fraction) -> list[int]:
     """The curve of a slot on a grid: its profile, or the worst case of its ε and δ."""
     if "profile" in slot:
-        return [int(value) for value in slot["profile"]["values"]]
-    return pure_values(number(slot["epsilon"]), number(slot["delta"]), step)
+        return list(map(int, slot["profile"]["values"]))
+    return pure_values(*numbers(slot), step)
 
 
 def plan_keeps(cap: Plain) -> bool:
     """Whether the composition of all slots of a plan is proved to keep the cap."""
-    rest, basic, claims = [number(cap[each]) for each in FIGURES], [Fraction(0)] * 2, []
+    rest, basic, claims = list(numbers(cap)), [Fraction(0)] * 2, []
+    drawn = [slot for slot in cap["planned"] if not slot.get("declared")]
     for slot in cap["planned"]:
         if "epsilon" in slot:
-            charge = [slot["times"] * number(slot[each]) for each in FIGURES]
+            charge = [slot["times"] * each for each in numbers(slot)]
             if slot.get("declared"):
                 rest = [a - b for a, b in zip(rest, charge, strict=True)]
             else:
                 basic = [a + b for a, b in zip(basic, charge, strict=True)]
                 claims.append(number(slot["epsilon"]))
-    drawn = [slot for slot in cap["planned"] if not slot.get("declared")]
     steps = {number(slot["profile"]["step"]) for slot in drawn if "profile" in slot}
     if not steps and all(a <= b for a, b in zip(basic, rest, strict=True)):
         return True
-    steps = steps or {common_step(claims)}
-    if min(rest) < 0 or len(steps) > 1 or min(steps) == 0:
+    step, *others = steps or {common_step(claims)}
+    if min(rest) < 0 or others or step == 0:
         return False
-    whole = all_of((losses_of(values_of(s, *steps), *steps), s["times"]) for s in drawn)
+    whole = all_of([(values_of(slot, step), slot["times"]) for slot in drawn], step)
     return delta_at(whole, rest[0]) <= rest[1] * PARTS
 
 
@@ -2714,136 +1939,510 @@ def moment_of(whole: Losses, order: int) -> tuple[Fraction, Fraction]:
     return moment / PARTS, min(Fraction(1), cut / PARTS)
 
 
-# ---- The auditor bundle (6) --------------------------------------------------------------------
+# ---- A release, and the steps of section 8 in their order ---------------------------------------
 
-
+RECORD = "release.json"
+ATTESTATION = "attestation.dsse.json"
 AUDIT = "audit.json"
 OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)
 """What the bundle of one release has, and a folder of bundles has not."""
-INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-PERSON = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}|\?")
-AUDITED = {
-    **{"schema": str, "release_id": str, "sequence": (int, None), "began": INSTANT},
-    **{"run": (re.compile("[0-9a-f]{32}"), None), "prepared": INSTANT, "actor": PERSON},
-    "approver?": PERSON,
-    "inputs": [{"table": str, "files": [COMMITMENT | {"key": DIGEST}]}],
-    "set_aside": ([{"table": str, "rule": str, "column": str, "count": int}], None),
-    "signature?": re.compile(r"[A-Za-z0-9+/=]{88}"),
-}
+EVIDENCE = ("none", "signed", "paid", "witnessed")
+PROOF = (
+    r"(?s)\Ac2sp\.org/tlog-proof@v1\nextra (\S+)\nindex (0|[1-9][0-9]*)\n"
+    r"((?:\S{44}\n){0,63})\n(.+)\Z"
+)
 
 
-def open_auditor(record: Plain, folder: Path | None, spec: Spec) -> dict[str, bytes]:
-    """The committed mechanism files, by query [28, 29, 41]."""
-    committed = [e for e in record["queries"] if "commitment" in e["mechanism_file"]]
-    if folder is None or not committed:
-        return {}
-    files, names = bundle_files(folder), [entry["name"] for entry in committed]
-    files.pop(AUDIT, None)
-    expected = [f"{kind}/{name}.json" for kind in ("mechanisms", "sensitivity") for name in names]
-    same("auditor bundle", "files", sorted(files), sorted([*expected, "openings.json"]))
-    openings = read_json("openings.json", files["openings.json"])
-    paths = {f"mechanisms/{name}.json": COMMITMENT | {"key": DIGEST} for name in names}
-    shape = {"openings": paths, "release_id": str, "schema": str}
-    check_shape("openings.json", openings, shape)
-    named = {"schema": "dp-release/openings/v1", "release_id": record["release_id"]}
-    agree("openings.json", openings, named)
-    opened = {}
-    for entry in committed:
-        path = f"mechanisms/{entry['name']}.json"
-        pair, data = openings["openings"][path], files[path]
-        value = hmac.new(bytes.fromhex(pair["key"]), data, hashlib.sha256).hexdigest()
-        for text in (pair["commitment"], f"hmac-sha256:{value}"):
-            right = hmac.compare_digest(text, entry["mechanism_file"]["commitment"])
-            need(right, path, "commitment", "another", "that of release.json")
-        opened[entry["name"]] = data
-        check_sensitivity(entry["name"], files, read_json(path, data), spec)
-    return opened
+class Trust(NamedTuple):
+    """What the auditor was given, and asks for."""
+
+    keys: tuple[Key, ...] = ()
+    witnesses: tuple[Key, ...] = ()
+    folder: Path | None = None
+    require: str = "signed"
 
 
-def check_audit(
-    record: Plain, folder: Path | None, ledger: Ledger | None, trust: Trust, verdict: Verdict
-) -> None:
-    """The audit record names this release and who paid, and is signed [48]."""
-    if folder is None or not (folder / AUDIT).exists():
-        return
-    files = bundle_files(folder)
-    if all("path" in entry["mechanism_file"] for entry in record["queries"]):
-        same("auditor bundle", "files", sorted(files), [AUDIT])
-    plain, sequence = read_json(AUDIT, files[AUDIT]), record["ledger"]["sequence"]
-    check_shape(AUDIT, plain, AUDITED)
-    named = {"schema": "dp-release/audit/v1", "release_id": record["release_id"]}
-    agree(AUDIT, plain, named | {"sequence": sequence})
-    signed, paid = sequence is not None, "with an entry that paid, and only then"
-    need(signed == (plain["run"] is not None), AUDIT, "run", plain["run"], paid)
-    need(signed == ("signature" in plain), AUDIT, "signature", sorted(plain), paid)
-    counts = [each["count"] for each in plain["set_aside"] or ()]
-    need(all(count >= 1 for count in counts), AUDIT, "set_aside", counts, "at least 1")
-    need(plain["began"] <= plain["prepared"], AUDIT, "times", plain["began"], "before prepared")
-    keys = set(trust.keys)
-    if ledger is not None:
-        keys = ledger.every_key
-        same(AUDIT, "run", plain["run"], ledger.entries[sequence].get("run"))
-    if signed and keys:
-        message, signature = canonical(plain | {"signature": ""}), decode(AUDIT, plain["signature"])
-        own = any(is_signed(key.key, message, signature) for key in keys)
-        need(own, AUDIT, "signature", "another", "of a known key")
-        verdict.tested.append("audit.json is of this release and signed; what it says is not seen")
+class Release:
+    """A release: what was proved and tested of it, and what was asked for and could not be read."""
+
+    def __init__(self, public: Path, auditor: Path | None, trust: Trust) -> None:
+        self.trust, self.files = trust, bundle_files(public)
+        self.proved: list[str] = []
+        self.missing: list[str] = []
+        # SHA256SUMS lists all other files with their digests, in order [2-4].
+        names = sorted(self.files.keys() - {"SHA256SUMS"})
+        self.sums = {name: sha(self.files[name]).hex() for name in names}
+        lines = self.files["SHA256SUMS"].decode("ascii").split("\n")
+        for line, name in zip(lines, names, strict=False):
+            need(not misfit(name, "PATH"), name, "path", name)
+            same(name, "SHA-256", line, f"{self.sums[name]}  {name}")
+        same("SHA256SUMS", "file set", lines[len(names) :], [""])
+        self.tested = [f"the SHA-256 of {len(names)} files"]
+        self.record = read_json(RECORD, self.files[RECORD], "Record")
+        named = {"schema": "dp-release/release/v1", "kind": "RELEASE"}
+        agree(RECORD, self.record, named | {"release_id": public.resolve().name})
+        self.name, self.sequence = self.record["release_id"], self.record["ledger"]["sequence"]
+        self.figures = {each: self.record["composition"][each] for each in ("epsilon", "delta")}
+        self.check_files()
+        self.ledger = None if trust.folder is None else Ledger(trust.folder)
+        self.check_provenance()
+        self.spec = Spec(read_json("spec.json", self.files["spec.json"]))
+        self.check_record()
+        self.proved.append("release.json says what the spec says")
+        self.check_expressions()
+        charged = self.read_queries(self.open_auditor(auditor))
+        if len(charged) >= len(self.spec.published):
+            whole = self.check_profiles(charged)
+            self.check_total(charged, whole)
+            self.check_scope(whole)
+
+    def lacks(self, evidence: str, what: str) -> None:
+        """Say what is missing, if the auditor asks for at least this evidence."""
+        if EVIDENCE.index(self.trust.require) >= EVIDENCE.index(evidence):
+            self.missing.append(what)
+
+    def check_files(self) -> None:
+        """The paths and digests of the record, and the set of files [6, 7]."""
+        names = {RECORD, "report.html", "spec.json", "spec.yaml"}
+        names |= {"datapackage.json", "registry.yaml"}
+        if self.sequence is not None:
+            names |= {ATTESTATION, "ledger.proof"}
+        outputs, earlier = [], set()
+        owners = [(entry, "data") for entry in self.record["queries"]]
+        for tabulation in self.record.get("tabulations", []):
+            owners += [(entry, "measurements") for entry in tabulation["measured"]]
+            outputs += [each["output"] for each in tabulation["levels"] + tabulation["declared"]]
+        for entry, folder in owners:
+            name, file = entry["name"], entry["mechanism_file"]
+            expected = {"path": f"{folder}/{name}.parquet", "rows": entry["cells"]}
+            agree(RECORD, entry["output"], expected, f"{name}.output.")
+            outputs.append(entry["output"])
+            if "path" in file:
+                earlier.add(f"mechanisms/{name}.json")
+                need(file["path"] in earlier, RECORD, f"{name}.mechanism_file", file["path"])
+                outputs.append(file)
+        for path, output in ((output["path"], output) for output in outputs):
+            same(path, "SHA-256 in release.json", output["sha256"], self.sums.get(path))
+            names.add(path)
+        same("SHA256SUMS", "file set of release.json", sorted(self.sums), sorted(names))
+
+    # ---- Attestation, proof and ledger (8.5)
+
+    def check_provenance(self) -> None:
+        """Who signed, and whether the charge was reserved [14-22]."""
+        trust, ledger, file = self.trust, self.ledger, "ledger.proof"
+        if self.sequence is None:
+            need(not trust.keys and ledger is None, RECORD, "ledger.sequence", None, "an entry")
+            self.lacks("signed", "who published this: no ledger, so nothing is signed")
+            return
+        keys, every, owners = list(trust.keys), set(trust.keys), set[Key]()
+        if ledger is not None and trust.folder is not None:
+            own = (trust.folder / "checkpoint").read_text("utf-8")
+            _, size, _, owners = ledger.check_checkpoint("checkpoint", own, trust.witnesses)
+            same("checkpoint", "size", size, len(ledger.entries))
+            right = self.name in ledger.public
+            need(right, "ledger", "commit", self.name, "committed and not withdrawn")
+            keys, every = ledger.keys[ledger.committed[self.name]], set(chain(*ledger.keys))
+            owners |= set(ledger.keys[0])
+        self.check_attestation(keys)
+        if not keys:
+            self.lacks("signed", "who signed: give --trust KEY or --ledger DIR")
+            return
+        ((extra, place, hashes, text),) = re.findall(PROOF, self.files[file].decode())
+        data, index = decode(file, extra), int(place)
+        origin, size, root, signers = read_checkpoint(file, text, every | set(trust.witnesses))
+        right = index < size and origin in {key.name for key in every}
+        need(right, file, "index, origin", (index, origin), f"below {size}, and a key's name")
+        path = [decode(file, line) for line in hashes.split()]
+        same(file, "root", root_by_path(sha(b"\0" + data), index, size, path), root)
+        expected = {"kind": "commit", "release_id": self.name, "seq": index}
+        expected["attestation"] = f"sha256:{self.sums[ATTESTATION]}"
+        agree(file, read_json(file, data, "Commit"), expected, "entry.")
+        self.proved.append("a key signed every file, and a signed ledger holds the commit")
+        if ledger is None:
+            self.lacks("paid", "that the charge was reserved: give --ledger DIR")
+            return
+        ledger.check_checkpoint(file, text, trust.witnesses)
+        owners |= signers
+        need(not trust.keys or owners & set(trust.keys), "ledger", "trust", "no trusted key")
+        if not trust.keys:
+            self.lacks("signed", "whose ledger this is: give --trust KEY")
+        # The entry that pays for the release [22].
+        expected = {"kind": "reserve", "release_id": self.name, **self.figures}
+        expected["scope"] = self.record["ledger"]["scope"]
+        agree("ledger", ledger.entries[self.sequence], expected, f"entry {self.sequence}.")
+        for between in ledger.entries[self.sequence + 1 : ledger.committed[self.name]]:
+            need(between.get("release_id") != self.name, "ledger", "entries between", between)
+        self.proved.append("the ledger is intact, reserved the charge, and kept every cap")
+        if owners & set(trust.witnesses):
+            self.proved.append("a trusted witness signed that the ledger only grew")
+        else:
+            give = "give --witness KEY of one that cosigned"
+            self.lacks("witnessed", f"that the ledger only grew: {give}")
+        later = ledger.said["revise"].get(self.name)
+        if later is not None:
+            self.tested.append(f"the ledger: revised, {later} takes its place")
+
+    def check_attestation(self, keys: list[Key]) -> None:
+        """The envelope, its signature and its subjects [16, 17]."""
+        kind = "application/vnd.in-toto+json"
+        envelope = read_json(ATTESTATION, self.files[ATTESTATION], "Envelope")
+        same(ATTESTATION, "payloadType", envelope["payloadType"], kind)
+        ((keyid, sig),) = (map(each.get, ("keyid", "sig")) for each in envelope["signatures"])
+        payload, signature = (decode(ATTESTATION, text) for text in (envelope["payload"], sig))
+        message = f"DSSEv1 {len(kind)} {kind} {len(payload)} ".encode() + payload
+        owners = [key for key in keys if sha(key.key).hex() == keyid]
+        signed = any(is_signed(key.key, message, signature) for key in owners)
+        need(signed or not keys, ATTESTATION, "signature", keyid, "that of a known key")
+        inside = [name for name in self.sums if name not in (ATTESTATION, "ledger.proof")]
+        statement = {
+            "_type": "https://in-toto.io/Statement/v1",
+            "predicate": self.figures | {"release_id": self.name, **self.record["ledger"]},
+            "predicateType": "dp-release/release/v1",
+            "subject": [{"digest": {"sha256": self.sums[name]}, "name": name} for name in inside],
+        }
+        same(ATTESTATION, "payload", payload, canonical(statement))
+
+    # ---- The record against the spec (8.4)
+
+    def check_record(self) -> None:
+        """What release.json repeats of the spec, and its fixed texts [10-13]."""
+        record, spec, privacy = self.record, self.spec, self.spec.privacy
+        extras = (record["software"]["environment"] or {"extras": []})["extras"]
+        shared = f", which keeps its {' and '.join(spec.fixed)}" if spec.fixed else ""
+        shared += WITHIN if privacy.get("replacement") == "domain" else ""
+        relation, invariants = RELATIONS[privacy["neighbors"]], []
+        for tabulation in spec.tabulations:
+            name, stated = tabulation["name"], tabulation.get("constraints", [])
+            for each in (each for each in stated if "level" in each):
+                by = f" by {' and '.join(each['margin'])}" if each["margin"] else ""
+                invariants.append(f"{name}: the counts of the {each['level']} level{by} {DECLARED}")
+            if any("impossible" in each for each in stated):
+                invariants.append(f"{name}: {IMPOSSIBLE}")
+        about = spec.plain["release"]
+        expected = {
+            **{"release_id" if name == "id" else name: str(about[name]) for name in about},
+            **{f"privacy.{name}": privacy[name] for name in REPEATED},
+            "privacy.fixed": spec.fixed,
+            "privacy.adjacency_text": relation.format(shared=shared, **privacy),
+            "privacy.enforced_by": ENFORCED_BY,
+            "ledger.scope": spec.plain["budget"]["scope"],
+            "sampling": {"source": "os", "method": "inverse-cdf-integer", "seeded": False},
+            "guarantee.kind": "instance-specific" if spec.is_empirical else "worst-case",
+            "withheld": WITHHELD[not spec.is_empirical : 1 + (self.sequence is None)],
+            "limits": LIMITS[not spec.is_empirical :],
+            "invariants": invariants,
+            "post_processing": [f"{each['name']}: {ESTIMATED}" for each in spec.tabulations],
+        }
+        agree(RECORD, record, expected)
+        need(is_date(record["published"]), RECORD, "published", record["published"], "a date")
+        same(RECORD, "software.environment.extras", extras, sorted(set(extras)))
+        names = [entry["name"] for entry in record["queries"]]
+        same(RECORD, "queries", names, [query.name for query in spec.published])
+        for query, entry in zip(spec.published, record["queries"], strict=True):
+            self.check_entry(query, entry)
+        same(RECORD, "tabulations", "tabulations" in record, bool(spec.tabulations))
+        for tabulation, entry in zip(spec.tabulations, record.get("tabulations", []), strict=True):
+            self.check_tabulation(tabulation, entry)
+
+    def check_entry(self, query: Query, entry: Plain) -> None:
+        """One query of the record against the spec [10-12]."""
+        at, empirical = query.name, query.source == "empirical"
+        definition, epsilon, delta = query.claimed(entry)
+        need(epsilon <= 100 and delta < 1, RECORD, f"{at}.epsilon", epsilon, "at most 100")
+        need(definition != "pure" or delta == 0, RECORD, f"{at}.delta", delta, 0)
+        expected = {
+            **{"kind": query.kind, "by": query.by, "domain": query.domain},
+            **{"definition": definition, "epsilon": exact(epsilon), "delta": exact(delta)},
+            "sensitivity_source": query.source,
+            "guarantee_kind": "instance-specific" if empirical else "worst-case",
+        }
+        if query.mechanism in FAMILIES:
+            expected["mechanism"] = query.mechanism
+        elif empirical and query.mechanism == "best":
+            # The family follows from public parameters alone (3.9).
+            fits = definition != "probabilistic" or delta == 0
+            fits = fits and query.is_line and query.loss in LINE_LOSSES and epsilon > 0
+            small = query.group[0] <= 21 and epsilon >= Fraction(1, 1000)
+            on_line = ("channel" if small else "integer") if fits else "none"
+            expected["mechanism"] = on_line if "ordered" in query.topologies else "modular"
+        agree(RECORD, entry, expected, f"{at}.")
+        same(RECORD, f"{at}: committed", "commitment" in entry["mechanism_file"], empirical)
+
+    def check_tabulation(self, plain: Plain, entry: Plain) -> None:
+        """The names and the measured tables of a tabulation [43, 44]."""
+        name, areas = plain["name"], {each["level"]: each["areas"] for each in entry["levels"]}
+        agree(RECORD, entry, {"name": name, "table": plain["table"]}, "tabulations.")
+        same(RECORD, f"{name}.levels", list(areas), plain["hierarchy"]["levels"])
+        categories = {each: len(members(of)) for each, of in plain.get("attributes", {}).items()}
+        for grouping, of in plain.get("groupings", {}).items():
+            categories[grouping] = len(of["classes"])
+        published = list(map(sorted, chain(*plain["publish"].values())))
+        tables = set()
+        for each in entry["measured"]:
+            level, margin, at = each["level"], each["margin"], each["name"]
+            need(sorted(margin) in published, RECORD, f"{at}.margin", margin)
+            cells = areas[level] * prod(categories[part] for part in margin)
+            same(RECORD, f"{at}.cells", each["cells"], cells)
+            tables.add((level, tuple(margin)))
+        once = len(tables) == len(entry["measured"]) > 0
+        need(once, RECORD, f"{name}.measured", len(tables), "each table once")
+
+    def check_expressions(self) -> None:
+        """Every condition and derived column has a tree that looks at one row of its columns."""
+        spec, attribute, places, fixed = self.spec, self.spec.privacy.get("attribute"), {}, {}
+        seen = [query for query in spec.published if query.source == "empirical"]
+        # No expression of what is seen uses a fixed column, and none of these the attribute (3.9).
+        hidden = {f"queries.{part.name}.where" for query in seen for part in (query, *query.parts)}
+        for name, table in spec.plain["tables"].items():
+            for column, of in table.get("derive", {}).items():
+                place = f"tables.{name}.derive.{column}"
+                places[place] = (spec.plain_columns[name], of["type"])
+                if any(query.plain["table"] == name for query in seen):
+                    hidden.add(place)
+                if column in spec.fixed and attribute is not None:
+                    fixed[place] = (column, of["sql"].casefold())
+        for kind, listed in (("queries", spec.listed), ("tabulations", spec.tabulations)):
+            for each in (each for each in listed if "where" in each):
+                columns = spec.columns[each["table"]]
+                places[f"{kind}.{each['name']}.where"] = (columns, "boolean")
+        entries = self.record.get("expressions", [])
+        same(RECORD, "expressions", "expressions" in self.record, bool(places))
+        stated = sorted(entry["place"] for entry in entries)
+        same(RECORD, "places of expressions", stated, sorted(places))
+        for place, tree in ((entry["place"], entry["tree"]) for entry in entries):
+            columns, kind = places[place]
+            letter, nodes, joined, used = read_tree(place, tree, columns)
+            same(RECORD, place, letter.lower(), kind[0])
+            need(nodes <= 1000 and joined <= 16, place, "size", nodes, "at most 1000 nodes")
+            rule(place not in hidden or not used & set(spec.fixed), place, sorted(used))
+            if place in fixed and attribute is not None:
+                column, sql = fixed[place]
+                rule(attribute not in used, f"privacy.fixed: {column}", attribute)
+                if attribute.replace('"', '""').casefold() in sql:
+                    self.missing.append(f"whether {column}, which is fixed, reads {attribute}")
+        self.proved.append("every condition looks at one row of declared columns at a time")
+
+    # ---- The auditor bundle (6)
+
+    def open_auditor(self, folder: Path | None) -> dict[str, bytes]:
+        """The committed mechanism files, by path [28, 29, 41]."""
+        committed = [e for e in self.record["queries"] if "commitment" in e["mechanism_file"]]
+        if folder is not None and not any((folder / each).exists() for each in OF_AUDITOR):
+            folder /= self.name
+        if folder is None or not (committed or (folder / AUDIT).exists()):
+            return {}
+        files, names = bundle_files(folder), [entry["name"] for entry in committed]
+        expected = [AUDIT] * (AUDIT in files) + ["openings.json"] * bool(committed)
+        for kind, name in product(("mechanisms", "sensitivity"), names):
+            expected.append(f"{kind}/{name}.json")
+        same("auditor bundle", "files", sorted(files), sorted(expected))
+        if AUDIT in files:
+            self.check_audit(read_json(AUDIT, files[AUDIT], "Audited"))
+        if not committed:
+            return {}
+        openings = read_json("openings.json", files["openings.json"], "Openings")
+        named = {"schema": "dp-release/openings/v1", "release_id": self.name}
+        agree("openings.json", openings, named)
+        paths = [f"mechanisms/{name}.json" for name in names]
+        same("openings.json", "openings", sorted(openings["openings"]), sorted(paths))
+        for path, entry in zip(paths, committed, strict=True):
+            pair, data = openings["openings"][path], files[path]
+            value = hmac.new(bytes.fromhex(pair["key"]), data, hashlib.sha256).hexdigest()
+            for text in (pair["commitment"], f"hmac-sha256:{value}"):
+                right = hmac.compare_digest(text, entry["mechanism_file"]["commitment"])
+                need(right, path, "commitment", "another", "that of release.json")
+            self.check_sensitivity(entry["name"], files, read_json(path, data))
+        return {path: files[path] for path in paths}
+
+    def check_audit(self, plain: Plain) -> None:
+        """The audit record names this release and who paid, and is signed [48]."""
+        named = {"schema": "dp-release/audit/v1", "release_id": self.name}
+        agree(AUDIT, plain, named | {"sequence": self.sequence})
+        signed, paid = self.sequence is not None, "with an entry that paid, and only then"
+        need(signed == (plain["run"] is not None), AUDIT, "run", plain["run"], paid)
+        need(signed == ("signature" in plain), AUDIT, "signature", sorted(plain), paid)
+        counts = [each["count"] for each in plain["set_aside"] or ()]
+        need(min(counts, default=1) >= 1, AUDIT, "set_aside", counts, "at least 1")
+        need(plain["began"] <= plain["prepared"], AUDIT, "times", plain["began"], "before prepared")
+        keys = set(self.trust.keys)
+        if self.ledger is not None:
+            keys = set(chain(*self.ledger.keys))
+            same(AUDIT, "run", plain["run"], self.ledger.entries[self.sequence].get("run"))
+        if signed and keys:
+            need(is_own(AUDIT, plain, keys), AUDIT, "signature", "another", "of a known key")
+            self.tested.append("audit.json is of this release and signed; what it says is not seen")
+
+    def check_sensitivity(self, name: str, files: dict[str, bytes], mechanism: Plain) -> None:
+        """The sensitivity record says what the mechanism file says (6.2)."""
+        file = f"sensitivity/{name}.json"
+        distances, stated = None, mechanism.get("sensitivity")
+        if mechanism["mechanism"] != "modular":
+            of = mechanism.get("distances") or [[abs(a - b)] * 2 for a, b in mechanism["pairs"]]
+            distances = sorted({s for first, last in of for s in range(first, last + 1)})
+            size = mechanism["group"][0]
+            stated = [[s] for s in sorted({c for d in distances for c in (d, size - d)})]
+            need(1 in distances, file, "distances", distances, "1 among them")
+        expected = {
+            **{"schema": "dp-release/sensitivity/v1", "query": name, "source": "empirical"},
+            **{"neighbors": self.spec.privacy["neighbors"], "group": mechanism["group"]},
+            **{"sensitivity": stated, "apart": distances},
+        }
+        same(file, "sensitivity", {"apart": None} | read_json(file, files[file]), expected)
+
+    # ---- Mechanisms, profiles and charges (8.9, 8.11)
+
+    def read_queries(self, opened: dict[str, bytes]) -> list[Charged]:
+        """The mechanism and the reach of every published query and measured table."""
+        record, spec, charged = self.record, self.spec, []
+        answered = list(zip(spec.published, record["queries"], strict=True))
+        for tabulation in record.get("tabulations", []):
+            for entry in tabulation["measured"]:
+                # A table that a tabulation measures: a count of rows on all integers, r = 1 (4.3).
+                count: Plain = {"name": "a", "kind": "count", "table": "", "by": [], "share": "1"}
+                count |= {"domain": {"integers": {}}, "sensitivity": "global"}
+                table = Query(count | {"max_rows_per_unit": 1}, spec)
+                table.name, table.is_table = entry["name"], True
+                answered.append((table, entry | {"mechanism": "integer"}))
+        sizes = spec.key_sizes(record["queries"])
+        for query, entry in answered:
+            file = entry["mechanism_file"].get("path", f"mechanisms/{query.name}.json")
+            data = (self.files if "path" in entry["mechanism_file"] else opened).get(file)
+            mechanism, plain, public = None, {}, query.source != "empirical"
+            if data is None:
+                self.missing.append(f"{query.name}: its mechanism is committed; give --auditor DIR")
+            else:
+                plain = read_json(file, data)
+                mechanism = check_mechanism(file, plain, query, entry)
+                self.proved.append(f"{query.name}: the mechanism satisfies its guarantee")
+            counted = [c for c in query.by if query.kind == "sql" or c not in spec.fixed]
+            if not sizes.keys() >= set(counted):
+                self.missing.append(f"the charges: the keys of {counted} stand in files")
+                return []
+            free = entry["cells"] if query.is_table else prod(sizes[c] for c in counted)
+            touched = query.cells_touched(free, entry["cells"])
+            in_file = query.is_table or not spec.in_files.isdisjoint(counted)
+            if in_file and touched < query.cells_touched(10**6, 10**6):
+                # With enough keys a unit would touch more cells; how many there are is not read.
+                unread = "areas" if query.is_table else "keys in a file"
+                self.missing.append(f"{query.name}: the number of {unread}, which its charge needs")
+            (epsilon, delta), times, patterns = numbers(entry), Fraction(touched), []
+            if mechanism is not None and public:
+                delta = min(delta, Fraction(ceil(mechanism[0] * 10**12), 10**12))
+                times = times_charged(query, plain, touched, free)
+                patterns = patterns_of(query, touched, free, plain.get("spread"))
+            charge = (times * epsilon, touched * delta)
+            charged.append(Charged(query, entry, mechanism, touched, delta, charge, patterns))
+        return charged
+
+    def check_profiles(self, charged: list[Charged]) -> Losses | None:
+        """The profile of every public mechanism [40], composed; none if one is not recomputed."""
+        spec, stated, shared = self.spec, self.record["composition"]["step"], None
+        public = [each for each in charged if each.query.source != "empirical"]
+        if spec.tabulations:
+            # A total is proved on any grid, and this one rests on the areas, in a table.
+            shared = number(stated)
+            need(shared > 0, RECORD, "composition.step", stated, "a number above 0")
+        elif spec.composes_exactly and public:
+            shared = step_of(public, spec)
+        same(RECORD, "composition.step", stated, None if shared is None else exact(shared))
+        computed: dict[tuple[str, str], list[int] | None] = {}
+        lists: list[Vector] = []
+        steps: set[Fraction] = set()
+        for each in public:
+            file, epsilon = each.entry["mechanism_file"]["path"], number(each.entry["epsilon"])
+            step, key = shared or (epsilon or Fraction(1)) / 64, (file, str(each.patterns))
+            profile = read_json(file, self.files[file])["profile"]
+            agree(file, profile, {"step": exact(step), "patterns": each.patterns}, "profile.")
+            if key not in computed and each.mechanism is not None:
+                computed[key] = profile_of(each.mechanism, each.patterns, step)
+            values = computed[key]
+            if values is None:
+                self.missing.append(f"{each.query.name}: a rough profile or a coarse grid")
+            else:
+                same(file, "profile.values", profile["values"], list(map(str, values)))
+                lists.append(tuple(values))
+                steps.add(step)
+        if not lists or len(lists) < len(public) or len(steps) > 1:
+            return None
+        return all_of([(list(values), count) for values, count in Counter(lists).items()], *steps)
+
+    def check_total(self, charged: list[Charged], whole: Losses | None) -> None:
+        """The charge of the release [26]."""
+        spec, total, caps = self.spec, numbers(self.figures), numbers(self.spec.plain["budget"])
+        for each in charged:
+            charge = dict(zip(self.figures, map(exact, each.charge), strict=True))
+            parallel = {} if each.query.is_table else {"parallel": each.touched == 1}
+            agree(RECORD, each.entry, {"charge": charge, **parallel}, f"{each.query.name}.")
+        hidden = [each.charge for each in charged if each.query.source == "empirical"]
+        asserted = [sum((pair[i] for pair in hidden), Fraction(0)) for i in (0, 1)]
+        both = [sum((each.charge[i] for each in charged), Fraction(0)) for i in (0, 1)]
+        within = total[0] <= caps[0] and total[1] <= caps[1] and total[1] < 1
+        need(
+            within, RECORD, "charges", list(map(exact, total)), f"at most {list(map(exact, caps))}"
+        )
+        names = {each.entry["definition"] for each in charged if each.delta > 0}
+        if spec.composes_exactly and total[1] > 0:
+            names = {"approximate"}
+        kind = next((name for name in ("approximate", "probabilistic") if name in names), "pure")
+        figures = dict(zip(self.figures, map(exact, total), strict=True))
+        rule = {"rule": "pld-v1" if spec.composes_exactly else "basic-v1"}
+        agree(RECORD, self.record["composition"], rule | figures, "composition.")
+        agree(RECORD, self.record["guarantee"], {"definition": kind} | figures, "guarantee.")
+        if list(total) != both:
+            need(spec.composes_exactly, RECORD, "composition", total, both)
+            same(RECORD, "composition.delta", total[1], caps[1])
+            if whole is None:
+                self.missing.append("the total: a profile that is not recomputed here")
+                return
+            spare, delta = caps[1] - asserted[1], delta_at(whole, total[0] - asserted[0]) / PARTS
+            need(delta <= spare, RECORD, "composition", f"δ {up(delta, 20)}", exact(spare))
+        self.proved.append("the charges follow from the spec, and their total keeps its cap")
+
+    # ---- Scopes that compose exactly (7.9) [22]
+
+    def check_scope(self, whole: Losses | None) -> None:
+        """The release fits the slot or the filter of its scope."""
+        ledger, empirical = self.ledger, self.spec.is_empirical
+        if ledger is None:
+            return
+        entry = ledger.entries[self.sequence]
+        cap = ledger.caps[entry["scope"]]
+        rule, own = cap.get("rule", "basic"), None if empirical else whole
+        unproved = f"whether the release fits what it reserved in the scope {cap['scope']}"
+        if rule == "renyi_filter" and own is None:
+            self.missing.append(unproved)
+        elif rule == "renyi_filter" and own is not None:
+            for name, least in zip(("moment", "cut"), moment_of(own, cap["order"]), strict=True):
+                need(least <= number(entry[name]), "ledger", name, entry[name], up(least, 30))
+        if rule != "pld":
+            return
+        slot = next(slot for slot in cap["planned"] if slot["name"] == entry["slot"])
+        same("ledger", "a declared slot", slot.get("declared", False), empirical)
+        is_stated = "epsilon" in slot
+        fits = is_stated and all(a <= b for a, b in zip(numbers(entry), numbers(slot), strict=True))
+        need(fits or not empirical, "ledger", "slot", entry["slot"], "one of the stated ε and δ")
+        if (
+            own is not None
+            and (is_stated or number(slot["profile"]["step"]) == own.step)
+            and not fits
+        ):
+            values, bounds = read_values(own), values_of(slot, own.step)
+            length = max(len(values), len(bounds))
+            values += values[-1:] * (length - len(values))
+            bounds += bounds[-1:] * (length - len(bounds))
+            # Another order of composition differs by roundings, far below any δ that counts.
+            holds = all(a <= b + PARTS // 10**20 for a, b in zip(values, bounds, strict=True))
+            need(holds, "ledger", "slot", "a profile below that of the release")
+            # Between losses the chord of a worst case lies above it, unless its ε is one of them.
+            fits = not is_stated or number(slot["epsilon"]) % own.step == 0
+        if not fits:
+            self.missing.append(unproved)
+        if not plan_keeps(cap):
+            self.missing.append(f"whether the plan of the scope {cap['scope']} keeps its cap")
 
 
-def check_sensitivity(name: str, files: dict[str, bytes], mechanism: Plain, spec: Spec) -> None:
-    """The sensitivity record says what the mechanism file says (6.2)."""
-    file = f"sensitivity/{name}.json"
-    own = read_json(file, files[file])
-    distances, stated = None, mechanism.get("sensitivity")
-    if mechanism["mechanism"] != "modular":
-        of = mechanism.get("distances") or [[abs(a - b)] * 2 for a, b in mechanism["pairs"]]
-        distances = sorted({s for first, last in of for s in range(first, last + 1)})
-        size = mechanism["group"][0]
-        stated = [[s] for s in sorted({c for d in distances for c in (d, size - d)})]
-        need(1 in distances, file, "distances", distances, "1 among them")
-    expected = {
-        **{"schema": "dp-release/sensitivity/v1", "query": name, "source": "empirical"},
-        **{"neighbors": spec.privacy["neighbors"], "group": mechanism["group"]},
-        **{"sensitivity": stated, "apart": distances},
-    }
-    same(file, "sensitivity", {"apart": None} | own, expected)
-
-
-# ---- The whole verification (8) ----------------------------------------------------------------
-
-
-def verify(public: Path, auditor: Path | None, trust: Trust) -> Verdict:
-    """Check a release; what cannot be read is in the verdict."""
-    verdict, files = Verdict(), bundle_files(public)
-    sums = check_sums(files)
-    verdict.tested.append(f"the SHA-256 of {len(sums)} files")
-    record = read_json("release.json", files["release.json"])
-    check_shape("release.json", record, RECORD)
-    named = {"schema": "dp-release/release/v1", "kind": "RELEASE"}
-    agree("release.json", record, named | {"release_id": public.resolve().name})
-    check_files_of(record, sums)
-    ledger = check_provenance(files, record, sums, trust, verdict)
-    if ledger is not None and (name := record["release_id"]) in ledger.revised:
-        verdict.tested.append(f"the ledger: revised, {ledger.revised[name]} takes its place")
-    spec = Spec(read_json("spec.json", files["spec.json"]))
-    check_record(record, spec)
-    check_expressions(record, spec, verdict)
-    verdict.proved.append("release.json says what the spec says")
-    verdict.proved.append("every condition looks at one row of declared columns at a time")
-    if auditor is not None and not any((auditor / name).exists() for name in OF_AUDITOR):
-        auditor = auditor / record["release_id"]
-    check_audit(record, auditor, ledger, trust, verdict)
-    charged = read_queries(files, record, spec, open_auditor(record, auditor, spec), verdict)
-    if len(charged) < len(spec.published):
-        return verdict
-    whole = check_profiles(files, record, spec, charged, verdict)
-    if check_total(record, spec, charged, whole):
-        verdict.proved.append("the charges follow from the spec, and their total keeps its cap")
-    else:
-        verdict.missing.append("the total: a profile that is not recomputed here")
-    if ledger is not None:
-        verdict.missing += unproved_of_scope(ledger, record, spec, whole)
-    return verdict
+# ---- The command line ---------------------------------------------------------------------------
 
 
 def read_keys(words: list[str], kind: bytes) -> tuple[Key, ...]:
@@ -2852,10 +2451,7 @@ def read_keys(words: list[str], kind: bytes) -> tuple[Key, ...]:
     return tuple(read_key(text, kind) for text in texts)
 
 
-FORMLESS = (
-    *(ArithmeticError, AttributeError, LookupError, RecursionError),
-    *(TypeError, ValueError, OSError, StopIteration),
-)
+FORMLESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def main(arguments: list[str]) -> int:
@@ -2871,17 +2467,15 @@ def main(arguments: list[str]) -> int:
     try:
         curators, witnesses = read_keys(options.trust, CURATOR), read_keys(options.witness, WITNESS)
         trust = Trust(curators, witnesses, options.ledger, options.require)
-        verdict = verify(options.public, options.auditor, trust)
-    except RefusedError as error:
-        sys.stdout.write(f"refused: {error}\n")
+        release = Release(options.public, options.auditor, trust)
+    except (RefusedError, OSError, StopIteration, *FORMLESS) as error:
+        formless = f"a file is not of its form: {type(error).__name__}: "
+        sys.stdout.write(f"refused: {'' if type(error) is RefusedError else formless}{error}\n")
         return 1
-    except FORMLESS as error:
-        sys.stdout.write(f"refused: a file is not of its form: {type(error).__name__}: {error}\n")
-        return 1
-    lists = {"proved": verdict.proved, "tested": verdict.tested, "not read": verdict.missing}
+    lists = {"proved": release.proved, "tested": release.tested, "not read": release.missing}
     for word, lines in (*lists.items(), ("not read", NEVER_READ)):
         sys.stdout.writelines(f"{word}: {line}\n" for line in lines)
-    return 3 if verdict.missing else 0
+    return 3 if release.missing else 0
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ def test_the_second_verifier_refuses_a_skip_that_may_not_be(name: str, tmp_path:
     entry = canonical(skip(name, "late", DAY)(state))
     (scope.ledger.folder / f"{state.size:08}.json").write_bytes(entry)
     with pytest.raises(standalone.RefusedError, match="skip"):
-        standalone.read_ledger(scope.ledger.folder)
+        standalone.Ledger(scope.ledger.folder)
 
 
 @rules
@@ -239,7 +239,7 @@ def test_a_revised_release_stays_and_its_newer_version_is_charged(rule: str, sco
         forged = scope.ledger.folder / f"{entry.seq:08}.json"
         forged.write_bytes(canonical(entry))
         with pytest.raises(standalone.RefusedError, match="revise"):
-            standalone.read_ledger(scope.ledger.folder)
+            standalone.Ledger(scope.ledger.folder)
         forged.unlink()
     # A chain: the newest one can be revised, and what was revised can be withdrawn.
     scope.ledger.append(revise("r0-r2", "r1", "again", DAY))
@@ -249,10 +249,10 @@ def test_a_revised_release_stays_and_its_newer_version_is_charged(rule: str, sco
 
 def check_standalone(ledger: Ledger) -> None:
     """The second verifier reads the same ledger."""
-    read, state = standalone.read_ledger(ledger.folder), read_ledger(ledger.folder).state
+    read, state = standalone.Ledger(ledger.folder), read_ledger(ledger.folder).state
     assert len(read.entries) == state.size
-    assert ({*read.skipped}, {*read.withdrawn}) == (state.skipped, state.withdrawn)
-    assert read.revised == state.revised
+    assert ({*read.said["skip"]}, {*read.said["withdraw"]}) == (state.skipped, state.withdrawn)
+    assert read.said["revise"] == state.revised
 
 
 @rules

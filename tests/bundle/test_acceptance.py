@@ -113,7 +113,7 @@ def test_both_verifiers_read_what_was_accepted(tmp_path: Path) -> None:
     verdict = verify(released.public, released.auditor, UNSIGNED)
     found = [one.text for one in verdict.findings if one.identifier == "acceptance"]
     assert [text.split(",")[0] for text in found] == [f"{entry}: met" for entry in entries]
-    told = standalone.verify(released.public, released.auditor, standalone.Trust(require="none"))
+    told = standalone.Release(released.public, released.auditor, standalone.Trust(require="none"))
     assert told.proved
 
 

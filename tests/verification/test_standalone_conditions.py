@@ -24,7 +24,7 @@ OTHERS = sorted(set(FUNCTIONS) - set(PATTERNS))
 def is_accepted(tree: Any, wanted: ColumnType) -> bool:
     """What the verifier in one file says of a tree."""
     try:
-        letter, nodes, joined = standalone.read_tree("q", tree, NAMES)
+        letter, nodes, joined, _ = standalone.read_tree("q", tree, NAMES)
     except (standalone.RefusedError, ValueError):  # both are refusals of its command line
         return False
     return letter.lower() == wanted.value[0] and nodes <= 1000 and joined <= 16
