@@ -140,11 +140,11 @@ Measured Charged Margin name:str mechanism_file:File
 Tabulated name,table:str noise:geometric|gaussian objective:EXACT levels:Level* measured:Measured*
     declared:Declared*
 Relation unit,neighbors,adjacency_text,enforced_by:str max_rows_per_unit:int fixed:str*
-Released Claim kind:str; Expression place:str tree:object; Step = EXACT|null; Sequence = int|null
-Composition Figures rule:str step:Step; Sampling source,method:str seeded:bool
-Account scope:str sequence:Sequence; Extra = fast|flows|postgresql|spark
-Environment extras:Extra* sha256:DIGEST; Installed = Environment|null
-Software dp_release,python,duckdb,highs:VERSION source:DIGEST environment:Installed
+Released Claim kind:str; Expression place:str tree:object
+Composition Figures rule:str step:EXACT|null; Sampling source,method:str seeded:bool
+Account scope:str sequence:int|null; Extra = fast|flows|postgresql|spark
+Environment extras:Extra* sha256:DIGEST
+Software dp_release,python,duckdb,highs:VERSION source:DIGEST environment:Environment|null
 Record schema,release_id,kind,published,title,curator,contact,purpose,period,license:str
     privacy:Relation guarantee:Released expressions?:Expression* queries:Entry*
     tabulations?:Tabulated* composition:Composition sampling:Sampling ledger:Account
@@ -181,9 +181,9 @@ Reserve Named Figures scope,slot?:str run?:HEX moment?,cut?:EXACT; Withdraw Name
 Abort Named drawn:bool reason?:refused|storage|interrupted|internal|cut-off|abandoned
 Skip Named reason:REASON; Revise Skip by:str
 Opening Committed key:DIGEST; Openings openings:str>Opening release_id,schema:str
-Inputs table:str files:Opening*; Put_aside table,rule,column:str count:int; Aside = Put_aside*|null
-Audited schema,release_id:str sequence:Sequence began,prepared:INSTANT run:HEX|null
-    actor,approver?:PERSON inputs:Inputs* set_aside:Aside signature?:BASE64
+Inputs table:str files:Opening*; Put_aside table,rule,column:str count:int
+Audited schema,release_id:str sequence:int|null began,prepared:INSTANT run:HEX|null
+    actor,approver?:PERSON inputs:Inputs* set_aside:Put_aside*|null signature?:BASE64
 """
 FIGURE = r"[0-9]{1,12}(\.[0-9]{1,6})?(e[+-][0-9]{2})?"
 ALIASES = {
@@ -241,7 +241,8 @@ def misfit(value: Any, form: str, at: str = "") -> str:
         low, high = map(int, form.split(".."))
         right = type(value) is int and low <= value <= high
     if not right:
-        return f"{at}: found {str(value)[:300]!r}, expected {wanted[:300]}"
+        shown = sorted(value) if type(value) is dict else repr(value)
+        return f"{at}: found {str(shown)[:300]}, expected {wanted[:300]}"
     return next(filter(None, (misfit(*part) for part in parts)), "")
 
 
@@ -252,7 +253,10 @@ def check_form(file: str, value: Any, form: str, at: str = "") -> None:
         raise RefusedError(f"{file}: {wrong}")
 
 
-# ---- Canonical JSON (1.1), files and digests (8.1) ----------------------------------------------
+# ---- Canonical JSON, exact numbers, e^ε, digests and dates (1) ----------------------------------
+
+SCALE = 10**40
+UNIT = 2**64
 
 
 def canonical(value: Any) -> bytes:
@@ -304,17 +308,10 @@ def bundle_files(folder: Path) -> dict[str, bytes]:
     return files
 
 
-# ---- Exact numbers (1.2), dates (1.5), and the rationals about e^ε (1.3) ------------------------
-
-SCALE = 10**40
-UNIT = 2**64
-
-
 @lru_cache(maxsize=40_000, typed=True)
 def number(text: Any) -> Fraction:
     """The value of an exact number; a spec may hold an integer in its place."""
-    right = not misfit(text, "EXACT") or (type(text) is int and text >= 0)
-    need(right, "file", "exact number", repr(text), "an exact number")
+    need(not misfit(text, "EXACT") or (type(text) is int and text >= 0), "file", "number", text)
     return Fraction(text)
 
 
@@ -684,9 +681,7 @@ class Spec:
     def query(self, name: str) -> Query:
         """The query of a name; the parts of a tuple are read before it."""
         if name not in self.queries:
-            named = [each for each in self.listed if each["name"] == name]
-            rule(named, "query", name)
-            self.queries[name] = Query(named[0], self)
+            self.queries[name] = Query(next(q for q in self.listed if q["name"] == name), self)
         return self.queries[name]
 
     def key_sizes(self, entries: list[Plain]) -> dict[str, int]:
@@ -759,16 +754,14 @@ for entry in FUNCTIONS.split(";"):
 VARIABLES = {"T": "binsdt", "N": "in", "D": "dt"}
 CASTS = {"bs", "is", "ns", "ds", "st", "in", "bi", "dt"}
 TIMES = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+MOMENT = datetime.datetime.fromisoformat
 CONSTANTS: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda _: True,
     "integer": lambda value: str(int(value)) == value and -(2**63) <= int(value) < 2**63,
     "number": lambda value: repr(float(value)) == value and float(value) - float(value) == 0,
     "string": lambda value: "\0" not in value,
     "date": is_date,
-    "timestamp": lambda value: (
-        str(datetime.datetime.fromisoformat(value)) == value
-        and datetime.datetime.fromisoformat(value).tzinfo is None
-    ),
+    "timestamp": lambda text: str(MOMENT(text).replace(tzinfo=None)) == text,
 }
 COUNTED_TWICE = {"between": 0, "in": 0, "nullif": 0, "//": -1, "%": -1}
 
@@ -920,8 +913,7 @@ def read_checkpoint(file: str, text: str, keys: Iterable[Key]) -> Checkpoint:
             message = f"cosignature/v1\ntime {seconds}\n".encode() + message
         need(is_signed(key.key, message, signature), file, "signature", f"a false one of {name}")
         signers.add(key)
-    own = any(key.kind == CURATOR for key in signers)
-    need(own, file, "checkpoint", "no signature of a known key")
+    need(any(key.kind == CURATOR for key in signers), file, "checkpoint", "no known signature")
     return match[2], int(match[3]), decode(file, match[4]), signers
 
 
@@ -972,15 +964,16 @@ class Ledger:
 
     def follow(self, data: bytes, file: str) -> None:
         """Apply the next entry."""
-        entry, before = read_json(file, data), self.entries[-1] if self.entries else None
-        kind = entry.get("kind")
+        entry, before = read_json(file, data), self.entries[-1] if self.entries else {"date": ""}
+        kind = entry["kind"]
         need(kind in (*CHANGES, *OF_RELEASES), file, "kind", kind)
-        check_form(file, entry, str(kind).capitalize())
-        expected = sha(canonical(before)).hex() if before else "0" * 64
+        check_form(file, entry, kind.capitalize())
+        expected = sha(canonical(before)).hex() if self.entries else "0" * 64
         agree(file, entry, {"seq": len(self.entries), "prev": f"sha256:{expected}"})
-        later = before is None or entry["date"] >= before["date"]
-        need(is_date(entry["date"]) and later, file, "date", entry["date"], "a day, in order")
-        same(file, "genesis first", kind == "genesis", before is None)
+        need(
+            is_date(entry["date"]) and entry["date"] >= before["date"], file, "date", entry["date"]
+        )
+        same(file, "genesis first", kind == "genesis", not self.entries)
         keys = list(self.keys[-1]) if self.keys else list(map(read_key, entry["keys"]))
         if kind == "genesis":
             same(file, "keys", [key.name for key in keys], [entry["origin"]])
@@ -1011,8 +1004,7 @@ class Ledger:
         key, retire = read_key(entry["key"]), entry["action"] == "retire"
         same(file, "key.name", key.name, self.entries[0]["origin"])
         signers = [each for each in keys if not (retire and each == key)]
-        right = (key in keys) == retire and is_own(file, entry, signers)
-        need(right, file, "key", entry["action"], "a signed change")
+        need((key in keys) == retire and is_own(file, entry, signers), file, "key", entry["action"])
         keys.remove(key) if retire else keys.append(key)
 
     def follow_release(self, entry: Plain, file: str) -> None:
@@ -1055,8 +1047,7 @@ class Ledger:
             moments, cuts = Fraction(1), sum(number(each["cut"]) for each in standing)
             for each in standing:
                 moments = Fraction(ceil(moments * number(each["moment"]) * 10**30), 10**30)
-            right = number(entry["moment"]) >= 1 and moments <= moment_cap(cap)
-            need(right, file, "moment", entry["moment"], "at least 1, and a product within the cap")
+            need(number(entry["moment"]) >= 1 and moments <= moment_cap(cap), file, "moment")
             need(cuts <= number(cap["cuts"]), file, "cut", entry["cut"], f"{cap['cuts']} in all")
         else:
             bounds = [("", cap)]
@@ -1095,16 +1086,16 @@ def moment_cap(cap: Plain) -> Fraction:
     return Fraction(rest * order * grown ** (order - 1))
 
 
-# ---- Privacy of pairs of distributions (4.5) ----------------------------------------------------
+# ---- Privacy of pairs of distributions (4.5), and noise on the integers (5.3) -------------------
+
+FAR = 256
 
 
 class Pairs:
-    """The outcomes of two distributions P and Q, by falling P/Q, with sums from the front.
-
-    ``of`` maps (p, q) to how often it occurs; all masses are over ``total``.
-    """
+    """The outcomes of two distributions P and Q, by falling P/Q, with sums from the front."""
 
     def __init__(self, of: dict[tuple[int, int], int], total: int) -> None:
+        # How often (p, q) occurs; all masses are over the total.
         self.total, self.pairs = total, [pair for pair in of if pair[0] > 0]
         # Floats would tie ratios that differ; a ratio to more bits than two masses have would not.
         width = max((max(pair).bit_length() for pair in self.pairs), default=1) * 2 + 2
@@ -1118,20 +1109,10 @@ class Pairs:
         """How many of the pairs have p > ratio · q, with the ratio over 10^40."""
         return bisect_left(self.pairs, True, key=lambda pair: pair[0] * SCALE <= ratio * pair[1])
 
-    def probabilistic(self, ratio: int) -> Fraction:
-        """The δ of ``probabilistic``."""
-        return Fraction(self.above[self.count(ratio)], self.total)
-
     def excess(self, ratio: int) -> int:
         """The δ of ``approximate``, times 10^40 · total."""
         place = self.count(ratio)
         return self.above[place] * SCALE - ratio * self.below[place]
-
-
-# ---- Noise on the integers (5.3) ----------------------------------------------------------------
-
-FAR = 256
-Sums = tuple[Fraction, Fraction, Fraction]
 
 
 class Noise:
@@ -1149,28 +1130,24 @@ class Noise:
         need(right, file, "noise", "a window", "runs within ±2^62 that have the total")
         need(all(a != b for a, b in pairwise(self.weights)), file, "noise", "runs of equal weight")
         for tail in filter(None, tails):
-            right = tail["period"] >= 1 and 1 <= int(tail["ratio"]) < UNIT
-            need(right, file, "noise", tail, "a period from 1, a ratio below 2^64")
+            need(tail["period"] >= 1 and 1 <= int(tail["ratio"]) < UNIT, file, "noise", tail)
         # A tail begins on its side of 0.
         right = (not q or self.high - q >= -1) and (not p or self.low + p <= 1)
         need(right and p + q <= self.high - self.low + 1, file, "noise", "periods", (p, q))
 
     def blocks(self) -> Iterator[tuple[int, int, int, int]]:
-        """The runs of the window, cut at the tails: first, last, weight and side (-1, 0 or 1)."""
+        """The runs of the window, cut at 0 and at the tails: first, last, weight and side."""
         cuts = (self.low + self.periods[0], self.high - self.periods[1] + 1)
         start = self.low
         for length, weight in zip(self.lengths, self.weights, strict=True):
-            inner = sorted(cut for cut in set(cuts) if start < cut < start + length)
+            inner = sorted(cut for cut in {0, *cuts} if start < cut < start + length)
             for first, after in pairwise([start, *inner, start + length]):
                 yield first, after - 1, weight, -1 if first < cuts[0] else int(first >= cuts[1])
             start += length
 
     def masses(self, most: int) -> tuple[list[int], list[int]]:
-        """Where the mass changes, and the masses before, between and after these integers.
-
-        Each tail is repeated ``most`` times, 0 stands for all beyond, and the sum of all is
-        total · 2^(64 · (most + 1)).
-        """
+        """Where the mass changes, and the masses before, between and after these integers."""
+        # Tails are repeated ``most`` times, 0 is all beyond; the sum is total · 2^(64·(most + 1)).
         p, q = self.periods
         changes, falls = [(self.high + most * q + 1, 0)], []
         for ratio in self.ratios:
@@ -1228,10 +1205,10 @@ class Noise:
         total = Fraction(0)
         for first, last, weight, side in self.blocks():
             rho = Fraction(self.ratios[side > 0], UNIT) if side else Fraction(0)
-            # Of a run of the left tail the mirror image; a tail lies on its side of 0.
-            a, b = (-last, -first) if side < 0 else (first, last)
-            moment = repeated(sums(a, b), self.periods[side > 0], rho)[power]
-            if power == 0 and a <= 0 <= b:
+            # Of a run below 0 the mirror image; a tail lies on its side of 0.
+            a, b = (-last, -first) if last <= 0 else (first, last)
+            moment = moments(a, b, self.periods[side > 0], rho)[power]
+            if power == 0 == a:
                 moment -= 1 - rho
             total += Fraction(weight, self.total) * moment
         return total
@@ -1254,48 +1231,39 @@ class Noise:
         is_pure = ratio is not None and ratio**times * SCALE <= below_e(epsilon)
         return [Pairs({}, 1)] if is_pure else []
 
-    def cell(self, distances: set[int], step: Fraction) -> list[int] | None:
-        """The profile of a cell that moves by these distances; none if it is rough."""
+    def cell(self, distances: set[int], step: Fraction) -> list[int]:
+        """The profile of a cell that moves by these distances; empty if it is rough."""
         chosen, work, is_far = self.size(distances)
         if not is_far and work <= 3 * 10**5:
             return values_of_pairs([self.pairs(s * each) for each in chosen for s in (1, -1)], step)
         ratio = self.step_ratio() if self.is_unimodal else None
         if ratio is None:
-            return None
+            return []
         digits, fifty = Context(prec=100, rounding=ROUND_CEILING), Context(prec=50)
         c = digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
         loss = Fraction(fifty.next_plus(fifty.ln(c)))
         return pure_values(-(-max(distances) // self.periods[0]) * loss, Fraction(0), step)
 
 
-def sums(first: int, last: int) -> Sums:
-    """Of a run of integers k: how many there are, the sum of |k| and that of k²."""
-    if first < 0 < last:
-        a, b = sums(first, -1), sums(0, last)
-        return a[0] + b[0], a[1] + b[1], a[2] + b[2]
-    count = last - first + 1
-    squares = [n * (n + 1) * (2 * n + 1) // 6 for n in (last, first - 1)]
-    ones = count * abs(first + last) // 2
-    return Fraction(count), Fraction(ones), Fraction(squares[0] - squares[1])
+def moments(first: int, last: int, period: int, rho: Fraction) -> list[Fraction]:
+    """The sums of 1, k and k² over a run from 0 on, or their means if it moves up by G · period.
 
-
-def repeated(run: Sums, period: int, rho: Fraction) -> Sums:
-    """Their means if the run moves by G · period away from 0, where G ≥ g has the chance ρ^g."""
-    count, ones, twos = run
+    G ≥ g has the chance ρ^g.
+    """
+    count, ones = last - first + 1, (last - first + 1) * (first + last) // 2
+    twos = [n * (n + 1) * (2 * n + 1) // 6 for n in (first - 1, last)]
     mean, square = period * rho / (1 - rho), period**2 * rho * (1 + rho) / (1 - rho) ** 2
-    return count, ones + count * mean, twos + 2 * ones * mean + count * square
+    moved = twos[1] - twos[0] + 2 * ones * mean + count * square
+    return [Fraction(count), ones + count * mean, moved]
 
 
 # ---- Mechanisms on the answer (5.3, 8.11) -------------------------------------------------------
 
 FAMILIES = ("modular", "channel", "integer")
 ON_THE_LINE = "noise on the integers"
-Cell = Callable[[int, Fraction], list[int] | None]
-
-
-"""The profile of a cell that moves by d, on a grid of a step (5.3.1); none if it is rough."""
-Mechanism = tuple[Fraction, Cell]
-"""The δ that a mechanism uses, and the profile of one cell."""
+# The profile of a cell that moves by d, on a grid of a step (5.3.1); empty if it is rough.
+Cell = Callable[[int, Fraction], list[int]]
+Mechanism = tuple[Fraction, Cell]  # the δ that it uses, and the profile of one cell
 
 
 def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mechanism:
@@ -1318,25 +1286,22 @@ def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mech
     if named != "best" and named not in FAMILIES:
         expected["design.method"] = f"baseline {named}"
     agree(file, plain, expected)
+    need(family == "modular" or query.is_line, file, "mechanism", family, "one ordered part")
     total, most = int(plain["total"]), 10**78 if family == "modular" else 2**62 + 1
     need(2 <= total < most and total & (total - 1) == 0, file, "total", total, "a power of two")
-    ratio = below_e(epsilon)
+    ratio, stated, design = below_e(epsilon), plain["recomputed"], plain["design"]
     compared, cell = (modular, channel, on_integers)[FAMILIES.index(family)](file, plain, query)
     deltas = [Fraction(each.excess(ratio), SCALE * each.total) for each in compared]
     approximate = max(deltas, default=Fraction(1))
-    probabilistic = Fraction(approximate > 0)
-    if family != "integer":
-        probabilistic = max(each.probabilistic(ratio) for each in compared)
+    masses = [Fraction(each.above[each.count(ratio)], each.total) for each in compared]
+    probabilistic = Fraction(approximate > 0) if family == "integer" else max(masses)
     own = approximate if entry["definition"] == "approximate" else probabilistic
     need(own <= delta, file, "guarantee", f"δ {up(own, 20)}", entry["delta"])
-    stated = plain["recomputed"]
     same(file, "delta_probabilistic", number(stated["delta_probabilistic"]), probabilistic)
     same(file, "delta_approximate", stated["delta_approximate"], up(approximate, 60))
     # The loss function, and what the bounds are compared with [39].
-    design = plain["design"]
     bounded, bound = number(design["bounded_loss"]), number(design["lower_bound"])
-    right = query.is_table or design["loss"] == query.loss
-    need(right, file, "design.loss", design["loss"], query.loss)
+    need(query.is_table or design["loss"] == query.loss, file, "design.loss", design["loss"])
     if design["bound_of"] != ON_THE_LINE:
         same(file, "design.bounded_loss", bounded, number(design["objective"]))
         same(file, "design.multipliers", design["multipliers"], [])
@@ -1358,11 +1323,8 @@ def modular(file: str, plain: Plain, query: Query) -> Compared:
     need(max(weights) < total, file, "weights", "no noise", "noise")
     # Elements of the group but zero, closed under negation, in order.
     same(file, "sensitivity", vectors, sorted(query.both_ways(vectors)))
-    if query.source != "empirical":
-        lacking = query.sensitivity(query.rows)[0] - set(vectors)
-        need(not lacking, file, "sensitivity", f"without {sorted(lacking)[:3]}", "all of M")
-    work = len(weights) * len(vectors)
-    need(1 <= work <= 10**9, file, "size", work, "1 to 10^9 in all")
+    check_complete(file, query, 0, vectors)
+    need(len(weights) * len(vectors) <= 10**9, file, "size", len(vectors), "at most 10^9 in all")
     pairs = []
     for vector in vectors:
         counted = Counter(zip(weights, rolled(weights, group, vector), strict=True))
@@ -1396,7 +1358,7 @@ def channel(file: str, plain: Plain, query: Query) -> Compared:
     same(file, "rows", [(len(row), sum(row)) for row in rows], [(size, total)] * size)
     need(max(map(max, rows)) < total, file, "rows", "no noise", "noise")
     distances = {abs(a - b) for a, b in plain["pairs"]}
-    check_distances(file, query, distances)
+    check_complete(file, query, 1, distances)
     expected = [[a, b] for a, b in permutations(range(size), 2) if abs(a - b) in distances]
     same(file, "pairs", plain["pairs"], expected)
     pairs = []
@@ -1405,13 +1367,12 @@ def channel(file: str, plain: Plain, query: Query) -> Compared:
     return compared_within(pairs)
 
 
-def check_distances(file: str, query: Query, distances: set[int]) -> None:
-    """The distances of a public file hold all of A [40]."""
-    need(query.is_line, file, "mechanism", "one of a line", "one ordered part")
-    need(distances, file, "distances", "none", "one or more")
+def check_complete(file: str, query: Query, which: int, stated: Iterable[Any]) -> None:
+    """The file has one or more; a public one has all vectors of M, or all distances of A [40]."""
+    every: set[Any] = set()
     if query.source != "empirical":
-        lacking = query.sensitivity(query.rows)[1] - distances
-        need(not lacking, file, "distances", f"without {sorted(lacking)[:3]}", "all of A")
+        every = query.sensitivity(query.rows)[which] - set(stated)
+    need(stated and not every, file, "sensitivity, distances", f"without {sorted(every)[:3]}")
 
 
 def on_integers(file: str, plain: Plain, query: Query) -> Compared:
@@ -1432,7 +1393,7 @@ def on_integers(file: str, plain: Plain, query: Query) -> Compared:
         apart = max(distances, default=-1) + 1 < first <= last < min(size, 10**7 + 1)
         need(apart, file, "distances", (first, last), "ascending intervals")
         distances |= set(range(first, last + 1))
-    check_distances(file, query, distances)
+    check_complete(file, query, 1, distances)
     compared = noise.proved(file, distances, epsilon)
     if plain["design"]["bound_of"] == ON_THE_LINE:
         check_line_bound(file, plain, noise, distances)
@@ -1461,8 +1422,8 @@ def closed_bound(distances: set[int], degree: int, epsilon: Fraction, delta: Fra
     x, values = Fraction(SCALE, above_e(epsilon)), []
     for t in range(1, m + 1):
         # Blocks of m integers from t on have the weights x, x², …, on both sides of 0.
-        outer = repeated(sums(t, t + m - 1), m, x)[degree] * x / (1 - x)
-        inner = sums(1, t - 1)[degree]
+        outer = moments(t, t + m - 1, m, x)[degree] * x / (1 - x)
+        inner = moments(1, t - 1, m, Fraction(0))[degree]
         values.append((2 * inner + 2 * outer) / (2 * t - 1 + 2 * m * x / (1 - x)))
     least: Fraction = min(values) * unit**degree
     if degree == 2 and m > 1:
@@ -1475,16 +1436,17 @@ def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> F
     epsilon, delta = numbers(plain["guarantee"])
     above, listed = above_e(epsilon), plain["design"]["multipliers"]
     prices = {each["distance"]: list(map(int, each["prices"])) for each in listed}
-    once = len(prices) == len(listed) and set(prices) <= distances
-    need(once, file, "multipliers", sorted(prices), "distances of the file, each once")
     reach = max(map(len, prices.values())) // 2
-    odd = all(len(each) == 2 * reach + 1 for each in prices.values())
-    need(odd, file, "multipliers", reach, "lists of one odd length")
+    right = all(len(each) == 2 * reach + 1 for each in prices.values())
+    right = right and len(prices) == len(listed) and prices.keys() <= distances
+    need(
+        right, file, "multipliers", sorted(prices), "distances, each once, and lists of one length"
+    )
+    tops, values = {s: max(each) for s, each in prices.items()}, []
 
     def price(s: int, k: int) -> int:
-        return prices[s][k + reach] if abs(k) <= reach else max(prices[s])
+        return prices[s][k + reach] if abs(k) <= reach else tops[s]
 
-    values = []
     for k in range(reach + max(prices) + 2):
         total = 2 * (k**degree if k else 0) * 2**80 * SCALE
         for s in prices:
@@ -1492,7 +1454,7 @@ def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> F
             total -= above * (price(s, k - s) + price(s, -k - s))
         values.append(total)
     least = Fraction(min(values), 2 * 2**80 * SCALE)
-    return max(least - delta * Fraction(sum(map(max, prices.values())), 2**80), Fraction(0))
+    return max(least - delta * Fraction(sum(tops.values()), 2**80), Fraction(0))
 
 
 # ---- Mechanisms on a statistic (4.7, 5.3) -------------------------------------------------------
@@ -1576,8 +1538,8 @@ def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) ->
             need(unimodal or spread <= 10**6, file, "spread", spread, "at most 10^6")
             distances = {spread} if unimodal else set(range(1, spread + 1))
             compared = noise.proved(file, distances, epsilon)
-            excess = max((pairs.excess(below) for pairs in compared), default=1)
-            need(excess == 0, file, "guarantee", "a pure δ above 0", "0 at every distance")
+            pure = compared and not any(pairs.excess(below) for pairs in compared)
+            need(pure, file, "guarantee", "a pure δ above 0", "0 at every distance")
             _, work, is_far = noise.size({spread})
             if unimodal and not is_far and work <= 3 * 10**5:
                 return lambda _, step: noise.cell({spread}, step)
@@ -1643,8 +1605,7 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
             moved = zip(scores, rises, falls, strict=True)
             after = weights_of(tuple(a + b - c for a, b, c in moved))
             for v, w in zip(before, after, strict=True):
-                near_by = max(v, w) * SCALE <= ratio * min(v, w)
-                need(near_by, file, "weights", f"{v} and {w} at gaps {gaps}", "within ε")
+                need(max(v, w) * SCALE <= ratio * min(v, w), file, "weights", (v, w), "within ε")
 
 
 # ---- Profiles (5.3.1) ---------------------------------------------------------------------------
@@ -1812,27 +1773,23 @@ def patterns_of(query: Query, touched: int, free: int, spread: int | None) -> li
     return sorted(map(list, {tuple(min(n, most) for n in each) for each in moves}))
 
 
-def profile_of(mechanism: Mechanism, patterns: list[list[int]], step: Fraction) -> list[int] | None:
-    """The values of a profile; none where the page has rough values or coarser steps."""
-    cells: dict[int, list[int]] = {}
-    for far in set(chain(*patterns)):
-        values = mechanism[1](far, step)
-        if values is None:
-            return None
-        cells[far] = values
-    lists = []
+def profile_of(mechanism: Mechanism, patterns: list[list[int]], step: Fraction) -> list[int]:
+    """The values of a profile; empty where the page has rough values or coarser steps."""
+    cells, lists = {far: mechanism[1](far, step) for far in set(chain(*patterns))}, []
+    if not all(cells.values()):
+        return []
     for pattern in patterns:
         values, length = cells[pattern[0]], 2 * max(len(cells[far]) for far in pattern) - 1
         if len(pattern) > 1:
             if length * (isqrt(len(pattern)) + 1) > 2**16:
-                return None
+                return []
             counted = sorted(Counter(pattern).items())
             values = read_values(all_of([(cells[far], count) for far, count in counted], step))
         lists.append(values)
     return largest(lists, step)
 
 
-# ---- Charges and their total (4.3, 4.4) [26] ----------------------------------------------------
+# ---- Charges (4.3), and scopes that compose exactly (7.9) ---------------------------------------
 
 
 class Charged(NamedTuple):
@@ -1892,9 +1849,6 @@ def step_of(public: list[Charged], spec: Spec) -> Fraction:
     return least / whole
 
 
-# ---- Scopes that compose exactly (7.9) [22] -----------------------------------------------------
-
-
 def values_of(slot: Plain, step: Fraction) -> list[int]:
     """The curve of a slot on a grid: its profile, or the worst case of its ε and δ."""
     if "profile" in slot:
@@ -1904,24 +1858,24 @@ def values_of(slot: Plain, step: Fraction) -> list[int]:
 
 def plan_keeps(cap: Plain) -> bool:
     """Whether the composition of all slots of a plan is proved to keep the cap."""
-    rest, basic, claims = list(numbers(cap)), [Fraction(0)] * 2, []
-    drawn = [slot for slot in cap["planned"] if not slot.get("declared")]
+    (epsilon, delta), basic, claims, drawn = numbers(cap), [Fraction(0)] * 2, [], []
     for slot in cap["planned"]:
+        charge = [slot["times"] * each for each in numbers(slot)] if "epsilon" in slot else basic
+        if slot.get("declared"):
+            epsilon, delta = epsilon - charge[0], delta - charge[1]
+            continue
+        drawn.append(slot)
         if "epsilon" in slot:
-            charge = [slot["times"] * each for each in numbers(slot)]
-            if slot.get("declared"):
-                rest = [a - b for a, b in zip(rest, charge, strict=True)]
-            else:
-                basic = [a + b for a, b in zip(basic, charge, strict=True)]
-                claims.append(number(slot["epsilon"]))
+            basic = [basic[0] + charge[0], basic[1] + charge[1]]
+            claims.append(number(slot["epsilon"]))
     steps = {number(slot["profile"]["step"]) for slot in drawn if "profile" in slot}
-    if not steps and all(a <= b for a, b in zip(basic, rest, strict=True)):
+    if not steps and basic[0] <= epsilon and basic[1] <= delta:
         return True
     step, *others = steps or {common_step(claims)}
-    if min(rest) < 0 or others or step == 0:
+    if min(epsilon, delta) < 0 or others or step == 0:
         return False
     whole = all_of([(values_of(slot, step), slot["times"]) for slot in drawn], step)
-    return delta_at(whole, rest[0]) <= rest[1] * PARTS
+    return delta_at(whole, epsilon) <= delta * PARTS
 
 
 def moment_of(whole: Losses, order: int) -> tuple[Fraction, Fraction]:
@@ -2040,8 +1994,7 @@ class Release:
             own = (trust.folder / "checkpoint").read_text("utf-8")
             _, size, _, owners = ledger.check_checkpoint("checkpoint", own, trust.witnesses)
             same("checkpoint", "size", size, len(ledger.entries))
-            right = self.name in ledger.public
-            need(right, "ledger", "commit", self.name, "committed and not withdrawn")
+            need(self.name in ledger.public, "ledger", "commit", self.name)
             keys, every = ledger.keys[ledger.committed[self.name]], set(chain(*ledger.keys))
             owners |= set(ledger.keys[0])
         self.check_attestation(keys)
@@ -2149,8 +2102,8 @@ class Release:
         """One query of the record against the spec [10-12]."""
         at, empirical = query.name, query.source == "empirical"
         definition, epsilon, delta = query.claimed(entry)
-        need(epsilon <= 100 and delta < 1, RECORD, f"{at}.epsilon", epsilon, "at most 100")
-        need(definition != "pure" or delta == 0, RECORD, f"{at}.delta", delta, 0)
+        right = epsilon <= 100 and delta < 1 and (definition != "pure" or delta == 0)
+        need(right, RECORD, f"{at}.epsilon, delta", (definition, epsilon, delta))
         expected = {
             **{"kind": query.kind, "by": query.by, "domain": query.domain},
             **{"definition": definition, "epsilon": exact(epsilon), "delta": exact(delta)},
@@ -2185,8 +2138,7 @@ class Release:
             cells = areas[level] * prod(categories[part] for part in margin)
             same(RECORD, f"{at}.cells", each["cells"], cells)
             tables.add((level, tuple(margin)))
-        once = len(tables) == len(entry["measured"]) > 0
-        need(once, RECORD, f"{name}.measured", len(tables), "each table once")
+        need(len(tables) == len(entry["measured"]) > 0, RECORD, f"{name}.measured", "a table twice")
 
     def check_expressions(self) -> None:
         """Every condition and derived column has a tree that looks at one row of its columns."""
@@ -2251,7 +2203,7 @@ class Release:
             value = hmac.new(bytes.fromhex(pair["key"]), data, hashlib.sha256).hexdigest()
             for text in (pair["commitment"], f"hmac-sha256:{value}"):
                 right = hmac.compare_digest(text, entry["mechanism_file"]["commitment"])
-                need(right, path, "commitment", "another", "that of release.json")
+                need(right, path, "commitment")
             self.check_sensitivity(entry["name"], files, read_json(path, data))
         return {path: files[path] for path in paths}
 
@@ -2259,12 +2211,12 @@ class Release:
         """The audit record names this release and who paid, and is signed [48]."""
         named = {"schema": "dp-release/audit/v1", "release_id": self.name}
         agree(AUDIT, plain, named | {"sequence": self.sequence})
-        signed, paid = self.sequence is not None, "with an entry that paid, and only then"
-        need(signed == (plain["run"] is not None), AUDIT, "run", plain["run"], paid)
-        need(signed == ("signature" in plain), AUDIT, "signature", sorted(plain), paid)
-        counts = [each["count"] for each in plain["set_aside"] or ()]
-        need(min(counts, default=1) >= 1, AUDIT, "set_aside", counts, "at least 1")
-        need(plain["began"] <= plain["prepared"], AUDIT, "times", plain["began"], "before prepared")
+        signed = self.sequence is not None
+        need(
+            signed == (plain["run"] is not None) == ("signature" in plain), AUDIT, "run, signature"
+        )
+        right = all(each["count"] >= 1 for each in plain["set_aside"] or ())
+        need(right and plain["began"] <= plain["prepared"], AUDIT, "set_aside, times")
         keys = set(self.trust.keys)
         if self.ledger is not None:
             keys = set(chain(*self.ledger.keys))
@@ -2346,7 +2298,7 @@ class Release:
         elif spec.composes_exactly and public:
             shared = step_of(public, spec)
         same(RECORD, "composition.step", stated, None if shared is None else exact(shared))
-        computed: dict[tuple[str, str], list[int] | None] = {}
+        computed: dict[tuple[str, str], list[int]] = {}
         lists: list[Vector] = []
         steps: set[Fraction] = set()
         for each in public:
@@ -2356,13 +2308,12 @@ class Release:
             agree(file, profile, {"step": exact(step), "patterns": each.patterns}, "profile.")
             if key not in computed and each.mechanism is not None:
                 computed[key] = profile_of(each.mechanism, each.patterns, step)
-            values = computed[key]
-            if values is None:
-                self.missing.append(f"{each.query.name}: a rough profile or a coarse grid")
-            else:
-                same(file, "profile.values", profile["values"], list(map(str, values)))
-                lists.append(tuple(values))
+            if computed[key]:
+                same(file, "profile.values", profile["values"], list(map(str, computed[key])))
+                lists.append(tuple(computed[key]))
                 steps.add(step)
+            else:
+                self.missing.append(f"{each.query.name}: a rough profile or a coarse grid")
         if not lists or len(lists) < len(public) or len(steps) > 1:
             return None
         return all_of([(list(values), count) for values, count in Counter(lists).items()], *steps)
