@@ -24,10 +24,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from itertools import accumulate, chain, islice, pairwise, permutations, product
 from itertools import combinations_with_replacement as multisets
 from math import ceil, gcd, isqrt, lcm, prod
+from operator import getitem
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,13 +55,11 @@ class RefusedError(Exception):
     """A check failed: the file, the check, the value and what was expected."""
 
 
-def need(
-    holds: object, file: str, check: str, value: object = "another", expected: object = PAGE
-) -> None:
+def need(holds: object, file: str, at: str, value: object = "", expected: object = PAGE) -> None:
     """Refuse if a condition does not hold."""
     if not holds:
-        message = f"found {str(value)[:300]}, expected {str(expected)[:300]}"
-        raise RefusedError(f"{file}: {check}: {message}")
+        message = f"found {str(value)[:300] or 'another'}, expected {str(expected)[:300]}"
+        raise RefusedError(f"{file}: {at}: {message}")
 
 
 def same(file: str, check: str, value: object, expected: object) -> None:
@@ -72,10 +71,7 @@ def same(file: str, check: str, value: object, expected: object) -> None:
 def agree(file: str, plain: Plain, expected: Plain, at: str = "") -> None:
     """Refuse an object of which a field, ``a`` or ``a.b``, differs from what is expected."""
     for name, value in expected.items():
-        stated: Any = plain
-        for part in name.split("."):
-            stated = stated[part]
-        same(file, f"{at}{name}", stated, value)
+        same(file, f"{at}{name}", reduce(getitem, name.split("."), plain), value)
 
 
 # ---- The forms of all files ---------------------------------------------------------------------
@@ -323,9 +319,7 @@ def numbers(plain: Plain) -> tuple[Fraction, Fraction]:
 def exact(value: Fraction) -> str:
     """``exact(x)`` of 1.2."""
     places = value.denominator.bit_length()
-    if 10**places % value.denominator:
-        return f"{value.numerator}/{value.denominator}"
-    return up(value, places)
+    return str(value) if 10**places % value.denominator else up(value, places)
 
 
 def up(value: Fraction, places: int) -> str:
@@ -474,26 +468,22 @@ class Query:
         if self.kind == "tuple":
             once = 2 <= len(set(plain["of"])) == len(plain["of"]) <= 8
             rule(once and not kinds & {"tuple", "sql", "top", "quantiles"}, f"{at}.of", kinds)
-        ways = [each for each in ("guarantee", "share", "target") if each in plain]
-        if self.is_published:
-            # A guarantee that claims the least names the target that it meets (3.6).
-            rule(ways == (["guarantee", "target"] if self.least else ways[:1]), at, ways)
-            self.check_published()
-        else:
+        if not self.is_published:
             whole = [each["of"] for each in spec.listed if each["kind"] == "tuple"]
             said = {"sensitivity", "loss", "mechanism"} & plain.keys()
             rule(not said and at in chain(*whole), at, said)
-
-    def check_published(self) -> None:
-        """The rules for sources and mechanisms."""
-        spec, at, empirical = self.spec, self.name, self.source == "empirical"
+            return
+        # A guarantee that claims the least names the target that it meets (3.6).
+        ways = [each for each in ("guarantee", "share", "target") if each in plain]
+        rule(ways == (["guarantee", "target"] if self.least else ways[:1]), at, ways)
+        empirical = self.source == "empirical"
         observed = "attribute" not in spec.privacy and spec.privacy.get("replacement") != "domain"
         right = not (self.is_composed and empirical)
         if self.kind == "sql":
             right = empirical and observed and not spec.fixed
         rule(right, f"{at}.sensitivity", self.source)
         if empirical and observed and self.kind != "tuple":
-            read = {self.plain.get("of"), self.plain.get("weight")}
+            read = {plain.get("of"), plain.get("weight")}
             rule(not read & set(spec.fixed), f"{at}.of", read)
         line, single = self.is_line and self.loss in LINE_LOSSES, len(self.group) == 1
         fitting = {"best", "modular", *(NEED_NOTHING if single else ())}
@@ -605,20 +595,20 @@ class Spec:
         plain = self.plain = without_null(published)
         check_form("spec.json", plain, "Spec")
         self.privacy: Plain = plain["privacy"]
+        # A unit is added or removed, or it is replaced.
         self.ways = 1 if self.privacy["neighbors"] == "add_remove" else 2
         self.fixed: list[str] = self.privacy.get("fixed", [])
         self.keys: Plain = plain.get("keys", {})
         self.in_files = {c for c, of in self.keys.items() if isinstance(of, dict) and "file" in of}
-        self.plain_columns: dict[str, Plain] = {}
-        self.columns: dict[str, Plain] = {}
+        self.plain_columns, self.columns = dict[str, Plain](), dict[str, Plain]()
         self.check_columns()
         self.tabulations: list[Plain] = plain.get("tabulations", [])
+        self.categories, self.queries = dict[str, dict[str, int]](), dict[str, Query]()
         self.listed: list[Plain] = plain.get("queries", [])
         names = [each["name"] for each in self.listed + self.tabulations]
         rule(names and len(set(names)) == len(names), "names", names)
         for tabulation in self.tabulations:
             self.check_tabulation(tabulation)
-        self.queries: dict[str, Query] = {}
         self.published = [q for q in (self.query(p["name"]) for p in self.listed) if q.is_published]
         sources = {query.name: query.source for query in self.published}
         self.is_empirical = "empirical" in sources.values()
@@ -633,8 +623,7 @@ class Spec:
 
     def check_columns(self) -> None:
         """Tables, their columns, and the columns that ``privacy`` and ``keys`` name."""
-        unit, tables = self.privacy["unit"], self.plain["tables"]
-        computed: set[str] = set()
+        unit, tables, computed = self.privacy["unit"], self.plain["tables"], set[str]()
         for name, table in tables.items():
             partner, joined = table.get("join", {}).get("table"), {}
             if partner is not None:
@@ -664,6 +653,7 @@ class Spec:
         columns, rows = self.columns.get(plain["table"], {}), self.privacy["max_rows_per_unit"]
         rule("attribute" not in self.privacy and rows == 1, f"{at}: rows of a unit", rows)
         attributes, groupings = plain.get("attributes", {}), plain.get("groupings", {})
+        categories = {name: len(members(of)) for name, of in attributes.items()}
         read = [levels[-1], *attributes]
         keys = [columns.get(column, "-")[0] in "sid" for column in read]
         free = not set(self.fixed) & set(read) and unit not in (*read, *levels)
@@ -674,6 +664,8 @@ class Spec:
             classes = sorted(chain(*map(members, grouping["classes"].values())))
             whole = sorted(members(attributes.get(grouping["of"], [])))
             rule(classes == whole, f"{at}.groupings.{name}", "not each category once")
+            categories[name] = len(grouping["classes"])
+        self.categories[at] = categories
         for margin in chain(*plain["publish"].values()):
             of = [groupings[part]["of"] if part in groupings else part for part in margin]
             rule(set(of) <= attributes.keys() and len(set(of)) == len(of), f"{at}.publish", margin)
@@ -763,12 +755,11 @@ CONSTANTS: dict[str, Callable[[Any], bool]] = {
     "date": is_date,
     "timestamp": lambda text: str(MOMENT(text).replace(tzinfo=None)) == text,
 }
+Tree = tuple[str, int, int, set[str]]
 COUNTED_TWICE = {"between": 0, "in": 0, "nullif": 0, "//": -1, "%": -1}
 
 
-def read_tree(
-    place: str, node: Any, columns: Plain, depth: int = 1
-) -> tuple[str, int, int, set[str]]:
+def read_tree(place: str, node: Any, columns: Plain, depth: int = 1) -> Tree:
     """The letter of a node's type, its number of nodes, how many texts it joins, its columns."""
     need(type(node) is dict and depth <= 64, place, "tree", depth, "at most 64 nodes in a row")
     if "call" not in node and "cast" not in node:
@@ -948,13 +939,14 @@ class Ledger:
     """The state after all entries, and what the checks of a release ask of them (7.3)."""
 
     def __init__(self, folder: Path) -> None:
-        self.entries: list[Plain] = []
-        self.leaves: list[bytes] = []
-        self.keys: list[list[Key]] = []  # after each entry
-        self.caps: dict[str, Plain] = {}
-        self.standing: list[Plain] = []  # the reserves whose charges count
-        self.open: dict[str, Plain] = {}
-        self.committed: dict[str, int] = {}
+        self.entries, self.leaves = list[Plain](), list[bytes]()
+        self.keys = list[list[Key]]()  # those that are valid after each entry
+        self.standing = list[Plain]()  # the reserves whose charges count
+        self.caps, self.open, self.committed = (
+            dict[str, Plain](),
+            dict[str, Plain](),
+            dict[str, int](),
+        )
         self.said: dict[str, dict[str, str]] = {"withdraw": {}, "skip": {}, "revise": {}}
         names = sorted(p.name for p in folder.iterdir() if re.fullmatch("[0-9]{8}.json", p.name))
         same("ledger", "files", names, [f"{n:08}.json" for n in range(len(names))])
@@ -1192,6 +1184,10 @@ class Noise:
         """The pairs of f(k) and f(k ± distance)."""
         return self.pairs(distance).pairs + self.pairs(-distance).pairs
 
+    def falls_by(self, ratio: int) -> bool:
+        """Whether no two neighboring integers have masses further apart than 1/ρ."""
+        return all(p * ratio <= q * UNIT for p, q in self.steps(1))
+
     def step_ratio(self) -> Fraction | None:
         """The largest f(k) / f(k ± period), the same of both tails; none if it is infinite."""
         period = self.periods[0]
@@ -1246,10 +1242,8 @@ class Noise:
 
 
 def moments(first: int, last: int, period: int, rho: Fraction) -> list[Fraction]:
-    """The sums of 1, k and k² over a run from 0 on, or their means if it moves up by G · period.
-
-    G ≥ g has the chance ρ^g.
-    """
+    """The sums of 1, k and k² over a run from 0 on, or their means if it moves up by G · period."""
+    # G ≥ g has the chance ρ^g.
     count, ones = last - first + 1, (last - first + 1) * (first + last) // 2
     twos = [n * (n + 1) * (2 * n + 1) // 6 for n in (first - 1, last)]
     mean, square = period * rho / (1 - rho), period**2 * rho * (1 + rho) / (1 - rho) ** 2
@@ -1279,13 +1273,13 @@ def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mech
         **{f"guarantee.{name}": entry[name] for name in ("definition", "epsilon", "delta")},
         "query": file.removeprefix("mechanisms/").removesuffix(".json"),
     }
-    if query.on_statistic:
-        agree(file, plain, expected)
-        return Fraction(0), check_statistic(file, plain, query, epsilon)
-    expected |= {"group": query.group, "directed": False}
-    if named != "best" and named not in FAMILIES:
-        expected["design.method"] = f"baseline {named}"
+    if not query.on_statistic:
+        expected |= {"group": query.group, "directed": False}
+        if named not in ("best", *FAMILIES):
+            expected["design.method"] = f"baseline {named}"
     agree(file, plain, expected)
+    if query.on_statistic:
+        return Fraction(0), check_statistic(file, plain, query, epsilon)
     need(family == "modular" or query.is_line, file, "mechanism", family, "one ordered part")
     total, most = int(plain["total"]), 10**78 if family == "modular" else 2**62 + 1
     need(2 <= total < most and total & (total - 1) == 0, file, "total", total, "a power of two")
@@ -1481,10 +1475,7 @@ def families_of(query: Query) -> tuple[str, ...]:
 
 
 def spread_of(query: Query, rows: int, ways: int) -> tuple[list[Fraction], int, int, int]:
-    """The shares of ranks, the weight and the reach of a unit, and the spread (4.7).
-
-    ``ways`` is 1 for units that are added or removed, and 2 for those that are replaced.
-    """
+    """The shares of ranks, the weight and the reach of a unit, and the spread (4.7)."""
     plain, size = query.plain, query.group[0]
     units = plain.get("count", "rows" if "weight" in plain else "units") == "units"
     shares = [number(share) for share in plain.get("at", ["1/2"])]
@@ -1547,7 +1538,7 @@ def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) ->
             left, right = zip(noise.ratios, noise.periods, strict=True)
             same(file, "noise.right", right, left)
             check_ratio(file, left[0], spread, epsilon)
-            need(steps_within(noise, left[0]), file, "noise", "a step above 1/ρ", "at most 1/ρ")
+            need(noise.falls_by(left[0]), file, "noise", "a step above 1/ρ", "at most 1/ρ")
     else:
         twice = 1 if 1 in (touched, members, size - members) else 2
         factors = {
@@ -1572,11 +1563,6 @@ def check_ratio(file: str, ratio: int, factor: int, epsilon: Fraction) -> None:
     right = 1 <= ratio < UNIT and factor * loss_of(ratio) <= epsilon
     right = right and (ratio == 1 or factor * loss_of(ratio - 1) > epsilon)
     need(right, file, "ratio", ratio, f"the least with {factor} times its loss at most {epsilon}")
-
-
-def steps_within(noise: Noise, ratio: int) -> bool:
-    """Whether no two neighboring integers have masses further apart than 1/ρ."""
-    return all(p * ratio <= q * UNIT for p, q in noise.steps(1))
 
 
 def check_gaps(file: str, plain: Plain, ratio: int) -> None:
@@ -1654,19 +1640,14 @@ def pure_values(
             root = 1 - Fraction(SCALE, above_e((epsilon - loss) / 2))
             share = min(share, root**2 / (1 - Fraction(SCALE, under)))
         values.append(min(PARTS, ceil(PARTS * (delta + (1 - delta) * share))))
-    return shortened([*values, ceil(PARTS * delta)], step)
+    return largest([[*values, ceil(PARTS * delta)]], step)
 
 
 def largest(lists: list[list[int]], step: Fraction) -> list[int]:
-    """The largest value at each loss; a list repeats its last value."""
+    """The largest value at each loss, shortened; a list repeats its last value."""
     length = max(map(len, lists))
     filled = (values + values[-1:] * (length - len(values)) for values in lists)
-    return shortened(list(map(max, zip(*filled, strict=True))), step)
-
-
-def shortened(values: list[int], step: Fraction) -> list[int]:
-    """The list without equal values at its end."""
-    values = values[: min(LONGEST, int(100 / step) + 2)]
+    values = list(map(max, zip(*filled, strict=True)))[: min(LONGEST, int(100 / step) + 2)]
     while len(values) > 1 and values[-1] == values[-2]:
         values.pop()
     return values
@@ -1735,7 +1716,7 @@ def read_values(total: Losses) -> list[int]:
         mass = total.masses[place - total.low] if place >= total.low else 0
         above, fallen = above + mass, (fallen + mass) * falls // SCALE
         values.append(min(PARTS, total.infinite + above - fallen))
-    return shortened(values[::-1], total.step)
+    return largest([values[::-1]], total.step)
 
 
 def delta_at(whole: Losses, epsilon: Fraction) -> Fraction:
@@ -1825,7 +1806,7 @@ def times_charged(query: Query, plain: Plain, touched: int, free: int) -> Fracti
         if family == "integer":
             loses = all(noise.pairs(sign).excess(below) == 0 for sign in (1, -1))
         elif ratio > 0:
-            loses = steps_within(noise, ratio) and spread * loss_of(ratio) <= epsilon
+            loses = noise.falls_by(ratio) and spread * loss_of(ratio) <= epsilon
     return moved if loses and moved < touched else Fraction(touched)
 
 
@@ -1900,10 +1881,11 @@ ATTESTATION = "attestation.dsse.json"
 AUDIT = "audit.json"
 OF_AUDITOR = ("openings.json", "mechanisms", AUDIT)
 """What the bundle of one release has, and a folder of bundles has not."""
+FILES = (RECORD, "report.html", "spec.json", "spec.yaml", "datapackage.json", "registry.yaml")
 EVIDENCE = ("none", "signed", "paid", "witnessed")
 PROOF = (
     r"(?s)\Ac2sp\.org/tlog-proof@v1\nextra (\S+)\nindex (0|[1-9][0-9]*)\n"
-    r"((?:\S{44}\n){0,63})\n(.+)\Z"
+    r"((?:\S{44}\n){0,63})\n(.+)"
 )
 
 
@@ -1921,8 +1903,7 @@ class Release:
 
     def __init__(self, public: Path, auditor: Path | None, trust: Trust) -> None:
         self.trust, self.files = trust, bundle_files(public)
-        self.proved: list[str] = []
-        self.missing: list[str] = []
+        self.proved, self.missing = list[str](), list[str]()
         # SHA256SUMS lists all other files with their digests, in order [2-4].
         names = sorted(self.files.keys() - {"SHA256SUMS"})
         self.sums = {name: sha(self.files[name]).hex() for name in names}
@@ -1957,10 +1938,7 @@ class Release:
 
     def check_files(self) -> None:
         """The paths and digests of the record, and the set of files [6, 7]."""
-        names = {RECORD, "report.html", "spec.json", "spec.yaml"}
-        names |= {"datapackage.json", "registry.yaml"}
-        if self.sequence is not None:
-            names |= {ATTESTATION, "ledger.proof"}
+        names = {*FILES, *((ATTESTATION, "ledger.proof") if self.sequence is not None else ())}
         outputs, earlier = [], set()
         owners = [(entry, "data") for entry in self.record["queries"]]
         for tabulation in self.record.get("tabulations", []):
@@ -2064,7 +2042,7 @@ class Release:
         extras = (record["software"]["environment"] or {"extras": []})["extras"]
         shared = f", which keeps its {' and '.join(spec.fixed)}" if spec.fixed else ""
         shared += WITHIN if privacy.get("replacement") == "domain" else ""
-        relation, invariants = RELATIONS[privacy["neighbors"]], []
+        about, relation, invariants = spec.plain["release"], RELATIONS[privacy["neighbors"]], []
         for tabulation in spec.tabulations:
             name, stated = tabulation["name"], tabulation.get("constraints", [])
             for each in (each for each in stated if "level" in each):
@@ -2072,13 +2050,11 @@ class Release:
                 invariants.append(f"{name}: the counts of the {each['level']} level{by} {DECLARED}")
             if any("impossible" in each for each in stated):
                 invariants.append(f"{name}: {IMPOSSIBLE}")
-        about = spec.plain["release"]
         expected = {
             **{"release_id" if name == "id" else name: str(about[name]) for name in about},
             **{f"privacy.{name}": privacy[name] for name in REPEATED},
-            "privacy.fixed": spec.fixed,
+            **{"privacy.fixed": spec.fixed, "privacy.enforced_by": ENFORCED_BY},
             "privacy.adjacency_text": relation.format(shared=shared, **privacy),
-            "privacy.enforced_by": ENFORCED_BY,
             "ledger.scope": spec.plain["budget"]["scope"],
             "sampling": {"source": "os", "method": "inverse-cdf-integer", "seeded": False},
             "guarantee.kind": "instance-specific" if spec.is_empirical else "worst-case",
@@ -2127,15 +2103,12 @@ class Release:
         name, areas = plain["name"], {each["level"]: each["areas"] for each in entry["levels"]}
         agree(RECORD, entry, {"name": name, "table": plain["table"]}, "tabulations.")
         same(RECORD, f"{name}.levels", list(areas), plain["hierarchy"]["levels"])
-        categories = {each: len(members(of)) for each, of in plain.get("attributes", {}).items()}
-        for grouping, of in plain.get("groupings", {}).items():
-            categories[grouping] = len(of["classes"])
         published = list(map(sorted, chain(*plain["publish"].values())))
         tables = set()
         for each in entry["measured"]:
             level, margin, at = each["level"], each["margin"], each["name"]
             need(sorted(margin) in published, RECORD, f"{at}.margin", margin)
-            cells = areas[level] * prod(categories[part] for part in margin)
+            cells = areas[level] * prod(self.spec.categories[name][part] for part in margin)
             same(RECORD, f"{at}.cells", each["cells"], cells)
             tables.add((level, tuple(margin)))
         need(len(tables) == len(entry["measured"]) > 0, RECORD, f"{name}.measured", "a table twice")
@@ -2154,10 +2127,9 @@ class Release:
                     hidden.add(place)
                 if column in spec.fixed and attribute is not None:
                     fixed[place] = (column, of["sql"].casefold())
-        for kind, listed in (("queries", spec.listed), ("tabulations", spec.tabulations)):
-            for each in (each for each in listed if "where" in each):
-                columns = spec.columns[each["table"]]
-                places[f"{kind}.{each['name']}.where"] = (columns, "boolean")
+        for key in ("queries", "tabulations"):
+            for each in (each for each in spec.plain.get(key, []) if "where" in each):
+                places[f"{key}.{each['name']}.where"] = (spec.columns[each["table"]], "boolean")
         entries = self.record.get("expressions", [])
         same(RECORD, "expressions", "expressions" in self.record, bool(places))
         stated = sorted(entry["place"] for entry in entries)
@@ -2298,8 +2270,7 @@ class Release:
         elif spec.composes_exactly and public:
             shared = step_of(public, spec)
         same(RECORD, "composition.step", stated, None if shared is None else exact(shared))
-        computed: dict[tuple[str, str], list[int]] = {}
-        lists: list[Vector] = []
+        computed, lists = dict[tuple[str, str], list[int]](), list[Vector]()
         steps: set[Fraction] = set()
         for each in public:
             file, epsilon = each.entry["mechanism_file"]["path"], number(each.entry["epsilon"])
@@ -2423,8 +2394,8 @@ def main(arguments: list[str]) -> int:
         formless = f"a file is not of its form: {type(error).__name__}: "
         sys.stdout.write(f"refused: {'' if type(error) is RefusedError else formless}{error}\n")
         return 1
-    lists = {"proved": release.proved, "tested": release.tested, "not read": release.missing}
-    for word, lines in (*lists.items(), ("not read", NEVER_READ)):
+    lists = {"proved": release.proved, "tested": release.tested}
+    for word, lines in (lists | {"not read": [*release.missing, *NEVER_READ]}).items():
         sys.stdout.writelines(f"{word}: {line}\n" for line in lines)
     return 3 if release.missing else 0
 

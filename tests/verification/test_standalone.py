@@ -6,6 +6,7 @@ import ast
 import base64
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -505,7 +506,40 @@ def test_it_is_plain_to_read() -> None:
     assert max(map(len, lines)) <= 100
     page = " ".join((PROJECT / "docs" / "auditors.md").read_text("utf-8").split())
     assert f"one Python file of {len(lines):,} lines," in page
-    assert len(lines) <= 2433
+    assert len(lines) <= 2404
+
+
+def test_every_form_is_one_of_the_table_or_a_word_of_the_page() -> None:
+    """A misspelt name of a form would be a word, which stands for itself alone."""
+    stated = [form for fields in standalone.FIELDS.values() for form in fields.values()]
+    stated += [form for form in standalone.ALIASES.values() if not form.startswith("/")]
+    words = {word for form in stated for word in re.split(r"[|>*]+", form) if word}
+    words -= standalone.TYPES.keys() | standalone.FIELDS.keys() | standalone.ALIASES.keys()
+    page = (PROJECT / "docs" / "design" / "format.md").read_text("utf-8")
+    unknown = {word for word in words if f"`{word}`" not in page and ".." not in word}
+    assert len(words) > 40
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    ("form", "right", "wrong"),
+    [
+        ("Period", {"every": "day"}, {"every": "week"}),
+        ("Figures", {}, {"epsilon": "1e5"}),
+        ("Figures", {}, {"more": "1"}),
+        ("Committed|File", {"path": "a", "sha256": "0" * 64}, {"path": "a"}),
+        ("NAME>int*", {"a": [1]}, {"a": [True]}),
+        ("1..50", 50, 51),
+        ("str*|null", None, [None]),
+    ],
+)
+def test_forms_are_read_as_the_table_says(form: str, right: Any, wrong: Any) -> None:
+    if form in ("Period", "Figures"):
+        figures = {"epsilon": "1", "delta": "1/3"}
+        right, wrong = figures | right, figures | wrong
+    standalone.check_form("a.json", right, form)
+    with pytest.raises(standalone.RefusedError, match=r"^a\.json: "):
+        standalone.check_form("a.json", wrong, form)
 
 
 def test_it_imports_the_standard_library_only() -> None:
