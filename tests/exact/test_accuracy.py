@@ -303,6 +303,8 @@ def near(size: int, total: int, chances: dict[int, int]) -> list[int]:
         (CIRCLE, modular((40,), near(40, 256, {1: 1})), 1),
         # They are 3.7 codes.
         (CIRCLE, modular((40,), near(40, 256, {1: 4, 3: 1, 5: 0})), 3),
+        # They are 2.93 codes, and a tenth more would be 3.2.
+        (CIRCLE, modular((40,), near(40, 256, {1: 2, 3: 1})), 2),
         # They are more than a tenth of the circle.
         (CIRCLE, modular((40,), near(40, 256, {1: 20, 5: 30, 12: 10})), 4),
         # On a line noise that wraps round is a large error.
@@ -353,3 +355,11 @@ def test_a_guess_loses_what_the_best_constant_answer_loses(
         least = min(least, total / size)
     assert loss_of_guess(loss, domain(topology, size)) == pytest.approx(least, rel=1e-12)
     assert loss_of_guess(LossName.NOISE_SQUARED, domain(topology, size)) is None
+
+
+def test_a_credible_interval_crosses_the_end_of_a_circle() -> None:
+    """A published 0 may be any of 7, 0 and 1, which is one code each way."""
+    around = modular((8,), [6, 1, 0, 0, 0, 0, 0, 1])
+    assert credible_reach(around, domain(CIRCLE, 8)) == 1
+    # Half of the mass alone is the answer itself.
+    assert credible_reach(around, domain(CIRCLE, 8), Fraction(1, 2)) == 0

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from release.errors import SpecError
 from release.exact.domain import AnswerDomain, Group, Topology
 from release.exact.losses import (
     Loss,
@@ -256,3 +257,9 @@ def test_a_line_fits_the_named_losses_of_an_error() -> None:
         assert line_fits(line, named_loss(name, Topology.ORDERED, 4)) is fits
         assert not line_fits(domain(Topology.CYCLIC, 4), name)
     assert not line_fits(line, table_loss((Fraction(0), Fraction(1), Fraction(2), Fraction(3))))
+
+
+def test_a_loss_needs_two_answers_or_more() -> None:
+    for make in (named_loss, error_costs, worst_case):
+        with pytest.raises(SpecError, match="answers: found 1; write an integer of at least 2"):
+            make(LossName.ABSOLUTE, Topology.CYCLIC, 1)

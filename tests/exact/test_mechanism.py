@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
-from release.exact.losses import Loss, LossName, joint_loss, table_loss
+from release.exact.losses import (
+    Loss,
+    LossName,
+    joint_loss,
+    named_loss,
+    prior_loss,
+    table_loss,
+    worst_case,
+)
 from release.exact.mechanism import Domain, Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds
@@ -373,3 +381,53 @@ def test_writing_out_the_rows_changes_nothing(domain: Domain, data: st.DataObjec
     assert math.prod(channel.rows.shape) == domain.size**2
     for code in range(domain.size):
         assert np.array_equal(channel.row(code), mechanism.row(code))
+
+
+LINE_OF_3 = plain_domain(Topology.ORDERED, 3)
+LEANING = Channel.of([[6, 1, 1], [3, 2, 3], [0, 2, 6]])
+
+
+def test_an_objective_is_over_the_prior_or_at_the_worst_answer() -> None:
+    """Absolute errors of 3/8, 6/8 and 2/8."""
+    absolute = named_loss(LossName.ABSOLUTE, Topology.ORDERED, 3)
+    assert LEANING.objective(absolute, LINE_OF_3) == Fraction(11, 24)
+    shares = (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6))
+    weighed = prior_loss(LossName.ABSOLUTE, Topology.ORDERED, shares)
+    assert LEANING.objective(weighed, LINE_OF_3) == Fraction(3 * 3 + 2 * 6 + 2, 48)
+    worst = worst_case(LossName.ABSOLUTE, Topology.ORDERED, 3)
+    assert LEANING.objective(worst, LINE_OF_3) == Fraction(6, 8)
+    assert LEANING.worst_loss(absolute, LINE_OF_3) == (1, Fraction(6, 8))
+
+
+def test_no_mechanism_is_taken_to_lose_in_proportion_without_a_proof() -> None:
+    two = Sensitivity.on_line(3, (1, 2))
+    around = Modular(Pmf.of(Group((3,)), (2, 1, 1)))
+    assert not LEANING.loses_in_proportion(two, Fraction(99))
+    assert not around.loses_in_proportion(two, Fraction(99))
+
+
+def test_the_concentration_of_a_row_is_the_root_of_its_squares() -> None:
+    assert Modular(Pmf.of(Group((3,)), (2, 1, 1))).concentration() == pytest.approx(6**0.5 / 4)
+    assert LEANING.concentration() == pytest.approx(40**0.5 / 8)
+
+
+def test_modular_noise_loses_most_at_an_end_of_joint_answers() -> None:
+    """Noise of 1 in the first part wraps the last of its answers round to the first."""
+    parts = (plain_domain(Topology.ORDERED, 4), plain_domain(Topology.ORDERED, 2))
+    loss = joint_loss(LossName.ABSOLUTE, parts)
+    upward = Modular(Pmf.of(Group((4, 2)), (4, 0, 4, 0, 0, 0, 0, 0)))
+    assert upward.worst_loss(loss, JointDomain(parts)) == (7, Fraction(3, 2))
+    downward = Modular(Pmf.of(Group((4, 2)), (4, 0, 0, 0, 0, 0, 4, 0)))
+    assert downward.worst_loss(loss, JointDomain(parts)) == (0, Fraction(3, 2))
+
+
+def test_a_rough_profile_begins_without_a_loss_and_lies_above() -> None:
+    step, near = Fraction(1, 8), Sensitivity.on_line(3, (1,))
+    small = Channel.of([[5, 2, 1], [3, 2, 3], [1, 2, 5]])
+    exact, rough = small.profile(near, step), small.rough_profile(near, step)
+    # Exact at the places 0, 1, 4 and 16, with chords between.
+    for place in (0, 1, 4):
+        assert abs(rough.values[place] - exact.values[place]) <= 1
+    for value, above in zip(exact.values, rough.values, strict=False):
+        assert value <= above + 1
+    assert rough.values[0] > rough.values[1] > 0
