@@ -18,12 +18,12 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.constraints import (
     TOLERANCE,
     Constraint,
-    at_most,
     equal_masses,
     keeps_all,
     monotone,
     zero_mean,
 )
+from tests.noise.caps import at_most
 
 
 @st.composite

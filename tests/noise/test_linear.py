@@ -36,6 +36,7 @@ from release.noise.solvers.linear import proved_bound, solve_linear
 from release.noise.solvers.problem import Problem
 from release.noise.solvers.refine import ONE
 from release.noise.solvers.window import Window
+from tests.noise.caps import at_most
 from tests.noise.test_solve import independent_optimum, problems
 
 PURE, APPROXIMATE = Definition.PURE, Definition.APPROXIMATE
@@ -259,7 +260,7 @@ def demanded(size: int) -> list[tuple[str, list[Constraint]]]:
         ("zero mean", [zero_mean(group)]),
         ("equal masses", list(equal_masses(group, [(0,), (1,), (size - 1,)]))),
         ("monotone", list(monotone(group, distance))),
-        ("cap", [Constraint("cap", (noise == 0).astype(np.int64), Fraction(1, 5), equal=False)]),
+        ("cap", [at_most(group, [(0,)], Fraction(1, 5))]),
     ]
 
 
@@ -297,7 +298,7 @@ def test_demands_that_cannot_be_kept_are_refused() -> None:
     group = Group((9,))
     sensitivity = Sensitivity.of(group, [(1,)])
     loss = named_loss(LossName.SQUARED, Topology.CYCLIC, 9)
-    half = Constraint("cap", np.ones(9, dtype=np.int64), Fraction(1, 2), equal=False)
+    half = at_most(group, [(i,) for i in range(9)], Fraction(1, 2))
     with pytest.raises(DesignError, match="constraints"):
         design(
             sensitivity,

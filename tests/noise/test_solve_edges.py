@@ -15,9 +15,10 @@ from release.exact.modular import Modular
 from release.exact.privacy import Definition, Guarantee, deltas
 from release.exact.sensitivity import Sensitivity
 from release.noise.cache import key_of
-from release.noise.constraints import Constraint, at_most, equal_masses, zero_mean
+from release.noise.constraints import Constraint, equal_masses, zero_mean
 from release.noise.design import Design
 from release.noise.solve import _best_of, design
+from tests.noise.caps import at_most
 
 PURE, PROBABILISTIC, APPROXIMATE = Definition
 
