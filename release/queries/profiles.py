@@ -211,7 +211,7 @@ class _Reader:
         for name, value in (("item", '"#item"'), ("total", '"#value"')):
             if name not in constant:
                 kept.append(f"{value} AS {name}")
-        read = f"SELECT {', '.join(kept)} FROM {self._eligible(PASSING, numbered)}"
+        read = f"SELECT {', '.join(kept)} FROM {self._eligible(PASSING, numbered, ordered=False)}"
         counted = _counted('(SELECT * REPLACE (free::BIGINT AS free) FROM "#passed")', constant)
         keys = {column: self.spec_file.keys[column] for column in numbered}
         return self.tables.in_passing(self.query.table, keys, read, counted)
@@ -300,10 +300,13 @@ class _Reader:
             f"FROM {wide_table(self.query.table)} GROUP BY ALL"
         )
 
-    def _eligible(self, source: str, numbered: Collection[str] = ()) -> str:
+    def _eligible(
+        self, source: str, numbered: Collection[str] = (), *, ordered: bool = True
+    ) -> str:
         """The rows that count, with the numbers of their parts, and what each adds to an item.
 
-        ``source`` has the numbers of the keys of the columns ``numbered``.
+        ``source`` has the numbers of the keys of the columns ``numbered``. Rows that are not
+        ``ordered`` come without the columns that put those of a unit in order.
         """
         # Rows of fixed parts outside the key sets stay, with -1: a copy of their unit can enter any
         # cell. A NULL names no fixed part. Free parts outside the key sets belong to no cell.
@@ -317,9 +320,10 @@ class _Reader:
             rows = row_sums(self.query)
             added = f'({rows.item_sql})::BIGINT AS "#item", ({rows.value_sql})::BIGINT AS "#value"'
             counts = rows.eligible_sql
+        order = f", {self._order_columns()}" if ordered else ""
         return (
             f'(SELECT rows.{self.unit} AS "#unit", coalesce({home}, -1) AS "#at", '
-            f'{free} AS "#free", {added}, {self._order_columns()} '
+            f'{free} AS "#free", {added}{order} '
             f"FROM {source} AS rows{homes}{places} "
             f"WHERE {named} AND {has_keys} AND {self._condition(self.query)} AND ({counts}))"
         )

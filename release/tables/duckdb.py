@@ -211,11 +211,11 @@ class Tables:
         described = self.connection.sql(f"SELECT * FROM {relation} LIMIT 0")
         return {c: kind.id for c, kind in zip(described.columns, described.types, strict=True)}
 
-    def _normal(self, name: str, relation: str, in_passing: bool = False) -> str:
+    def _normal(self, name: str, relation: str) -> str:
         """The SQL of a table's rows under their declared types."""
         spec = self._spec_file.spec
         columns, unit = spec.tables[name].columns, spec.privacy.unit
-        return normal_sql(relation, self._stored(relation), columns, unit, in_passing)
+        return normal_sql(relation, self._stored(relation), columns, unit)
 
     def _copy(self, name: str, incoming: Iterable[Incoming], are_normal: bool = False) -> None:
         """Store a table that comes in batches, and enforce its contract."""
@@ -402,10 +402,16 @@ class Tables:
         """
         if table != self._uncopied:
             return None
-        spec = self._spec_file.spec
-        (reader,) = read_parquet(table, spec.tables[table], self._sources[table], keys)
+        spec, declared = self._spec_file.spec, self._spec_file.spec.tables[table]
+        columns = {}
+        for column, kind in declared.columns.items():
+            # A statement cannot read what it does not name; without the unit no row is left out.
+            if identifier(column) in read or column == spec.privacy.unit:
+                columns[column] = kind
+        (reader,) = read_parquet(table, declared, self._sources[table], keys, columns)
         with self._incoming(table, reader) as relation:
-            normal = self._normal(table, relation, in_passing=True)
+            stored, unit = self._stored(relation), spec.privacy.unit
+            normal = normal_sql(relation, stored, columns, unit, in_passing=True)
             self.connection.execute(f"CREATE TEMP VIEW {PASSING} AS {normal}")
             self.connection.execute(f'CREATE TABLE "#passed" AS {read}')
             self.connection.execute(f"DROP VIEW {PASSING}")

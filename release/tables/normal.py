@@ -82,7 +82,7 @@ def normal_sql(
         values[unit] = _plain(identifier(unit), stored[unit])
         rows = f"{rows} WHERE {_is_string(unit, stored)}"
     named = [f"{value} AS {identifier(column)}" for column, value in values.items()]
-    named += _numbers(stored, columns)
+    named += _numbers(stored)
     selected = f"SELECT {', '.join(named)} FROM ({rows})"
     if unit is None or is_bare:
         return selected
@@ -114,12 +114,13 @@ def _read(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> str:
         read.append(identifier(column) + _short(column, stored[column], kind))
         if ascii_of(column) in stored:
             read.append(identifier(ascii_of(column)))
-    return ", ".join(read + _numbers(stored, columns))
+    return ", ".join(read + _numbers(stored))
 
 
-def _numbers(stored: Mapping[str, str], columns: Mapping[str, ColumnType]) -> list[str]:
+def _numbers(stored: Mapping[str, str]) -> list[str]:
     """The columns that number the keys of others, which are read as they are."""
-    return [identifier(number_of(column)) for column in columns if number_of(column) in stored]
+    # Of columns too that are not read themselves. No declared column begins with #.
+    return [identifier(column) for column in stored if column.startswith(number_of(""))]
 
 
 def _plain(name: str, stored: str) -> str:

@@ -10,7 +10,7 @@ the same in a store (:mod:`release.records.stores`), except for database files. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -294,11 +294,16 @@ def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
 
 
 def read_parquet(
-    name: str, table: Table, source: Source, keys: Mapping[str, Sequence[str]] | None = None
+    name: str,
+    table: Table,
+    source: Source,
+    keys: Mapping[str, Sequence[str]] | None = None,
+    read: Collection[str] | None = None,
 ) -> Iterator[pa.RecordBatchReader]:
     """The declared columns of Parquet files, with :func:`ascii_of` the texts. Confidential.
 
-    Strings of which ``keys`` has the key set come with :func:`number_of` too.
+    Strings of which ``keys`` has the key set come with :func:`number_of` too. If columns to be
+    ``read`` are named, the others are left out, but for those numbers.
 
     Raises:
         DataError: a file is not readable.
@@ -308,9 +313,11 @@ def read_parquet(
     import pyarrow.dataset as ds
 
     dataset = dataset_of(name, table, source)
-    columns = {column: ds.field(column) for column in dataset.schema.names}
+    wanted = [column for column in dataset.schema.names if read is None or column in read]
+    columns = {column: ds.field(column) for column in wanted}
     for column in stored_strings(dataset.schema, table.columns):
-        columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
+        if column in wanted:
+            columns[ascii_of(column)] = pc.string_is_ascii(ds.field(column))
     for column, texts in (keys or {}).items():
         columns[number_of(column)] = pc.index_in(ds.field(column), value_set=text_column(texts))
     # By default 64 batches wait to be copied: that takes memory, and fetching it takes time.
