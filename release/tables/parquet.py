@@ -9,7 +9,7 @@ schemas alone. The names of partitions' folders are values too, and are read as 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path, PurePath
@@ -57,6 +57,13 @@ def check_parquet(
 def _schemas(
     name: str, files: Sequence[Path], filesystem: FileSystem | None
 ) -> Iterator[pa.Schema]:
+    for _, schema in _footers(name, files, filesystem):
+        yield schema
+
+
+def _footers(
+    name: str, files: Iterable[Path], filesystem: FileSystem | None
+) -> Iterator[tuple[pq.FileMetaData, pa.Schema]]:
     for file in files:
         try:
             with pq.ParquetFile(
@@ -64,7 +71,7 @@ def _schemas(
                 filesystem=filesystem,
                 coerce_int96_timestamp_unit=_OLD_TIMES,
             ) as opened:
-                yield opened.schema_arrow
+                yield opened.metadata, opened.schema_arrow
         # A ValueError is the mapping's of an empty file.
         except (OSError, ValueError, pa.ArrowException) as error:
             raise DataError(
@@ -77,10 +84,12 @@ def parquet_dataset(
     columns: Sequence[str],
     files: Mapping[Path, Mapping[str, str]],
     filesystem: FileSystem | None = None,
+    coded: Collection[str] = (),
 ) -> ds.Dataset:
     """The columns of files that :func:`check_parquet` accepts, read lazily.
 
     ``files`` has the values of each file's partitions, as :func:`partition_values` tells them.
+    Texts ``coded`` come as codes with a dictionary where every file stores them so.
 
     Raises:
         DataError: a file is not readable.
@@ -88,7 +97,10 @@ def parquet_dataset(
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
-    old_times = ds.ParquetReadOptions(coerce_int96_timestamp_unit=_OLD_TIMES)
+    coded = [column for column in coded if _is_coded(name, column, files, filesystem)]
+    old_times = ds.ParquetReadOptions(
+        dictionary_columns=set(coded), coerce_int96_timestamp_unit=_OLD_TIMES
+    )
     form = ds.ParquetFileFormat(read_options=old_times)
     system = filesystem or LocalFileSystem()
     fragments = []
@@ -107,8 +119,25 @@ def parquet_dataset(
             stored = pa.string() if column in partitions else schema.field(column).type
             types[column].add(_read_type(stored))
     # Files may store integers in different widths: the first file's would be too narrow.
+    types |= {column: {pa.dictionary(pa.int32(), pa.string())} for column in coded}
     fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
     return ds.FileSystemDataset(fragments, pa.schema(fields), form, system)
+
+
+def _is_coded(name: str, column: str, files: Iterable[Path], filesystem: FileSystem | None) -> bool:
+    """Whether files store a text as codes of few texts, which then have to be looked at once.
+
+    A text by itself takes four bytes for its length, and more for its letters.
+    """
+    for metadata, schema in _footers(name, files, filesystem):
+        if column not in schema.names or schema.field(column).type != pa.string():
+            return False
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            chunks = map(group.column, range(group.num_columns))
+            (chunk,) = (chunk for chunk in chunks if chunk.path_in_schema == column)
+            if not chunk.has_dictionary_page or chunk.total_uncompressed_size > 4 * group.num_rows:
+                return False
+    return True
 
 
 def _opened(file: Path, filesystem: FileSystem | None) -> str | pa.NativeFile:

@@ -281,8 +281,10 @@ def check_source(name: str, table: Table, source: Source) -> None:
         check_parquet(name, stored, source.files, source.filesystem)
 
 
-def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
+def dataset_of(name: str, table: Table, source: Source, coded: Collection[str] = ()) -> ds.Dataset:
     """The declared columns of the Parquet files of a source, read lazily.
+
+    Texts ``coded`` may come with a dictionary, as :func:`parquet_dataset` has it.
 
     Raises:
         DataError: a file is not readable.
@@ -290,7 +292,7 @@ def dataset_of(name: str, table: Table, source: Source) -> ds.Dataset:
     files: dict[Path, dict[str, str]] = {file: {} for file in source.files}
     if source.partitions:
         files = {file: partition_values(file.relative_to(source.root)) for file in source.files}
-    return parquet_dataset(name, list(table.columns), files, source.filesystem)
+    return parquet_dataset(name, list(table.columns), files, source.filesystem, coded)
 
 
 def read_parquet(
@@ -312,7 +314,9 @@ def read_parquet(
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    dataset = dataset_of(name, table, source)
+    # The engine never sees a dictionary: its texts would not have the meaning of others.
+    coded = [column for column in keys or {} if read is not None and column not in read]
+    dataset = dataset_of(name, table, source, coded)
     wanted = [column for column in dataset.schema.names if read is None or column in read]
     columns = {column: ds.field(column) for column in wanted}
     for column in stored_strings(dataset.schema, table.columns):
