@@ -94,7 +94,9 @@ def test_a_table_is_copied_only_where_a_unit_has_two_rows_that_count(
 ) -> None:
     """Where hashes are too many to be held, the engine groups them."""
     monkeypatch.setattr(duckdb, "_MOST_HASHES", most)
-    rows = [(b"u%d" % i, b"ab"[i % 2 :][:1], 1 + i % 2, i % 3, i) for i in range(2, 9)]
+    rows: list[tuple[Any, ...]] = [
+        (b"u%d" % i, b"ab"[i % 2 :][:1], 1 + i % 2, i % 3, i) for i in range(2, 9)
+    ]
     rows += [(b"u1", b"a", 1, 1, 3), (None, b"a", 1, 1, 3), (None, b"a", 1, 1, 3)]
     # Rows in no cell use up no bound, and a unit has its one row elsewhere.
     elsewhere = [(b"u9", b"nowhere", 7, None, 3)] * 2 if asked["by"] else []
