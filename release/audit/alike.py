@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ MOST_WORDS = 120
 def compare_runs(
     program: Program,
     base: tuple[Case, Seen],
-    cases: Sequence[Case],
+    cases: Iterable[Case],
     answers: dict[Case, Answers],
     verdict: Verdict,
     watch: Callable[[], None],

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +38,17 @@ TABLES, RUNS = 160, 24
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """How much is tried. ``processes`` releases are started as processes of their own."""
+    """How much is tried.
+
+    ``processes`` releases are started as processes of their own. With ``is_brief`` the audit ends
+    with the pair, the run or the step of its first finding: it says that something is wrong, and
+    not all that is.
+    """
 
     tables: int = TABLES
     runs: int = RUNS
     processes: int = 2
+    is_brief: bool = False
     spark: str | None = None
     period: Period | None = None
 
@@ -79,20 +86,27 @@ class _Audit:
         self.verdict = Verdict(spec_file.spec.release.id)
         self._nobody: tuple[Codes, ...] | None = None
         self._cases = Cases(spec_file, options.tables, self._moved)
+        self._answers: dict[Case, Answers | None] = {}
         self._say_limits()
         every = self._cases.cases()
         base, output, charged = self._released(every)
         self.verdict.epsilon, self.verdict.delta = charged.epsilon, charged.delta
-        answers = self._answered(every)
-        chosen = _spread(list(answers), len(self._cases.contents), options.runs)
-        compare_runs(
-            program, (base, output), chosen, answers, self.verdict, self._counted(len(chosen))
+        # What takes least for most errors comes first: a pair is two tables that are answered, and
+        # a ledger is some releases.
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: self._compare_pairs(charged, len(every)),
+            lambda: self._compare_runs(every, (base, output)),
+            lambda: compare_nobody(program, self._cases.same(), self.verdict),
+            lambda: change_words(output.runs or (), self.verdict),
+            lambda: spend_ledgers(program, base, charged, self.verdict),
+            lambda: self._run_processes(base, every[0]),
         )
-        compare_nobody(program, self._cases.same(), self.verdict)
-        change_words(output.runs or (), self.verdict)
-        spend_ledgers(program, base, charged, self.verdict)
-        self._compare_pairs(answers, charged)
-        self._run_processes(base, every[0])
+        for step in steps:
+            if self._goes_on():
+                step()
+
+    def _goes_on(self, *_what_is_next: object) -> bool:
+        return self.verdict.is_held or not self._options.is_brief
 
     def _released(self, cases: list[Case]) -> tuple[Case, Seen, Charges]:
         """The first of some tables that is released: one with many rows, the empty one, others.
@@ -147,36 +161,50 @@ class _Audit:
 
         return watch
 
-    def _answered(self, cases: list[Case]) -> dict[Case, Answers]:
-        answers = {}
-        for number, case in enumerate(cases):
-            self._watch(number, len(cases), "tables")
+    def _answered(self, case: Case, total: int) -> Answers | None:
+        """The answers of a table, found once; None of one that is refused, which is a finding."""
+        if case not in self._answers:
+            self._watch(len(self._answers), total, "tables")
             try:
-                answers[case] = self._program.answers(case)
+                self._answers[case] = self._program.answers(case)
+                self.verdict.tried.tables += 1
             except ReleaseError as error:
+                self._answers[case] = None
                 lines = tuple(case_lines(self._program.spec_file, case))
                 text = f"refused because of its rows: {error}"
                 self.verdict.add(Finding("refusals", "", text, lines))
-        self.verdict.tried.tables += len(answers)
-        return answers
+        return self._answers[case]
 
-    def _compare_pairs(self, answers: dict[Case, Answers], charged: Charges) -> None:
+    def _compare_runs(self, cases: list[Case], base: tuple[Case, Seen]) -> None:
+        """Release some of the tables as a whole, and hold them against the one of ``base``."""
+        answers = {}
+        for case in cases:
+            answered = self._answered(case, len(cases))
+            if answered is not None:
+                answers[case] = answered
+        chosen = _spread(list(answers), len(self._cases.contents), self._options.runs)
+        counted = self._counted(len(chosen))
+        compared = takewhile(self._goes_on, chosen)
+        compare_runs(self._program, base, compared, answers, self.verdict, counted)
+
+    def _compare_pairs(self, charged: Charges, total: int) -> None:
         laws = Laws()
         program = self._program
         guarantees = Guarantees(program.spec_file, charged, laws, self.verdict)
-        # A table that was refused is a finding of its own, and has no answers to compare.
-        pairs = [pair for pair in self._cases.pairs() if answers.keys() >= set(pair)]
-        for number, (case, neighbor) in enumerate(pairs):
-            if number % 50 == 0:
-                self._watch(number, len(pairs), "pairs")
-            guarantees.compare(case, neighbor, answers[case], answers[neighbor], self._cases)
-        for own in list(answers.values())[:1]:
+        compared = 0
+        for case, neighbor in takewhile(self._goes_on, self._cases.pairs()):
+            here, there = self._answered(case, total), self._answered(neighbor, total)
+            # A table that was refused is a finding of its own, and has no answers to compare.
+            if here is not None and there is not None:
+                compared += 1
+                guarantees.compare(case, neighbor, here, there, self._cases)
+        for own in [own for own in self._answers.values() if own is not None][:1]:
             # A query that was compared nowhere is named too, as not measured.
             for charge, run in zip(charged.queries, own.runs, strict=True):
                 self.verdict.of_query.setdefault(run.query.name, (charge.epsilon, 0.0))
         guarantees.name_hidden()
         tried = self.verdict.tried
-        tried.pairs, tried.laws, tried.outcomes = len(pairs), laws.count, laws.outcomes
+        tried.pairs, tried.laws, tried.outcomes = compared, laws.count, laws.outcomes
 
     def _run_processes(self, *cases: Case) -> None:
         """Release two tables by the command itself: status, text and names of files are equal."""

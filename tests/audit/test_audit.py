@@ -18,8 +18,11 @@ from release.audit.program import Program
 from release.audit.tables import NOTHING, Case, Cases
 from release.audit.verdict import Verdict
 from release.audit.words import Law, Outcome
+from release.budget import cost
 from release.pipeline import charges_of
 from release.queries.read import read_spec
+from release.spec.load import SpecFile
+from release.spec.query import Query
 from tests.cli.test_main import run
 from tests.conftest import PROJECT
 from tests.small import Small, query
@@ -128,6 +131,24 @@ def test_draws_too_few_to_show_a_loss_are_named(tmp_path: Path) -> None:
     assert verdict.findings == []
     assert verdict.reasons["broad"].startswith("5,000 draws of a cell have ")
     assert verdict.exit_status == 3
+
+
+def test_a_brief_audit_ends_at_its_first_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a charge is told, which two neighbors show before any whole run is compared."""
+    right = cost.moved_together
+
+    def half(spec_file: SpecFile, query: Query) -> Fraction:
+        return right(spec_file, query) / 2
+
+    monkeypatch.setattr(cost, "moved_together", half)
+    spec = Small([], [query("count", by=[], **GLOBAL)], "add_remove").write(tmp_path)
+    options = AuditOptions(16, 2, processes=0, is_brief=True)
+    verdict = audit(spec, options, lambda finished, total, what: None)
+    assert verdict.findings[0].check == "the charge"
+    assert verdict.tried.runs == 0
+    assert verdict.tried.pairs < 16
 
 
 def test_made_up_rows_keep_to_the_contract() -> None:
