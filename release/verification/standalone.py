@@ -360,6 +360,8 @@ def above_e(value: Fraction) -> int:
 
 STATISTICS = ("sum", "mean", "min", "max", "median")
 KINDS = ("count", "mode", "top", *STATISTICS, "quantiles", "per_unit", "tuple", "sql")
+SELECTIONS = ("permute_and_flip", "exponential_mechanism")
+IN_PROPORTION = (*SELECTIONS, "joint_quantiles", "quantile_tree", "top_histogram")
 LINE_LOSSES = ("error_rate", "absolute", "squared")
 OF_PAPERS = ("sadeghi_count", "geng_zero_epsilon", "qin_wasserstein", "qin_relaxed")
 NEED_ORDER = ("integer", "geometric_clamped", "gaussian_clamped", "gumbel_clamped", *OF_PAPERS)
@@ -587,6 +589,103 @@ class Query:
         # One unit that is replaced leaves k cells and enters k others.
         return min(free, self.cells_at_once(free) * self.spec.ways)
 
+    def spread(self, rows: int, ways: int) -> tuple[list[Fraction], int, int, int]:
+        """The shares of ranks, the weight and the reach of a unit, and the spread (4.7)."""
+        plain, size = self.plain, self.group[0]
+        units = plain.get("count", "rows" if "weight" in plain else "units") == "units"
+        shares = [number(share) for share in plain.get("at", ["1/2"])]
+        weight, touched = (1, min(rows, size)) if units else (rows, 1)
+        if "weight" in plain:
+            weight = rows * max(map(abs, self.clamp))
+        base = lcm(*(share.denominator for share in shares))
+        match self.kind:
+            case "sum":
+                more, less = self.sum_of(rows)
+                spread = max(more, less) if ways == 1 else more + less
+            case "mean":
+                spread = rows * (self.clamp[1] - self.clamp[0]) * ways
+            case "top":
+                spread = weight * (touched if ways == 1 else min(2 * touched, size))
+            case "mode":
+                spread = weight * ways
+            case "min" | "max":
+                spread = 2 * rows
+            case _ if ways == 2:
+                spread = 2 * rows * base
+            case _ if len(shares) == 1:
+                spread = 2 * rows * max(shares[0].numerator, base - shares[0].numerator)
+            case _:
+                ends = [Fraction(0), *shares, Fraction(1)]
+                least = min(after - share for share, after in pairwise(ends))
+                spread = 2 * rows * int(base - base * least)
+        return shares, weight, touched, spread
+
+    def families(self) -> tuple[str, ...]:
+        """The families that may answer a query with noise on the statistic [30]."""
+        plain = self.plain
+        families: tuple[str, ...] = SELECTIONS
+        two = self.kind == "mode" and self.rows == 1 and self.spec.ways == 2
+        if self.kind in ("sum", "mean"):
+            families = ("noisy_sums",)
+        elif self.kind == "top":
+            shown = plain.get("counts") or plain.get("histogram")
+            families = (
+                ("top_histogram",) if shown else ("top_histogram", "top_canonical", "top_peeled")
+            )
+        elif self.kind == "quantiles" and len(plain["at"]) > 1:
+            families = ("joint_quantiles", "quantile_tree")
+        elif two and ("weight" not in plain or self.clamp == (0, 1)):
+            families += ("two_categories" if self.group[0] == 2 else "gap_table",)
+        return tuple(each for each in families if self.mechanism in ("best", each))
+
+    def times_charged(self, plain: Plain, touched: int, free: int) -> Fraction:
+        """The v of 4.3: how often the ε of one cell is charged."""
+        rows, ways, family = self.rows, self.spec.ways, plain["mechanism"]
+        of_rows = self.kind == "count" and "of" not in self.plain and family == "integer"
+        if touched == 1 or not (self.on_statistic or of_rows):
+            return Fraction(touched)
+        if self.on_statistic:
+            spread = plain["spread"]
+            alone, row = (self.spread(most, 1)[3] for most in (rows, 1))
+        else:
+            spread = max(last for _, last in plain["distances"])
+            alone, row = min(rows, self.group[0] - 1), 1
+        moved = Fraction(min(self.cells_at_once(free) * alone, rows * row) * ways, spread)
+        # Whether a mechanism loses in proportion to what moves (4.3).
+        epsilon, loses = number(plain["guarantee"]["epsilon"]), family in IN_PROPORTION
+        if family in ("integer", "noisy_sums"):
+            noise = Noise(family, plain["noise"], int(plain.get("total", 2**62)))
+            ratio, below = noise.ratios[1], below_e(epsilon / spread)
+            if family == "integer":
+                loses = all(noise.pairs(sign).excess(below) == 0 for sign in (1, -1))
+            elif ratio > 0:
+                loses = noise.falls_by(ratio) and spread * loss_of(ratio) <= epsilon
+        return moved if loses and moved < touched else Fraction(touched)
+
+    def patterns(self, touched: int, free: int, spread: int | None) -> list[list[int]]:
+        """By how much one unit moves the cells that it touches (4.3)."""
+        if spread is not None or self.kind != "count" or "of" in self.plain or not self.is_line:
+            far = max(self.sensitivity(self.rows)[1]) if spread is None and self.is_line else 0
+            return [[far if spread is None else spread] * touched]
+        rows, most = self.rows, self.group[0] - 1
+
+        def partitions(total: int, most: int, parts: int) -> Iterator[Vector]:
+            # The falling lists of so many positive integers at most, each up to ``most``.
+            if total == 0:
+                yield ()
+            for first in range(min(total, most) if parts else 0, 0, -1):
+                yield from ((first, *rest) for rest in partitions(total - first, first, parts - 1))
+
+        # Beyond 60 it does not matter how many partitions there are.
+        parts = list(islice(partitions(rows, rows, self.cells_at_once(free)), 61))
+        moves = set(parts)
+        if self.spec.ways == 2 and free > 1 and len(parts) <= 60:
+            pairs = [a + b for a, b in product(parts, parts) if len(a) + len(b) <= free]
+            moves = {tuple(sorted(pair, reverse=True)) for pair in pairs}
+        if len(moves) > 60:
+            return [[min(rows, most)] * touched]
+        return sorted(map(list, {tuple(min(n, most) for n in each) for each in moves}))
+
 
 class Spec:
     """The release spec, as ``spec.json`` has it, and its rules (3)."""
@@ -689,40 +788,6 @@ class Spec:
                 cells = prod(sizes[column] for column in entry["by"])
                 same("release.json", f"{entry['name']}.cells", entry["cells"], cells)
         return sizes
-
-
-# ---- Fixed texts (10) ---------------------------------------------------------------------------
-
-REPEATED = ("unit", "neighbors", "max_rows_per_unit")
-RELATIONS = {
-    "replace_one": "all rows of one {unit} are replaced by those of another{shared}",
-    "add_remove": "all rows of one {unit} are removed, or those of a new one added{shared}",
-    "attribute": "the {attribute} of one {unit} takes other values; all other columns, and who is "
-    "in the table, are held to be public",
-}
-ENFORCED_BY = (
-    "of the rows of a unit that a query reads, the first max_rows_per_unit by the declared columns "
-    "are kept, within its first max_cells_per_unit cells where that is declared; integers are "
-    "clamped; a unit has one fixed part; declared sensitivity is enforced by reading fewer rows"
-)
-WITHHELD = [
-    "mechanisms, sensitivity and accuracy of instance-specific queries: they depend on the "
-    "confidential table; an auditor opens their commitments with the auditor bundle",
-    "attestation.dsse.json and ledger.proof: the curator keeps no ledger, so nothing is signed and "
-    "the budget cap of the spec was enforced within this release only",
-]
-LIMITS = [
-    "instance-specific queries: the guarantee covers the neighbors of this very table, as far as "
-    "their sensitivity was found in it; it is not a guarantee for every table",
-    "that the tables were read as the spec says, the bounds on a unit's rows enforced and the true "
-    "answers computed as described: only the software and the curator vouch for it",
-    "that the noise was drawn from the operating system's generator, once",
-    "that fixed keys are public facts that neighboring tables share",
-]
-ESTIMATED = "least squares over all measured tables, and whole numbers that add up"
-WITHIN = "; it may hold anything within the declared bounds"
-DECLARED = "are declared numbers, published without noise; the guarantee is beside what they reveal"
-IMPOSSIBLE = "whole numbers are 0 in combinations of categories that are declared impossible"
 
 
 # ---- The trees of conditions (3.12, 5.1.1) [13] -------------------------------------------------
@@ -1263,7 +1328,7 @@ Mechanism = tuple[Fraction, Cell]  # the δ that it uses, and the profile of one
 def check_mechanism(file: str, plain: Plain, query: Query, entry: Plain) -> Mechanism:
     """One mechanism file against the spec; gives what charges and profiles rest on [30-40]."""
     family, named, (epsilon, delta) = entry["mechanism"], query.mechanism, numbers(entry)
-    fitting: tuple[str, ...] = families_of(query) if query.on_statistic else FAMILIES
+    fitting: tuple[str, ...] = query.families() if query.on_statistic else FAMILIES
     if not query.on_statistic and named == "best":
         fitting = ("channel", "integer") if "ordered" in query.topologies else ("modular",)
     need(family in fitting, file, "mechanism", family, fitting)
@@ -1319,11 +1384,8 @@ def modular(file: str, plain: Plain, query: Query) -> Compared:
     same(file, "sensitivity", vectors, sorted(query.both_ways(vectors)))
     check_complete(file, query, 0, vectors)
     need(len(weights) * len(vectors) <= 10**9, file, "size", len(vectors), "at most 10^9 in all")
-    pairs = []
-    for vector in vectors:
-        counted = Counter(zip(weights, rolled(weights, group, vector), strict=True))
-        pairs.append((min(vector[0], group[0] - vector[0]), Pairs(counted, total)))
-    return compared_within(pairs)
+    moved = ((min(v[0], group[0] - v[0]), weights, rolled(weights, group, v)) for v in vectors)
+    return compared_within(moved, total)
 
 
 def rolled(weights: list[int], group: list[int], by: Vector) -> list[int]:
@@ -1336,8 +1398,9 @@ def rolled(weights: list[int], group: list[int], by: Vector) -> list[int]:
     return [weight for part in parts for weight in rolled(part, group[1:], by[1:])]
 
 
-def compared_within(pairs: list[tuple[int, Pairs]]) -> Compared:
+def compared_within(of: Iterable[tuple[int, list[int], list[int]]], total: int) -> Compared:
     """All pairs, and of a cell those of the distances up to d; a 0 stands for all."""
+    pairs = [(s, Pairs(Counter(zip(p, q, strict=True)), total)) for s, p, q in of]
 
     def cell(far: int, step: Fraction) -> list[int]:
         return values_of_pairs([each for s, each in pairs if s <= far or far == 0], step)
@@ -1355,10 +1418,7 @@ def channel(file: str, plain: Plain, query: Query) -> Compared:
     check_complete(file, query, 1, distances)
     expected = [[a, b] for a, b in permutations(range(size), 2) if abs(a - b) in distances]
     same(file, "pairs", plain["pairs"], expected)
-    pairs = []
-    for a, b in expected:
-        pairs.append((abs(a - b), Pairs(Counter(zip(rows[a], rows[b], strict=True)), total)))
-    return compared_within(pairs)
+    return compared_within(((abs(a - b), rows[a], rows[b]) for a, b in expected), total)
 
 
 def check_complete(file: str, query: Query, which: int, stated: Iterable[Any]) -> None:
@@ -1453,65 +1513,13 @@ def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> F
 
 # ---- Mechanisms on a statistic (4.7, 5.3) -------------------------------------------------------
 
-SELECTIONS = ("permute_and_flip", "exponential_mechanism")
-IN_PROPORTION = (*SELECTIONS, "joint_quantiles", "quantile_tree", "top_histogram")
-
-
-def families_of(query: Query) -> tuple[str, ...]:
-    """The families that may answer a query with noise on the statistic [30]."""
-    plain = query.plain
-    families: tuple[str, ...] = SELECTIONS
-    two = query.kind == "mode" and query.rows == 1 and query.spec.ways == 2
-    if query.kind in ("sum", "mean"):
-        families = ("noisy_sums",)
-    elif query.kind == "top":
-        shown = plain.get("counts") or plain.get("histogram")
-        families = ("top_histogram",) if shown else ("top_histogram", "top_canonical", "top_peeled")
-    elif query.kind == "quantiles" and len(plain["at"]) > 1:
-        families = ("joint_quantiles", "quantile_tree")
-    elif two and ("weight" not in plain or query.clamp == (0, 1)):
-        families += ("two_categories" if query.group[0] == 2 else "gap_table",)
-    return tuple(each for each in families if query.mechanism in ("best", each))
-
-
-def spread_of(query: Query, rows: int, ways: int) -> tuple[list[Fraction], int, int, int]:
-    """The shares of ranks, the weight and the reach of a unit, and the spread (4.7)."""
-    plain, size = query.plain, query.group[0]
-    units = plain.get("count", "rows" if "weight" in plain else "units") == "units"
-    shares = [number(share) for share in plain.get("at", ["1/2"])]
-    weight, touched = (1, min(rows, size)) if units else (rows, 1)
-    if "weight" in plain:
-        weight = rows * max(map(abs, query.clamp))
-    base = lcm(*(share.denominator for share in shares))
-    match query.kind:
-        case "sum":
-            more, less = query.sum_of(rows)
-            spread = max(more, less) if ways == 1 else more + less
-        case "mean":
-            spread = rows * (query.clamp[1] - query.clamp[0]) * ways
-        case "top":
-            spread = weight * (touched if ways == 1 else min(2 * touched, size))
-        case "mode":
-            spread = weight * ways
-        case "min" | "max":
-            spread = 2 * rows
-        case _ if ways == 2:
-            spread = 2 * rows * base
-        case _ if len(shares) == 1:
-            spread = 2 * rows * max(shares[0].numerator, base - shares[0].numerator)
-        case _:
-            ends = [Fraction(0), *shares, Fraction(1)]
-            least = min(after - share for share, after in pairwise(ends))
-            spread = 2 * rows * int(base - base * least)
-    return shares, weight, touched, spread
-
 
 def check_statistic(file: str, plain: Plain, query: Query, epsilon: Fraction) -> Cell:
     """The parameters of a family, and its condition for ε [30]."""
     family, size, ways = plain["mechanism"], query.group[0], query.spec.ways
     need(epsilon > 0, file, "epsilon", epsilon, "above 0")
     members = query.plain.get("k", 0)
-    shares, weight, touched, spread = spread_of(query, query.rows, ways)
+    shares, weight, touched, spread = query.spread(query.rows, ways)
     expected = {
         **{"spread": spread, "candidates": size, "categories": size, "sublevels": 256},
         **{"shares": list(map(exact, shares)), "members": members, "touched": touched},
@@ -1594,7 +1602,7 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
                 need(max(v, w) * SCALE <= ratio * min(v, w), file, "weights", (v, w), "within ε")
 
 
-# ---- Profiles (5.3.1) ---------------------------------------------------------------------------
+# ---- Profiles (5.3.1), and what composes exactly (4.3.1, 7.9) -----------------------------------
 
 PARTS = 10**28
 LONGEST = 2**14
@@ -1608,6 +1616,60 @@ class Losses(NamedTuple):
     low: int
     masses: list[int]
     infinite: int
+
+    def composed(self, b: Losses) -> Losses:
+        """Both together, folded: small masses at the ends go to the infinite loss and the least."""
+        # The product of two polynomials, by one multiplication of long decimal numbers.
+        count = len(self.masses) + len(b.masses)
+        width = len(str(max(self.masses))) + len(str(max(b.masses))) + len(str(count))
+        work = Context(prec=count * width, Emax=10**15, Emin=-(10**15))
+        texts = ("".join(str(c).rjust(width, "0") for c in each.masses[::-1]) for each in (self, b))
+        text = format(work.multiply(*map(Decimal, texts)), "f").rjust(count * width, "0")
+        ends = range(len(text), len(text) - (count - 1) * width, -width)
+        masses = [-(-int(text[end - width : end]) // PARTS) for end in ends]
+        lost = self.infinite * (sum(b.masses) + b.infinite) + b.infinite * sum(self.masses)
+        top = bottom = first = 0
+        while len(masses) > 1 and top + masses[-1] <= SMALL:
+            top += masses.pop()
+        while first < len(masses) - 1 and bottom + masses[first] <= SMALL:
+            bottom += masses[first]
+            first += 1
+        masses[first] += bottom
+        return Losses(self.step, self.low + b.low + first, masses[first:], -(-lost // PARTS) + top)
+
+    def values(self) -> list[int]:
+        """The profile of a distribution at the losses 0, h, 2h, …."""
+        top = self.low + len(self.masses) - 1
+        values, above, fallen = [self.infinite], 0, 0
+        falls = SCALE * SCALE // above_e(self.step)
+        for place in range(top, 0, -1):
+            mass = self.masses[place - self.low] if place >= self.low else 0
+            above, fallen = above + mass, (fallen + mass) * falls // SCALE
+            values.append(min(PARTS, self.infinite + above - fallen))
+        return largest([values[::-1]], self.step)
+
+    def delta_at(self, epsilon: Fraction) -> Fraction:
+        """A bound of δ at one ε, in units of 10^-28."""
+        delta = Fraction(self.infinite)
+        for place, mass in enumerate(self.masses, self.low):
+            above = place * self.step - epsilon
+            if above > 0:
+                delta += mass * (1 - Fraction(SCALE, above_e(above)) if above <= 100 else 1)
+        return delta
+
+    def moment(self, order: int) -> tuple[Fraction, Fraction]:
+        """Upper bounds of the moment and the cut of a release (7.9)."""
+        moment = Fraction(0)
+        cut = Fraction(self.infinite + max(0, self.infinite + sum(self.masses) - PARTS))
+        for place, mass in enumerate(self.masses, self.low):
+            loss = place * self.step
+            far = (order - 1) * abs(loss)
+            if loss > 100:
+                cut += mass
+            else:
+                up_or_down = (above_e(far), SCALE) if loss >= 0 else (SCALE, below_e(far))
+                moment += mass * Fraction(*up_or_down)
+        return moment / PARTS, min(Fraction(1), cut / PARTS)
 
 
 def values_of_pairs(compared: list[Pairs], step: Fraction) -> list[int]:
@@ -1669,27 +1731,6 @@ def losses_of(values: list[int], step: Fraction) -> Losses:
     return Losses(step, 1 - len(values), [*reversed(lower), middle, *upper], values[-1])
 
 
-def composed(a: Losses, b: Losses) -> Losses:
-    """Both together, folded: small masses at the ends go to the infinite loss and the least."""
-    # The product of two polynomials, by one multiplication of long decimal numbers.
-    count = len(a.masses) + len(b.masses)
-    width = len(str(max(a.masses))) + len(str(max(b.masses))) + len(str(count))
-    work = Context(prec=count * width, Emax=10**15, Emin=-(10**15))
-    texts = ("".join(str(c).rjust(width, "0") for c in each.masses[::-1]) for each in (a, b))
-    text = format(work.multiply(*map(Decimal, texts)), "f").rjust(count * width, "0")
-    ends = range(len(text), len(text) - (count - 1) * width, -width)
-    masses = [-(-int(text[end - width : end]) // PARTS) for end in ends]
-    lost = a.infinite * (sum(b.masses) + b.infinite) + b.infinite * sum(a.masses)
-    top = bottom = first = 0
-    while len(masses) > 1 and top + masses[-1] <= SMALL:
-        top += masses.pop()
-    while first < len(masses) - 1 and bottom + masses[first] <= SMALL:
-        bottom += masses[first]
-        first += 1
-    masses[first] += bottom
-    return Losses(a.step, a.low + b.low + first, masses[first:], -(-lost // PARTS) + top)
-
-
 def all_of(counted: Iterable[tuple[list[int], int]], step: Fraction) -> Losses:
     """The distributions of profiles, each so often, together: the shortest two first."""
 
@@ -1697,61 +1738,14 @@ def all_of(counted: Iterable[tuple[list[int], int]], step: Fraction) -> Losses:
         if count == 1:
             return single
         half = power(single, count // 2)
-        both = composed(half, half)
-        return composed(both, single) if count % 2 else both
+        both = half.composed(half)
+        return both.composed(single) if count % 2 else both
 
     waiting = [power(losses_of(values, step), count) for values, count in counted]
     while len(waiting) > 1:
         waiting.sort(key=lambda losses: len(losses.masses))
-        waiting = [*waiting[2:], composed(*waiting[:2])]
+        waiting = [*waiting[2:], waiting[0].composed(waiting[1])]
     return waiting[0]
-
-
-def read_values(total: Losses) -> list[int]:
-    """The profile of a distribution at the losses 0, h, 2h, …."""
-    top = total.low + len(total.masses) - 1
-    values, above, fallen = [total.infinite], 0, 0
-    falls = SCALE * SCALE // above_e(total.step)
-    for place in range(top, 0, -1):
-        mass = total.masses[place - total.low] if place >= total.low else 0
-        above, fallen = above + mass, (fallen + mass) * falls // SCALE
-        values.append(min(PARTS, total.infinite + above - fallen))
-    return largest([values[::-1]], total.step)
-
-
-def delta_at(whole: Losses, epsilon: Fraction) -> Fraction:
-    """A bound of δ at one ε, in units of 10^-28."""
-    delta = Fraction(whole.infinite)
-    for place, mass in enumerate(whole.masses, whole.low):
-        above = place * whole.step - epsilon
-        if above > 0:
-            delta += mass * (1 - Fraction(SCALE, above_e(above)) if above <= 100 else 1)
-    return delta
-
-
-def patterns_of(query: Query, touched: int, free: int, spread: int | None) -> list[list[int]]:
-    """By how much one unit moves the cells that it touches (4.3)."""
-    if spread is not None or query.kind != "count" or "of" in query.plain or not query.is_line:
-        far = max(query.sensitivity(query.rows)[1]) if spread is None and query.is_line else 0
-        return [[far if spread is None else spread] * touched]
-    rows, most = query.rows, query.group[0] - 1
-
-    def partitions(total: int, most: int, parts: int) -> Iterator[Vector]:
-        # The falling lists of at most so many positive integers, each up to ``most``, with a sum.
-        if total == 0:
-            yield ()
-        for first in range(min(total, most) if parts else 0, 0, -1):
-            yield from ((first, *rest) for rest in partitions(total - first, first, parts - 1))
-
-    # Beyond 60 it does not matter how many partitions there are.
-    parts = list(islice(partitions(rows, rows, query.cells_at_once(free)), 61))
-    moves = set(parts)
-    if query.spec.ways == 2 and free > 1 and len(parts) <= 60:
-        pairs = [a + b for a, b in product(parts, parts) if len(a) + len(b) <= free]
-        moves = {tuple(sorted(pair, reverse=True)) for pair in pairs}
-    if len(moves) > 60:
-        return [[min(rows, most)] * touched]
-    return sorted(map(list, {tuple(min(n, most) for n in each) for each in moves}))
 
 
 def profile_of(mechanism: Mechanism, patterns: list[list[int]], step: Fraction) -> list[int]:
@@ -1765,12 +1759,9 @@ def profile_of(mechanism: Mechanism, patterns: list[list[int]], step: Fraction) 
             if length * (isqrt(len(pattern)) + 1) > 2**16:
                 return []
             counted = sorted(Counter(pattern).items())
-            values = read_values(all_of([(cells[far], count) for far, count in counted], step))
+            values = all_of([(cells[far], count) for far, count in counted], step).values()
         lists.append(values)
     return largest(lists, step)
-
-
-# ---- Charges (4.3), and scopes that compose exactly (7.9) ---------------------------------------
 
 
 class Charged(NamedTuple):
@@ -1783,31 +1774,6 @@ class Charged(NamedTuple):
     delta: Fraction
     charge: tuple[Fraction, Fraction]
     patterns: list[list[int]]
-
-
-def times_charged(query: Query, plain: Plain, touched: int, free: int) -> Fraction:
-    """The v of 4.3: how often the ε of one cell is charged."""
-    rows, ways, family = query.rows, query.spec.ways, plain["mechanism"]
-    of_rows = query.kind == "count" and "of" not in query.plain and family == "integer"
-    if touched == 1 or not (query.on_statistic or of_rows):
-        return Fraction(touched)
-    if query.on_statistic:
-        spread = plain["spread"]
-        alone, row = (spread_of(query, most, 1)[3] for most in (rows, 1))
-    else:
-        spread = max(last for _, last in plain["distances"])
-        alone, row = min(rows, query.group[0] - 1), 1
-    moved = Fraction(min(query.cells_at_once(free) * alone, rows * row) * ways, spread)
-    # Whether a mechanism loses in proportion to what moves (4.3).
-    epsilon, loses = number(plain["guarantee"]["epsilon"]), family in IN_PROPORTION
-    if family in ("integer", "noisy_sums"):
-        noise = Noise(family, plain["noise"], int(plain.get("total", 2**62)))
-        ratio, below = noise.ratios[1], below_e(epsilon / spread)
-        if family == "integer":
-            loses = all(noise.pairs(sign).excess(below) == 0 for sign in (1, -1))
-        elif ratio > 0:
-            loses = noise.falls_by(ratio) and spread * loss_of(ratio) <= epsilon
-    return moved if loses and moved < touched else Fraction(touched)
 
 
 def common_step(claims: list[Fraction]) -> Fraction:
@@ -1856,22 +1822,7 @@ def plan_keeps(cap: Plain) -> bool:
     if min(epsilon, delta) < 0 or others or step == 0:
         return False
     whole = all_of([(values_of(slot, step), slot["times"]) for slot in drawn], step)
-    return delta_at(whole, epsilon) <= delta * PARTS
-
-
-def moment_of(whole: Losses, order: int) -> tuple[Fraction, Fraction]:
-    """Upper bounds of the moment and the cut of a release (7.9)."""
-    moment = Fraction(0)
-    cut = Fraction(whole.infinite + max(0, whole.infinite + sum(whole.masses) - PARTS))
-    for place, mass in enumerate(whole.masses, whole.low):
-        loss = place * whole.step
-        far = (order - 1) * abs(loss)
-        if loss > 100:
-            cut += mass
-        else:
-            up_or_down = (above_e(far), SCALE) if loss >= 0 else (SCALE, below_e(far))
-            moment += mass * Fraction(*up_or_down)
-    return moment / PARTS, min(Fraction(1), cut / PARTS)
+    return whole.delta_at(epsilon) <= delta * PARTS
 
 
 # ---- A release, and the steps of section 8 in their order ---------------------------------------
@@ -1887,6 +1838,39 @@ PROOF = (
     r"(?s)\Ac2sp\.org/tlog-proof@v1\nextra (\S+)\nindex (0|[1-9][0-9]*)\n"
     r"((?:\S{44}\n){0,63})\n(.+)"
 )
+
+
+# The fixed texts of section 10.
+REPEATED = ("unit", "neighbors", "max_rows_per_unit")
+RELATIONS = {
+    "replace_one": "all rows of one {unit} are replaced by those of another{shared}",
+    "add_remove": "all rows of one {unit} are removed, or those of a new one added{shared}",
+    "attribute": "the {attribute} of one {unit} takes other values; all other columns, and who is "
+    "in the table, are held to be public",
+}
+ENFORCED_BY = (
+    "of the rows of a unit that a query reads, the first max_rows_per_unit by the declared columns "
+    "are kept, within its first max_cells_per_unit cells where that is declared; integers are "
+    "clamped; a unit has one fixed part; declared sensitivity is enforced by reading fewer rows"
+)
+WITHHELD = [
+    "mechanisms, sensitivity and accuracy of instance-specific queries: they depend on the "
+    "confidential table; an auditor opens their commitments with the auditor bundle",
+    "attestation.dsse.json and ledger.proof: the curator keeps no ledger, so nothing is signed and "
+    "the budget cap of the spec was enforced within this release only",
+]
+LIMITS = [
+    "instance-specific queries: the guarantee covers the neighbors of this very table, as far as "
+    "their sensitivity was found in it; it is not a guarantee for every table",
+    "that the tables were read as the spec says, the bounds on a unit's rows enforced and the true "
+    "answers computed as described: only the software and the curator vouch for it",
+    "that the noise was drawn from the operating system's generator, once",
+    "that fixed keys are public facts that neighboring tables share",
+]
+ESTIMATED = "least squares over all measured tables, and whole numbers that add up"
+WITHIN = "; it may hold anything within the declared bounds"
+DECLARED = "are declared numbers, published without noise; the guarantee is beside what they reveal"
+IMPOSSIBLE = "whole numbers are 0 in combinations of categories that are declared impossible"
 
 
 class Trust(NamedTuple):
@@ -2158,8 +2142,9 @@ class Release:
             return {}
         files, names = bundle_files(folder), [entry["name"] for entry in committed]
         expected = [AUDIT] * (AUDIT in files) + ["openings.json"] * bool(committed)
-        for kind, name in product(("mechanisms", "sensitivity"), names):
-            expected.append(f"{kind}/{name}.json")
+        expected += [f"mechanisms/{n}.json" for n in names] + [
+            f"sensitivity/{n}.json" for n in names
+        ]
         same("auditor bundle", "files", sorted(files), sorted(expected))
         if AUDIT in files:
             self.check_audit(read_json(AUDIT, files[AUDIT], "Audited"))
@@ -2253,8 +2238,8 @@ class Release:
             (epsilon, delta), times, patterns = numbers(entry), Fraction(touched), []
             if mechanism is not None and public:
                 delta = min(delta, Fraction(ceil(mechanism[0] * 10**12), 10**12))
-                times = times_charged(query, plain, touched, free)
-                patterns = patterns_of(query, touched, free, plain.get("spread"))
+                times = query.times_charged(plain, touched, free)
+                patterns = query.patterns(touched, free, plain.get("spread"))
             charge = (times * epsilon, touched * delta)
             charged.append(Charged(query, entry, mechanism, touched, delta, charge, patterns))
         return charged
@@ -2317,7 +2302,7 @@ class Release:
             if whole is None:
                 self.missing.append("the total: a profile that is not recomputed here")
                 return
-            spare, delta = caps[1] - asserted[1], delta_at(whole, total[0] - asserted[0]) / PARTS
+            spare, delta = caps[1] - asserted[1], whole.delta_at(total[0] - asserted[0]) / PARTS
             need(delta <= spare, RECORD, "composition", f"δ {up(delta, 20)}", exact(spare))
         self.proved.append("the charges follow from the spec, and their total keeps its cap")
 
@@ -2335,7 +2320,7 @@ class Release:
         if rule == "renyi_filter" and own is None:
             self.missing.append(unproved)
         elif rule == "renyi_filter" and own is not None:
-            for name, least in zip(("moment", "cut"), moment_of(own, cap["order"]), strict=True):
+            for name, least in zip(("moment", "cut"), own.moment(cap["order"]), strict=True):
                 need(least <= number(entry[name]), "ledger", name, entry[name], up(least, 30))
         if rule != "pld":
             return
@@ -2349,7 +2334,7 @@ class Release:
             and (is_stated or number(slot["profile"]["step"]) == own.step)
             and not fits
         ):
-            values, bounds = read_values(own), values_of(slot, own.step)
+            values, bounds = own.values(), values_of(slot, own.step)
             length = max(len(values), len(bounds))
             values += values[-1:] * (length - len(values))
             bounds += bounds[-1:] * (length - len(bounds))
