@@ -428,8 +428,7 @@ class Query:
         self.parts = [spec.query(n) for n in plain["of"]] if self.kind == "tuple" else [self]
         self.domain: Plain = {"bins": plain["bins"]} if "bins" in plain else plain.get("domain", {})
         if "grid" in plain:
-            scale = exact(number(plain["grid"]["scale"]))
-            self.domain = {"grid": plain["grid"] | {"scale": scale}}
+            self.domain = {"grid": plain["grid"] | {"scale": exact(number(plain["grid"]["scale"]))}}
         elif self.kind == "tuple":
             self.domain = {"tuple": [part.domain for part in self.parts]}
         domains = [domain_of(part.domain) for part in self.parts]
@@ -1681,8 +1680,7 @@ def values_of_pairs(compared: list[Pairs], step: Fraction) -> list[int]:
         ratio = -1
         while len(values) < most and p * SCALE > ratio * q:
             ratio = below_e(len(values) * step)
-            bound = -(-PARTS * pairs.excess(ratio) // (SCALE * pairs.total))
-            values.append(min(PARTS, bound))
+            values.append(min(PARTS, -(-PARTS * pairs.excess(ratio) // (SCALE * pairs.total))))
         lists.append(values)
     return largest(lists, step)
 
