@@ -172,6 +172,9 @@ def _warnings(planned: QueryPlan) -> Iterator[str]:
     if chosen.losses is not None:
         lowest, highest, worst = map(figure, chosen.losses)
         yield f"loss {lowest} at the lowest true answer, {highest} at the highest, {worst} at worst"
+    in_order = [part.name for part in planned.query.parts if part.answers.is_line]
+    if in_order and chosen.design.mechanism.modular_noise is not None:
+        yield f"noise wraps round: {' and '.join(in_order)} can be published as the other end"
     if chosen.far is not None:
         large, chance = chosen.far
         yield f"an error beyond {unit.amount(large)} has chance {float(chance):.2g}"

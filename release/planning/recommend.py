@@ -1,7 +1,7 @@
 """What a plan recommends: which line of the spec to change where another way of asking errs less.
 
 Only public facts decide. A change is recommended where it saves more than half of what is lost now,
-at the same charge.
+at the same charge or a lower one.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter
 
+from release.bundle.answer_units import answer_unit
 from release.errors import DesignError, SpecError
+from release.exact.losses import LossName, line_fits, named_loss
 from release.exact.numbers import format_exact
+from release.exact.pmf import Pmf
 from release.noise.cache import DesignCache
 from release.noise.families import Solvers
 from release.noise.processes import FanOut
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
-from release.planning.plan import Plan, QueryPlan, make_plan
+from release.planning.plan import Plan, QueryPlan, make_plan, possible
 from release.planning.together import check_season, plan_together
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
@@ -29,7 +33,7 @@ from release.spec.guarantees import Source
 from release.spec.kinds import AnyQuery
 from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST
-from release.spec.query import Noise, Query
+from release.spec.query import Noise, PlainQuery, Query
 
 _ENOUGH = 2
 """What is lost now has to be more than so many times what would be lost."""
@@ -93,6 +97,7 @@ def recommendations(
         if not planned.query.is_shared:
             advice += _another_mechanism(spec_file, planned, solvers)
             advice += _noise_on_statistic(spec_file, planned, solvers)
+            advice += _parts_apart(spec_file, planned, solvers)
     for statistic in plan.on_statistic:
         advice += _units_in_place_of_rows(spec_file, statistic, solvers)
     return (*advice, *_together(spec_file, plan, solvers))
@@ -152,6 +157,87 @@ def _noise_on_statistic(
         f"noise on the answer is wrong in {100 * wrong:.3g} of 100 cases, whatever the table is; "
         f"then {nearness.sentence}",
     )
+
+
+def _parts_apart(
+    spec_file: SpecFile, planned: QueryPlan, solvers: Solvers
+) -> Iterator[Recommendation]:
+    """A tuple whose noise wraps round the ends of a part that has an order."""
+    query, noise = planned.query, planned.chosen.design.mechanism.modular_noise
+    if noise is None or not planned.asked.wraps or planned.asked.is_probabilistic:
+        return
+    is_alone = any(part.is_released for part in query.parts)
+    if query.sensitivity is not Source.GLOBAL or is_alone:
+        return
+    gains, changes = [], []
+    for place, part in enumerate(query.parts):
+        update = _as_query_of_its_own(query, part)
+        try:
+            then = _apart(spec_file, part.model_copy(update=update), solvers)
+        except (DesignError, SpecError):
+            return
+        at = spec_file.spec.place_of(part)
+        guarantee = update["guarantee"].model_dump(mode="json", exclude_none=True)
+        changes += [(f"{at}.sensitivity", "global"), (f"{at}.guarantee", guarantee)]
+        if "loss" in update:
+            changes.append((f"{at}.loss", update["loss"].value))
+        if isinstance(then, str):
+            gains.append(f"then {part.name}: {then}")
+            continue
+        now = _error_at_an_end(noise, place)
+        if now <= _ENOUGH * then:
+            return
+        unit = answer_unit(part)
+        gains.append(
+            f"{part.name} can be published as its other end: where the true answer is an end it "
+            f"is {unit.amount(now)} off on average, and then at most {unit.amount(then)} anywhere"
+        )
+    changes.append((spec_file.spec.place_of(query), None))
+    yield Recommendation(query.name, tuple(changes), "; ".join(gains))
+
+
+def _as_query_of_its_own(query: Query, part: PlainQuery) -> dict[str, Any]:
+    """The fields of a part of a tuple with as large a share of its guarantee as any other."""
+    count = len(query.parts)
+    spent = {"epsilon": query.promised.epsilon / count, "delta": query.promised.delta / count}
+    update: dict[str, Any] = {
+        "sensitivity": Source.GLOBAL,
+        "guarantee": query.promised.model_copy(update=spent),
+    }
+    has_loss = isinstance(query.loss, LossName) and line_fits(part.answers, query.loss)
+    if has_loss and not isinstance(part, OnStatisticQuery):
+        update["loss"] = query.loss
+    return update
+
+
+def _apart(spec_file: SpecFile, query: Query, solvers: Solvers) -> Fraction | str:
+    """The mean error of a query at its worst true answer, in codes, or how near it is in words.
+
+    Raises:
+        DesignError, SpecError: it has no noise of its own.
+    """
+    if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
+        return plan_on_statistic(spec_file, query, solvers).nearness.sentence
+    ((_, request),) = possible(spec_file, query)
+    mechanism = choose(request, BEST, solvers).mechanism
+    if not query.answers.is_line:
+        right = mechanism.accuracy(query.answers).p_exact
+        return f"exact in {100 * float(right):.3g} of 100 cases"
+    topology = query.answers.parts[0].topology
+    loss = named_loss(LossName.ABSOLUTE, topology, query.answers.size)
+    return Fraction(mechanism.worst_loss(loss, query.answers)[1])
+
+
+def _error_at_an_end(noise: Pmf, place: int) -> Fraction:
+    """The mean error of a part in order, in codes, at the one of its ends where it is larger."""
+    masses = noise.to_floats().reshape(noise.group.moduli)
+    others = tuple(axis for axis in range(masses.ndim) if axis != place)
+    marginal = masses.sum(axis=others)
+    # From the lowest answer noise η leads η codes up, from the highest m - η down, but for η = 0.
+    upwards = np.arange(marginal.size)
+    downwards = upwards[::-1] + 1
+    downwards[0] = 0
+    return Fraction(float(max(marginal @ upwards, marginal @ downwards)))
 
 
 def _units_in_place_of_rows(

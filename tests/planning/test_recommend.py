@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -16,7 +17,7 @@ from release.planning.recommend import Recommendation, make_advised_plan, recomm
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from tests.cli.test_main import run
-from tests.small import Small, query
+from tests.small import Small, joint, part, query
 
 Plain = dict[str, Any]
 GLOBAL = {"sensitivity": "global", "noise": "on_statistic"}
@@ -94,6 +95,70 @@ def test_noise_on_the_answer_of_a_largest_value(tmp_path: Path) -> None:
     (then,) = after.on_statistic
     assert then.nearness.sentence in found.sentence
     assert "queries[0].rank: " in found.sentence
+
+
+TALL = {"ordered": {"min": 0, "max": 40}}
+CATEGORIES = {"nominal": ["a", "b", "c"]}
+
+
+def drawn_error(plain: Plain, query: int, folder: Path, true: int, part: int) -> float:
+    """How far a part is off on average, by drawing the noise of the plan for one true answer."""
+    mechanism = planned(folder, plain)[1].queries[query].chosen.design.mechanism
+    domain = read_spec(folder / "spec.yaml").spec.released[query].answers
+    answers = mechanism.draw(np.full(20_000, true), np.random.default_rng(1).bytes)
+    codes = np.unravel_index(answers, domain.group.moduli)[part]
+    return float(np.abs(codes - np.unravel_index(true, domain.group.moduli)[part]).mean())
+
+
+def test_a_tuple_whose_part_in_order_wraps_round(tmp_path: Path) -> None:
+    """By draws: at both ends the tuple is as far off as the sentence says, and apart it is not."""
+    queries = [
+        part("homes", "count", domain=TALL),
+        part("usual", "mode", of="place", domain=CATEGORIES),
+        joint("homes", "usual", name="both", sensitivity="global", loss="absolute"),
+    ]
+    plain, found = advised(tmp_path, queries, max_rows_per_unit=1)
+    now, then = map(float, re.findall(r"([0-9.]+) rows", found.sentence))
+    assert "homes can be published as its other end" in found.sentence
+    for end in (0, 41 * 3 - 1):
+        assert drawn_error(plain, 0, tmp_path, end, 0) == pytest.approx(now, rel=0.1)
+    parted = applied(plain, found)
+    worst = max(drawn_error(parted, 0, tmp_path, true, 0) for true in range(41))
+    assert worst == pytest.approx(then, rel=0.1)
+    assert now > 2 * then
+    before, after = planned(tmp_path, plain)[1], planned(tmp_path, parted)[1]
+    # The count alone may lose in proportion to what a unit moves, and is charged less then.
+    assert after.epsilon <= before.epsilon
+    assert after.delta <= before.delta
+
+
+def test_no_parting_of_a_tuple_is_recommended_where_nothing_wraps(tmp_path: Path) -> None:
+    """A circle and categories have no ends; two answers in order have no others between them."""
+    for domain in ({"cyclic": 12}, CATEGORIES, {"ordered": {"min": 0, "max": 1}}):
+        kind = "count" if "ordered" in domain else "mode"
+        named = {"of": "place"} if "nominal" in domain else {}
+        queries = [
+            part("one", kind, domain=domain, **named),
+            part("two", "mode", of="place", domain=CATEGORIES),
+            joint("one", "two", sensitivity="global"),
+        ]
+        plain = json.loads(json.dumps(Small([], queries, max_rows_per_unit=1).plain()))
+        assert recommendations(*planned(tmp_path, plain)) == ()
+
+
+def test_a_plan_says_which_part_wraps_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queries = [
+        part("homes", "count", domain=TALL),
+        part("usual", "mode", of="place", domain=CATEGORIES),
+        joint("homes", "usual", name="both", sensitivity="global"),
+    ]
+    planned(tmp_path, Small([], queries, max_rows_per_unit=1).plain())
+    status, printed, _ = run(capsys, "plan", tmp_path / "spec.yaml")
+    assert status == 0
+    assert "both: noise wraps round: homes can be published as the other end" in printed
+    assert "usual can be published" not in printed
 
 
 def test_rows_in_place_of_units(tmp_path: Path) -> None:
