@@ -35,7 +35,7 @@ from release.records.keys.files import create_key
 from release.records.models import ReleaseRecord, parse
 from release.records.signing import Predicate, PublicKey, Signer, attest, sign_note
 from release.verification.checks import Level
-from release.verification.provenance import Trust
+from release.verification.provenance import Trust, own_trust
 from release.verification.required import Evidence, Required
 from release.verification.verifier import Verdict, verify
 from tests.small import Row, Small, query, rewrite
@@ -571,3 +571,19 @@ def test_without_its_store_a_ledger_shows_no_payment(stored: Signed, tmp_path: P
 def level_of(verdict: Verdict) -> Level:
     """The last level of the store's line."""
     return [f.level for f in verdict.findings if f.identifier == "provenance.store"][-1]
+
+
+def test_a_curator_trusts_the_keys_that_its_own_ledger_has_now(tmp_path: Path) -> None:
+    folder, old, new = (
+        tmp_path / "ledger",
+        create_key(tmp_path / "old"),
+        create_key(tmp_path / "new"),
+    )
+    assert own_trust(folder) == Trust()
+    assert not own_trust(folder).is_given
+    ledger = create_ledger(folder, old, NAME, (CAP,), DAY)
+    assert own_trust(folder) == Trust(folder, (old.public(NAME),))
+    ledger.append(change_key("add", new.public(NAME), old, DAY))
+    assert own_trust(folder).keys == (old.public(NAME), new.public(NAME))
+    Ledger(folder, new).append(change_key("retire", old.public(NAME), new, DAY))
+    assert own_trust(folder).keys == (new.public(NAME),)
