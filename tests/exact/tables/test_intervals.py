@@ -169,6 +169,8 @@ def test_declared_facts_have_no_width() -> None:
     published = [(0, TOTAL), (0, FIRST), (1, FIRST)]
     widths = half_widths(areas, SIZES, noises, [(0, TOTAL)], published)
     assert of_cells(widths[0, TOTAL]).tolist() == [[0]]
+    # It is always covered, and nothing is narrower.
+    assert widths[0, TOTAL].values == ((HalfWidth(Fraction(0), 1.0, 0.0),),)
     halves = of_cells(widths[0, FIRST])
     assert (halves > 0).all()
     # Half of a known number and half of another: 1 unit more on one side is 1 less on the other.

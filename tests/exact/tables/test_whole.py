@@ -270,3 +270,6 @@ def test_what_does_not_fit_is_refused() -> None:
     nothing = np.zeros((2, 6), dtype=bool)
     with pytest.raises(ValueError, match="all its cells are declared to be 0"):
         whole_tables(areas, targets, Facts(AGE, np.array([[0, 1]])), [None, nothing])
+    # Declared to be 0 as a number and as cells is the same twice.
+    for level in whole_tables(areas, targets, Facts(AGE, np.array([[0, 0]])), [None, nothing]):
+        assert not level.counts.any()
