@@ -208,6 +208,20 @@ def test_the_bound_is_tight_at_the_nearest_table_and_covers_others() -> None:
     assert worse - abs(bound) <= excess_bound(true * MILLION, estimates, distance, allowed)
 
 
+def test_without_a_weight_of_single_cells_the_search_still_comes_near() -> None:
+    """A heavy total and light sums of rows and columns, between which steps alone are slow."""
+    distance = Distance.of_margins(TWO_BY_TWO, (TOTAL, FIRST, SECOND), (64, 1, 1))
+    assert distance.least == 0
+    rng = np.random.default_rng(7)
+    for areas in (2, 6, 12):
+        true = rng.poisson(1, (areas, 4))
+        estimates = true * MILLION + rng.integers(-5 * MILLION, 5 * MILLION, true.shape)
+        allowed = adding_up([areas], true.sum(axis=0, keepdims=True), 4)
+        table = nearest(estimates, distance, allowed)
+        bound = excess_bound(table, estimates, distance, allowed)
+        assert abs(bound) < 1e-4 * distance.squared(table - estimates)
+
+
 def test_the_order_of_areas_does_not_matter_to_the_last_place() -> None:
     distance = Distance.of_margins(TWO_BY_TWO, (TOTAL, FIRST, TWO_BY_TWO), (7, 2, 3))
     rng = np.random.default_rng(8)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from release.exact.integer_noise import IntegerNoise, Tail
 from release.exact.statistics.sums import geometric_noise
-from release.exact.tables.error_distribution import ErrorDistribution, transform_of
+from release.exact.tables.error_distribution import ErrorDistribution, _spacing, transform_of
 from release.exact.tables.weights import Floats, Weights
 from release.noise.composed.laws import exponential_power
 
@@ -167,3 +167,21 @@ def test_what_is_left_out_of_the_weights_is_normal() -> None:
     deviation = sqrt(1001 * float(spread[0]))
     chances: Floats = np.array([error.within(deviation * z) for z in (0.5, 1.0, 1.959964, 3.0)])
     assert chances == pytest.approx([0.382925, 0.682689, 0.95, 0.9973], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([3.0], 3.0),
+        ([2.0, 3.0], 1.0),
+        ([6.0, -4.0], 2.0),
+        ([0.5, 0.75], 0.25),
+        ([1 / 3, 1.0], 1 / 3),
+        ([5 / 64, 3 / 64], 1 / 64),
+        # Of larger denominators, and of roots, none is found.
+        ([5 / 65, 3 / 65], 0.0),
+        ([1.0, 2**0.5], 0.0),
+    ],
+)
+def test_a_spacing_divides_all_sizes(sizes: list[float], expected: float) -> None:
+    assert _spacing(np.array(sizes)) == pytest.approx(expected, rel=1e-12, abs=0)

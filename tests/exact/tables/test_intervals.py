@@ -193,3 +193,12 @@ def test_what_has_no_interval_is_refused() -> None:
     with pytest.raises(ValueError, match="symmetric"):
         lopsided = IntegerNoise(0, ((1, 3), (1, 1)))
         half_widths(ALONE, SIZES, {(0, TOTAL): lopsided}, [], [(0, TOTAL)])
+
+
+def test_a_mean_half_width_is_that_of_all_cells() -> None:
+    """Two areas of one kind and one of another; a cell of one sort and three of another."""
+    values = []
+    for row in ((1, 2), (5, 10)):
+        values.append(tuple(HalfWidth(Fraction(width, 2), 0.95, 0.9) for width in row))
+    widths = HalfWidths(np.array([0, 1, 0]), np.array([1, 0, 1, 1]), tuple(values))
+    assert widths.mean() == (2 * (1 + 3 * 2) + (5 + 3 * 10)) / 2 / 12
