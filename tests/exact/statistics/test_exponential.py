@@ -15,7 +15,11 @@ from release.exact.composition.distribution import UNIT
 from release.exact.composition.profile import Profile
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import RandomBytes
-from release.exact.statistics.exponential import ExponentialMechanism, bounded_range_profile
+from release.exact.statistics.exponential import (
+    ExponentialMechanism,
+    _uniform,
+    bounded_range_profile,
+)
 from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 
@@ -110,3 +114,21 @@ def test_what_is_no_selection_is_refused() -> None:
     mechanism = ExponentialMechanism.fitted(Fraction(1), 3, 1)
     with pytest.raises(ValueError, match="larger epsilon"):
         mechanism.profile(Fraction(9, 10), Fraction(1, 10))
+
+
+def test_a_uniform_integer_draws_the_words_that_are_left_over_again() -> None:
+    """2^64 is 1 more than a multiple of 3: the last word alone would make 0 likelier."""
+    words = iter([2**64 - 1, 2**64 - 2, 2**64 - 1, 7])
+
+    def source(count: int) -> bytes:
+        return b"".join(next(words).to_bytes(8, "little") for _ in range(count // 8))
+
+    assert _uniform(3, 2, source).tolist() == [1, 2]
+    assert next(words, None) is None
+
+
+def test_the_chance_of_a_leader_is_that_of_all_others_at_its_lead() -> None:
+    mechanism = ExponentialMechanism.fitted(Fraction(1), 4, 2)
+    for lead in (0, 1, 5):
+        exact = mechanism.chances(np.array([lead, 0, 0, 0]))[0]
+        assert mechanism.chance_of_leader(lead) == pytest.approx(float(exact), rel=1e-12)
