@@ -966,8 +966,8 @@ _READ = (
         ),
         (
             "the bound on cells is not enforced",
-            "        if most is None or most >= len(self.cells.free_parts):\n",
-            "        if most is None or most <= len(self.cells.free_parts):\n",
+            "most >= len(cells_of(self.spec_file, self.query).free_parts):\n",
+            "most <= len(cells_of(self.spec_file, self.query).free_parts):\n",
             "crowded",
         ),
         (
