@@ -74,6 +74,13 @@ def test_what_a_file_states_is_what_its_integers_are(
         edited(*path, value=value)
 
 
+def test_integers_that_break_the_guarantee_are_refused() -> None:
+    """A channel that publishes the truth: all that neighbors differ in is seen."""
+    truth = [["0"] * place + [str(2**62)] + ["0"] * (5 - place) for place in range(6)]
+    with pytest.raises(VerificationError, match=r"^the_count: δ: found 1, expected at most 0$"):
+        edited("rows", value=truth)
+
+
 @pytest.mark.parametrize(
     ("mechanism", "name", "check"),
     [

@@ -20,7 +20,7 @@ from release.exact.pmf import Pmf
 from release.queries.kinds.count import CountQuery
 from release.verification import residual_noise as module
 from release.verification.residual_noise import chance_of_at_least, residual_pmf, spacing
-from release.verification.residuals import Released, Residuals, residuals
+from release.verification.residuals import Released, Residuals, no_residuals, residuals
 from tests.small import query
 
 SLACK = Fraction(2, 10**9)
@@ -253,3 +253,14 @@ def test_for_many_cells_it_is_the_bound_of_hoeffding(
     assert chance_of_at_least(number, successes, chance) == pytest.approx(
         float(expected), rel=1e-9, abs=0
     )
+
+
+def test_too_few_differences_are_counted_by_their_zeros() -> None:
+    """Three zeros of five, each with a quarter: 10·9 + 5·3 + 1 of 4^5 ways."""
+    found = no_residuals(("total", "parts"), np.array([0, 3, 0, -1, 0]), 0.25)
+    chance = (10 * 9 + 5 * 3 + 1) / 4**5
+    assert found == Residuals("total", "parts", 5, 3, 0, found.chance)
+    assert found.chance == pytest.approx(chance, rel=1e-7)
+    assert no_residuals(("total", "parts"), np.array([1, 2]), 0.25).chance == pytest.approx(1)
+    # Noise that always differs by 0 is never found too small.
+    assert no_residuals(("total", "parts"), np.array([0, 0]), 1.0).chance == 1
