@@ -319,7 +319,8 @@ class Tables:
         spec = self._spec_file.spec
         columns, unit = spec.tables[name].columns, spec.privacy.unit
         query = faults_sql(relation, self._stored(relation), columns, unit)
-        numbers = self.rows(query, name).column("n")[0].as_py()
+        # Not by ``rows``: that would copy a table which was read in passing, within this reading.
+        numbers = self._answered(query, name).column("n")[0].as_py()
         rules = ["no unit" if c == unit else f"not a {columns[c].value}" for c in columns]
         return Counter(dict(zip(zip(rules, columns, strict=True), numbers, strict=True)))
 
@@ -373,6 +374,9 @@ class Tables:
     def rows(self, sql: str, table: str) -> pa.Table:
         """The result of a query of ours on ``table``. Confidential."""
         self._copy_uncopied()
+        return self._answered(sql, table)
+
+    def _answered(self, sql: str, table: str) -> pa.Table:
         with _engine_errors(f"tables.{table}"):
             return self.connection.sql(sql).to_arrow_table()
 

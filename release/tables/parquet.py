@@ -134,8 +134,11 @@ def _is_coded(name: str, column: str, files: Iterable[Path], filesystem: FileSys
             return False
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             chunks = map(group.column, range(group.num_columns))
-            (chunk,) = (chunk for chunk in chunks if chunk.path_in_schema == column)
-            if not chunk.has_dictionary_page or chunk.total_uncompressed_size > 4 * group.num_rows:
+            named = [chunk for chunk in chunks if chunk.path_in_schema == column]
+            # A column a.b has the path of the part b of a column a.
+            if len(named) != 1 or not named[0].has_dictionary_page:
+                return False
+            if named[0].total_uncompressed_size > 4 * group.num_rows:
                 return False
     return True
 

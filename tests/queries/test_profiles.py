@@ -140,3 +140,36 @@ def test_texts_are_numbered_however_they_are_stored(kind: pa.DataType, tmp_path:
     assert first.column("free").to_pylist() == [0, 1]
     assert first.equals(second)
     assert not copied
+
+
+@pytest.mark.parametrize("rows", [[b"u1", b"u2", None], [b"u1", b"u1", None]])
+def test_rows_set_aside_are_counted_whether_or_not_the_table_is_copied(
+    rows: list[bytes | None], tmp_path: Path
+) -> None:
+    """Of two neighbors one is copied and one is not; an audited run of either ends alike."""
+    table = [(unit, b"a", 1, 1, 3) for unit in rows]
+    spec_file = spec_over(tmp_path, table, query("count", by=["place"]))
+    with HereTables(spec_file) as tables:
+        tables.profiles(spec_file.spec.queries[0])
+        copied = is_copied(tables)
+        assert copied == (rows[0] == rows[1])
+        assert tables.set_aside("rows")["no unit", "unit"] == 1
+        assert is_copied(tables) == copied
+
+
+def test_a_key_with_the_name_of_a_part_of_another_column_is_read(tmp_path: Path) -> None:
+    """A column ``a.b`` beside a column ``a`` of which ``b`` is a part."""
+    units = [f"u{number}" for number in range(100)]
+    parts = pa.array([{"b": "other"}] * 100)
+    columns = {"unit": units, "a.b": ["x", "y"] * 50, "a": parts}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    plain = Small([], [query("count", by=["a.b"])], max_rows_per_unit=1).plain()
+    plain["keys"] = {"a.b": ["x", "y", "z"]}
+    plain["tables"]["rows"]["columns"] = {"unit": "string", "a.b": "string"}
+    path = tmp_path / "spec.yaml"
+    path.write_text(yaml.safe_dump(plain), "utf-8")
+    spec_file = read_spec(path)
+    first, second, copied = both(spec_file)
+    assert not copied
+    assert first.equals(second)
+    assert first.num_rows > 0
