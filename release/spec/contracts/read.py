@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from release.errors import SpecError
+from release.errors import SpecError, no_file
 from release.spec.contracts.model import Contract
 from release.spec.contracts.table_schema import contract_of
 from release.spec.declarations import ColumnType
@@ -47,6 +47,8 @@ def _plain(field: str, path: Path) -> object:
         text = octets.decode("utf-8")
         # YAML refuses the tabs that many programs write into JSON.
         return json.loads(text) if is_json else yaml.safe_load(text)
+    except FileNotFoundError as error:
+        raise SpecError(field, no_file(path)) from error
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         kind = "JSON" if is_json else "YAML"
         raise SpecError(field, f"{path.name} cannot be read as {kind}") from error

@@ -266,8 +266,15 @@ def test_a_contract_that_cannot_be_meant_is_refused(
 
 def test_a_missing_contract(tmp_path: Path) -> None:
     path = written(tmp_path, {})
-    (tmp_path / "rows.contract.yaml").unlink()
-    with pytest.raises(SpecError, match="cannot be read as YAML"):
+    (tmp_path / "rows.contract.yaml").rename(tmp_path / "row.contract.yaml")
+    says = (
+        r"there is no rows\.contract\.yaml; did you mean 'row\.contract\.yaml'\? correct the path"
+    )
+    with pytest.raises(SpecError, match=says):
+        read_spec(path)
+    (tmp_path / "row.contract.yaml").rename(tmp_path / "rows.contract.yaml")
+    (tmp_path / "rows.contract.yaml").write_text("{", "utf-8")
+    with pytest.raises(SpecError, match=r"rows\.contract\.yaml cannot be read as YAML"):
         read_spec(path)
 
 
