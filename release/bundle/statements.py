@@ -6,7 +6,7 @@ solves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -118,15 +118,12 @@ def _as_published(
     )
 
 
-def is_instance_specific(queries: Iterable[Query]) -> bool:
-    """Whether the guarantee holds for the table at hand alone."""
-    # One instance-specific query is enough: a release is no better than its weakest part.
-    return any(query.is_empirical for query in queries)
-
-
 def guarantee_kind(queries: Sequence[Query]) -> Literal["worst-case", "instance-specific"]:
     """Whether the guarantee holds for every table in the declared domain."""
-    return "instance-specific" if is_instance_specific(queries) else "worst-case"
+    # One instance-specific query is enough: a release is no better than its weakest part.
+    if any(query.is_empirical for query in queries):
+        return "instance-specific"
+    return "worst-case"
 
 
 def adjacency_text(privacy: Privacy) -> str:

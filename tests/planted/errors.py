@@ -677,8 +677,8 @@ _RECORD = (
         "bundle/statements.py",
         (
             "one worst-case query makes a worst-case release",
-            "    return any(query.is_empirical for query in queries)\n",
-            "    return all(query.is_empirical for query in queries)\n",
+            "    if any(query.is_empirical for query in queries):\n",
+            "    if all(query.is_empirical for query in queries):\n",
             "mixed",
         ),
     ),
