@@ -1,289 +1,294 @@
-"""Exact draws of paths of ordered positions, by upper bounds and rejection.
+"""Exact draws of paths of ordered positions, by integer upper bounds and rejection.
 
 There are too many positions to sum over, so blocks of positions are: a trial draws a path from
-integer weights that follow *upper bounds* of the paths' weights, and keeps it with a chance that
-makes up for the difference (docs/design/quantiles-proof.md, section 3). What the bounds are decides
-how many trials it takes, never what a path's chance is. Bounds are floats, rounded upwards by
-margins above all their rounding errors; what is drawn and what is kept is decided in integers.
+integer *upper bounds* of the weights, and keeps it with the quotient of its weight and its bound
+(docs/design/quantiles-proof.md, section 3). What the bounds are decides how many trials it takes,
+never what a path's chance is. Everything is computed in integers.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.sampling import SYSTEM, RandomBytes, random_below_power
+from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import RATIO_BITS
 from release.exact.statistics.ordered_paths import Paths
 
-_TOGETHER = 2
-"""Trials that are drawn together, for each step of a path."""
-
-_ROUNDS = 8
-"""So many times, before the blocks that they visited are cut."""
+_TRIALS = 25
+"""Trials before the blocks that they visited are cut."""
 
 _PARTS = 16
 """Into how many parts."""
 
 _FINENESS = 4
-"""Blocks for each factor of e in the weight near the aims."""
-
-_FAR = 2**62
-"""An exponent above all others."""
-
-_PIECES = 2
-"""So many blocks for each step of a path have about the same share of the weight."""
+"""Blocks for each factor of e in the weight, at first; more where a path has many steps."""
 
 _WORD = 64
 
-_DRAWN_BITS = 62
-"""The chances of a step are multiples of 2^-62."""
+_Power: TypeAlias = tuple[int, int]
+"""A mantissa, in units of 2^-bits, and an exponent: so many steps of the lattice as power of ρ."""
 
-_ABOVE = 1 + 2.0**-30
-"""By how much sums are raised: more than rounding takes away from one of 2^20 products."""
-
-_BARELY_ABOVE = 1 + 2.0**-48
-"""The same for a product of few factors."""
-
-_LEAST = 2.0**-800
-"""Added to sums: more than all their products that are too small for a float."""
-
-_TABLE_BITS = 700
-"""The table of powers ends above 2^-700, so that its products are seldom too small."""
-
-_AT_ONCE = 1 << 16
-"""Pairs of blocks that are summed over at once, so that a cache holds them."""
-
-_Floats: TypeAlias = NDArray[np.float64]
+_ZERO: _Power = (0, 0)
 
 
 def draw_path(paths: Paths, source: RandomBytes = SYSTEM) -> Codes:
     """The positions of one path, with exactly its chance, in order; shape (steps - 1,)."""
-    cuts = np.zeros(0, dtype=np.int64)
+    cuts: set[int] = set()
     # A trial keeps each path with a chance in proportion to its weight, whatever the bounds: so
     # what failed before, and how the bounds were refined by it, says nothing of the path.
     while True:
-        bounds = Bounds(paths, cuts)
-        for _ in range(_ROUNDS):
-            path = bounds.trials(_TOGETHER * len(paths.targets), source)
+        bounds = _Bounds(paths, cuts)
+        for _ in range(_TRIALS):
+            path = bounds.trial(source)
             if path is not None:
                 return path
-        cuts = np.union1d(cuts, bounds.cuts_of_visited())
+        cuts |= bounds.cuts_of_visited()
 
 
-class Bounds:
-    """Upper bounds of the weights of all paths, by blocks of positions.
+class _Bounds:
+    """Upper bounds of the weights of all paths, by blocks of positions, in integers.
 
     Block i has ``counts[i]`` positions from ``starts[i]`` on, with values from ``low[i]`` to
-    ``high[i]`` steps of a lattice, rounded outwards. The end is a last entry of ``low`` and
-    ``high``. ``sums[j][i]``·ρ^(step·``exponents[j][i]``) bounds, up to a power of two for each j,
-    the weight of all beginnings of paths up to one position of block i as position j+1. The last
-    sum is that of the end and bounds the weight of all paths; ``doublings`` is the power left out.
+    ``high[i]`` steps of a lattice, rounded outwards. The end is a last block without positions.
+    ``sums[j][i]`` bounds, for one position of block i as position j+1 of a path, the weight of all
+    beginnings of paths up to it.
     """
 
-    def __init__(self, paths: Paths, cuts: Codes) -> None:
+    def __init__(self, paths: Paths, cuts: set[int]) -> None:
         """``cuts`` are positions with which blocks begin, beside those of the first bounds."""
         self.paths = paths
-        self.step = max(1, paths.scale // (8 * _FINENESS))
-        # So many that the powers beyond the table count for nothing, even over all paths.
-        bits = _WORD + len(paths.targets) * paths.positions.count.bit_length()
-        self.powers = powers_above(paths.ratio, self.step, min(bits, _TABLE_BITS))
-        self.starts = np.union1d(cuts, self._split(self._cuts()))
-        self.counts = np.diff(np.append(self.starts, paths.positions.count))
-        self.low, self.high = self._ranges(self.starts)
-        self.doublings = 0
-        self.exponents = [np.maximum(0, np.maximum(*self._reach(0, np.arange(self.starts.size))))]
-        self.sums: list[_Floats] = [np.ones(self.starts.size)]
-        self._masses: list[_Floats] = []
-        for stage in range(1, len(paths.targets)):
-            self._add_sums(stage)
+        fineness = max(_FINENESS, len(paths.targets) // 2)
+        self.step = max(1, paths.scale // (8 * fineness))
+        # So many that what the table rounds up counts for nothing, even over all paths.
+        self.bits = _WORD + len(paths.targets) * paths.positions.count.bit_length()
+        self.powers = _powers(paths.ratio, self.step, self.bits)
+        # Entry a is at most a above the real power; beyond the table, at most its last entry.
+        self.excess = max(len(self.powers), self.powers[-1])
+        self.starts = sorted(cuts.union(self._split(self._cuts(fineness), fineness)))
+        self.counts = [*np.diff([*self.starts, paths.positions.count]).tolist(), 0]
+        self.low, self.high = self._ranges(np.array(self.starts, dtype=np.int64))
+        self.sums = self._sums()
         self._visited: set[int] = set()
 
-    def cuts_of_visited(self) -> Codes:
+    def cuts_of_visited(self) -> set[int]:
         """Positions that cut the blocks of all trials into parts."""
-        blocks = np.array(sorted(self._visited), dtype=np.int64)
-        parts = self.counts[blocks, None] * np.arange(_PARTS) // _PARTS
-        return np.unique(self.starts[blocks, None] + parts)
+        cuts: set[int] = set()
+        for block in self._visited:
+            count = self.counts[block]
+            cuts.update(_evenly(self.starts[block], count, _PARTS))
+        return cuts
 
-    def trials(self, count: int, source: RandomBytes) -> Codes | None:
-        """The first path that one of ``count`` trials keeps, or none.
-
-        Each keeps a path with chance proportional to its weight.
-        """
-        blocks = np.full(count, self.starts.size)
-        is_alive = np.ones(count, dtype=bool)
-        chosen: list[Codes] = []
-        chances: list[Codes] = []
-        for stage in reversed(range(1, len(self.paths.targets))):
-            weights = self.step_weights(stage, blocks)
-            reached = np.cumsum(weights, axis=0)
-            uniform = random_below_power(_DRAWN_BITS, count, source).astype(np.int64)
-            is_alive &= uniform < reached[-1]
-            blocks = np.minimum((reached <= uniform).sum(axis=0), self.starts.size - 1)
-            chosen.append(blocks)
-            chances.append(weights[blocks, np.arange(count)])
-        for trial in np.flatnonzero(is_alive).tolist():
-            visited = [int(blocks[trial]) for blocks in chosen]
-            self._visited.update(visited)
-            path = self._placed(visited, source)
-            if path is not None:
-                exponent, odds = self.acceptance(path, visited, [int(c[trial]) for c in chances])
-                if keeps(self.paths.ratio, exponent, odds, source):
-                    return path
-        return None
-
-    def step_weights(self, stage: int, blocks: Codes) -> Codes:
-        """The chances of each block before some ``blocks``, in 2^-62; shape (blocks, blocks given).
-
-        The number of blocks stands for the end, which is after the last stage. A chance is at least
-        that of the bounds, c_h·sums[h]·ρ^gap over the sum of the block given; together they are at
-        most 2^62.
-        """
-        powers, _ = self._powers_before(stage, blocks)
-        sums = self.sums[stage][np.where(blocks < self.starts.size, blocks, 0)]
-        shares = self._masses[stage - 1][:, None] * powers / sums * _BARELY_ABOVE
-        return np.asarray((shares * 2.0**_DRAWN_BITS).astype(np.int64) + 1)
-
-    def _placed(self, blocks: list[int], source: RandomBytes) -> Codes | None:
-        """Positions drawn evenly from blocks, given from the last of a path to its first.
-
-        None if they are not in order.
-        """
+    def trial(self, source: RandomBytes) -> Codes | None:
+        """A path with chance proportional to its weight, or none."""
+        block = len(self.counts) - 1
         path: list[int] = []
-        for block in blocks:
-            position = int(self.starts[block]) + below(int(self.counts[block]), source)
+        bound = 1
+        for stage in reversed(range(1, len(self.paths.targets))):
+            drawn = self._draw_before(stage, block, source)
+            if drawn is None:
+                return None
+            bound *= self._power(self._steps(drawn, block, stage))
+            block = drawn
+            self._visited.add(block)
+            position = self.starts[block] + _below(self.counts[block], source)
             if path and position > path[-1]:
                 return None
             path.append(position)
-        return np.array(path[::-1], dtype=np.int64)
-
-    def acceptance(
-        self, path: Codes, blocks: list[int], chances: list[int]
-    ) -> tuple[int, Fraction]:
-        """An exponent e and odds with which a trial's path is kept: with chance ρ^e·odds.
-
-        ``chances`` are those with which its blocks were drawn, in 2^-62.
-        """
+        drawn_path = np.array(path[::-1], dtype=np.int64)
         # All paths lack at least the exponent of the end, which the bounds have left out.
-        exponent = self.paths.exponent(path) - self.step * int(self.exponents[-1][0])
-        places = math.prod(int(self.counts[block]) for block in blocks) << _DRAWN_BITS * len(blocks)
-        bound = Fraction(float(self.sums[-1][0])) * Fraction(2) ** self.doublings
-        return exponent, Fraction(places, math.prod(chances)) / bound
+        exponent = self.paths.exponent(drawn_path) - self.step * self.sums[-1][-1][1]
+        places = self.bits * len(path)
+        return drawn_path if _keeps(self.paths.ratio, exponent, bound, places, source) else None
 
-    def _cuts(self) -> Codes:
+    def _cuts(self, fineness: int) -> Codes:
         """The first positions of blocks: narrow in value near the aims, wider away from them."""
-        aims, end = self.paths.aims, self.paths.positions.end
-        narrowest = max(1, self.paths.scale // _FINENESS)
-        share = max(_FINENESS, len(self.paths.targets) // 2)
-        aways = [0]
-        while aways[-1] <= end:
-            aways.append(aways[-1] + max(narrowest, aways[-1] // share))
-        between = [(before + after) // 2 for before, after in pairwise(aims)]
-        cuts = {0}
-        for aim, first, last in zip(aims, [0, *between], [*between, end], strict=True):
-            cuts.update(aim - away for away in aways[: bisect_right(aways, aim - first)])
-            cuts.update(aim + away for away in aways[: bisect_right(aways, last - aim)])
-        found = self.paths.positions.first_from(sorted(cuts))
-        return np.unique(np.minimum(np.append(found, 0), self.paths.positions.count - 1))
+        cuts = [0]
+        around = [0, *self.paths.aims, self.paths.positions.end]
+        for before, aim, after in zip(around, around[1:], around[2:], strict=False):
+            away, reach = 0, max(aim - before, after - aim)
+            while away <= reach:
+                cuts += [aim - away, aim + away]
+                away += max(1, self.paths.scale // fineness, away // (2 * fineness))
+        first = self.paths.positions.first_from(sorted(set(cuts)))
+        return np.unique(np.minimum(np.append(first, 0), self.paths.positions.count - 1))
 
-    def _split(self, starts: Codes) -> Codes:
+    def _split(self, starts: Codes, fineness: int) -> list[int]:
         """The blocks cut further, so that two positions of a path are seldom of the same block."""
-        counts = np.diff(np.append(starts, self.paths.positions.count))
-        low, high = (ends[:-1] for ends in self._ranges(starts))
-        aims = np.array([aim // self.step for aim in self.paths.aims], dtype=low.dtype)
-        after = np.searchsorted(aims, low)
-        above = aims[np.minimum(after, aims.size - 1)] - high
-        below = low - aims[np.maximum(after, 1) - 1]
-        away = np.minimum(np.where(after < aims.size, above, below), np.where(after, below, above))
-        masses = counts * self._powers(np.maximum(0, away))
-        pieces = _PIECES * len(self.paths.targets)
-        parts = np.minimum(counts, 1 + (pieces * masses / masses.sum()).astype(np.int64))
-        part = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-        cut = np.repeat(starts, parts) + np.repeat(counts, parts) * part // np.repeat(parts, parts)
-        return np.asarray(cut)
+        counts = np.diff(np.append(starts, self.paths.positions.count)).tolist()
+        low, high = self._ranges(starts)
+        aims = [aim // self.step for aim in self.paths.aims]
+        masses = []
+        for count, lowest, highest in zip(counts, low, high, strict=False):
+            after = bisect_left(aims, lowest)
+            above = aims[after] - highest if after < len(aims) else len(self.powers)
+            below = lowest - aims[after - 1] if after else len(self.powers)
+            masses.append(count * self._power(max(0, min(above, below))))
+        pieces = fineness * len(self.paths.targets) // 2
+        total = sum(masses)
+        cut: list[int] = []
+        for start, count, mass in zip(starts.tolist(), counts, masses, strict=True):
+            parts = min(count, 1 + pieces * mass // total)
+            cut += _evenly(start, count, parts)
+        return cut
 
-    def _ranges(self, starts: Codes) -> tuple[Codes, Codes]:
+    def _ranges(self, starts: Codes) -> tuple[list[int], list[int]]:
         """The least and the greatest value of each block and of the end, in steps."""
         positions = self.paths.positions
         ends = np.append(starts[1:], positions.count) - 1
         low = [*positions.values(starts), positions.end]
         high = [*positions.values(ends), positions.end]
-        # Sums of as many values as a path has are integers of 64 bits, or else Python's.
-        most = 4 * len(self.paths.targets) * (positions.end // self.step + 1)
-        kind = np.int64 if most < 2**62 else object
-        downwards = np.array([value // self.step for value in low], dtype=kind)
-        return downwards, np.array([-(-value // self.step) for value in high], dtype=kind)
+        return [value // self.step for value in low], [-(-value // self.step) for value in high]
 
-    def _reach(self, stage: int, blocks: Codes) -> tuple[Codes, Codes]:
-        """How far the blocks are above the target, if from 0, and how far below, at least."""
+    def _power(self, steps: int) -> int:
+        """At least 2^bits·ρ^(steps of the lattice)."""
+        return self.powers[min(steps, len(self.powers) - 1)]
+
+    def _reach(self, block: int, stage: int) -> tuple[int, int]:
+        """Where a step from lower values is too long by at most, and one from higher too short."""
         target = self.paths.targets[stage]
-        above = self.low[blocks] - -(-target // self.step)
-        return above, target // self.step - self.high[blocks]
+        return self.low[block] - -(-target // self.step), self.high[block] - target // self.step
 
-    def _powers(self, steps: Codes) -> _Floats:
-        """At least ρ^(steps of the lattice), for steps of 0 or more."""
-        return self.powers.take(steps.astype(np.int64, copy=False), mode="clip")
+    def _gap(self, before: int, block: int, stage: int) -> int:
+        """At most |x′ - x - t| in steps, for all x in the block before and x′ in the block."""
+        lower, upper = self._reach(block, stage)
+        return max(0, lower - self.high[before], self.low[before] - upper)
 
-    def _powers_before(self, stage: int, blocks: Codes) -> tuple[_Floats, Codes]:
-        """ρ^(gap) from each block to those given, over ρ^(their exponents), and those exponents.
+    def _steps(self, before: int, block: int, stage: int) -> int:
+        """By how many steps the bound of a path grows less likely from the block before; ≥ 0."""
+        grown = self.sums[stage - 1][before][1] - self.sums[stage][block][1]
+        return self._gap(before, block, stage) + grown
 
-        0 where a block is after the one given. The first has shape (blocks, blocks given).
+    def _middle(self, block: int, stage: int) -> tuple[int, int]:
+        """The blocks from the first number to before the second have no gap to the block.
+
+        In those before them the step is too long, in those after them too short.
         """
-        above, under = self._reach(stage, blocks)
-        before = self.exponents[stage - 1]
-        # The exponent before and the gap: at most |x' - x - t| in steps, for all x in the block
-        # before and x' in the block given.
-        exponents = (before - self.high[:-1])[:, None] + above
-        short = (before + self.low[:-1])[:, None] + under
-        np.maximum(exponents, short, out=exponents)
-        np.maximum(exponents, before[:, None], out=exponents)
-        exponents[np.arange(self.starts.size)[:, None] > blocks] = _FAR
-        least = exponents.min(axis=0)
-        exponents -= least
-        return self._powers(exponents), least
+        lower, upper = self._reach(block, stage)
+        first = bisect_right(self.high, lower, hi=block + 1)
+        return first, max(first, bisect_left(self.low, upper, hi=block + 1))
 
-    def _add_sums(self, stage: int) -> None:
-        """The sums of a stage: for each block i, of c_h·sums[h]·ρ^(gap of h and i) over h ≤ i."""
-        size = self.starts.size
-        doublings = math.frexp(float(self.sums[-1].max()))[1]
-        masses = self.counts * np.maximum(np.ldexp(self.sums[-1], -doublings), _LEAST)
-        blocks = np.arange(size) if stage < len(self.paths.targets) - 1 else np.array([size])
-        sums, exponents = [], []
-        for part in np.array_split(blocks, 1 + blocks.size * size // _AT_ONCE):
-            powers, least = self._powers_before(stage, part)
-            sums.append(masses @ powers * _ABOVE + _LEAST)
-            exponents.append(least)
-        self.doublings += doublings
-        self._masses.append(masses)
-        self.sums.append(np.concatenate(sums))
-        self.exponents.append(np.concatenate(exponents))
+    def _sums(self) -> list[list[_Power]]:
+        first = []
+        for block in range(len(self.counts)):
+            lower, upper = self._reach(block, 0)
+            first.append((1 << self.bits, max(0, lower, -upper)))
+        sums = [first]
+        for stage in range(1, len(self.paths.targets)):
+            sums.append(self._next_sums(sums[-1], stage))
+        return sums
+
+    def _next_sums(self, sums: list[_Power], stage: int) -> list[_Power]:
+        """For each block i a bound of the sum of c_h·sums[h]·ρ^(gap of h and i) over h ≤ i."""
+        weights = [(count * sums[h][0], sums[h][1]) for h, count in enumerate(self.counts)]
+        totals = list(accumulate(mantissa for mantissa, _ in weights))
+        # The gap is lower - high[h] in the blocks before the middle, low[h] - upper in those after.
+        falling = _shifted(weights, self.high, -1)
+        long = list(accumulate(falling, self._plus))
+        middle = _Window(weights, self._plus)
+        short = _Window(_shifted(weights, self.low, 1), self._plus)
+        following = []
+        for block in range(len(weights)):
+            lower, upper = self._reach(block, stage)
+            first, last = self._middle(block, stage)
+            mantissa, exponent = middle.sum(first, last)
+            bound = (mantissa, exponent)
+            if first:
+                mantissa, exponent = long[first - 1]
+                bound = self._plus(bound, (mantissa, exponent + lower))
+            mantissa, exponent = short.sum(last, block + 1)
+            bound = self._plus(bound, (mantissa, exponent - upper))
+            # The sums above multiply powers of the table, and a product of two may be less than the
+            # power of the sum of their steps, by ``excess`` at most: this covers it.
+            lack = (self.excess * totals[block] >> self.bits) + 1
+            following.append((bound[0] + lack, bound[1]))
+        return following
+
+    def _plus(self, first: _Power, second: _Power) -> _Power:
+        """At least the sum of two, with the lesser exponent of those that are not 0."""
+        if not first[0] or (second[0] and second[1] < first[1]):
+            first, second = second, first
+        if not second[0]:
+            return first
+        raised = -(-second[0] * self._power(second[1] - first[1]) >> self.bits)
+        return first[0] + raised, first[1]
+
+    def _draw_before(self, stage: int, block: int, source: RandomBytes) -> int | None:
+        """A block h with chance c_h·sums[h]·ρ^gap over its bound, or none with the rest."""
+        uniform = _below(self.sums[stage][block][0] << self.bits, source)
+        first, _ = self._middle(block, stage)
+        # From the middle outwards, where most of the weight is.
+        for away in range(max(first, block + 1 - first)):
+            for before in (first - 1 - away, first + away):
+                if 0 <= before <= block and self.counts[before]:
+                    weight = self.counts[before] * self.sums[stage - 1][before][0]
+                    uniform -= weight * self._power(self._steps(before, block, stage))
+                    if uniform < 0:
+                        return before
+        return None
 
 
-@lru_cache(maxsize=16)
-def powers_above(ratio: int, step: int, bits: int) -> _Floats:
-    """A table of numbers of at least ρ^(a·``step``), a = 0, 1, .., down to about 2^-``bits``.
+class _Window:
+    """Sums of the numbers first..end-1 of a list, as both limits move upwards.
 
-    The integers p[0] = 2^bits and p[a+1] = p[a]·p[1]/2^bits are rounded up, to where they stop, and
-    p[1] is at least 2^bits·ρ^``step``; so p[a] is at least 2^bits·ρ^(a·step).
+    Sums that are rounded up cannot be subtracted. So the numbers up to a mark are kept as sums from
+    each of them to the mark, and those after it as one sum; the mark moves when it is passed.
     """
-    factor = power_within(ratio, step, bits)[1]
+
+    def __init__(self, numbers: list[_Power], plus: Callable[[_Power, _Power], _Power]) -> None:
+        self._numbers = numbers
+        self._plus = plus
+        self._to_mark: list[_Power] = []
+        self._mark = self._end = 0
+        self._after = _ZERO
+
+    def sum(self, first: int, end: int) -> _Power:
+        """The sum of the numbers from ``first`` to before ``end``."""
+        if first >= end:
+            return _ZERO
+        if first >= self._mark:
+            backwards = reversed(self._numbers[first:end])
+            self._to_mark = list(accumulate(backwards, self._plus))
+            self._mark = self._end = end
+            self._after = _ZERO
+        for number in self._numbers[self._end : end]:
+            self._after = self._plus(self._after, number)
+        self._end = end
+        return self._plus(self._to_mark[self._mark - 1 - first], self._after)
+
+
+def _evenly(start: int, count: int, parts: int) -> list[int]:
+    """The first positions of about equal parts of ``count`` positions."""
+    return [start + count * part // parts for part in range(parts)]
+
+
+def _shifted(numbers: list[_Power], by: list[int], sign: int) -> list[_Power]:
+    """The numbers with their exponents raised by ``sign`` times each of ``by``."""
+    pairs = zip(numbers, by, strict=True)
+    return [(mantissa, exponent + sign * shift) for (mantissa, exponent), shift in pairs]
+
+
+def _powers(ratio: int, step: int, bits: int) -> list[int]:
+    """A table p of p[0] = 2^bits and p[a+1] = p[a]·p[1]/2^bits rounded up, to where it stops.
+
+    p[1] is at least 2^bits·ρ^``step``; so p[a] is at least 2^bits·ρ^(a·step), and at most a above
+    2^bits·(p[1]/2^bits)^a.
+    """
+    factor = _power_within(ratio, step, bits)[1]
     powers = [1 << bits, factor]
-    while powers[-1] != powers[-2]:
-        powers.append(-(-powers[-1] * factor >> bits))
-    table = np.array([power / (1 << bits) for power in powers]) * _BARELY_ABOVE
-    table.setflags(write=False)
-    return table
+    while True:
+        following = -(-powers[-1] * factor >> bits)
+        if following == powers[-1]:
+            return powers
+        powers.append(following)
 
 
-def power_within(ratio: int, exponent: int, places: int) -> tuple[int, int]:
+def _power_within(ratio: int, exponent: int, places: int) -> tuple[int, int]:
     """Two integers around 2^places·(``ratio`` / 2^64)^``exponent``."""
     low = high = 1 << places
     for digit in bin(exponent)[2:]:
@@ -293,28 +298,28 @@ def power_within(ratio: int, exponent: int, places: int) -> tuple[int, int]:
     return low, high
 
 
-def keeps(ratio: int, exponent: int, odds: Fraction, source: RandomBytes) -> bool:
-    """True with chance (``ratio`` / 2^64)^``exponent``·``odds``, which is at most 1.
+def _keeps(ratio: int, exponent: int, bound: int, places: int, source: RandomBytes) -> bool:
+    """True with chance (``ratio`` / 2^64)^``exponent``·2^places / ``bound``, which is at most 1.
 
     The binary digits of a uniform number are drawn until it is decided whether it is below.
     """
     uniform = words = 0
-    over, under = odds.as_integer_ratio()
     # As many places as tell the power from 0, and its digits beyond the first word.
-    digits = max(0, over.bit_length() - under.bit_length()) + exponent.bit_length() + _WORD
+    digits = max(0, places - bound.bit_length()) + exponent.bit_length() + _WORD
     while True:
         words += 1
         digits += _WORD * words
         uniform = uniform << _WORD | int.from_bytes(source(_WORD // 8), "little")
-        low, high = power_within(ratio, exponent, digits)
-        # uniform/2^(64·words) against power·over/under, both times 2^(digits + 64·words)·under.
-        if (uniform + 1) * under << digits <= low * over << _WORD * words:
+        low, high = _power_within(ratio, exponent, digits)
+        # uniform/2^(64·words)·bound against power·2^places, both times 2^(digits + 64·words).
+        shift = places + _WORD * words
+        if (uniform + 1) * bound << digits <= low << shift:
             return True
-        if uniform * under << digits >= high * over << _WORD * words:
+        if uniform * bound << digits >= high << shift:
             return False
 
 
-def below(count: int, source: RandomBytes) -> int:
+def _below(count: int, source: RandomBytes) -> int:
     """A uniform integer in [0, ``count``)."""
     bits = (count - 1).bit_length()
     width = -(-bits // 8)
