@@ -45,20 +45,13 @@ def check_parquet(
         DataError: a file is not readable.
     """
     first: dict[str, pa.DataType] = {}
-    for file, schema in zip(files, _schemas(name, files, filesystem), strict=True):
+    for file, (_, schema) in zip(files, _footers(name, files, filesystem), strict=True):
         check_schema(name, columns, schema, file.name)
         for column in columns:
             kind = comparable_type(schema.field(column).type)
             if first.setdefault(column, kind) != kind:
                 problem = f"{file.name} has {kind}, another file {first[column]}; write them alike"
                 raise SpecError(f"tables.{name}.columns.{column}", problem)
-
-
-def _schemas(
-    name: str, files: Sequence[Path], filesystem: FileSystem | None
-) -> Iterator[pa.Schema]:
-    for _, schema in _footers(name, files, filesystem):
-        yield schema
 
 
 def _footers(
@@ -97,14 +90,19 @@ def parquet_dataset(
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
-    coded = [column for column in coded if _is_coded(name, column, files, filesystem)]
+    types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
+    partitions = set().union(*files.values())
+    for metadata, schema in _footers(name, files, filesystem):
+        coded = [column for column in coded if _is_coded(column, metadata, schema)]
+        for column in columns:
+            stored = pa.string() if column in partitions else schema.field(column).type
+            types[column].add(_read_type(stored))
     old_times = ds.ParquetReadOptions(
         dictionary_columns=set(coded), coerce_int96_timestamp_unit=_OLD_TIMES
     )
     form = ds.ParquetFileFormat(read_options=old_times)
     system = filesystem or LocalFileSystem()
     fragments = []
-    partitions: set[str] = set()
     for file, values in files.items():
         facts = [ds.field(column) == ds.scalar(value) for column, value in values.items()]
         partition = reduce(and_, facts, ds.scalar(True))
@@ -112,34 +110,27 @@ def parquet_dataset(
         # Arrow takes a file system beside a path alone.
         where = system if isinstance(source, str) else None
         fragments.append(form.make_fragment(source, where, partition_expression=partition))
-        partitions |= values.keys()
-    types: dict[str, set[pa.DataType]] = {column: set() for column in columns}
-    for schema in _schemas(name, list(files), filesystem):
-        for column in columns:
-            stored = pa.string() if column in partitions else schema.field(column).type
-            types[column].add(_read_type(stored))
     # Files may store integers in different widths: the first file's would be too narrow.
     types |= {column: {pa.dictionary(pa.int32(), pa.string())} for column in coded}
     fields = [(c, kinds.pop() if len(kinds) == 1 else pa.int64()) for c, kinds in types.items()]
     return ds.FileSystemDataset(fragments, pa.schema(fields), form, system)
 
 
-def _is_coded(name: str, column: str, files: Iterable[Path], filesystem: FileSystem | None) -> bool:
-    """Whether files store a text as codes of few texts, which then have to be looked at once.
+def _is_coded(column: str, metadata: pq.FileMetaData, schema: pa.Schema) -> bool:
+    """Whether a file stores a text as codes of few texts, which then have to be looked at once.
 
     A text by itself takes four bytes for its length, and more for its letters.
     """
-    for metadata, schema in _footers(name, files, filesystem):
-        if column not in schema.names or schema.field(column).type != pa.string():
+    if column not in schema.names or schema.field(column).type != pa.string():
+        return False
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        chunks = map(group.column, range(group.num_columns))
+        named = [chunk for chunk in chunks if chunk.path_in_schema == column]
+        # A column a.b has the path of the part b of a column a.
+        if len(named) != 1 or not named[0].has_dictionary_page:
             return False
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            chunks = map(group.column, range(group.num_columns))
-            named = [chunk for chunk in chunks if chunk.path_in_schema == column]
-            # A column a.b has the path of the part b of a column a.
-            if len(named) != 1 or not named[0].has_dictionary_page:
-                return False
-            if named[0].total_uncompressed_size > 4 * group.num_rows:
-                return False
+        if named[0].total_uncompressed_size > 4 * group.num_rows:
+            return False
     return True
 
 
