@@ -338,11 +338,12 @@ def _search(
         builder.add_row(y, ones, 1.0)
     program = builder.build()
     ask = partial(solve, work=work, tolerance=tolerance, gaps=(_LOOSE, _nothing(window, 0.0)))
-    relaxed = ask(replace(program, whole=np.zeros_like(program.whole)))
     solution = None
-    if relaxed is not None and cap < math.inf and relaxed.objective >= cap * (1 - _NEAR):
-        # A little above the cap, for the incumbent too is feasible only within a tolerance.
-        solution = ask(program, cutoff=cap * (1 + 1e-6) + _nothing(window, cap))
+    if cap < math.inf:
+        relaxed = ask(replace(program, whole=np.zeros_like(program.whole)))
+        if relaxed is not None and relaxed.objective >= cap * (1 - _NEAR):
+            # A little above the cap, for the incumbent too is feasible only within a tolerance.
+            solution = ask(program, cutoff=cap * (1 + 1e-6) + _nothing(window, cap))
     if solution is None:
         solution = ask(program)
     if solution is None:
