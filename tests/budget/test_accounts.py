@@ -9,6 +9,7 @@ import pytest
 from release.budget.accounts import BasicAccount
 from release.budget.caps import ScopeCap
 from release.budget.entries import Reserve
+from tests.budget.entries import reservation
 
 
 def account(epsilon: str, delta: str) -> BasicAccount:
@@ -16,16 +17,7 @@ def account(epsilon: str, delta: str) -> BasicAccount:
 
 
 def reserve(epsilon: str, delta: str = "0") -> Reserve:
-    return Reserve(
-        seq=1,
-        prev="sha256:" + "0" * 64,
-        date="2024-03-01",
-        kind="reserve",
-        scope="s",
-        release_id="r",
-        epsilon=epsilon,
-        delta=delta,
-    )
+    return reservation(epsilon=epsilon, delta=delta)
 
 
 @pytest.mark.parametrize(

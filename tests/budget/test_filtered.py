@@ -14,6 +14,7 @@ from release.exact.composition import renyi
 from release.exact.composition.distribution import of_charge
 from release.exact.composition.together import together
 from release.exact.numbers import format_up
+from tests.budget.entries import reservation
 
 MILLIONTH = Fraction(1, 10**6)
 
@@ -34,19 +35,7 @@ def charge(epsilon: str, delta: str = "0") -> ReleaseCharge:
 
 
 def entry(seq: int, moment: str | None, cut: str | None = "0", slot: str | None = None) -> Reserve:
-    return Reserve(
-        seq=seq,
-        prev="sha256:" + "0" * 64,
-        date="2024-03-01",
-        kind="reserve",
-        scope="s",
-        release_id="r",
-        epsilon="0.05",
-        delta="0",
-        moment=moment,
-        cut=cut,
-        slot=slot,
-    )
+    return reservation(seq, epsilon="0.05", moment=moment, cut=cut, slot=slot)
 
 
 def spend(account: FilterAccount, charges: list[ReleaseCharge]) -> int:

@@ -24,6 +24,7 @@ from release.exact.composition.dominance import profile_of_losses
 from release.exact.composition.profile import Profile, largest, profile_of_pairs
 from release.exact.composition.together import together
 from release.exact.numbers import exp_bounds
+from tests.budget.entries import reservation
 
 MILLIONTH = Fraction(1, 10**6)
 Law = list[tuple[Fraction, Fraction]]
@@ -53,17 +54,7 @@ def profile_of(law: Law, step: Fraction) -> Profile:
 
 
 def entry(seq: int, slot: str | None, epsilon: str = "0", delta: str = "0") -> Reserve:
-    return Reserve(
-        seq=seq,
-        prev="sha256:" + "0" * 64,
-        date="2024-03-01",
-        kind="reserve",
-        scope="s",
-        release_id="r",
-        epsilon=epsilon,
-        delta=delta,
-        slot=slot,
-    )
+    return reservation(seq, epsilon=epsilon, delta=delta, slot=slot)
 
 
 def charge(epsilon: str, delta: str = "0") -> ReleaseCharge:

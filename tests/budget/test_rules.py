@@ -17,7 +17,6 @@ from release.budget.ledger import (
     Ledger,
     PlannedSlot,
     ReleaseCharge,
-    Reserve,
     ScopeCap,
     Spent,
     abort,
@@ -38,6 +37,7 @@ from release.exact.numbers import format_exact, format_up
 from release.records.keys.files import FileSigner
 from release.records.models import canonical
 from release.verification import standalone
+from tests.budget.entries import reservation
 from tests.budget.test_claims import killed_before
 
 KEY = FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32))
@@ -106,16 +106,7 @@ class Scope:
     def room(self) -> int:
         """How many more nights the account lets through, by trying."""
         account, free = self.account, 0
-        entry = Reserve(
-            seq=1000,
-            prev="sha256:" + "0" * 64,
-            date=DAY,
-            kind="reserve",
-            scope="s",
-            release_id="x",
-            epsilon="0.05",
-            delta="0",
-        )
+        entry = reservation(1000, date=DAY, release_id="x", epsilon="0.05")
         while True:
             try:
                 numbered = entry.model_copy(
