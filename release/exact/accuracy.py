@@ -101,8 +101,8 @@ def radius_of(
     return high
 
 
-_ROUNDING = 10**12
-"""Of a posterior, shares nearer than 1 in so many count as equal: weights are rounded integers."""
+_ROUNDING = 1e-12
+"""Shares of a posterior that are nearer to each other count as equal: weights are rounded."""
 
 
 def credible_reach(
@@ -135,22 +135,15 @@ def _credible_run(weights: list[int], share: Fraction, *, is_circle: bool) -> tu
     """The first code of the credible interval, and its number of codes."""
     size = len(weights)
     below = list(accumulate([*weights, *weights[:-1]] if is_circle else weights, initial=0))
-    whole = below[size]
-    enough = math.ceil((share - Fraction(1, _ROUNDING)) * whole)
-    runs: list[tuple[int, int]] = []
-    stop = 0
-    for first in range(size):
-        # ``stop`` only grows: no later run with enough mass ends before it.
-        while stop < len(below) and below[stop] - below[first] < enough:
-            stop += 1
-        if stop == len(below):
-            break
-        runs.append((stop - first, first))
-    length = min(runs)[0]
-    masses = {at: below[at + length] - below[at] for own, at in runs if own == length}
-    heaviest = max(masses.values())
-    near = [at for at, mass in masses.items() if (heaviest - mass) * _ROUNDING <= whole]
-    return near[0], length
+    # Sums are rounded once, and what follows is not: floats are the same here on every machine.
+    sums = np.array(below, dtype=np.float64) / float(below[size])
+    enough = float(share) - _ROUNDING
+    ends = np.searchsorted(sums, sums[:size] + enough)
+    lengths = ends - np.arange(size)
+    length = int(lengths[ends < sums.size].min())
+    masses = (sums[length:] - sums[:-length])[:size]
+    masses[masses < enough] = 0
+    return int((masses.max() - masses <= _ROUNDING).argmax()), length
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise, Run, Tail, width_of
+from release.exact.integer_noise import DIGITS, IntegerNoise, Run, Tail, width_of
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
 from release.exact.noise_profile import comparisons, exact_profile, grouped_profile, is_cheap
@@ -259,25 +261,32 @@ class IntegerMechanism(Mechanism):
 
     def likelihoods(self) -> Iterator[list[int]]:
         """As :meth:`Mechanism.likelihoods`, with 60 decimal places."""
-        last = self.size - 1
-        above, below = map(self._above_in_digits, (self.noise, self.noise.mirrored))
+        last, one = self.size - 1, 10**60
+        up, down = map(self._tail_in_digits, (self.noise, self.noise.mirrored))
+        # P(η ≥ n) for n = -last … size, and the masses between.
+        above = [one - beyond for beyond in reversed(down)] + up
+        masses = [more - less for more, less in pairwise(above)]
+
+        def weights_of(outcome: int) -> list[int]:
+            if outcome == 0:
+                return [one - up[0], *down[:-1]]
+            across = above[last:-1] if outcome == last else masses[outcome : outcome + self.size]
+            return across[::-1]
+
         every = self.published(np.arange(self.size, dtype=np.int64))
         for code in range(self.size):
-            weights = [0] * self.size
-            for outcome in np.flatnonzero(every == code).tolist():
-                for true in range(self.size):
-                    if outcome in (0, last):
-                        away = outcome - true if outcome else true
-                        weights[true] += (above if outcome else below)[away + last]
-                    else:
-                        at = outcome - true + last
-                        weights[true] += above[at] - above[at + 1]
-            yield weights
+            columns = [weights_of(outcome) for outcome in np.flatnonzero(every == code).tolist()]
+            yield reduce(_added, columns) if columns else [0] * self.size
 
-    def _above_in_digits(self, noise: IntegerNoise) -> list[int]:
-        """P(η ≥ n) in units of 10^-60, for n = 1 - size … size."""
-        numbers = range(1 - self.size, self.size + 1)
-        return [int(10**60 * Fraction(noise.above_in_digits(n - 1))) for n in numbers]
+    def _tail_in_digits(self, noise: IntegerNoise) -> list[int]:
+        """P(η ≥ n) in units of 10^-60, for n = 1 … size."""
+        tail = [0] * self.size
+        for above in range(self.size):
+            tail[above] = int(noise.above_in_digits(above).scaleb(60, DIGITS))
+            # A wide domain has little else than what no place of 60 shows.
+            if not tail[above]:
+                break
+        return tail
 
     def probabilities(self, code: int) -> Floats:
         """As :meth:`Mechanism.probabilities`."""
@@ -343,6 +352,10 @@ class IntegerMechanism(Mechanism):
         high = outcomes.at_highest + sums[2 * last - q] - sums[b - q + last]
         inside = squares[b - q + last] - squares[a + 1 - q + last]
         return float(np.sqrt((inside + low**2 + high**2).max()))
+
+
+def _added(first: list[int], second: list[int]) -> list[int]:
+    return list(map(add, first, second))
 
 
 def _after_clamping(deltas: Deltas) -> Deltas:

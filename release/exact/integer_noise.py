@@ -42,7 +42,7 @@ MOST_BITS = 62
 _PLACES = 512
 
 # The decimal module rounds alike everywhere; a float's power or logarithm hangs on the platform.
-_DIGITS = Context(prec=60)
+DIGITS = Context(prec=60)
 
 MOST_PERIODS = 256
 """Over so many periods δ is computed exactly."""
@@ -241,20 +241,20 @@ class IntegerNoise:
     def above_in_digits(self, noise: int) -> Decimal:
         """As :meth:`above`, to about 60 digits, and the same on every machine."""
         if noise < self.low:
-            return _DIGITS.subtract(Decimal(1), self.mirrored.above_in_digits(-noise - 1))
+            return DIGITS.subtract(Decimal(1), self.mirrored.above_in_digits(-noise - 1))
         tail, chance = self.right, Decimal(0)
         start = self.high + 1 - tail.period if tail else self.high + 1
         # As in ``above``.
         times, more = divmod(max(0, noise + 1 - start), tail.period) if tail else (0, 0)
-        faded = _DIGITS.power(_in_digits(tail.fraction), times) if tail else Decimal(1)
+        faded = DIGITS.power(_in_digits(tail.fraction), times) if tail else Decimal(1)
         for first, length, mass in self._pieces:
             if tail and first >= start:
                 late = max(0, min(start + more - first, length))
                 repeated = (length - late + late * tail.fraction) * mass / (1 - tail.fraction)
-                part = _DIGITS.multiply(_in_digits(repeated), faded)
+                part = DIGITS.multiply(_in_digits(repeated), faded)
             else:
                 part = _in_digits(mass * max(0, min(first + length - 1 - noise, length)))
-            chance = _DIGITS.add(chance, part)
+            chance = DIGITS.add(chance, part)
         return chance
 
     def radius_in_digits(self, level: Fraction) -> int:
@@ -263,7 +263,7 @@ class IntegerNoise:
 
         def is_enough(radius: int) -> bool:
             both = self.above_in_digits(radius), self.mirrored.above_in_digits(radius)
-            return _DIGITS.add(*both) <= allowed
+            return DIGITS.add(*both) <= allowed
 
         return least_enough(is_enough)
 
@@ -469,7 +469,7 @@ def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _in_digits(number: Fraction) -> Decimal:
-    return _DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
 def _are_runs(runs: Sequence[Run]) -> bool:
