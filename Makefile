@@ -22,7 +22,8 @@ SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/res
 	tests/verification/test_provenance.py tests/verification/test_composed.py \
 	tests/noise/test_published_laws.py tests/noise/test_demands.py tests/noise/test_least.py \
 	tests/operate/test_deploy.py tests/operate/test_notices.py \
-	tests/verification/test_tabulation_privacy.py
+	tests/verification/test_tabulation_privacy.py tests/queries/test_profiles.py \
+	tests/noise/test_work.py tests/noise/test_processes.py tests/budget/test_snapshots.py
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 # The lock of the Python in .venv: each file that pip fetches has a hash there. pip does not resolve,

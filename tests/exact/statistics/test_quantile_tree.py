@@ -166,7 +166,7 @@ def test_a_tree_is_taken_where_it_errs_by_a_quarter_less_and_cells_are_large() -
 
 def test_the_variance_of_a_joint_draw_is_that_of_its_draws() -> None:
     joint = JointQuantiles.fitted(ONE, 1000, DECILES, 1, replaces=False)
-    rows = np.full((300, 1000), 1)
+    rows = np.full((80, 1000), 1)
     drawn = joint.draw(rows, fixed_source(9))
     off = drawn + 0.5 - 1000 * np.array(list(map(float, DECILES)))
     assert abs((off**2).mean() / mean(joint_variances(joint)) - 1) < 0.25
@@ -175,7 +175,7 @@ def test_the_variance_of_a_joint_draw_is_that_of_its_draws() -> None:
 def test_of_few_points_it_is_nearer_than_a_joint_draw() -> None:
     """Nine quantiles of 1,000 rows on 16 points: less than half the distance in rank."""
     random = np.random.default_rng(16)
-    rows = np.stack([np.bincount(random.integers(0, 16, 1000), minlength=16) for _ in range(60)])
+    rows = np.stack([np.bincount(random.integers(0, 16, 1000), minlength=16) for _ in range(20)])
     tree = QuantileTree.fitted(ONE, 16, DECILES, 1, 1, replaces=False)
     joint = JointQuantiles.fitted(ONE, 16, DECILES, 1, replaces=False)
     off = rank_error(rows, DECILES, tree.draw(rows, random.bytes))
