@@ -16,7 +16,8 @@ SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/res
 	tests/verification/test_tabulation_forgeries.py tests/planning/tabulations \
 	tests/cli/test_tabulations.py tests/queries/tabulations tests/bundle/test_drawn.py \
 	tests/exact/composition tests/noise/test_select.py tests/verification/test_tabulation_runs.py \
-	tests/verification/test_standalone_conditions.py tests/operate/rehearsal tests/audit \
+	tests/verification/test_standalone_conditions.py tests/verification/test_standalone_forged.py \
+	tests/operate/rehearsal tests/audit \
 	tests/cli/test_sentences.py tests/planning/test_plan.py tests/bundle/tabulations \
 	tests/bundle/test_nearness.py tests/analysis/test_combined.py tests/noise/test_solve.py \
 	tests/verification/test_provenance.py tests/verification/test_composed.py \
