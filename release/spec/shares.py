@@ -84,7 +84,9 @@ def _check_cap_and_loss(field: str, query: Query, target: Target) -> None:
     if not target.cap > 0:
         raise SpecError(field, "must be above 0")
     if "loss" in query.model_fields_set and query.loss != target.loss:
-        raise SpecError(field, f"names another loss than loss: {query.loss}; leave loss out")
+        raise SpecError(
+            field, f"is in {target.loss.value} loss, and loss says another; leave loss out"
+        )
 
 
 def target_of(field: str, query: Query) -> Target:

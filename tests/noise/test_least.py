@@ -152,7 +152,7 @@ def test_a_target_out_of_reach_is_refused_before_a_table_is_read(tmp_path: Path)
         ),
         (
             asked("error_rate <= 0.1", delta="0.2", least="delta") | {"loss": "squared"},
-            "names another loss",
+            "says another; leave loss out",
         ),
     ],
 )

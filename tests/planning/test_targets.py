@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from release.errors import DesignError
+from release.errors import DesignError, SpecError
 from release.exact.privacy import Definition, Guarantee
 from release.noise.families import Solvers
 from release.noise.search import Trial, least
 from release.planning.plan import possible, without_baselines
 from release.planning.targets import Least, delta_for, epsilon_for
+from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.losses import parse_target
 from release.spec.query import Query
 from tests.planning.test_plan import spec_of
-from tests.small import query
+from tests.small import Small, query
 
 
 def promise(definition: str, delta: str = "0", epsilon: str = "1") -> dict[str, str]:
@@ -201,3 +202,10 @@ def test_targets_of_counts_of_any_size(domain: dict[str, Any], tmp_path: Path) -
     assert one.guarantee.epsilon == Fraction("1.39")
     (other,) = delta_for(spec_file, parse_target("--delta-for", "absolute <= 2"))
     assert other.guarantee.delta == Fraction("0.11")
+
+
+def test_a_target_in_another_loss_than_that_of_the_query_is_refused(tmp_path: Path) -> None:
+    asked = query("count", sensitivity="global", loss="squared", target="absolute <= 9")
+    del asked["guarantee"]
+    with pytest.raises(SpecError, match=r"target: is in absolute loss, .* leave loss out"):
+        read_spec(Small([], [asked]).write(tmp_path))
