@@ -1577,8 +1577,7 @@ def check_gaps(file: str, plain: Plain, ratio: int) -> None:
     size, cap = plain["categories"], plain["cap"]
     same(file, "spread", plain["spread"], 2)
     need(3 <= size <= 6 and cap >= 1, file, "categories", (size, cap), "3 to 6, cap from 1")
-    number = comb(cap + size - 1, size - 1)
-    need(number <= 2**15, file, "states", number, "at most 2^15")
+    need(comb(cap + size - 1, cap) <= 2**15, file, "states", (size, cap), "at most 2^15")
     states = [(0, *rest) for rest in multisets(range(cap + 1), size - 1)]
     lists = [list(map(int, weights)) for weights in plain["weights"]]
     same(file, "weights", [(len(w), sum(w)) for w in lists], [(size, 2**62 - 4)] * len(states))
