@@ -151,6 +151,12 @@ def test_concentration_is_an_upper_bound_where_tables_keep_to_themselves() -> No
     assert mechanism.concentration() >= concentration_by_force(mechanism)
 
 
+def test_concentration_of_clamped_noise_is_that_of_its_worst_row() -> None:
+    """Masses of 1/2, and 1/8, 1/16 … on each side: 0 gives 24, 4, 2 and 2 of 32."""
+    mechanism = IntegerMechanism(IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF)), 4)
+    assert mechanism.concentration() == pytest.approx(math.hypot(24, 4, 2, 2) / 32)
+
+
 def test_concentration_counts_what_both_tables_add_to_one_answer() -> None:
     noise = IntegerNoise(-4, ((4, 1), (1, 0), (4, 1)))
     mechanism = IntegerMechanism(noise, 9, ((4, 4),), ((4, -4),))
@@ -209,6 +215,23 @@ def test_a_ratio_next_to_one_has_figures(ratio: int) -> None:
 @given(mechanisms())
 def test_what_is_constant_publishes_one_answer(mechanism: IntegerMechanism) -> None:
     assert mechanism.is_constant() == (len(set(published_by_force(mechanism))) == 1)
+
+
+def test_what_a_row_leaves_of_its_total_goes_to_its_mode() -> None:
+    """Of 8 the answers have 6, 3/2, 3/8 and less."""
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF // 2))
+    assert IntegerMechanism(noise, 6).row(0).tolist() == [7, 1, 0, 0, 0, 0]
+
+
+def test_neighboring_rows_are_the_masses_a_step_apart() -> None:
+    noise = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
+    mechanism, sensitivity = IntegerMechanism(noise, 9), Sensitivity.on_line(9, (1, 2))
+    found = mechanism.neighboring_rows(sensitivity, 4)
+    assert found is not None
+    masses = [float(noise.mass(k)) for k in range(-3, 4)]
+    lower, upper = masses[:-2], masses[2:]
+    assert np.stack(found) == pytest.approx(np.array([[lower, upper], [upper, lower]]))
+    assert mechanism.neighboring_rows(sensitivity, 2) is None
 
 
 def test_tables_can_publish_one_answer_for_all() -> None:
@@ -404,3 +427,15 @@ def test_geometric_noise_loses_in_proportion_and_a_staircase_does_not() -> None:
     stairs = IntegerMechanism(IntegerNoise.symmetric([(1, 8), (4, 1)], Tail(4, HALF // 2)), 50)
     assert not stairs.loses_in_proportion(four, Fraction("9.46"))
     assert stairs.loses_in_proportion(four, Fraction("9.47"))
+
+
+@pytest.mark.parametrize("noise", [SHORT, IntegerNoise(0, ((2, 1), (1, 6))), DRAWN[1].noise])
+def test_the_best_answers_have_the_least_squared_error(noise: IntegerNoise) -> None:
+    mechanism = IntegerMechanism(noise, 7)
+    columns = zip(*exact_rows(mechanism), strict=True)
+    best = Outcomes(noise, 7).best(2).tolist()
+    for answer, column in zip(best, columns, strict=True):
+        costs = []
+        for other in range(7):
+            costs.append(sum(p * (other - true) ** 2 for true, p in enumerate(column)))
+        assert float(costs[answer]) == close(min(costs))

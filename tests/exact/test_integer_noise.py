@@ -451,6 +451,14 @@ def test_what_goes_beyond_all_digits_is_geometric_again() -> None:
     assert drawn.tolist() == [2**7 + 1]
 
 
+def test_what_goes_beyond_all_digits_ends_at_the_highest_number() -> None:
+    """61 digits; going beyond them twice, and all digits after that, would be above 2^62."""
+    high = RATIO_ONE - 1
+    beyond, ones = [*[0] * 61, high, 0], [0] * 62
+    drawn = draw_geometric(RATIO_ONE - 500, 1, words(*beyond, *beyond, *ones))
+    assert drawn.tolist() == [2**62]
+
+
 @given(st.sampled_from(range(len(DRAWN))), st.integers(0, 2**32), st.integers(1, 40))
 @settings(max_examples=40)
 def test_the_number_of_bytes_reveals_no_noise(which: int, seed: int, count: int) -> None:

@@ -150,6 +150,14 @@ def test_no_program_is_below_the_bound_of_squares(steps: tuple[int, ...]) -> Non
     assert 0 < bound <= by_program(steps, Fraction(1), 2, 3) * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_the_bound_of_squares_of_one_step_is_the_variance_of_geometric_noise(step: int) -> None:
+    """Two-sided geometric noise on the multiples of the step: 2E/(E - 1)² of its square."""
+    ratio = exp_bounds(Fraction(1))[1]
+    expected = 2 * ratio / (ratio - 1) ** 2 * step**2
+    assert lower_bound((step,), Fraction(1), Fraction(0), 2) == expected
+
+
 @pytest.mark.parametrize("steps", [(2, 4), (3, 6)])
 def test_no_program_between_the_multiples_is_below_the_bound_of_squares(
     steps: tuple[int, ...],

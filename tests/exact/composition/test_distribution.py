@@ -125,3 +125,8 @@ def test_grids_that_differ_are_refused() -> None:
     one = of_charge(Fraction(1), Fraction(0), Fraction(1))
     with pytest.raises(ValueError, match="the grids differ: steps 1 and 2"):
         one.composed(of_charge(Fraction(1), Fraction(0), Fraction(2)))
+
+
+def test_losses_on_their_own_grid_keep_their_least_masses() -> None:
+    losses = LossDistribution(Fraction(1, 4), Fraction(1), (1, 2, UNIT - 4), 1)
+    assert losses.regridded(Fraction(1, 4)) == losses

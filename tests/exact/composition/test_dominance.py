@@ -115,3 +115,11 @@ def test_the_profile_of_losses_is_on_their_own_grid() -> None:
     for place in range(4):
         loss = place * profile.step
         assert charge.delta_at(loss) <= profile.delta_at(loss)
+
+
+@pytest.mark.parametrize(("share", "fits"), [(Fraction(3, 8), False), (Fraction(2, 5), True)])
+def test_chords_are_straight_in_the_ratio(share: Fraction, *, fits: bool) -> None:
+    """A loss of 1/2 is 0.3775 of the way from 1 to e: so far a curve below has fallen there."""
+    by = Profile(Fraction(1), (UNIT // 2, 0))
+    between = UNIT // 2 - int(share * UNIT) // 2
+    assert dominated(by, Profile(Fraction(1, 2), (UNIT // 2, between, 0))) is fits

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import RandomBytes
+from release.exact.statistics import selection
 from release.exact.statistics.mechanism import RATIO_ONE, least_ratio, loss_above
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 
@@ -127,3 +128,13 @@ def test_what_is_no_selection_is_refused() -> None:
             PermuteAndFlip(candidates, spread, ratio)
     with pytest.raises(ValueError, match="64 bits"):
         least_ratio(Fraction(1, 10**12), 10**9)
+
+
+def test_more_candidates_than_are_drawn_at_once_are_drawn_cell_by_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selection, "_ENTRIES_AT_ONCE", 2)
+    mechanism = PermuteAndFlip.fitted(Fraction(1), 3, 1)
+    # Scores so far apart that the best is drawn for certain.
+    scores = np.array([[0, 10**6, 0], [10**6, 0, 0]])
+    assert mechanism.draw(scores, stream("cells")).tolist() == [[1], [0]]

@@ -321,3 +321,15 @@ def test_the_search_ends_by_itself() -> None:
     table = nearest(estimates, distance, allowed)
     again, _ = allowed.project(table - distance.slope(table - estimates) // distance.most, None)
     assert np.abs(again - table).max() <= 2 * TOLERANCE
+
+
+@pytest.mark.parametrize(("first", "second"), [(4, 2), (3, 2)])
+def test_the_bound_of_single_cells_alone_is_exact(first: int, second: int) -> None:
+    """Of the sum 6 the nearest to 10 and -5 is 6 and 0; a table may lack of the sum."""
+    distance = Distance.of_margins(TWO_BY_TWO, (TWO_BY_TWO,), (3,))
+    columns = [[first, second], [10, -5], [6, 0]]
+    table, estimates, best = (np.array([[own, 0, 0, 0] for own in column]) for column in columns)
+    allowed = adding_up([2], best.sum(axis=0, keepdims=True), 4)
+    bound = excess_bound(table * MILLION, estimates * MILLION, distance, allowed)
+    nearer = distance.squared(table - estimates) - distance.squared(best - estimates)
+    assert bound == nearer * MILLION**2

@@ -82,6 +82,16 @@ def test_the_characteristic_function_is_the_sum_of_cosines(noise: IntegerNoise) 
     assert both == pytest.approx(expected**2, abs=2e-5)
 
 
+def test_the_characteristic_function_of_very_wide_geometric_noise_keeps_its_digits() -> None:
+    """Σ (1 - ρ)·ρ^g·cos((g + 1)θ) is (1 - ρ)(c - ρ)/(1 - 2ρc + ρ²) with c = cos θ."""
+    noise, angle = geometric_noise(2**64 - 2**36), Fraction(1, 2**29)
+    ratio, cosine = 1 - Fraction(1, 2**28), 1 - angle**2 / 2 + angle**4 / 24
+    tails = (1 - ratio) * (cosine - ratio) / (1 - 2 * ratio * cosine + ratio**2)
+    expected = noise.mass(0) + (1 - noise.mass(0)) * tails
+    found = transform_of(noise).product(np.array([[float(angle)]]), np.ones(1))
+    assert found == pytest.approx([float(expected)], abs=1e-12)
+
+
 def test_noise_that_is_not_symmetric_is_refused() -> None:
     with pytest.raises(ValueError, match="symmetric"):
         transform_of(IntegerNoise(0, ((1, 3), (1, 1))))

@@ -118,3 +118,15 @@ def test_what_is_left_out_has_very_little_of_the_variance() -> None:
     assert max(left_out) <= 120 * LEAST_SHARE
     assert max(left_out) > 1e-12
     assert min(left_out) > -1e-12
+
+
+def test_what_is_small_for_one_table_is_not_left_out_of_another() -> None:
+    """The total is known without the villages, the single cells are not."""
+    areas = areas_of([0], [0] * 3)
+    measured = {(0, TOTAL): Fraction(1, 10**9), (1, WHOLE): Fraction(4)}
+    problem = Problem.of(areas, (4,), measured, [(0, TOTAL), (0, WHOLE)])
+    known = variances_of(problem, (0, WHOLE))
+    (own,) = (own for own in weights_of(problem) if own.table == (0, WHOLE))
+    variances = np.array([1e-9, 4.0])[own.weights.sources]
+    parts = own.weights.values**2 * own.weights.counts * variances
+    assert parts.sum() == pytest.approx(known.values[own.kind][own.sort])
