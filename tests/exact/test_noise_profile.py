@@ -1,0 +1,31 @@
+"""How many comparisons noise on the integers takes, as the format counts them."""
+
+from __future__ import annotations
+
+import pytest
+
+from release.exact.integer_noise import RATIO_ONE, IntegerNoise, Tail
+from release.exact.noise_profile import comparisons
+
+HALF = RATIO_ONE // 2
+GEOMETRIC = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))
+STAIRS = IntegerNoise.symmetric([(1, 8), (2, 3), (3, 2)], Tail(3, HALF))
+TWO_PEAKS = IntegerNoise(-1, ((1, 3), (1, 2), (1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("noise", "distances", "expected"),
+    [
+        (IntegerNoise(0, ((2, 1),)), (5,), 2 * 1 * 3),
+        (GEOMETRIC, (1, 9), 2 * 3 * (18 + 3) * (1 + 2)),
+        (GEOMETRIC, (10**6,), 2 * 3 * (512 + 3) * (1 + 64)),
+        (STAIRS, (7,), 2 * 5 * (4 + 3)),
+        (TWO_PEAKS, (1, 4), 2 * 2 * 3 * 3),
+        (GEOMETRIC, (), 2 * 3 * 3),
+    ],
+)
+def test_comparisons_are_counted_as_the_format_says(
+    noise: IntegerNoise, distances: tuple[int, ...], expected: int
+) -> None:
+    """2·c·(number of runs)·(B + 3)·(1 + ⌊B/8⌋), with B periods up to the largest distance."""
+    assert comparisons(noise, distances) == expected
