@@ -25,21 +25,21 @@ UNREAD = ("datapackage.json", "registry.yaml", "spec.yaml")
 MAY_PASS = (
     ("release.json", r"published|software|expressions\.\d+\.(tree|text|patterns)"),
     # It cannot tell who else reads a column, and opens no table: keys are in files.
-    (
-        "spec.json",
-        r"keys\.|tables\.rows\.(path|columns)|queries\.\d+\.(where|mechanism|noise|share|target)|release",
-    ),
+    ("spec.json", r"keys\.|release|tables\.rows\.(path|columns)"),
+    ("spec.json", r"queries\.\d+\.(where|mechanism|noise|share|target)"),
     (r"mechanisms/.*", r"recomputed\.epsilon_all_differences|design|expected_loss|accuracy"),
     # Of noise on one answer any that is private and loses as little will do.
     (r"mechanisms/.*", r"(low|high)_end|weights|noise"),
 )
 """What it says that it does not read, and what may be one thing or another."""
 
+AIMED = sharing("aimed", target="squared <= 90")
+del AIMED["loss"]  # the target names it
 OTHERS: dict[str, Small] = {
     "shares": composing(
         [sharing("free", share="1"), promised("mine", "1/4"), sharing("two", share="2")]
     ),
-    "aimed": composing([sharing("aimed", target="squared <= 90"), sharing("rest", share="1")]),
+    "aimed": composing([AIMED, sharing("rest", share="1")]),
 }
 
 
@@ -85,5 +85,5 @@ def test_it_refuses_what_is_forged_of_what_it_reads(
 
     assert is_accepted()
     found = attacked(forger, is_accepted, part, PARTS, UNREAD)
-    assert found.pop(("", ())) > 15
+    assert found.pop(("", ())) > 10
     assert [(file, at) for file, at in found if not may_pass(file, at)] == []
