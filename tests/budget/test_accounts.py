@@ -9,6 +9,7 @@ import pytest
 from release.budget.accounts import BasicAccount
 from release.budget.caps import ScopeCap
 from release.budget.entries import Reserve
+from release.errors import LedgerError
 from tests.budget.entries import reservation
 
 
@@ -57,3 +58,10 @@ def test_nothing_is_left_below_a_lowered_cap() -> None:
     assert spent.left() == "ε 0, δ 0"
     assert spent.affordable(reserve("0.1")) == 0
     assert spent.affordable(reserve("0", "0.01")) == 0
+
+
+@pytest.mark.parametrize("field", ["slot", "moment", "cut"])
+def test_a_reserve_holds_nothing_of_another_rule(field: str) -> None:
+    with pytest.raises(LedgerError, match=rf"whose rule is basic, has the field {field}$"):
+        account("1", "0").check(reservation(**{field: "1"}))
+    account("1", "0").check(reserve("1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,24 @@ def test_each_tabulation_pays_for_its_own_tables() -> None:
     both = measured(("0.1", "1"), ("0.5", "0.5"), guarantees=("1", "1"))
     with pytest.raises(BudgetError, match=r"tabulations\[0\]\.guarantee: its tables charge 1.1, "):
         charged_together(both)
+
+
+def test_a_tabulation_with_a_delta_is_read_from_the_profiles_of_its_tables() -> None:
+    """Three pure tables of 0.5 compose to less than 1.49 at its δ, and to more than 1.4."""
+
+    def with_delta(*tables: str, epsilon: str) -> Charges:
+        read = measured(tables, guarantees=("1",))
+        plain = {"definition": "approximate", "epsilon": epsilon, "delta": "0.01"}
+        own = read.spec.tabulations[0]
+        guarantee = GuaranteeSpec.model_validate(plain)
+        own = own.model_copy(update={"guarantee": guarantee})
+        spec = read.spec.model_copy(update={"tabulations": [own]})
+        return charged_together(replace(read, spec=spec))
+
+    assert with_delta("0.5", "0.5", "0.5", epsilon="1.5").epsilon == Fraction("1.5")
+    assert with_delta("0.5", "0.5", "0.5", epsilon="1.49").epsilon == Fraction("1.5")
+    with pytest.raises(BudgetError, match=r"tabulations\[0\]\.guarantee: its tables charge 1\.4"):
+        with_delta("0.5", "0.5", "0.5", epsilon="1.4")
 
 
 def test_the_grid_of_a_tabulation_is_that_of_all_tables_it_could_measure() -> None:

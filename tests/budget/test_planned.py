@@ -21,6 +21,7 @@ from release.budget.planned import (
 from release.errors import BudgetError, LedgerError
 from release.exact.composition.distribution import UNIT
 from release.exact.composition.dominance import profile_of_losses
+from release.exact.composition.grid import Spread
 from release.exact.composition.profile import Profile, largest, profile_of_pairs
 from release.exact.composition.together import together
 from release.exact.numbers import exp_bounds
@@ -258,6 +259,19 @@ def test_an_adaptive_order_stays_below_the_certified_delta(
             for p_three, q_three in third:
                 truth += max(Fraction(0), p * p_two * p_three - threshold * q * q_two * q_three)
     assert truth <= bound
+
+
+@pytest.mark.parametrize(
+    ("values", "width"),
+    [((5,), None), ((5, 0), "0.2"), ((5, 3, 0), "0.4"), ((9, 5, 3, 1), "0.6")],
+)
+def test_the_losses_of_a_profile_reach_from_its_last_step_to_minus_that(
+    values: tuple[int, ...], width: str | None
+) -> None:
+    step = Fraction(1, 10)
+    own = Slot("a", 7, None, Profile(step, values), declared=False)
+    assert own.spread(7) == (Spread(step, Fraction(width), 7) if width else None)
+    assert step * (len(own.losses(step).masses) - 1) == Fraction(width or 0)
 
 
 def test_a_plan_of_many_profiles_stays_on_a_short_grid() -> None:

@@ -74,6 +74,23 @@ def test_what_a_file_states_is_what_its_integers_are(
         edited(*path, value=value)
 
 
+@pytest.mark.parametrize(("cap", "is_met"), [("0.6058", True), ("0.6057", False)])
+def test_a_file_that_misses_the_target_of_the_least_guarantee_is_refused(
+    cap: str, is_met: bool
+) -> None:
+    """An expected loss of 0.605700072112."""
+    guarantee = QUERIES["the_count"].promised.model_copy(update={"least": "epsilon"})
+    changes = {"target": f"error_rate <= {cap}", "guarantee": guarantee}
+    asked = QUERIES["the_count"].model_copy(update=changes)
+    file = (SMALL / "mechanisms" / "the_count.json").read_bytes()
+    record = parse_mechanism("the_count", file)
+    if is_met:
+        check_mechanism("the_count", record, asked)
+        return
+    with pytest.raises(VerificationError, match=r"the_count: target: found 0\.6057000.*at most"):
+        check_mechanism("the_count", record, asked)
+
+
 def test_integers_that_break_the_guarantee_are_refused() -> None:
     """A channel that publishes the truth: all that neighbors differ in is seen."""
     truth = [["0"] * place + [str(2**62)] + ["0"] * (5 - place) for place in range(6)]
