@@ -63,5 +63,5 @@ def test_nothing_is_left_below_a_lowered_cap() -> None:
 @pytest.mark.parametrize("field", ["slot", "moment", "cut"])
 def test_a_reserve_holds_nothing_of_another_rule(field: str) -> None:
     with pytest.raises(LedgerError, match=rf"whose rule is basic, has the field {field}$"):
-        account("1", "0").check(reservation(**{field: "1"}))
+        account("1", "0").check(reserve("1").model_copy(update={field: "1"}))
     account("1", "0").check(reserve("1"))

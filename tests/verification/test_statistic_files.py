@@ -210,6 +210,27 @@ def test_what_is_forged_is_refused(
     assert "\n" not in message
 
 
+def test_what_is_proved_is_told_with_the_theorem() -> None:
+    """Of a file by hand: the least ratio whose square times e is at least 1, in units of 2^-64."""
+    asked = query("mode", name="own", mechanism="permute_and_flip", domain={"cyclic": 2}, **GLOBAL)
+    small = Small(ROWS, [asked], max_rows_per_unit=1).plain()
+    spec = parse_spec(json.dumps(small).encode())
+    plain = {
+        "schema": "dp-release/mechanism/v1",
+        "query": "own",
+        "guarantee": {"definition": "pure", "epsilon": "1", "delta": "0"},
+        "mechanism": "permute_and_flip",
+        "candidates": 2,
+        "spread": 2,
+        "ratio": "11188515852577165300",
+    }
+    assert checked(plain, spec, "own") == (
+        "own: the mechanism satisfies pure ε = 1 for every table that fits the declaration, by "
+        "permute-and-flip (McKenna and Sheldon 2020): scores move within a range of 2, and "
+        "ratio^2 · e^ε is at least 1"
+    )
+
+
 def test_a_weight_moved_by_one_breaks_a_gap_table(public: Path, spec: Spec) -> None:
     plain = plain_of(public, "units")
     rows = [list(map(int, row)) for row in plain["weights"]]
