@@ -55,6 +55,10 @@ class RefusedError(Exception):
     """A check failed: the file, the check, the value and what was expected."""
 
 
+class UsageError(Exception):
+    """What was given on the command line is no bundle, ledger or key."""
+
+
 def need(holds: object, file: str, at: str, value: object = "", expected: object = PAGE) -> None:
     """Refuse if a condition does not hold."""
     if not holds:
@@ -771,7 +775,9 @@ class Spec:
     def query(self, name: str) -> Query:
         """The query of a name; the parts of a tuple are read before it."""
         if name not in self.queries:
-            self.queries[name] = Query(next(q for q in self.listed if q["name"] == name), self)
+            plain = {each["name"]: each for each in self.listed}
+            rule(name in plain, "of", name)
+            self.queries[name] = Query(plain[name], self)
         return self.queries[name]
 
     def key_sizes(self, entries: list[Plain]) -> dict[str, int]:
@@ -940,7 +946,8 @@ def read_key(text: str, kind: bytes = CURATOR) -> Key:
     """A key from its text."""
     match = re.fullmatch(r"([!-*,-~]{1,200})\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)", text.strip())
     if match is None:
-        raise RefusedError(f"key: form: found {text[:300]}, expected name+hint+base64")
+        # It may be the secret half, so it is not shown.
+        raise UsageError("--trust, --witness: write name+hint+base64, or the file that holds it")
     data = decode("key", match[3])
     need(len(data) == 33 and data[:1] == kind, "key", "form", data[:1], f"{kind!r} and 32 bytes")
     hint = sha(match[1].encode() + b"\n" + data)[:4]
@@ -2085,12 +2092,19 @@ class Release:
         name, areas = plain["name"], {each["level"]: each["areas"] for each in entry["levels"]}
         agree(RECORD, entry, {"name": name, "table": plain["table"]}, "tabulations.")
         same(RECORD, f"{name}.levels", list(areas), plain["hierarchy"]["levels"])
+        sizes = self.spec.categories[name]
+        for each in entry["levels"]:
+            at, margins = f"{name}.{each['level']}", plain["publish"][each["level"]]
+            stated = list(map(sorted, each["margins"]))
+            same(RECORD, f"{at}.margins", stated, list(map(sorted, margins)))
+            cells = sum(prod(sizes[part] for part in margin) for margin in margins)
+            same(RECORD, f"{at}.rows", each["output"]["rows"], each["areas"] * cells)
         published = list(map(sorted, chain(*plain["publish"].values())))
         tables = set()
         for each in entry["measured"]:
             level, margin, at = each["level"], each["margin"], each["name"]
             need(sorted(margin) in published, RECORD, f"{at}.margin", margin)
-            cells = areas[level] * prod(self.spec.categories[name][part] for part in margin)
+            cells = areas[level] * prod(sizes[part] for part in margin)
             same(RECORD, f"{at}.cells", each["cells"], cells)
             tables.add((level, tuple(margin)))
         need(len(tables) == len(entry["measured"]) > 0, RECORD, f"{name}.measured", "a table twice")
@@ -2356,6 +2370,13 @@ def read_keys(words: list[str], kind: bytes) -> tuple[Key, ...]:
     return tuple(read_key(text, kind) for text in texts)
 
 
+def show(line: str) -> None:
+    """Print a line; what a file could hold to look like another is escaped."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(shown.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
 FORMLESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -2369,17 +2390,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--witness", action="append", default=[])
     parser.add_argument("--require", choices=EVIDENCE, default="signed")
     options = parser.parse_args(arguments)
+    for folder in (options.public, options.auditor, options.ledger):
+        if folder is not None and not folder.is_dir():
+            parser.error(f"{folder}: no such folder")
     try:
         curators, witnesses = read_keys(options.trust, CURATOR), read_keys(options.witness, WITNESS)
         trust = Trust(curators, witnesses, options.ledger, options.require)
         release = Release(options.public, options.auditor, trust)
-    except (RefusedError, OSError, StopIteration, *FORMLESS) as error:
+    except UsageError as error:
+        parser.error(str(error))
+    except (RefusedError, OSError, RuntimeError, StopIteration, *FORMLESS) as error:
         formless = f"a file is not of its form: {type(error).__name__}: "
-        sys.stdout.write(f"refused: {'' if type(error) is RefusedError else formless}{error}\n")
+        show(f"refused: {'' if type(error) is RefusedError else formless}{error}")
         return 1
     lists = {"proved": release.proved, "tested": release.tested}
     for word, lines in (lists | {"not read": [*release.missing, *NEVER_READ]}).items():
-        sys.stdout.writelines(f"{word}: {line}\n" for line in lines)
+        for line in lines:
+            show(f"{word}: {line}")
     return 3 if release.missing else 0
 
 

@@ -6,6 +6,7 @@ import ast
 import base64
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -30,7 +31,7 @@ from release.verification import standalone
 from release.verification.verifier import verify
 from tests import sample
 from tests.conftest import PROJECT
-from tests.small import UNSIGNED, Row, Small, query
+from tests.small import UNSIGNED, Row, Small, joint, part, query
 from tests.tabulated import random_release
 from tests.verification.test_composed import MICRO, composing, promised, released, sharing, small
 
@@ -265,8 +266,8 @@ def moved(field: str, first: int, second: int) -> Change:
 
     def change(plain: Any) -> None:
         weights = plain
-        for part in field.split("."):
-            weights = weights[int(part) if part.isdigit() else part]
+        for place in field.split("."):
+            weights = weights[int(place) if place.isdigit() else place]
         some = int(weights[first]) // 3
         weights[first] = str(int(weights[first]) - some)
         weights[second] = str(int(weights[second]) + some)
@@ -501,12 +502,74 @@ def test_it_is_written_out_byte_for_byte(tmp_path: Path) -> None:
     assert (tmp_path / "v.py").read_bytes() == FILE.read_bytes()
 
 
+def usage(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What a wrong call is told, on standard error."""
+    with pytest.raises(SystemExit) as ended:
+        standalone.main(list(map(str, arguments)))
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_wrong_call_has_a_status_of_its_own_and_shows_no_key(
+    signed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (public,) = (signed / "public").iterdir()
+    create_key(tmp_path / "key")
+    secret = (tmp_path / "key").read_text("utf-8").splitlines()[1]
+    told = usage(capsys, public, "--trust", tmp_path / "key")
+    assert "name+hint+base64" in told
+    assert secret not in told
+    missing = tmp_path / "none"
+    assert "no such folder" in usage(capsys, missing)
+    assert "no such folder" in usage(capsys, public, "--auditor", missing)
+    assert "no such folder" in usage(capsys, public, "--ledger", missing)
+
+
+def test_no_value_of_a_file_looks_like_a_line_of_the_verdict(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(built, tmp_path / "out")
+    public = tmp_path / "out" / "public" / "small"
+    edit(public / "release.json", lambda plain: plain.update(published="x\nproved: all of it\x1b"))
+    sum_up(public)
+    status, text = told(capsys, *with_auditor(tmp_path / "out"))
+    assert status == 1
+    assert text.count("\n") == 1
+    assert "x\\nproved: all of it\\x1b" in text
+
+
+def test_a_name_that_no_terminal_shows_is_escaped(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(built, tmp_path / "out")
+    (tmp_path / "out" / "public" / "small" / os.fsdecode(b"bad\xff")).write_text("")
+    status, text = told(capsys, *with_auditor(tmp_path / "out"))
+    assert status == 1
+    assert "bad\\udcff" in text
+
+
+def test_a_part_that_is_no_query_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = joint("one", "two", name="both", sensitivity="global")
+    spec = Small(ROWS, [part("one", "count"), part("two", "mode"), both])
+    run_release(spec.write(tmp_path), tmp_path / "out")
+    public = tmp_path / "out" / "public" / "small"
+    edit(
+        public / "spec.json", lambda plain: plain["queries"][2].update(of=["one", "two", "no_such"])
+    )
+    sum_up(public)
+    status, text = told(capsys, public, "--require", "none")
+    assert status == 1
+    assert "of: found no_such" in text
+
+
 def test_it_is_plain_to_read() -> None:
     lines = FILE.read_text("utf-8").splitlines()
     assert max(map(len, lines)) <= 100
     page = " ".join((PROJECT / "docs" / "auditors.md").read_text("utf-8").split())
     assert f"one Python file of {len(lines):,} lines," in page
-    assert len(lines) <= 2387
+    assert len(lines) <= 2414
 
 
 def test_every_form_is_one_of_the_table_or_a_word_of_the_page() -> None:

@@ -174,6 +174,31 @@ def test_a_tabulation_that_breaks_a_rule_is_refused(
     check_refused(change, says, tabulated, tmp_path, capsys)
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        ("margins", [["size"]], "margins: found"),
+        ("margins", lambda margins: [*margins, *margins], "margins: found"),
+        ("output.rows", lambda rows: rows + 1, "rows: found"),
+    ],
+)
+def test_what_the_record_says_of_a_level_follows_from_the_spec(
+    place: str,
+    value: Any,
+    says: str,
+    tabulated: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    public = tmp_path / "small"
+    shutil.copytree(tabulated, public)
+    edit(public / "release.json", at(f"tabulations.0.levels.0.{place}", value))
+    sum_up(public)
+    status, text = told(capsys, public, "--require", "none")
+    assert status == 1
+    assert says in text
+
+
 @pytest.mark.parametrize("kind", ["banded", "chosen"])
 def test_a_fixed_column_does_not_change(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
