@@ -74,6 +74,8 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     evidence = Trust(ledger, keys, since, require, witnesses=witnesses)
     for folder in folders:
         _check_folder(folder)
+    if ledger is not None and not ledger.is_dir():
+        raise SpecError("--ledger", f"no folder {ledger}; name the ledger, or leave it out")
     if auditor is not None:
         _check_auditor(auditor, folders)
     # An output folder may hold one release only; its verdict is a line all the same.

@@ -109,6 +109,9 @@ def test_a_worst_case_release_needs_no_auditor(
     assert not (tmp_path / "out" / "auditor").exists()
     public = tmp_path / "out" / "public" / "small"
     assert run(capsys, "verify", public)[0] == 3
+    for option in ("--auditor", "--ledger"):
+        code, _, told = run(capsys, "verify", public, option, tmp_path / "none")
+        assert (code, f"{option}: no folder" in told) == (2, True), told
     code, printed, _ = run(capsys, "verify", public, "--require", "none")
     assert code == 0
     assert "for all differences that the declared bounds allow" in printed
