@@ -143,7 +143,7 @@ def check_declared(spec: Spec, at: str, query: Query) -> None:
     listed = "; ".join(", ".join(map(str, shift)) for shift in least)
     raise SpecError(
         at,
-        f"one row of a unit can move the answer by {len(needed)} differences ({listed}; …), which "
+        f"one row of a unit can move the answer in {len(needed)} ways ({listed}; …), which "
         "cannot be prevented; declare them, clamp tighter or use fewer levels",
     )
 
