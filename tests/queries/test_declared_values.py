@@ -131,7 +131,7 @@ def test_both_verifiers_ask_for_all_distances_of_the_values() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"sensitivity": {"declared": [3]}}, "one row of a unit can move the answer by 4 diff"),
+        ({"sensitivity": {"declared": [3]}}, "one row of a unit can move the answer in 4 ways"),
         ({"sensitivity": {"declared": [3, 6], "directed": True}}, "sensitivity"),
         ({"noise": None}, "values is for a sum with noise: on_answer"),
         ({"values": [0, 3, 3]}, "values must be ascending, each once"),
