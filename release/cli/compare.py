@@ -31,7 +31,7 @@ def compare(
     period: opt.PeriodOption = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Compare all mechanisms on one query: the loss of each at several ε; reads no data.
+    """Compare all mechanisms on one query: the expected loss of each at several ε; reads no data.
 
     With noise on the statistic, how near the answers are takes the place of a loss.
 

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from release.spec.load import SpecFile
 
 EpsilonFor = Annotated[
-    str | None, typer.Option(help='The least ε for a loss, such as "error_rate <= 0.2".')
+    str | None, typer.Option(help='The least ε for an expected loss, such as "error_rate <= 0.2".')
 ]
 DeltaFor = Annotated[
-    str | None, typer.Option(help='The least δ for a loss, such as "error_rate <= 0.2".')
+    str | None, typer.Option(help='The least δ for an expected loss, such as "error_rate <= 0.2".')
 ]
-Split = Annotated[bool, typer.Option("--split", help="Split the budget for the least total loss.")]
+Split = Annotated[
+    bool, typer.Option("--split", help="Split the budget for the least sum of expected losses.")
+]
 Weights = Annotated[
-    list[str] | None, typer.Option(help="With --split: NAME=NUMBER, the weight of a query's loss.")
+    list[str] | None,
+    typer.Option(help="With --split: NAME=NUMBER, the weight of its expected loss."),
 ]
 Season = Annotated[
     int | None, typer.Option(help="What so many releases like this one amount to together.")

@@ -735,8 +735,8 @@ def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> l
     findings = [
         made(
             "mechanism.guarantee",
-            f"{query.name}: {_guarantee(mechanism)} for all differences that the declared bounds "
-            "allow",
+            f"{query.name}: {_guarantee(mechanism)} for the sensitivity that follows from "
+            "the declared bounds",
             *_delta_held_against(mechanism, query),
         )
     ]
@@ -785,8 +785,8 @@ def _prove_committed(
     return [
         made(
             "mechanism.committed",
-            f"{query.name}: {_guarantee(mechanism)} for its {len(stated.sensitivity)} committed "
-            "differences",
+            f"{query.name}: {_guarantee(mechanism)} for its committed sensitivity of "
+            f"{len(stated.sensitivity)} differences",
             *_delta_held_against(mechanism, query),
         ),
         made(

@@ -114,7 +114,7 @@ def test_a_worst_case_release_needs_no_auditor(
         assert (code, f"{option}: no folder" in told) == (2, True), told
     code, printed, _ = run(capsys, "verify", public, "--require", "none")
     assert code == 0
-    assert "for all differences that the declared bounds allow" in printed
+    assert "for the sensitivity that follows from the declared bounds" in printed
 
 
 @pytest.mark.parametrize(
