@@ -77,11 +77,11 @@ def _of_sums(query: PlainQuery, mechanism: NoisySums) -> str:
         return CONFIDENCE
     reach = mechanism.noise.radius_in_digits(IN_95_OF_100)
     # ⌊x/s⌋ and ⌊(x + r)/s⌋ are at most ⌈r/s⌉ apart.
-    codes = min(ceil(reach / _step(query)), query.answers.size - 1)
+    codes = min(ceil(reach / step_of(query)), query.answers.size - 1)
     return f"{_at_most(answer_unit(query), codes)}: {CONFIDENCE}"
 
 
-def _step(query: PlainQuery) -> Fraction:
+def step_of(query: PlainQuery) -> Fraction:
     """The distance of neighboring answers of a sum, in the unit of its noise."""
     domain = getattr(query, "domain", None)
     if isinstance(domain, Grid):

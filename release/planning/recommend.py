@@ -16,10 +16,13 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from release.bundle.answer_units import answer_unit
+from release.bundle.intervals import step_of
 from release.errors import DesignError, SpecError
+from release.exact.accuracy import radius_of
 from release.exact.losses import LossName, line_fits, named_loss
 from release.exact.numbers import format_exact
 from release.exact.pmf import Pmf
+from release.exact.statistics.sums import NoisySums
 from release.noise.cache import DesignCache
 from release.noise.families import Solvers
 from release.noise.processes import FanOut
@@ -150,13 +153,38 @@ def _noise_on_statistic(
     wrong = 1 - float(planned.chosen.accuracy.p_exact)
     if wrong <= _ENOUGH * _WRONG:
         return
-    nearness = plan_on_statistic(spec_file, instead, solvers).nearness
+    then = plan_on_statistic(spec_file, instead, solvers)
+    if _errs_little_less(planned, then):
+        return
     yield Recommendation(
         query.name,
         tuple(changes),
         f"noise on the answer is wrong in {100 * wrong:.3g} of 100 cases, whatever the table is; "
-        f"then {nearness.sentence}",
+        f"then {then.nearness.sentence}",
     )
+
+
+def _errs_little_less(now: QueryPlan, then: StatisticPlan) -> bool:
+    """Whether the bins of a sum hide most of its noise, so that noise on the sum gains little."""
+    mechanism, query = then.design.mechanism, then.query
+    if not isinstance(mechanism, NoisySums) or mechanism.sums > 1:
+        return False
+    reach = radius_of(now.chosen.design.mechanism, query.answers)
+    return reach is not None and (reach + 1) * step_of(query) < _ENOUGH * then.nearness.near
+
+
+def _no_dearer(
+    spec_file: SpecFile, query: OnStatisticQuery, epsilon: Fraction, solvers: Solvers
+) -> StatisticPlan:
+    """The plan of a query, with a smaller ε if it would be charged more than ``epsilon``."""
+    then = plan_on_statistic(spec_file, query, solvers)
+    # A charge grows with ε in proportion, or more slowly where ε is rounded.
+    while then.charge.epsilon > epsilon and not query.is_shared:
+        smaller = query.promised.epsilon * epsilon / then.charge.epsilon
+        guarantee = query.promised.model_copy(update={"epsilon": smaller})
+        query = query.model_copy(update={"guarantee": guarantee})
+        then = plan_on_statistic(spec_file, query, solvers)
+    return then
 
 
 def _parts_apart(
@@ -248,11 +276,15 @@ def _units_in_place_of_rows(
     if not query.in_units:
         return
     instead = query.model_copy(update=query.in_units)
-    then = plan_on_statistic(spec_file, instead, solvers).nearness
+    afterwards = _no_dearer(spec_file, instead, planned.charge.epsilon, solvers)
+    then = afterwards.nearness
     at = spec_file.spec.place_of(query)
     changes = []
     for name, value in query.in_units.items():
         changes.append((f"{at}.{name}", str(value)))
+    if afterwards.query.promised != query.promised:
+        epsilon = format_exact(afterwards.query.promised.epsilon)
+        changes.append((f"{at}.guarantee.epsilon", epsilon))
     if planned.nearness.near > _ENOUGH * then.near:
         yield Recommendation(
             query.name,
@@ -285,10 +317,11 @@ def _joined(
 ) -> Iterator[Recommendation]:
     first, *rest = (planned.query for planned in group)
     # The sum, so that both are compared at the same charge.
-    epsilon, now = Fraction(0), 0.0
+    epsilon, charged, now = Fraction(0), Fraction(0), 0.0
     shares: set[Fraction] = set()
     for planned in group:
         epsilon += planned.query.promised.epsilon
+        charged += planned.charge.epsilon
         shares |= set(planned.query.shares)
         now = max(now, planned.nearness.near)
     guarantee = first.promised.model_copy(update={"epsilon": epsilon})
@@ -298,7 +331,8 @@ def _joined(
     joined = TypeAdapter(AnyQuery).validate_python(plain)
     if not isinstance(joined, OnStatisticQuery):
         return
-    then = plan_on_statistic(spec_file, joined, solvers).nearness.near
+    afterwards = _no_dearer(spec_file, joined, charged, solvers)
+    epsilon, then = afterwards.query.promised.epsilon, afterwards.nearness.near
     if now <= _ENOUGH * then:
         return
     at = spec_file.spec.place_of(first)

@@ -188,6 +188,37 @@ def test_quantiles_asked_one_by_one(tmp_path: Path) -> None:
     assert before.epsilon == after.epsilon
 
 
+@pytest.mark.parametrize(
+    "queries",
+    [
+        [query("mode", count="rows", by=["place"], **GLOBAL)],
+        [
+            query("count", of="wh", by=["place"], sensitivity="global")
+            | {"kind": "quantiles", "name": f"at_{place}", "at": [f"{place}/8"]}
+            | {"domain": {"ordered": {"min": 0, "max": 1000}}}
+            for place in (1, 2, 4, 6, 7)
+        ],
+    ],
+)
+def test_what_is_recommended_costs_no_more(queries: list[Plain], tmp_path: Path) -> None:
+    """Counted in units, or joined, noise is not charged by how far rows move all cells together."""
+    plain, found = advised(tmp_path, queries, neighbors="add_remove", max_rows_per_unit=10)
+    assert any(path.endswith("guarantee.epsilon") for path, _ in found.changes)
+    _, before = planned(tmp_path, plain)
+    _, after = planned(tmp_path, applied(plain, found))
+    assert after.epsilon <= before.epsilon
+    now = max(one.nearness.near for one in before.on_statistic)
+    assert now > 2 * max(one.nearness.near for one in after.on_statistic)
+
+
+def test_bins_as_wide_as_the_noise_are_left_alone(tmp_path: Path) -> None:
+    """Noise on a sum of which 95 in 100 are within three bins is no gain over one bin."""
+    plain = query("binned", statistic="sum", clamp=[0, 1000], sensitivity="global")
+    plain |= {"bins": {"low": 0, "high": 200_000, "count": 200}, "noise": "on_answer"}
+    spec = Small([], [plain], neighbors="add_remove", max_rows_per_unit=1).plain()
+    assert recommendations(*planned(tmp_path, spec)) == ()
+
+
 def test_nothing_is_recommended_where_nothing_is_lost(tmp_path: Path) -> None:
     queries = [
         query("count", sensitivity="global"),
