@@ -23,6 +23,9 @@ _MOST_WORK = 4 * 10**6
 
 IN_95_OF_100 = Fraction(95, 100)
 
+_ENDLESS = 2**52
+"""A domain of so many answers stands for all integers."""
+
 
 def error_at_ends(
     mechanism: Mechanism, domain: AnswerDomain | JointDomain
@@ -33,7 +36,8 @@ def error_at_ends(
     """
     if not domain.has_order:
         return None
-    return mechanism.error_at(domain, 0), mechanism.error_at(domain, domain.size - 1)
+    lowest, highest = _ends(domain)
+    return mechanism.error_at(domain, lowest), mechanism.error_at(domain, highest)
 
 
 def losses_where(
@@ -45,9 +49,16 @@ def losses_where(
     """
     if not domain.has_order:
         return None
-    lowest = mechanism.expected_loss_at(loss, domain, 0)
-    highest = mechanism.expected_loss_at(loss, domain, domain.size - 1)
+    lowest, highest = (mechanism.expected_loss_at(loss, domain, code) for code in _ends(domain))
     return lowest, highest, max(lowest, highest, mechanism.worst_loss(loss, domain)[1])
+
+
+def _ends(domain: AnswerDomain | JointDomain) -> tuple[int, int]:
+    """The codes of the lowest and the highest true answer.
+
+    Of all integers that fit in a file both are in the middle, because no table reaches the ends.
+    """
+    return (0, domain.size - 1) if domain.size < _ENDLESS else (domain.size // 2,) * 2
 
 
 def far_error(mechanism: Mechanism, domain: AnswerDomain) -> tuple[int, Fraction] | None:

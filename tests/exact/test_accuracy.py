@@ -260,6 +260,22 @@ def test_the_reach_is_that_of_the_shortest_runs(
     assert credible_reach(noise, answers, share) == reach_by_hand(noise, answers, share)
 
 
+def test_all_integers_have_no_ends_at_which_errors_are_less() -> None:
+    noise = staircase((1,), Fraction(1), 1).noise
+    absolute = named_loss(LossName.ABSOLUTE, LINE, 2)
+    everywhere = pytest.approx(float(noise.moment(1)), rel=1e-9)
+    integers = AnswerDomain(LINE, range(2**53 - 1))
+    wide = IntegerMechanism(noise, integers.size)
+    ends = error_at_ends(wide, integers)
+    losses = losses_where(wide, integers, absolute)
+    assert ends is not None
+    assert losses is not None
+    assert list(map(float, [*ends, *losses])) == [everywhere] * 5
+    narrow = error_at_ends(IntegerMechanism(noise, 101), domain(LINE, 101))
+    assert narrow is not None
+    assert float(narrow[0]) == pytest.approx(float(noise.moment(1)) / 2, rel=1e-9)
+
+
 def test_the_worst_true_answer_may_lie_between_the_ends() -> None:
     absolute = named_loss(LossName.ABSOLUTE, LINE, 3)
     middle = Channel.of([[6, 1, 1], [3, 2, 3], [0, 2, 6]])
