@@ -357,7 +357,7 @@ def _check_wide(at: str, query: Query) -> None:
     """Refuse more than 10^6 answers for what would make a list of them."""
     needs = None
     if query.mechanism not in (BEST, "integer", "geometric_clamped", "gaussian_clamped"):
-        needs = "mechanism: best"
+        needs = "mechanism: best, integer, geometric_clamped or gaussian_clamped"
     elif query.is_empirical:
         needs = "sensitivity: global"
     elif not isinstance(query.loss, LossName) or not line_fits(query.answers, query.loss):
