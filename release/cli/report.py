@@ -53,6 +53,9 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
         rows.append((name, cells, query.promise, query.charge, family, query.exact, query.error))
     if rows:
         print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
+    for query in summary.queries:
+        if query.nearness is not None:
+            typer.echo(_printable(f"{query.record.name}: {query.nearness}"))
     tables = []
     for own in summary.tabulations:
         name, areas = _printable(own.record.name), _printable(own.areas)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -115,6 +116,17 @@ def test_a_worst_case_release_needs_no_auditor(
     code, printed, _ = run(capsys, "verify", public, "--require", "none")
     assert code == 0
     assert "for the sensitivity that follows from the declared bounds" in printed
+
+
+def test_a_report_says_how_near_answers_from_a_statistic_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = query("mode", sensitivity="global", noise="on_statistic")
+    assert (
+        run(capsys, "run", Small(ROWS, [asked]).write(tmp_path), "--out", tmp_path / "out")[0] == 0
+    )
+    printed = run(capsys, "report", tmp_path / "out")[1]
+    assert re.search(r"^[a-z_]+: a category that leads every other by \d+ ", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
