@@ -384,12 +384,10 @@ def _check_reach(at: str, query: Query) -> None:
         reason = _OUT_OF_REACH
     elif query.is_empirical:
         reason = _unreached_unseen(query)
+    if reason is not None and domain.size <= MAX_ANSWERS:
+        reason += ", or write mechanism: modular, which can publish one end for the other"
     if reason is not None:
-        raise SpecError(
-            at,
-            f"{reason}, or write mechanism: modular, which can publish one end of the domain for "
-            "the other",
-        )
+        raise SpecError(at, reason)
 
 
 def _unreached_unseen(query: Query) -> str | None:
