@@ -67,7 +67,8 @@ check: lint types test
 
 check-all: check test-slow
 
-# About an hour for all; SAMPLE=400 takes so many at random, MODULES=release/budget those of a room.
+# Tests are traced first, which takes an hour of a processor; SAMPLE=400 takes so many mutants at
+# random, MODULES=release/budget those of a room.
 mutants: export OPENBLAS_NUM_THREADS := 1
 mutants: .venv/ready
 	@$(BIN)/python -m tests.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
