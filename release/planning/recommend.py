@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
+from release.budget.cost import charge_of, satisfied
 from release.bundle.answer_units import answer_unit
 from release.bundle.intervals import step_of
 from release.errors import DesignError, SpecError
@@ -22,6 +23,7 @@ from release.exact.accuracy import radius_of
 from release.exact.losses import LossName, line_fits, named_loss
 from release.exact.numbers import format_exact
 from release.exact.pmf import Pmf
+from release.exact.privacy import Definition
 from release.exact.statistics.sums import NoisySums
 from release.noise.cache import DesignCache
 from release.noise.families import Solvers
@@ -99,6 +101,7 @@ def recommendations(
         # Noise that is made for the whole budget has no guarantee of its own to write down.
         if not planned.query.is_shared:
             advice += _another_mechanism(spec_file, planned, solvers)
+            advice += _without_delta(spec_file, planned, solvers)
             advice += _noise_on_statistic(spec_file, planned, solvers)
             advice += _parts_apart(spec_file, planned, solvers)
     for statistic in plan.on_statistic:
@@ -127,6 +130,42 @@ def _another_mechanism(
             f"its {request.loss.plain_name.replace('_', ' ')} loss is then "
             f"{float(best.objective):.4g}, and {float(now):.4g} now",
         )
+
+
+def _without_delta(
+    spec_file: SpecFile, planned: QueryPlan, solvers: Solvers
+) -> Iterator[Recommendation]:
+    """A δ with which noise is charged cell by cell, where without it all cells count together."""
+    query = planned.query
+    if planned.assumed is not None or query.mechanism != BEST or not query.promised.delta:
+        return
+    update = {"definition": Definition.PURE, "delta": Fraction(0), "fallback": None}
+    pure = query.promised.model_copy(update=update)
+    instead = query.model_copy(update={"guarantee": pure})
+    try:
+        ((_, request),) = possible(spec_file, instead)
+        best = choose(request, BEST, solvers)
+    except (DesignError, SpecError):
+        return
+    charge = charge_of(
+        spec_file, instead, pure, satisfied(spec_file, instead, best, best.guarantee)
+    )
+    now, then = planned.chosen.objective, best.objective
+    is_dearer = planned.charge.epsilon >= _ENOUGH * charge.epsilon
+    if not is_dearer or then > _ENOUGH * now:
+        return
+    at = f"{spec_file.spec.place_of(query)}.guarantee"
+    changes = [(f"{at}.definition", Definition.PURE.value), (f"{at}.delta", None)]
+    if query.promised.fallback is not None:
+        changes.append((f"{at}.fallback", None))
+    yield Recommendation(
+        query.name,
+        tuple(changes),
+        f"its charge is then ε = {format_exact(charge.epsilon)}, and "
+        f"{format_exact(planned.charge.epsilon)} now; its "
+        f"{request.loss.plain_name.replace('_', ' ')} loss is then {float(then):.4g}, and "
+        f"{float(now):.4g} now",
+    )
 
 
 def _noise_on_statistic(

@@ -211,6 +211,19 @@ def test_what_is_recommended_costs_no_more(queries: list[Plain], tmp_path: Path)
     assert now > 2 * max(one.nearness.near for one in after.on_statistic)
 
 
+def test_a_delta_with_which_each_cell_is_charged_by_itself(tmp_path: Path) -> None:
+    weak = {"definition": "approximate", "epsilon": "1", "delta": "0.000001"}
+    count = query("count", by=["place"], sensitivity="global", loss="squared", guarantee=weak)
+    count["domain"] = {"ordered": {"min": 0, "max": 500}}
+    fields: Plain = {"neighbors": "add_remove", "max_rows_per_unit": 10}
+    plain, found = advised(tmp_path, [count], **fields)
+    _, before = planned(tmp_path, plain)
+    _, after = planned(tmp_path, applied(plain, found))
+    assert 2 * after.epsilon <= before.epsilon
+    assert after.queries[0].chosen.objective <= 2 * before.queries[0].chosen.objective
+    assert f"ε = {after.epsilon}, and {before.epsilon} now" in found.sentence
+
+
 def test_bins_as_wide_as_the_noise_are_left_alone(tmp_path: Path) -> None:
     """Noise on a sum of which 95 in 100 are within three bins is no gain over one bin."""
     plain = query("binned", statistic="sum", clamp=[0, 1000], sensitivity="global")
