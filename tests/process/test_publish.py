@@ -232,7 +232,7 @@ def test_a_storm_of_kills_at_random_moments(
     record_property("tried", kills)
     record_property("lost", lost)
     # At most one kill in a hundred may cost a charge. At that rate two or more of forty would cost
-    # one in 1 storm of 16; those counted in docs/verify.md cost none. If drawn noise were not kept,
+    # one in 1 storm of 16; of those counted in docs/verify.md 1 did. If drawn noise were not kept,
     # nearly half of all kills would.
     assert lost <= 1 + kills // 50
 
