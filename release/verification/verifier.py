@@ -785,8 +785,8 @@ def _prove_committed(
     return [
         made(
             "mechanism.committed",
-            f"{query.name}: {_guarantee(mechanism)} for its committed sensitivity of "
-            f"{len(stated.sensitivity)} differences",
+            f"{query.name}: {_guarantee(mechanism)} for the {len(stated.sensitivity)} "
+            "differences of its committed sensitivity",
             *_delta_held_against(mechanism, query),
         ),
         made(
