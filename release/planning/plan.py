@@ -295,7 +295,7 @@ def make_plan(
             if design is None or isinstance(design, StatisticDesign):
                 plans.append(_planned(spec_file, query, assumed, request, solvers))
             else:
-                plans.append(_query_plan(spec_file, query, request, design))
+                plans.append(plan_of(spec_file, query, request, design))
         # Once a query: both cases of an empirical sensitivity are charged alike.
         charges.append(plans[-1].charge)
     # As in the spec: what tabulations measure comes after all written queries.
@@ -393,11 +393,11 @@ def _planned(
     for design in sorted(designs.values(), key=attrgetter("objective")):
         if design.name != chosen.name:
             alternatives.append(candidate(design, request.domain))
-    planned = _query_plan(spec_file, query, request, chosen)
+    planned = plan_of(spec_file, query, request, chosen)
     return replace(planned, assumed=assumed, others=tuple(alternatives), failed=tuple(failed))
 
 
-def _query_plan(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:
+def plan_of(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:
     """The plan of a query with the mechanism that it will use, and no other beside it."""
     # Another charge than the declared one would tell of the table (docs/design/format.md, 4.3).
     kept = None

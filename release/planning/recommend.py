@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from release.budget.cost import charge_of, satisfied
 from release.bundle.answer_units import answer_unit
 from release.bundle.intervals import step_of
 from release.errors import DesignError, SpecError
@@ -26,11 +25,12 @@ from release.exact.pmf import Pmf
 from release.exact.privacy import Definition
 from release.exact.statistics.sums import NoisySums
 from release.noise.cache import DesignCache
+from release.noise.design import Asked
 from release.noise.families import Solvers
 from release.noise.processes import FanOut
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
-from release.planning.plan import Plan, QueryPlan, make_plan, possible
+from release.planning.plan import Plan, QueryPlan, make_plan, plan_of, possible
 from release.planning.together import check_season, plan_together
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
@@ -127,8 +127,7 @@ def _another_mechanism(
         yield Recommendation(
             query.name,
             ((f"{spec_file.spec.place_of(query)}.mechanism", BEST),),
-            f"its {request.loss.plain_name.replace('_', ' ')} loss is then "
-            f"{float(best.objective):.4g}, and {float(now):.4g} now",
+            _losses(request, best.objective, now),
         )
 
 
@@ -147,12 +146,9 @@ def _without_delta(
         best = choose(request, BEST, solvers)
     except (DesignError, SpecError):
         return
-    charge = charge_of(
-        spec_file, instead, pure, satisfied(spec_file, instead, best, best.guarantee)
-    )
-    now, then = planned.chosen.objective, best.objective
-    is_dearer = planned.charge.epsilon >= _ENOUGH * charge.epsilon
-    if not is_dearer or then > _ENOUGH * now:
+    then = plan_of(spec_file, instead, request, best)
+    is_dearer = planned.charge.epsilon >= _ENOUGH * then.charge.epsilon
+    if not is_dearer or then.chosen.objective > _ENOUGH * planned.chosen.objective:
         return
     at = f"{spec_file.spec.place_of(query)}.guarantee"
     changes = [(f"{at}.definition", Definition.PURE.value), (f"{at}.delta", None)]
@@ -161,11 +157,15 @@ def _without_delta(
     yield Recommendation(
         query.name,
         tuple(changes),
-        f"its charge is then ε = {format_exact(charge.epsilon)}, and "
-        f"{format_exact(planned.charge.epsilon)} now; its "
-        f"{request.loss.plain_name.replace('_', ' ')} loss is then {float(then):.4g}, and "
-        f"{float(now):.4g} now",
+        f"its charge is then ε = {format_exact(then.charge.epsilon)}, and "
+        f"{format_exact(planned.charge.epsilon)} now; "
+        f"{_losses(request, best.objective, planned.chosen.objective)}",
     )
+
+
+def _losses(request: Asked, then: Fraction, now: Fraction) -> str:
+    loss = request.loss.plain_name.replace("_", " ")
+    return f"its {loss} loss is then {float(then):.4g}, and {float(now):.4g} now"
 
 
 def _noise_on_statistic(
