@@ -55,7 +55,7 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
         print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
     for query in summary.queries:
         if query.nearness is not None:
-            typer.echo(_printable(f"{query.record.name}: {query.nearness}"))
+            typer.echo(_printable(_quality(query, None)))
     tables = []
     for own in summary.tabulations:
         name, areas = _printable(own.record.name), _printable(own.areas)

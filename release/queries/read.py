@@ -353,11 +353,15 @@ def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
         )
 
 
+_WITHOUT_A_LIST = (BEST, "integer", "geometric_clamped", "gaussian_clamped")
+"""The mechanisms that make no list of all answers."""
+
+
 def _check_wide(at: str, query: Query) -> None:
     """Refuse more than 10^6 answers for what would make a list of them."""
     needs = None
-    if query.mechanism not in (BEST, "integer", "geometric_clamped", "gaussian_clamped"):
-        needs = "mechanism: best, integer, geometric_clamped or gaussian_clamped"
+    if query.mechanism not in _WITHOUT_A_LIST:
+        needs = f"mechanism: one of {', '.join(_WITHOUT_A_LIST)}"
     elif query.is_empirical:
         needs = "sensitivity: global"
     elif not isinstance(query.loss, LossName) or not line_fits(query.answers, query.loss):
@@ -384,10 +388,11 @@ def _check_reach(at: str, query: Query) -> None:
         reason = _OUT_OF_REACH
     elif query.is_empirical:
         reason = _unreached_unseen(query)
-    if reason is not None and domain.size <= MAX_ANSWERS:
+    if reason is None:
+        return
+    if domain.size <= MAX_ANSWERS:
         reason += ", or write mechanism: modular, which can publish one end for the other"
-    if reason is not None:
-        raise SpecError(at, reason)
+    raise SpecError(at, reason)
 
 
 def _unreached_unseen(query: Query) -> str | None:

@@ -775,9 +775,9 @@ class Spec:
     def query(self, name: str) -> Query:
         """The query of a name; the parts of a tuple are read before it."""
         if name not in self.queries:
-            plain = {each["name"]: each for each in self.listed}
-            rule(name in plain, "of", name)
-            self.queries[name] = Query(plain[name], self)
+            named = [plain for plain in self.listed if plain["name"] == name]
+            rule(named, "of", name)
+            self.queries[name] = Query(named[0], self)
         return self.queries[name]
 
     def key_sizes(self, entries: list[Plain]) -> dict[str, int]:
@@ -2377,7 +2377,7 @@ def show(line: str) -> None:
     sys.stdout.write(shown.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
-FORMLESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+FORMLESS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def main(arguments: list[str]) -> int:
@@ -2399,7 +2399,7 @@ def main(arguments: list[str]) -> int:
         release = Release(options.public, options.auditor, trust)
     except UsageError as error:
         parser.error(str(error))
-    except (RefusedError, OSError, RuntimeError, StopIteration, *FORMLESS) as error:
+    except (RefusedError, OSError, StopIteration, *FORMLESS) as error:
         formless = f"a file is not of its form: {type(error).__name__}: "
         show(f"refused: {'' if type(error) is RefusedError else formless}{error}")
         return 1
