@@ -22,8 +22,8 @@ from scipy.sparse import coo_matrix
 
 from release.exact.channel import answer_costs
 from release.exact.privacy import Definition, Guarantee
-from release.noise.solvers.answer_laws import design_channel
-from release.noise.solvers.answer_problem import ChannelProblem
+from release.noise.solvers.answers.laws import design_channel
+from release.noise.solvers.answers.problem import ChannelProblem
 
 PROJECT = Path(__file__).parent.parent
 PATIENCE = 60.0

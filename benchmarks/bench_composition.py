@@ -37,7 +37,7 @@ from release.budget.composed import step_of_budget
 from release.exact.composition.charges import common_step, compose
 from release.exact.composition.profile import pure_profile
 from release.exact.composition.together import together
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.account import certified_epsilon, difference_profile
 from release.noise.composed.share import noise_for
 

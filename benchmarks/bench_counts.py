@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import release
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.noise.published.baselines import geometric
 
 SIZES, EPSILONS, CELLS, REPETITIONS = (25, 1_001, 20_001, 3_000_001), ("1/4", "1"), 100_000, 5

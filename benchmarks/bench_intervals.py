@@ -36,7 +36,7 @@ from census_tables import (
     hawaii,
 )
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
 from release.exact.tables.cone import coarsened
 from release.exact.tables.intervals import HalfWidths, half_widths

@@ -35,7 +35,7 @@ from census_tables import ALL_TABLES, CELLS, MARGINS, PUBLISHED, SIZES, Floats, 
 from numpy.typing import NDArray
 from table_ways import adding_up
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.tables.intervals import half_widths
 from release.exact.tables.variances import variances
 from release.noise.tables.publication import Table

@@ -29,7 +29,7 @@ from rival_accounts import (
 from zcdp import geometric_variance, rho_within
 
 from release.budget.composed import step_of_budget
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
 from release.noise.composed.account import certified_epsilon

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from timing import median_seconds
 
 from release.exact.domain import AnswerDomain, Codes, Topology
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import LossName, named_loss
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
@@ -32,11 +32,11 @@ from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import RATIO_ONE, StatisticMechanism, least_ratio
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_choice import best_top
-from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
-from release.exact.statistics.top_peeled import PeeledTop
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.canonical import CanonicalTop
+from release.exact.statistics.top.choice import best_top
+from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top.peeled import PeeledTop
 from release.noise.cascade import cascade
 from release.noise.design import Asked
 from release.noise.families import AnyDesign

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from release.exact.domain import Codes
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.permute_and_flip import PermuteAndFlip
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
 from release.queries.statistics import doubled_unless_added, rank_scores, rank_spread
 from release.spec.declarations import Relation
 

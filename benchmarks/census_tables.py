@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
 from release.exact.tables.cone import coarsened
 from release.exact.tables.structure import Areas, Margin, kept_whole, summed_out

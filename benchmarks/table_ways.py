@@ -15,7 +15,7 @@ import numpy as np
 from census_tables import ALL_TABLES, CELLS, MARGINS, PUBLISHED, SIZES, State, Tables, by_margin
 from topdown import TopDown, zcdp_noises
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise

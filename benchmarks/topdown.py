@@ -29,7 +29,7 @@ from census_tables import CELLS, MARGINS, Floats, State
 from zcdp import rho_within
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import RandomBytes
 from release.exact.tables.cone import coarsened
 from release.exact.tables.rounding import MILLION

@@ -1,6 +1,6 @@
 (** Channels: lower bounds that prices prove, and the most that a code alone can say.
 
-    docs/design/mathematics.md 2.10 (channels) and 2.24; release/noise/solvers/answer_laws.py and
+    docs/design/mathematics.md 2.10 (channels) and 2.24; release/noise/solvers/answers/laws.py and
     release/exact/channel.py.  A channel has a row of chances [rows q] for each true answer q.
 
     In words:

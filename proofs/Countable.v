@@ -1,6 +1,6 @@
 (** Post-processing of countably many outputs: clamping and remapping noise on the integers.
 
-    docs/design/mathematics.md 2.16 and 2.13; release/exact/integer.py.  The outputs are numbered,
+    docs/design/mathematics.md 2.16 and 2.13; release/exact/integers/mechanism.py.  The outputs are numbered,
     as the integers can be.  [P] and [Q] are the masses of the noisy answer under two neighboring
     tables; [rule o z] is the chance that noisy answer o is published as z, one of finitely many
     answers [ends].  Clamping to 0..n and then looking up a public table is such a rule, with

@@ -3,7 +3,7 @@
     docs/design/mathematics.md T1.  [f] is noise on all integers.  A sum over all of them is the
     limit of sums over |k| <= N; the terms are not negative, so the order does not matter.
     [at_distance f n] is Pr[|noise| = n] and [tail f t p] says that Pr[|noise| >= t] is p.
-    [geometric] is the noise of release/exact/integer_noise.py for one step, where
+    [geometric] is the noise of release/exact/integers/noise.py for one step, where
     release/noise/solvers/staircase.py and release/exact/bounds.py take m = 1.
 
     In words:

@@ -1,7 +1,7 @@
 (** Sums of infinitely many terms.
 
     [series a l] says that the terms a(0), a(1), ... add up to l: Coq's limit of partial sums.
-    Noise on all integers (release/exact/integer_noise.py) has such sums. *)
+    Noise on all integers (release/exact/integers/noise.py) has such sums. *)
 
 From Coq Require Import Reals Lra Lia.
 Open Scope R_scope.

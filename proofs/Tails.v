@@ -1,6 +1,6 @@
 (** Noise on the integers with geometric tails: its deltas are finite sums.
 
-    docs/design/mathematics.md 1.5; [IntegerNoise] of release/exact/integer_noise.py.  [f] is noise
+    docs/design/mathematics.md 1.5; [IntegerNoise] of release/exact/integers/noise.py.  [f] is noise
     on the integers.  Beyond some integer it repeats its last [period] masses times c, again and
     again.  [excess_at t s k] is the part of the approximate delta at k for the shift s, with t for
     the ratio, and [violated_at] that of the probabilistic one.

@@ -156,7 +156,7 @@ FAMILY = CoinFamily()
 LAW = '''
 """level: as much mass on each of -reach .. reach, for neighbors one apart."""
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 
 
 def law(requirement):

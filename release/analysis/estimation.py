@@ -34,10 +34,10 @@ from release.analysis.tables import no_such_query
 from release.bundle.read import parse_any_mechanism
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.domain import AnswerDomain, Codes, Topology
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top_histogram import HistogramTop
+from release.exact.statistics.top.histogram import HistogramTop
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import parse_spec
 from release.records.hashes import sha256

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from release.analysis.sums import mean_intervals
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 
 Floats = NDArray[np.float64]
 

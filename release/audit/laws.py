@@ -23,15 +23,15 @@ from release.audit.words import (
     enumerated,
 )
 from release.exact.domain import Codes
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.exact.mechanism import Mechanism
 from release.exact.sampling import RandomBytes
 from release.exact.statistics.joint_quantiles import JointQuantiles
 from release.exact.statistics.mechanism import StatisticMechanism
 from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top_histogram import HistogramTop
+from release.exact.statistics.top.histogram import HistogramTop
 from release.pipeline import Answered, QueryRun
 
 Truth: TypeAlias = tuple[int, ...]

@@ -16,7 +16,7 @@ from release.bundle.nearness import nearness_of
 from release.bundle.statements import accuracy_of
 from release.exact.accuracy import radius_of
 from release.exact.domain import AnswerDomain
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import LossName
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_exact

@@ -14,7 +14,7 @@ from math import ceil
 from release.bundle.answer_units import AnswerUnit, answer_unit
 from release.exact.accuracy import IN_95_OF_100, credible_reach
 from release.exact.domain import AnswerDomain, Topology
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.statistics.sums import NoisySums
 from release.records.mechanisms import AnyMechanismRecord, MechanismRecord
 from release.records.statistics import NoisySumsRecord

@@ -24,9 +24,9 @@ from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.quantile_choice import variances_in_rank
 from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_histogram import HistogramTop, Published
-from release.exact.statistics.top_peeled import PeeledTop
+from release.exact.statistics.top.canonical import CanonicalTop
+from release.exact.statistics.top.histogram import HistogramTop, Published
+from release.exact.statistics.top.peeled import PeeledTop
 from release.queries.on_statistic import OnStatisticQuery
 
 LEVEL = 0.95

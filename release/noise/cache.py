@@ -31,8 +31,8 @@ from release.exact.sensitivity import Sensitivity
 from release.noise.constraints import Constraint, keeps_all
 from release.noise.design import GAP, Design
 from release.noise.solve import design
-from release.noise.solvers.answer_laws import design_channel
-from release.noise.solvers.answer_problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
+from release.noise.solvers.answers.laws import design_channel
+from release.noise.solvers.answers.problem import LINEAR_PROGRAM, ChannelDesign, ChannelProblem
 from release.version import VERSION
 
 _VARIABLE = "DP_RELEASE_CACHE"

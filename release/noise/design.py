@@ -16,7 +16,7 @@ from release.exact.privacy import Definition, Deltas, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.published.fitted import Requirement
 from release.noise.shown import facts_html
-from release.noise.solvers.answer_problem import ChannelProblem
+from release.noise.solvers.answers.problem import ChannelProblem
 from release.spec.demands import Demand
 
 GAP = Fraction(1, 10**6)

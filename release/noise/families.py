@@ -23,9 +23,9 @@ from release.noise.constraints import constraints_of
 from release.noise.design import GAP, Asked, Design
 from release.noise.published.fitted import fitted, is_closed_form, is_quick
 from release.noise.solve import design
-from release.noise.solvers.answer_integer import probabilistic_channel
-from release.noise.solvers.answer_laws import design_channel, is_small
-from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
+from release.noise.solvers.answers.integer import probabilistic_channel
+from release.noise.solvers.answers.laws import design_channel, is_small
+from release.noise.solvers.answers.problem import ChannelDesign, ChannelProblem
 from release.noise.solvers.on_integers import design_integer, in_proportion
 from release.records.notes import FROM_PURE, pinned
 from release.spec.mechanisms import MECHANISMS
@@ -39,7 +39,7 @@ Solve: TypeAlias = Callable[..., Design[Modular]]
 """As :func:`release.noise.solve.design`, or a cache's."""
 
 SolveChannel: TypeAlias = Callable[[ChannelProblem], ChannelDesign]
-"""As :func:`release.noise.solvers.answer_laws.design_channel`, or a cache's."""
+"""As :func:`release.noise.solvers.answers.laws.design_channel`, or a cache's."""
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from release.exact.statistics.permute_and_flip import PermuteAndFlip
 from release.exact.statistics.quantile_choice import best_quantiles, best_tree
 from release.exact.statistics.quantile_tree import QuantileTree
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_choice import best_top
-from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
-from release.exact.statistics.top_peeled import PeeledTop
+from release.exact.statistics.top.canonical import CanonicalTop
+from release.exact.statistics.top.choice import best_top
+from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top.peeled import PeeledTop
 from release.noise.cascade import cascade, public_cap
 from release.noise.solvers.staircase import staircase
 from release.queries.statistics import Counts, Ranks, Scores, Statistic

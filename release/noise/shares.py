@@ -25,8 +25,8 @@ from release.budget.patterns import patterns_of
 from release.budget.profiles import query_profile
 from release.errors import BudgetError, DesignError
 from release.exact.composition.distribution import LossDistribution
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.exact.losses import power_of
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import MAX_EPSILON, format_exact, format_up

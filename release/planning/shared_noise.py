@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 from release.errors import BudgetError
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.families import family_of
 from release.noise.composed.groups import (
     Kind,

@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_histogram import Published
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.histogram import Published
 from release.queries.base import Profiles
 from release.spec.declarations import Relation
 

@@ -19,8 +19,8 @@ from pydantic import BeforeValidator, Field
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise, Run, Tail, merged
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise, Run, Tail, merged
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf

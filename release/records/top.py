@@ -8,10 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from release.exact.statistics.mechanism import StatisticMechanism
-from release.exact.statistics.top_bounds import CountBounds, OnCounts
-from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram, Published
-from release.exact.statistics.top_peeled import PeeledTop
+from release.exact.statistics.top.bounds import CountBounds, OnCounts
+from release.exact.statistics.top.canonical import CanonicalTop
+from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram, Published
+from release.exact.statistics.top.peeled import PeeledTop
 from release.records.models import Digits
 from release.records.statistics import StatisticRecord
 

@@ -9,7 +9,7 @@ from release.budget.composed import Together, found_epsilon
 from release.budget.cost import Kept, charges, release_step
 from release.errors import ReleaseError, VerificationError
 from release.exact.composition.profile import Profile
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import COST_POWERS
 from release.exact.numbers import format_exact, format_up
 from release.exact.privacy import Definition

@@ -13,7 +13,7 @@ from pathlib import Path
 from release.bundle.statements import accuracy_of, epsilon_everywhere
 from release.errors import VerificationError
 from release.exact.bounds import Multipliers, lower_bound
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import Loss, WorstCaseLoss, power_of
 from release.exact.mechanism import BoundOf, Mechanism
 from release.exact.numbers import format_down, format_exact, format_up

@@ -15,8 +15,8 @@ from release.bundle.tabulations.numbers import LevelNumbers, tabulated
 from release.bundle.tabulations.reading import areas_of, check_declared, check_level, check_measured
 from release.errors import SpecError, VerificationError
 from release.exact.domain import Codes
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition
 from release.exact.tables.cone import coarsened

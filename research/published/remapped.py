@@ -22,7 +22,7 @@ from release.errors import DesignError
 from release.exact.channel import Channel
 from release.exact.domain import Codes
 from release.exact.privacy import Definition
-from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
+from release.noise.solvers.answers.problem import ChannelDesign, ChannelProblem
 from release.noise.solvers.program import Builder, Floats, solve
 from research.published.clamping import geometric_clamped
 

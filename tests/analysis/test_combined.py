@@ -16,8 +16,8 @@ from release.analysis.combined import Combined
 from release.analysis.estimation import Estimates, estimate, likelihood
 from release.analysis.intervals import AddedNoise, TableNoise, radius_of_sum
 from release.errors import DesignError, SpecError
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.noise.published.baselines import geometric_clamped, geometric_modular
 from tests.bundle.tabulations.folders import census
 from tests.small import Small, query

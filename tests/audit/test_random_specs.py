@@ -25,14 +25,14 @@ from release.audit.verdict import Verdict
 from release.audit.words import Law, Outcome
 from release.budget import cost
 from release.errors import SpecError
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.exact.mechanism import Mechanism
 from release.exact.statistics.selection import Selection
 from release.exact.statistics.sums import NoisySums
-from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
-from release.exact.statistics.top_peeled import PeeledTop
+from release.exact.statistics.top.canonical import CanonicalTop
+from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top.peeled import PeeledTop
 from release.pipeline import QueryRun, charges_of
 from release.queries.read import read_spec
 from release.spec.load import SpecFile

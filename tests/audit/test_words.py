@@ -10,7 +10,7 @@ import pytest
 from release.audit.words import ExhaustedError, IrregularError, enumerated
 from release.exact.channel import Channel
 from release.exact.domain import Codes, Group
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.pmf import Pmf

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from release.budget.cost import charge_of, moved_together, satisfied, touched_cells
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.exact.numbers import exp_bounds
 from release.exact.statistics.gap_table import GapTable
 from release.exact.statistics.permute_and_flip import PermuteAndFlip

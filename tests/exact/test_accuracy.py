@@ -23,7 +23,7 @@ from release.exact.accuracy import (
 )
 from release.exact.channel import Channel
 from release.exact.domain import AnswerDomain, Group, JointDomain, Topology
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import COST_POWERS, LossName, joint_loss, named_loss
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular

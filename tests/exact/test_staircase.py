@@ -15,10 +15,10 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from release.exact.bounds import expected_loss, lattice, least_loss, lower_bound
-from release.exact.integer_noise import RATIO_ONE, IntegerNoise, Tail
+from release.exact.integers.noise import RATIO_ONE, IntegerNoise, Tail
 from release.exact.numbers import exp_bounds
 from release.exact.privacy import Deltas
-from tests.exact.test_integer_noise import staircases
+from tests.exact.integers.test_noise import staircases
 
 EPSILONS = (Fraction(1, 4), Fraction(1), Fraction(3))
 

@@ -17,14 +17,14 @@ from release.errors import DesignError
 from release.exact.channel import answer_costs
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
 from release.exact.privacy import Definition, Guarantee
-from release.noise.solvers.answer_integer import (
+from release.noise.solvers.answers.integer import (
     PROVED_GAP,
     _block_bound,
     _Search,
     probabilistic_channel,
 )
-from release.noise.solvers.answer_laws import design_channel
-from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
+from release.noise.solvers.answers.laws import design_channel
+from release.noise.solvers.answers.problem import ChannelDesign, ChannelProblem
 
 PROBABILISTIC, APPROXIMATE, PURE = (
     Definition.PROBABILISTIC,

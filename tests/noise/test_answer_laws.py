@@ -19,8 +19,8 @@ from release.exact.numbers import exp_bounds
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.solve import design
-from release.noise.solvers.answer_laws import design_channel
-from release.noise.solvers.answer_problem import ChannelProblem
+from release.noise.solvers.answers.laws import design_channel
+from release.noise.solvers.answers.problem import ChannelProblem
 from research.published.clamping import (
     exponential,
     geometric_clamped,

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from release.exact.channel import answer_costs
 from release.exact.domain import AnswerDomain, Topology
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import COST_POWERS, LossName, named_loss
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
 from release.exact.privacy import Definition, Deltas, Guarantee
 from release.exact.sensitivity import Sensitivity
 from release.noise.design import GAIN, Asked
-from release.noise.solvers.answer_laws import design_channel
-from release.noise.solvers.answer_problem import ChannelProblem
+from release.noise.solvers.answers.laws import design_channel
+from release.noise.solvers.answers.problem import ChannelProblem
 from release.noise.solvers.approximate import _stretched, bounded_noise
 from release.noise.solvers.on_integers import STRETCHED, design_integer, runs_of, tables, with_ends
 from release.noise.solvers.staircase import staircase
 from tests.conftest import PROJECT
-from tests.exact.test_integer import LOSSES, close, exact_rows, line, published_by_force
-from tests.exact.test_integer_noise import deltas_of, second
+from tests.exact.integers.test_mechanism import LOSSES, close, exact_rows, line, published_by_force
+from tests.exact.integers.test_noise import deltas_of, second
 
 NOTHING = Deltas(Fraction(0), Fraction(0))
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.domain import AnswerDomain, Topology
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.exact.losses import LossName, named_loss, prior_loss
 from release.exact.numbers import exp_below_any_verifier, exp_bounds, format_up
 from release.exact.privacy import Definition, Guarantee

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from release.errors import DesignError, SpecError
 from release.exact.channel import MOST_ENTRIES, MOST_UNSEEN, Channel
 from release.exact.domain import AnswerDomain, Group, Topology
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.losses import LossName, named_loss, power_of
 from release.exact.mechanism import BoundOf
 from release.exact.modular import Modular

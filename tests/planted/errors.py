@@ -286,7 +286,7 @@ _BOUNDS = (
     ),
     *_of(
         "bounds",
-        "exact/statistics/top_bounds.py",
+        "exact/statistics/top/bounds.py",
         (
             "the norm of a replaced unit is that of a new one",
             "changed = 2 * self.touched if self.is_replaced else self.touched",
@@ -419,7 +419,7 @@ _LAWS = (
     ),
     *_of(
         "laws",
-        "exact/integer_noise.py",
+        "exact/integers/noise.py",
         (
             "δ is looked for at the least distance",
             "        largest = max(steps, default=0)\n",
@@ -604,7 +604,7 @@ _PROFILES = (
     ),
     *_of(
         "profiles",
-        "exact/noise_profile.py",
+        "exact/integers/profile.py",
         (
             "a profile is that of the nearest neighbors",
             "tried = [max(distances)] if noise.is_unimodal() else sorted(set(distances))",
@@ -1074,7 +1074,7 @@ _DRAWN = (
         ),
     ),
     *_audit(
-        "exact/integer_noise.py",
+        "exact/integers/noise.py",
         (
             "noise ends with its window",
             "        if self.right is not None:\n            noise = _lengthened(",
@@ -1116,7 +1116,7 @@ _DRAWN = (
         ),
     ),
     *_unheard(
-        "exact/integer_noise.py",
+        "exact/integers/noise.py",
         (
             "noise on the integers is left out",
             "        return np.asarray(noise, dtype=np.int64)\n\n\ndef merged",

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.numbers import exp_bounds
 from release.exact.statistics.gap_table import TOTAL, GapTable, states
 from release.exact.statistics.permute_and_flip import PermuteAndFlip

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise, Tail
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise, Tail
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_bounds

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from release.bundle.read import parse_mechanism
 from release.bundle.statements import accuracy_of, epsilon_everywhere
 from release.errors import VerificationError
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise, Tail
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise, Tail
 from release.exact.numbers import exp_bounds, format_exact, format_up
 from release.exact.privacy import MAX_WORK
 from release.exact.sensitivity import Sensitivity

@@ -10,7 +10,7 @@ import pytest
 
 from release.errors import VerificationError
 from release.exact.domain import Codes
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.noise.solvers.staircase import staircase
 from release.pipeline import run_release
 from release.spec.model import Spec

@@ -24,7 +24,7 @@ from release.bundle.read import parse_mechanism, read_mechanism
 from release.bundle.statements import SUMS
 from release.errors import VerificationError
 from release.exact.channel import Channel
-from release.exact.integer import IntegerMechanism
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.numbers import format_exact
 from release.exact.privacy import Definition, Guarantee
 from release.exact.sensitivity import Sensitivity

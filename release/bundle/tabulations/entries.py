@@ -10,7 +10,7 @@ from typing import Literal
 from release.budget.cost import Charge
 from release.bundle.tabulations.numbers import LevelNumbers
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.numbers import format_exact, format_up
 from release.exact.statistics.sums import geometric_noise
 from release.exact.tables.rounding import MILLION

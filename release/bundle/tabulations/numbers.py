@@ -16,7 +16,7 @@ from math import isqrt, lcm
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.tables.components import Integers
 from release.exact.tables.cone import coarsened
 from release.exact.tables.intervals import HalfWidths

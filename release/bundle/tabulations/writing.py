@@ -21,7 +21,7 @@ from release.bundle.tabulations.files import (
     measured_bytes,
 )
 from release.bundle.tabulations.numbers import LevelNumbers, tabulated
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.records.files import write
 from release.records.hashes import sha256
 from release.records.models import OutputFile

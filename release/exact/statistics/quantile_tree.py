@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.joint_quantiles import Quantiles, check_shape, check_shares, spread_of
 from release.exact.statistics.mechanism import is_private, least_ratio

@@ -15,8 +15,8 @@ import numpy as np
 
 from release.exact.composition.profile import Profile, pure_profile
 from release.exact.domain import Codes
-from release.exact.integer_noise import MOST_BITS, RATIO_ONE, REACH, IntegerNoise, Tail
-from release.exact.noise_profile import exact_profile, is_cheap
+from release.exact.integers.noise import MOST_BITS, RATIO_ONE, REACH, IntegerNoise, Tail
+from release.exact.integers.profile import exact_profile, is_cheap
 from release.exact.numbers import exp_bounds
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio, loss_above

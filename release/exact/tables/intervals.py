@@ -24,7 +24,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.tables.error_distribution import ErrorDistribution, transform_of
 from release.exact.tables.problem import Problem, Table
 from release.exact.tables.structure import Areas

@@ -17,8 +17,8 @@ from typing import TypeAlias
 from release.exact.composition.distribution import LossDistribution
 from release.exact.composition.profile import Profile, largest, profile_of_distribution
 from release.exact.composition.together import together
-from release.exact.integer_noise import IntegerNoise
-from release.exact.noise_profile import exact_profile, grouped_profile, is_cheap
+from release.exact.integers.noise import IntegerNoise
+from release.exact.integers.profile import exact_profile, grouped_profile, is_cheap
 
 Pattern: TypeAlias = tuple[int, ...]
 """By how much one unit changes each cell that it touches, in answer codes; the signs do not matter.
@@ -61,7 +61,7 @@ def _exceeds(rival: Pattern, pattern: Pattern) -> bool:
 def difference_profile(noise: IntegerNoise, difference: int, step: Fraction) -> Profile:
     """Return the profile of noise on one answer that neighbors change by ``difference`` at most.
 
-    That of :class:`release.exact.integer.IntegerMechanism`, which a release publishes.
+    That of :class:`release.exact.integers.mechanism.IntegerMechanism`, which a release publishes.
 
     Raises:
         ValueError: nothing is known of differences so large.

@@ -15,7 +15,7 @@ import numpy as np
 
 from release.exact.composition.distribution import LossDistribution
 from release.exact.composition.profile import pure_profile
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.statistics.exponential import bounded_range_profile
 from release.noise.composed.account import group_losses
 from release.noise.composed.estimate import Parts, moment, parts_of, placed

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.account import Pattern, undominated
 
 PERMUTE_AND_FLIP, EXPONENTIAL, PURE = "permute_and_flip", "exponential_mechanism", "pure"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from release.exact.integer_noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
+from release.exact.integers.noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from release.errors import BudgetError
 from release.exact.composition.distribution import LossDistribution
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.families import OfEpsilon, family_of
 from release.noise.composed.groups import Kind, RequestGroup, Selected, ShareRequest, ShareResult
 from release.noise.solvers.staircase import staircase

@@ -18,7 +18,7 @@ from release.budget.composed import step_of_budget
 from release.errors import BudgetError
 from release.exact.composition.distribution import UNIT, LossDistribution
 from release.exact.composition.together import together
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.account import Pattern
 from release.noise.composed.estimate import Losses
 from release.noise.composed.families import OfEpsilon, OnIntegers, family_of

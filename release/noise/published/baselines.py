@@ -21,7 +21,7 @@ import numpy as np
 
 from release.exact.channel import Channel
 from release.exact.domain import Group
-from release.exact.integer_noise import MOST_BITS, RATIO_BITS, IntegerNoise, merged
+from release.exact.integers.noise import MOST_BITS, RATIO_BITS, IntegerNoise, merged
 from release.exact.modular import Modular
 from release.exact.numbers import MAX_EPSILON, exp_below_any_verifier, exp_bounds
 from release.exact.pmf import Pmf

@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import TypeAlias, cast
 
 from release.errors import DesignError
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise
 from release.exact.mechanism import Mechanism
 from release.exact.modular import Modular
 from release.exact.numbers import exp_below_any_verifier

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from release.exact.integer_noise import IntegerNoise, merged
+from release.exact.integers.noise import IntegerNoise, merged
 from release.exact.mechanism import Mechanism
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import KEPT_FREE

@@ -25,7 +25,7 @@ from typing import TypeAlias
 import numpy as np
 
 from release.errors import DesignError
-from release.exact.integer_noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail, merged
+from release.exact.integers.noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail, merged
 from release.exact.mechanism import Mechanism
 from release.noise.published.fitted import Requirement
 from release.noise.solvers.program import Builder, Floats, Numbers, solve

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from release.exact.integer_noise import MOST_BITS, IntegerNoise
+from release.exact.integers.noise import MOST_BITS, IntegerNoise
 from release.exact.mechanism import Mechanism
 from release.exact.numbers import format_up
 from release.noise.published.fitted import Requirement

@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from release.exact.bounds import MULTIPLIER_BITS, Multipliers
-from release.exact.integer_noise import MOST_BITS, IntegerNoise, merged
+from release.exact.integers.noise import MOST_BITS, IntegerNoise, merged
 from release.exact.numbers import exp_below_any_verifier
 from release.exact.privacy import Guarantee
 from release.noise.solvers.program import Builder, Floats, Numbers

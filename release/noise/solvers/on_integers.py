@@ -19,12 +19,12 @@ from release.errors import DesignError
 from release.exact.bounds import Multipliers, lower_bound
 from release.exact.channel import answer_costs
 from release.exact.domain import Codes
-from release.exact.integer import IntegerMechanism
-from release.exact.integer_noise import IntegerNoise, Run
+from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.noise import IntegerNoise, Run
+from release.exact.integers.outcomes import Outcomes
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import BoundOf
 from release.exact.numbers import exp_below_any_verifier
-from release.exact.outcomes import Outcomes
 from release.noise.design import GAIN, Asked, Design
 from release.noise.solvers.approximate import bounded_noise, stretched_noise
 from release.noise.solvers.staircase import mixture, staircase

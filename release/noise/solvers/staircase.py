@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from release.exact.bounds import lattice, least_loss, lower_bound
-from release.exact.integer_noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
+from release.exact.integers.noise import MOST_BITS, RATIO_ONE, IntegerNoise, Run, Tail
 from release.exact.numbers import exp_below_any_verifier, exp_bounds
 
 _FINE = Fraction(1, 2)

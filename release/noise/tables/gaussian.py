@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 
 from release.budget.composed import step_of_budget
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.account import certified_epsilon
 from release.noise.composed.laws import exponential_power
 from release.noise.tables.measured import Strategy, errors_of, groups_of, precisions_of

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.noise.composed.account import Group
 from release.noise.tables.objective import Objective
 from release.noise.tables.publication import Floats, Publication, Table

@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from release.exact.domain import AnswerDomain, Codes
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_histogram import Published, largest
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.histogram import Published, largest
 from release.queries.kinds.mode import Counted, Mode, category_type
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.statistics import Counts

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.tables.intervals import HalfWidths, half_widths
 from release.exact.tables.rounding import Mask
 from release.exact.tables.structure import Grouping, Margin, kept_whole, summed_out

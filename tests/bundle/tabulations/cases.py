@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.tables.cone import coarsened
 from release.exact.tables.intervals import HalfWidth, HalfWidths
 from release.exact.tables.structure import Margin, kept_whole

@@ -20,9 +20,9 @@ from release.exact.composition.distribution import LossDistribution
 from release.exact.composition.profile import Profile, profile_of_pairs
 from release.exact.composition.together import together
 from release.exact.domain import Group
-from release.exact.integer_noise import IntegerNoise, Tail
+from release.exact.integers.noise import IntegerNoise, Tail
+from release.exact.integers.profile import exact_profile
 from release.exact.modular import Modular
-from release.exact.noise_profile import exact_profile
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import Pmf
 from release.exact.sensitivity import Sensitivity

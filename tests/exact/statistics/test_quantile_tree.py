@@ -24,7 +24,7 @@ from release.exact.statistics.quantile_choice import (
 from release.exact.statistics.quantile_tree import QuantileTree, read_off
 from research.studies.quantile_tree import rank_error
 from tests.exact.statistics.test_joint_quantiles import neighbors, tables
-from tests.exact.statistics.top import fixed_source, power
+from tests.exact.statistics.top.tables import fixed_source, power
 
 ONE = Fraction(1)
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))

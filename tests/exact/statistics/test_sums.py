@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.integer_noise import IntegerNoise, Tail
+from release.exact.integers.noise import IntegerNoise, Tail
 from release.exact.numbers import exp_bounds
 from release.exact.statistics.sums import NoisySums, geometric_noise
 from tests.exact.statistics.test_permute_and_flip import stream

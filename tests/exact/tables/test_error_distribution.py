@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.integer_noise import IntegerNoise, Tail
+from release.exact.integers.noise import IntegerNoise, Tail
 from release.exact.statistics.sums import geometric_noise
 from release.exact.tables.error_distribution import ErrorDistribution, _spacing, transform_of
 from release.exact.tables.weights import Floats, Weights

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.statistics.sums import geometric_noise
 from release.exact.tables.intervals import (
     COVERAGE,

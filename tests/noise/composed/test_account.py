@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from release.budget.composed import step_of_budget
 from release.exact.composition.charges import compose
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.numbers import exp_bounds
 from release.noise.composed.account import (
     Pattern,

@@ -14,7 +14,7 @@ from release.errors import BudgetError
 from release.exact.composition.distribution import LossDistribution, of_charge
 from release.exact.composition.profile import pure_profile
 from release.exact.composition.together import together
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.statistics.exponential import bounded_range_profile
 from release.noise.composed.account import group_losses
 from release.noise.composed.groups import EXPONENTIAL, Kind, Selected, ShareRequest, ShareResult

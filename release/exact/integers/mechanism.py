@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from release.exact.composition.profile import Profile
 from release.exact.domain import Codes
-from release.exact.integer_noise import DIGITS, IntegerNoise, Run, Tail, width_of
+from release.exact.integers.noise import DIGITS, IntegerNoise, Run, Tail, width_of
+from release.exact.integers.outcomes import Outcomes, listed_answers
+from release.exact.integers.profile import comparisons, exact_profile, grouped_profile, is_cheap
 from release.exact.losses import Loss, power_of
 from release.exact.mechanism import Domain, Floats, Mechanism, check_codes
-from release.exact.noise_profile import comparisons, exact_profile, grouped_profile, is_cheap
 from release.exact.numbers import exp_bounds
-from release.exact.outcomes import Outcomes, listed_answers
 from release.exact.privacy import Deltas
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.sensitivity import Pair, Sensitivity

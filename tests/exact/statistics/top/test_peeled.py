@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.permute_and_flip import _uniform_choice
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_peeled import PeeledTop
-from tests.exact.statistics.top import RELATIONS, fixed_source, largest_ratio, p_value, power
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.peeled import PeeledTop
+from tests.exact.statistics.top.tables import RELATIONS, fixed_source, largest_ratio, p_value, power
 
 
 def permute_and_flip(scores: Sequence[int], ratio: Fraction) -> list[Fraction]:

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from release.exact.integer_noise import RATIO_ONE, REACH, IntegerNoise, Run, Tail, merged
+from release.exact.integers.noise import RATIO_ONE, REACH, IntegerNoise, Run, Tail, merged
 from release.exact.privacy import Deltas
 from release.exact.sampling import draw_geometric
 from release.exact.statistics.sums import geometric_noise

@@ -25,7 +25,7 @@ from release.exact.channel import MOST_ENTRIES, Channel
 from release.exact.numbers import over_one_denominator
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition
-from release.noise.solvers.answer_problem import (
+from release.noise.solvers.answers.problem import (
     GEOMETRIC,
     LINEAR_PROGRAM,
     ChannelDesign,

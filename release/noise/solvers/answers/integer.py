@@ -3,7 +3,7 @@
 A channel satisfies the probabilistic (ε, δ) where for each ordered pair (a, b) of neighboring
 answers the masses P(o|a) with P(o|a) > E·P(o|b) add up to at most δ (Kadam et al. 2024, equation
 (3); Meiser 2018). Once each cell (a, b, o) is hard or given up, the rest is a linear program
-(:mod:`release.noise.solvers.answer_relaxation`).
+(:mod:`release.noise.solvers.answers.relaxation`).
 
 Branch and bound. A node has some cells decided, and its children decide one more. Each node has
 a bound that is proved in integers by weak duality. Every channel with the guarantee belongs to a
@@ -45,9 +45,9 @@ from release.exact.channel import Channel
 from release.exact.numbers import exp_bounds
 from release.exact.pmf import DEFAULT_BITS
 from release.exact.privacy import Definition, Guarantee
-from release.noise.solvers.answer_laws import design_channel, mixed_with_uniform
-from release.noise.solvers.answer_problem import ChannelDesign, ChannelProblem
-from release.noise.solvers.answer_relaxation import GIVEN_UP, HARD, OPEN, Cells, Node, Relaxation
+from release.noise.solvers.answers.laws import design_channel, mixed_with_uniform
+from release.noise.solvers.answers.problem import ChannelDesign, ChannelProblem
+from release.noise.solvers.answers.relaxation import GIVEN_UP, HARD, OPEN, Cells, Node, Relaxation
 from release.noise.solvers.program import Builder, Floats, Numbers
 from release.noise.solvers.refine import ONE, refine
 from release.records.notes import above_best

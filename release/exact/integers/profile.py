@@ -18,7 +18,7 @@ from release.exact.composition.profile import (
     profile_of_pairs,
     pure_profile,
 )
-from release.exact.integer_noise import MOST_PERIODS, IntegerNoise
+from release.exact.integers.noise import MOST_PERIODS, IntegerNoise
 
 
 def exact_profile(noise: IntegerNoise, distances: Sequence[int], step: Fraction) -> Profile:

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from release.exact.sampling import RandomBytes
 from release.exact.statistics.mechanism import RATIO_ONE
-from release.exact.statistics.top_bounds import CountBounds
+from release.exact.statistics.top.bounds import CountBounds
 
 UNITS = 3
 CATEGORIES = 4

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ import numpy as np
 from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import RATIO_BITS, RATIO_ONE, least_ratio, loss_above
-from release.exact.statistics.top_bounds import CountBounds, OnCounts, check_counts, check_members
+from release.exact.statistics.top.bounds import CountBounds, OnCounts, check_counts, check_members
 
 SPARE_BITS = 64
 """All that rounding and the cap change has a probability of at most 2^-64."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from release.exact.statistics.top_bounds import CountBounds, check_members
-from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_histogram import HistogramTop
-from release.exact.statistics.top_peeled import PeeledTop
+from release.exact.statistics.top.bounds import CountBounds, check_members
+from release.exact.statistics.top.canonical import CanonicalTop
+from release.exact.statistics.top.histogram import HistogramTop
+from release.exact.statistics.top.peeled import PeeledTop
 
 _EULER = 0.5772
 """H - ln K, for many categories."""

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from release.exact.statistics.mechanism import RATIO_ONE, least_ratio
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_canonical import CanonicalTop, _combination, _uniform_below
-from tests.exact.statistics.top import RELATIONS, fixed_source, largest_ratio, p_value, power
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.canonical import CanonicalTop, _combination, _uniform_below
+from tests.exact.statistics.top.tables import RELATIONS, fixed_source, largest_ratio, p_value, power
 
 
 @pytest.mark.parametrize("bounds", RELATIONS)

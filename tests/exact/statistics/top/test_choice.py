@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from release.exact.domain import Codes
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_canonical import CanonicalTop
-from release.exact.statistics.top_choice import best_top
-from release.exact.statistics.top_histogram import HistogramTop, NoisyHistogram
-from release.exact.statistics.top_peeled import PeeledTop
-from tests.exact.statistics.top import fixed_source
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.canonical import CanonicalTop
+from release.exact.statistics.top.choice import best_top
+from release.exact.statistics.top.histogram import HistogramTop, NoisyHistogram
+from release.exact.statistics.top.peeled import PeeledTop
+from tests.exact.statistics.top.tables import fixed_source
 
 TopMechanism: TypeAlias = HistogramTop | CanonicalTop | PeeledTop
 

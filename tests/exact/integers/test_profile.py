@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from release.exact.integer_noise import RATIO_ONE, IntegerNoise, Tail
-from release.exact.noise_profile import comparisons
+from release.exact.integers.noise import RATIO_ONE, IntegerNoise, Tail
+from release.exact.integers.profile import comparisons
 
 HALF = RATIO_ONE // 2
 GEOMETRIC = IntegerNoise.symmetric([(1, 4), (1, 2)], Tail(1, HALF))

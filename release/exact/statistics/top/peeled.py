@@ -20,7 +20,7 @@ from release.exact.domain import Codes
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import RATIO_ONE, least_ratio
 from release.exact.statistics.permute_and_flip import chances_of, selected
-from release.exact.statistics.top_bounds import CountBounds, OnCounts, check_counts, check_members
+from release.exact.statistics.top.bounds import CountBounds, OnCounts, check_counts, check_members
 
 _CHUNK = 1 << 20
 

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from release.exact.statistics.top_bounds import CountBounds, check_counts, check_members
-from tests.exact.statistics.top import Counts, neighbors
+from release.exact.statistics.top.bounds import CountBounds, check_counts, check_members
+from tests.exact.statistics.top.tables import Counts, neighbors
 
 
 def canonical_loss(counts: Counts, members: tuple[int, ...]) -> int:

@@ -11,7 +11,7 @@ single outcomes is tighter. Where x_a > E·x_b, split the column x of an outcome
 share 1 - E·x_b/x_a of x on the side of a, and nothing on the side of b; the rest satisfies the
 ratio. Each part gives up whole masses, together what the approximate definition counts. So with
 enough copies of each published answer both definitions have one optimum, and only the search of
-:mod:`release.noise.solvers.answer_integer` tells them apart.
+:mod:`release.noise.solvers.answers.integer` tells them apart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from release.exact.numbers import over_one_denominator
-from release.noise.solvers.answer_problem import ChannelProblem
+from release.noise.solvers.answers.problem import ChannelProblem
 from release.noise.solvers.program import Builder, Floats, Program, highs_model
 from release.noise.solvers.refine import PLACES, precise, ratio_above
 

@@ -17,11 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from release.exact.domain import Codes
-from release.exact.integer_noise import IntegerNoise
+from release.exact.integers.noise import IntegerNoise
 from release.exact.sampling import SYSTEM, RandomBytes
 from release.exact.statistics.mechanism import StatisticMechanism, least_ratio
 from release.exact.statistics.sums import geometric_noise
-from release.exact.statistics.top_bounds import CountBounds, OnCounts, check_counts, check_members
+from release.exact.statistics.top.bounds import CountBounds, OnCounts, check_counts, check_members
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import pytest
 
 from release.exact.statistics.mechanism import RATIO_ONE
 from release.exact.statistics.sums import geometric_noise
-from release.exact.statistics.top_bounds import CountBounds
-from release.exact.statistics.top_histogram import NoisyHistogram, largest
-from tests.exact.statistics.top import RELATIONS, fixed_source, neighbors, p_value, power
+from release.exact.statistics.top.bounds import CountBounds
+from release.exact.statistics.top.histogram import NoisyHistogram, largest
+from tests.exact.statistics.top.tables import RELATIONS, fixed_source, neighbors, p_value, power
 
 REACH = 12
 """Beyond so many integers the masses of the noise fall by one ratio."""

@@ -1,0 +1,1 @@
+"""Noise on the integers, and the mechanism that adds, clamps and remaps it."""

@@ -1,0 +1,1 @@
+"""The k commonest categories: noisy histograms, peeling, and the canonical loss."""

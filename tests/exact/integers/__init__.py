@@ -1,0 +1,1 @@
+"""Noise on the integers and its mechanism: weights, tails, draws, outcomes and profiles."""

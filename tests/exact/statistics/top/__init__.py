@@ -1,0 +1,1 @@
+"""The k commonest categories, mechanism by mechanism."""
