@@ -261,7 +261,7 @@ def test_a_forged_figure_of_a_shared_budget_is_refused(
         ({"share": "1", "sensitivity": "empirical"}, "global"),
         ({"share": "1", "mechanism": "integer"}, "leave it out"),
         ({"target": "absolute"}, "write a loss"),
-        ({"target": "absolute <= 1", "loss": "squared"}, "another loss"),
+        ({"target": "absolute <= 1", "loss": "squared"}, "loss says another"),
         ({"share": "1", "loss": "noise_squared"}, "answers in order"),
     ],
 )
