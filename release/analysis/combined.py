@@ -8,8 +8,9 @@ are, unless its ``method`` says otherwise:
 - ``cells``: from intervals of all cells that hold at once with probability ``level``. As cells have
   independent noise, each has the level to the power of one over their number. What follows holds
   wherever they do, so all ranks hold at once too (Klein, Wright and Wieczorek 2020);
-- ``normal``: of a sum of ten cells or more whose answers have ends: the unbiased sum and its
-  standard error under a normal approximation, which holds ``level`` nearly.
+- ``normal``: of a sum of ten cells or more whose answers have ends: an unbiased sum and its
+  standard error under a normal approximation, which holds ``level`` nearly. Where no unbiased sum
+  exists, one of small bias, and the interval is wider by all the bias that there can be.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def _weighted(estimates: Estimates, places: list[int], signs: list[int], level: 
     noise = estimates.noise
     # The sum of independent noises has a distribution of its own, far narrower than the sum of
     # their intervals.
-    if isinstance(noise, AddedNoise) and noise.is_plain:
+    if isinstance(noise, AddedNoise) and noise.noise.is_symmetric:
         reach = radius_of_sum(noise.noise, len(places), level)
         if reach is not None:
             radius: float = noise.step * reach
@@ -176,9 +177,28 @@ def _weighted(estimates: Estimates, places: list[int], signs: list[int], level: 
         if variance > 0:
             radius = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance)
             return Combined(value, value - radius, value + radius, level, "normal")
+    if noise is not None and len(places) >= _FEW:
+        nearly = _nearly_unbiased(noise, places, level)
+        if nearly is not None:
+            return nearly
     # Sorted, because a minus sign exchanges the ends.
     ends = np.sort(np.stack([low[places] * signs, high[places] * signs]), axis=0)
     return Combined(value, math.fsum(ends[0]), math.fsum(ends[1]), level, "cells")
+
+
+def _nearly_unbiased(noise: CellNoise, places: list[int], level: float) -> Combined | None:
+    """The sum of values of small bias; None where there are none."""
+    # A little of the level goes to the intervals of all cells, within which the bias is bounded.
+    apart = (1 - level) / 20
+    found = noise.summands(_share(1 - apart, len(places)))
+    if found is None:
+        return None
+    value, least, most, variance = (
+        math.fsum(part[places].tolist())
+        for part in (found.values, found.least_bias, found.most_bias, found.variance)
+    )
+    radius = NormalDist().inv_cdf((1 + level + apart) / 2) * math.sqrt(variance)
+    return Combined(value, value - most - radius, value - least + radius, level, "normal")
 
 
 def _share(level: float, cells: int) -> float:

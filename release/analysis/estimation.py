@@ -28,9 +28,16 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from release.analysis.combined import Combined, difference_of, ranks_of, ratio_of, total_of
-from release.analysis.intervals import AddedNoise, CellNoise, MeanNoise, TableNoise
+from release.analysis.intervals import (
+    AddedNoise,
+    CellNoise,
+    ClampedNoise,
+    MeanNoise,
+    TableNoise,
+)
 from release.analysis.sums import mean_intervals
 from release.analysis.tables import no_such_query
+from release.analysis.unbiased import MOST_ANSWERS, check_size, correction
 from release.bundle.read import parse_any_mechanism
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.domain import AnswerDomain, Codes, Topology
@@ -57,14 +64,11 @@ Key: TypeAlias = tuple[str, ...]
 CellKey: TypeAlias = Key | str
 """The values of the key columns of a cell; of one column its value alone."""
 
-MOST_ANSWERS = 2000
-"""A table of more answers takes longer to solve than a reader waits."""
-
 _ROUNDING = 1e-12
 """Posterior masses nearer than that count as equal, so that rounding breaks no tie."""
 
-_BIAS = 1e-9
-"""The most that an unbiased value may be off on average, in ranges of the labels."""
+_TOTAL = 1e-9
+"""The most that the masses of a row may be off 1."""
 
 
 @dataclass(frozen=True)
@@ -189,14 +193,6 @@ class Estimates:
         return frame
 
 
-@dataclass(frozen=True, eq=False)
-class Correction:
-    """For each published answer the unbiased value and its estimated variance, shape (answers,)."""
-
-    unbiased: Floats
-    variance: Floats
-
-
 def likelihood(mechanism: Mechanism) -> Floats:
     """The table log P(published | true), shape (true answers, published), -inf where impossible.
 
@@ -205,7 +201,7 @@ def likelihood(mechanism: Mechanism) -> Floats:
     Raises:
         DesignError: more than 2000 answers.
     """
-    _check_size(mechanism.answers)
+    check_size(mechanism.answers)
     whole = math.log(mechanism.total)
     logs: dict[int, float] = {0: -math.inf}
     table = np.empty((mechanism.answers, mechanism.answers))
@@ -216,42 +212,6 @@ def likelihood(mechanism: Mechanism) -> Floats:
             logs[weight] = math.log(weight) - whole
         table[code] = list(map(logs.__getitem__, weights))
     return table
-
-
-def _check_size(answers: int) -> None:
-    if not answers <= MOST_ANSWERS:
-        raise DesignError(
-            f"the mechanism has {answers} answers; estimates are made for {MOST_ANSWERS} at most"
-        )
-
-
-def correction(table: Floats, values: Sequence[int]) -> Correction:
-    """The unbiased values: g with P g = v, of least norm where there are several.
-
-    ``table`` as :func:`likelihood`; ``values`` are the labels of the true answers, shape
-    (answers,). With h such that P h = v², the variance Σ_o P(o|q)·g(o)² - v(q)² is the mean of
-    g(o)² - h(o), whatever q is.
-
-    Raises:
-        DesignError: no unbiased estimator exists, to working precision, or there are more than 2000
-            answers.
-    """
-    _check_size(len(values))
-    masses = np.exp(table)
-    # Rows add up to 1, so a constant may be subtracted from v and added to g: around the middle of
-    # the labels their squares lose fewest digits.
-    middle = (min(values) + max(values)) // 2
-    centred = np.array([value - middle for value in values], dtype=np.float64)
-    targets = np.stack([centred, centred**2], axis=1)
-    solved = np.asarray(np.linalg.lstsq(masses, targets, rcond=None)[0], dtype=np.float64)
-    # Least squares solve a singular system too, wrongly: only the bias shows it.
-    bias = np.abs(masses @ solved - targets).max(axis=0) / np.abs(targets).max(axis=0)
-    if not (bias <= _BIAS).all():
-        raise DesignError(
-            "no unbiased estimator exists: the mechanism tells fewer answers apart than there are "
-            "(its table is singular); use the posterior mean and the credible interval"
-        )
-    return Correction(middle + solved[:, 0], solved[:, 0] ** 2 - solved[:, 1])
 
 
 def estimate(
@@ -301,7 +261,7 @@ def _ordered(values: Sequence[int]) -> AnswerDomain:
 def _check_table(table: Floats, answers: int) -> None:
     if table.shape != (answers, answers):
         raise SpecError("table", f"found shape {table.shape}; {answers} answers need their square")
-    if not np.abs(np.exp(table).sum(axis=1) - 1).max() <= _BIAS:
+    if not np.abs(np.exp(table).sum(axis=1) - 1).max() <= _TOTAL:
         raise SpecError("table", "a row adds up to something else than 1; take it from likelihood")
 
 
@@ -495,12 +455,47 @@ def estimate_release(public: Path, query: str, *, level: float = 0.95) -> Estima
 def estimate_wide(
     codes: Codes, mechanism: IntegerMechanism, domain: AnswerDomain, *, level: float = 0.95
 ) -> Estimates:
-    """The estimates where the domain is wide beside the noise, from the noise alone.
+    """As :func:`estimate` with a uniform prior, for noise on the integers and any domain.
+
+    All answers beyond the reach of both ends fare alike, so one of them stands for all. Where those
+    within reach are too many for a table too, the intervals are those of the noise alone.
+    """
+    check_level(level)
+    narrow, near = mechanism.narrowed(codes)
+    # Where there are no ends, the noise has a distribution of its own also in sums.
+    if narrow.size > MOST_ANSWERS or domain.size == MOST_IN_ORDER:
+        return _of_noise_alone(codes, mechanism, domain, level)
+    first, second = int(domain.labels[0]), int(domain.labels[1])
+    step = second - first
+    labels = range(first, first + step * narrow.size, step)
+    found = estimate(near, likelihood(narrow), labels, level=level)
+    moved = step * (codes - near)
+    cells = []
+    for cell, by in zip(found.cells, moved.tolist(), strict=True):
+        cells.append(_moved(cell, by) if by else cell)
+    own = found.noise
+    if isinstance(own, TableNoise):
+        own = replace(own, moved=moved.astype(np.float64))
+    return replace(found, cells=tuple(cells), noise=own)
+
+
+def _moved(cell: Estimate, by: int) -> Estimate:
+    """The estimate of an answer that is higher by so much and fares alike."""
+    values: dict[str, Any] = {}
+    for name in ("published", "mode", "low", "high", "posterior_mean", "unbiased"):
+        value = getattr(cell, name)
+        values[name] = None if value is None else value + by
+    return replace(cell, **values)
+
+
+def _of_noise_alone(
+    codes: Codes, mechanism: IntegerMechanism, domain: AnswerDomain, level: float
+) -> Estimates:
+    """The estimates of wide noise on a wide domain.
 
     Far from both ends the posterior mass of a true answer is the mass of the noise that leads from
     it to the published one. Without ends the published answer is unbiased.
     """
-    check_level(level)
     noise, labels = mechanism.noise, domain.labels
     reach = noise.radius(level)
     variance = float(noise.moment(2))
@@ -520,18 +515,12 @@ def estimate_wide(
                 standard_error=math.sqrt(variance),
             )
         )
-    first, second, last = int(labels[0]), int(labels[1]), int(labels[-1])
-    # How far the public table for clamped values moves an answer at most.
-    farthest = 0
-    for _, shift in (*mechanism.low, *mechanism.high):
-        farthest = max(farthest, abs(shift))
-    own = AddedNoise(
-        np.array([cell.published for cell in cells], dtype=np.float64),
-        noise,
-        second - first,
-        None if is_unbounded else (first, last),
-        farthest,
-    )
+    first, step = int(labels[0]), int(labels[1]) - int(labels[0])
+    own: CellNoise = ClampedNoise(codes, mechanism, first, step)
+    if is_unbounded:
+        own = AddedNoise(
+            np.array([cell.published for cell in cells], dtype=np.float64), noise, step
+        )
     return Estimates(tuple(cells), (), ((),) * len(cells), own)
 
 

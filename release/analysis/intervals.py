@@ -7,15 +7,19 @@ is, the interval holds it with probability ``level`` or more (Neyman 1937).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from release.analysis.sums import mean_intervals
+from release.analysis.unbiased import NearlyUnbiased, Summands, of_noise, of_table, summands
 from release.exact.domain import Codes
+from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise
+from release.exact.integers.outcomes import MOST_LISTED
 
 Floats = NDArray[np.float64]
 
@@ -30,17 +34,43 @@ class CellNoise(Protocol):
         """Lower and upper ends, both included, shape (cells,) each."""
         ...
 
+    def summands(self, level: float) -> Summands | None:
+        """What each cell brings into a sum if its interval of this level holds.
+
+        None where no values add up nearly without bias.
+        """
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class TableNoise:
-    """Noise of any kind: ``masses`` are P(published | true), by codes; ``labels`` of all codes."""
+    """Noise of any kind: ``masses`` are P(published | true), by codes; ``labels`` of all codes.
+
+    ``moved`` is how far above that label each cell is, where the table leaves out answers in the
+    middle that fare alike.
+    """
 
     masses: Floats
     codes: Codes
     labels: Floats
+    moved: Floats | float = 0.0
 
     def intervals(self, level: float) -> tuple[Floats, Floats]:
         """As :meth:`CellNoise.intervals`."""
+        first, last = self._ends(level)
+        return self.labels[first] + self.moved, self.labels[last] + self.moved
+
+    def summands(self, level: float) -> Summands:
+        """As :meth:`CellNoise.summands`."""
+        found = summands(self._nearly, self.codes, *self._ends(level))
+        return replace(found, values=found.values + self.moved)
+
+    @cached_property
+    def _nearly(self) -> NearlyUnbiased:
+        return of_table(self.masses, self.labels)
+
+    def _ends(self, level: float) -> tuple[Codes, Codes]:
+        """The interval of each cell, in codes."""
         below = np.cumsum(self.masses, axis=1)
         above = np.cumsum(self.masses[:, ::-1], axis=1)[:, ::-1]
         tail = (1 - level) / 2 + _ROUNDING
@@ -53,34 +83,67 @@ class TableNoise:
         # An outcome that no true answer is likely to lead to says nothing.
         is_any = is_likely.any(axis=0)
         first, last = np.where(is_any, first, 0), np.where(is_any, last, len(self.masses) - 1)
-        return self.labels[first][self.codes], self.labels[last][self.codes]
+        return first[self.codes], last[self.codes]
 
 
 @dataclass(frozen=True, eq=False)
 class AddedNoise:
-    """Noise that was added: ``values`` + ``step``·noise, and then perhaps kept within ``ends``.
-
-    Keeping a value within ends between which the truth lies only brings it nearer to the truth.
-    ``moved`` is by how many steps at most it was moved otherwise.
-    """
+    """Noise that was added, and nothing else done: ``values`` + ``step``·noise."""
 
     values: Floats
     noise: IntegerNoise
     step: int = 1
-    ends: tuple[int, int] | None = None
-    moved: int = 0
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether what is published is the truth and symmetric noise, and nothing else."""
-        return self.ends is None and not self.moved and self.noise.is_symmetric
 
     def intervals(self, level: float) -> tuple[Floats, Floats]:
         """As :meth:`CellNoise.intervals`."""
-        # What was moved may have been moved towards the truth or away from it.
-        reach = self.step * (self.noise.radius(level) + self.moved)
-        low, high = (-np.inf, np.inf) if self.ends is None else self.ends
-        return np.maximum(self.values - reach, low), np.minimum(self.values + reach, high)
+        reach = self.step * self.noise.radius(level)
+        return self.values - reach, self.values + reach
+
+    def summands(self, level: float) -> Summands:
+        """As :meth:`CellNoise.summands`: the same at any level."""
+        bias = self.step * self.noise.mean
+        variance = self.step**2 * float(self.noise.moment(2)) - bias**2
+        same = np.ones(self.values.size)
+        return Summands(self.values, bias * same, bias * same, variance * same)
+
+
+@dataclass(frozen=True, eq=False)
+class ClampedNoise:
+    """Noise on ``codes`` whose table would be too large; code c has the label first + step·c."""
+
+    codes: Codes
+    mechanism: IntegerMechanism
+    first: int
+    step: int
+
+    def intervals(self, level: float) -> tuple[Floats, Floats]:
+        """As :meth:`CellNoise.intervals`."""
+        low, high = self._ends(level)
+        return np.asarray(self.first + self.step * low, dtype=np.float64), np.asarray(
+            self.first + self.step * high, dtype=np.float64
+        )
+
+    def summands(self, level: float) -> Summands | None:
+        """As :meth:`CellNoise.summands`."""
+        narrow, codes = self.mechanism.narrowed(self.codes)
+        if narrow.size == MOST_LISTED:
+            return None
+        low, high = (self.mechanism.narrowed(ends)[1] for ends in self._ends(level))
+        found, step = summands(of_noise(narrow), codes, low, high), self.step
+        return Summands(
+            self.first + step * (found.values + (self.codes - codes)),
+            step * found.least_bias,
+            step * found.most_bias,
+            step**2 * found.variance,
+        )
+
+    def _ends(self, level: float) -> tuple[Codes, Codes]:
+        # Clamping brings a value nearer to a truth between the ends; the tables may move it away.
+        farthest = 0
+        for _, shift in (*self.mechanism.low, *self.mechanism.high):
+            farthest = max(farthest, abs(shift))
+        reach, last = self.mechanism.noise.radius(level) + farthest, self.mechanism.size - 1
+        return np.maximum(self.codes - reach, 0), np.minimum(self.codes + reach, last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +157,10 @@ class MeanNoise:
     def intervals(self, level: float) -> tuple[Floats, Floats]:
         """As :meth:`CellNoise.intervals`."""
         return mean_intervals(self.sums, self.noise, self.bounds, level)
+
+    def summands(self, level: float) -> None:
+        """As :meth:`CellNoise.summands`: means do not add up."""
+        return
 
 
 def radius_of_sum(noise: IntegerNoise, count: int, level: float) -> int | None:

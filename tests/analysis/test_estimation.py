@@ -17,12 +17,12 @@ import pytest
 
 from release.analysis.estimation import (
     Estimates,
-    correction,
     estimate,
     estimate_release,
     likelihood,
     sum_of,
 )
+from release.analysis.unbiased import correction
 from release.bundle.read import read_mechanism
 from release.errors import DesignError, SpecError, VerificationError
 from release.exact.channel import Channel

@@ -189,6 +189,11 @@ class IntegerNoise:
         """E|η|^``power``, exactly, for powers 0 to 2; that of 0 is the chance of an error."""
         return self._right_moment(power) + self.mirrored._right_moment(power)
 
+    @cached_property
+    def mean(self) -> float:
+        """E η; 0 of symmetric noise."""
+        return float(self._right_moment(1) - self.mirrored._right_moment(1))
+
     def _right_moment(self, power: int) -> Fraction:
         """The part of :meth:`moment` above 0, and the repetitions of 0 itself to the right."""
         moment = Fraction(0)

@@ -1,0 +1,134 @@
+"""Values that add up: their bias and variance are those of the table, and sums allow for them."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import release
+from release.analysis.estimation import Estimates, estimate, estimate_wide, likelihood
+from release.analysis.unbiased import of_noise, of_table
+from release.exact.domain import AnswerDomain, Topology
+from release.exact.integers.mechanism import IntegerMechanism
+
+DRAWS, LEVEL = 100, 0.9
+
+
+def designed(answers: int, epsilon: str, loss: str, mechanism: str = "integer") -> IntegerMechanism:
+    made = release.design(
+        answers, "ordered", sensitivity=[1], epsilon=epsilon, loss=loss, mechanism=mechanism
+    )
+    assert isinstance(made.mechanism, IntegerMechanism)
+    return made.mechanism
+
+
+def line(answers: int) -> AnswerDomain:
+    return AnswerDomain(Topology.ORDERED, range(answers))
+
+
+def lopsided() -> IntegerMechanism:
+    """Noise that is not symmetric, and a table of one end only."""
+    plain = designed(90, "1/2", "absolute")
+    noise = replace(plain.noise, left=plain.noise.left, right=None)
+    return IntegerMechanism(noise, 90, low=((1, 2), (2, 1)))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        designed(200, "1/3", "squared", "geometric_clamped"),
+        designed(150, "1/4", "squared"),
+        designed(60, "1/2", "absolute"),
+        lopsided(),
+    ],
+    ids=["clamped", "squared", "absolute", "lopsided"],
+)
+def test_bias_and_variance_are_those_of_the_table(mechanism: IntegerMechanism) -> None:
+    masses = np.exp(likelihood(mechanism))
+    codes = np.arange(mechanism.size)
+    for made in (of_noise(mechanism), of_table(masses, codes.astype(float))):
+        expected = masses @ made.values
+        assert made.bias == pytest.approx(expected - codes, abs=1e-7)
+        spread = masses @ made.values**2 - expected**2
+        assert made.variance == pytest.approx(spread, rel=1e-6, abs=1e-6)
+
+
+def test_clamped_geometric_noise_needs_its_ends_moved_and_nothing_else() -> None:
+    mechanism = designed(400, "1/5", "squared", "geometric_clamped")
+    made = of_noise(mechanism)
+    assert np.abs(made.bias).max() < 1e-9
+    alpha = math.exp(-1 / 5)
+    # The mean of what is clamped to 0: of a geometric tail from 0 downwards.
+    assert made.values[0] == pytest.approx(-alpha / (1 - alpha))
+    assert made.values[1:-1] == pytest.approx(np.arange(1, 399))
+
+
+def test_least_squares_leave_a_bias_that_is_small_beside_the_noise() -> None:
+    """What is published at 0 is 12.6 off on average, and nothing undoes all of that."""
+    mechanism = designed(300, "1/10", "squared")
+    masses, codes = np.exp(likelihood(mechanism)), np.arange(300.0)
+    made = of_table(masses, codes)
+    assert masses[0] @ codes > 12
+    assert 1e-3 < np.abs(made.bias).max() < 0.02 * math.sqrt(made.variance[150])
+    assert made.variance.max() < 1.1 * float(mechanism.noise.moment(2))
+
+
+@pytest.mark.parametrize("mechanism", ["integer", "geometric_clamped"])
+def test_a_wide_domain_is_estimated_from_the_answers_near_its_ends(mechanism: str) -> None:
+    made = designed(1500, "1/2", "squared", mechanism)
+    codes = np.array([0, 1, 2, 5, 40, 700, 701, 1400, 1494, 1498, 1499])
+    codes = np.unique(made.published(codes))
+    whole = estimate(codes, likelihood(made), line(1500))
+    near = estimate_wide(codes, made, line(1500))
+    assert made.narrowed(codes)[0].size < 500
+    for one, other in zip(whole.cells, near.cells, strict=True):
+        for name in ("published", "mode", "low", "high"):
+            assert getattr(one, name) == getattr(other, name)
+        for name in ("posterior_mean", "unbiased", "standard_error"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-6)
+    for level in (0.5, 0.95):
+        first, second = intervals(whole, level), intervals(near, level)
+        assert np.array_equal(first, second)
+
+
+def intervals(estimates: Estimates, level: float) -> Any:
+    assert estimates.noise is not None
+    return np.stack(estimates.noise.intervals(level))
+
+
+@pytest.mark.parametrize(
+    ("answers", "epsilon", "mechanism", "most"),
+    [
+        (300, "1/4", "integer", 1.6),
+        (5_000, "1/100", "integer", 4.0),
+        (3_000_001, "1", "best", 1.1),
+        (3_000_001, "1/100", "best", 1.1),
+    ],
+)
+def test_sums_of_near_empty_cells_hold_as_often_as_they_say(
+    answers: int, epsilon: str, mechanism: str, most: float
+) -> None:
+    """Seven cells in ten are 0; the interval is at most ``most`` times as wide as noise alone."""
+    made, rng = designed(answers, epsilon, "squared", mechanism), np.random.default_rng(3)
+    true = np.where(rng.random(500) < 0.7, 0, rng.geometric(0.03, 500))
+    source = random.Random(4).randbytes  # noqa: S311 - repeatable draws
+    table = likelihood(made) if answers <= 2000 else None
+    radius = 1.645 * math.sqrt(500 * float(made.noise.moment(2)))
+    held = 0
+    for _ in range(DRAWS):
+        codes = made.draw(true, source)
+        if table is None:
+            found = estimate_wide(codes, made, line(answers))
+        else:
+            found = estimate(codes, table, line(answers))
+        named = replace(found, by=("cell",), keys=tuple((str(i),) for i in range(500)))
+        total = named.sum(level=LEVEL)
+        assert total.method == "normal"
+        assert (total.high - total.low) / 2 < most * radius
+        held += total.low <= true.sum() <= total.high
+    assert held / DRAWS > LEVEL - 3 * math.sqrt(LEVEL * (1 - LEVEL) / DRAWS)
