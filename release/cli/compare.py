@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +15,7 @@ from release.exact.numbers import format_exact
 from release.spec.named import by_name
 
 if TYPE_CHECKING:
+    from release.budget.cost import Charge
     from release.noise.design import Asked
     from release.noise.families import Solvers
     from release.planning.compare import Losses
@@ -33,12 +34,13 @@ def compare(
 ) -> None:
     """Compare all mechanisms on one query: the expected loss of each at several ε; reads no data.
 
-    With noise on the statistic, how near the answers are takes the place of a loss.
+    Charges are those at the ε of the spec. With noise on the statistic, how near the answers are
+    takes the place of a loss.
 
     Example: dp-release compare data/persons.yaml minors_by_tract --html compare.html
     """
-    from release.planning.compare import losses_by_epsilon
-    from release.planning.plan import check_not_shared, possible
+    from release.planning.compare import charge_texts, losses_by_epsilon
+    from release.planning.plan import charge_with, check_not_shared, possible
     from release.queries.read import read_spec
 
     spec_file, solvers = read_spec(spec, opt.named_period(period)), output.cached_solvers()
@@ -57,18 +59,26 @@ def compare(
     # For an empirical sensitivity the last is the most that the declaration allows.
     *_, (_, request) = possible(spec_file, queries[query])
     with working("comparing"):
-        families = sorted(losses_by_epsilon(request, solvers), key=_least_loss)
+        found = losses_by_epsilon(request, queries[query].mechanism, solvers)
+    families, charges = sorted(found, key=_least_loss), {}
+    for family in families:
+        if family.claimed is not None:
+            charges[family.mechanism] = charge_with(spec_file, queries[query], family.claimed)
     if html is not None:
-        output.write_page(html, _comparison_page(queries[query], request, families, solvers))
+        page = _comparison_page(queries[query], request, families, charges, solvers)
+        output.write_page(html, page)
     if as_json:
-        plain = list(map(_plain_losses, families))
+        plain = [_plain_losses(family, charges.get(family.mechanism)) for family in families]
         print_json({"query": query, "loss": request.loss.plain_name, "mechanisms": plain})
         return
     loss, guarantee = request.loss.plain_name.replace("_", " "), request.guarantee
     condition = f"{guarantee.definition.value} δ = {format_exact(guarantee.delta)}"
     typer.echo(f"{query}: {loss} loss by ε, with {condition}")
     columns = map("ε = {}".format, map(format_exact, families[0].epsilons))
-    print_table(["mechanism", *columns], list(map(_losses_row, families)))
+    rows = []
+    for family in families:
+        rows.append([family.mechanism, *family.texts, *charge_texts(charges.get(family.mechanism))])
+    print_table(["mechanism", *columns, "charge ε", "charge δ"], rows)
     if html is not None:
         typer.echo(f"page  {html}")
 
@@ -106,31 +116,31 @@ def _least_loss(family: Losses) -> float:
     return min((float(loss) for loss in family.losses if loss is not None), default=float("inf"))
 
 
-def _losses_row(family: Losses) -> list[str]:
-    return [family.mechanism, *family.texts]
-
-
-def _plain_losses(family: Losses) -> dict[str, Any]:
+def _plain_losses(family: Losses, charge: Charge | None) -> dict[str, Any]:
     losses = {}
     for epsilon, loss in zip(family.epsilons, family.losses, strict=True):
         # Keys are exact text: as a float, 1/3 would name another ε than the one compared.
         losses[format_exact(epsilon)] = None if loss is None else float(loss)
-    return {"mechanism": family.mechanism, "losses": losses}
+    charged = None if charge is None else output.plain_amounts(charge.epsilon, charge.delta)
+    return {"mechanism": family.mechanism, "losses": losses, "charge": charged}
 
 
 def _comparison_page(
-    query: Query, request: Asked, families: Sequence[Losses], solvers: Solvers
+    query: Query,
+    request: Asked,
+    families: Sequence[Losses],
+    charges: Mapping[str, Charge],
+    solvers: Solvers,
 ) -> str:
-    from release.noise.select import compare as compare_families
     from release.planning.compare import curves_at_equal_loss, side_by_side
     from release.planning.page import compare_html
 
     with working("drawing"):
-        at_claimed, _ = compare_families(request, solvers)
-        designs = {}
         # In the order of the table, so that the colors of the pictures follow it too.
+        designs = {}
         for family in families:
-            if family.mechanism in at_claimed:
-                designs[family.mechanism] = at_claimed[family.mechanism]
+            if family.claimed is not None:
+                designs[family.mechanism] = family.claimed
         curves = tuple(curves_at_equal_loss(request, designs, solvers))
-        return compare_html(query, request, families, curves, side_by_side(request, designs))
+        sides = side_by_side(request, designs)
+        return compare_html(query, request, families, charges, curves, sides)

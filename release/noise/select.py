@@ -103,13 +103,11 @@ def compare(
 ) -> tuple[dict[str, AnyDesign], list[tuple[str, str]]]:
     """The design of each mechanism that fits, by name, and the reason of each that has none.
 
-    ``names`` limits the comparison to these mechanisms.
+    Without ``names`` those of :func:`fitting`.
     """
     designs: dict[str, AnyDesign] = {}
     failures = []
-    for name in fitting(question):
-        if names is not None and name not in names:
-            continue
+    for name in fitting(question) if names is None else names:
         try:
             designs[name] = family_at(name).design(name, question, solvers)
         except DesignError as error:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from release.budget.cost import Charge
 from release.exact.accuracy import radius_of
-from release.exact.numbers import MAX_EPSILON
+from release.exact.numbers import MAX_EPSILON, format_exact
 from release.exact.privacy import LEAST_EPSILON
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
 from release.noise.select import compare, fitting
-
-if TYPE_CHECKING:
-    pass
+from release.spec.mechanisms import BEST
 
 EPSILONS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 """Losses are compared at these multiples of the ε that the spec claims."""
@@ -30,16 +28,27 @@ _MOST_COMPARED = 10**7
 
 @dataclass(frozen=True)
 class Losses:
-    """The expected loss of one family at several ε and the spec's δ; None where it has none."""
+    """The expected loss of one family at several ε and the spec's δ; None where it has none.
+
+    ``claimed`` is its design at the ε that the spec claims.
+    """
 
     mechanism: str
     epsilons: tuple[Fraction, ...]
     losses: tuple[Fraction | None, ...]
+    claimed: AnyDesign | None
 
     @property
     def texts(self) -> list[str]:
         """The losses to four digits, and - where there is none."""
         return ["-" if loss is None else f"{float(loss):.4g}" for loss in self.losses]
+
+
+def charge_texts(charge: Charge | None) -> list[str]:
+    """ε and δ of a charge, and - where a mechanism does not satisfy the guarantee."""
+    if charge is None:
+        return ["-", "-"]
+    return [format_exact(charge.epsilon), format_exact(charge.delta)]
 
 
 @dataclass(frozen=True)
@@ -54,23 +63,28 @@ class Curve:
     deltas: tuple[float, ...]
 
 
-def losses_by_epsilon(request: Asked, solvers: Solvers) -> tuple[Losses, ...]:
-    """The expected loss of every family at multiples of the claimed ε."""
+def losses_by_epsilon(request: Asked, own: str, solvers: Solvers) -> tuple[Losses, ...]:
+    """The expected loss of every family at multiples of the claimed ε.
+
+    ``own`` is the mechanism that the spec names. It is compared on any domain, even where a search
+    for its parameter would take too long to do for all.
+    """
     claimed = request.guarantee.epsilon
     grid = []
     # An ε of 0 has a single multiple: itself. Beyond 100 no mechanism is worth comparing.
     for factor in EPSILONS if claimed else (Fraction(1),):
         if not 0 < claimed * factor < LEAST_EPSILON and claimed * factor <= 100:
             grid.append(claimed * factor)
-    losses: dict[str, list[Fraction | None]] = {name: [] for name in fitting(request)}
-    for epsilon in grid:
-        solved, _ = compare(_at(request, epsilon), solvers)
-        for name, own in losses.items():
-            # None where no mechanism of the family satisfies the guarantee at this ε.
-            own.append(solved[name].objective if name in solved else None)
+    names = list(fitting(request))
+    if own != BEST and own not in names:
+        names.append(own)
+    designs = [compare(_at(request, epsilon), solvers, names)[0] for epsilon in grid]
     families = []
-    for name, own in losses.items():
-        families.append(Losses(name, tuple(grid), tuple(own)))
+    for name in names:
+        # None where no mechanism of the family satisfies the guarantee at this ε.
+        solved = [at_epsilon.get(name) for at_epsilon in designs]
+        losses = tuple(None if design is None else design.objective for design in solved)
+        families.append(Losses(name, tuple(grid), losses, solved[grid.index(claimed)]))
     return tuple(families)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import starmap
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from release.budget.cost import Charge
 from release.bundle.answer_units import AnswerUnit, answer_unit
 from release.bundle.report.page import odds, render
 from release.bundle.report.pictures import (
@@ -19,7 +20,7 @@ from release.bundle.report.pictures import (
 )
 from release.exact.numbers import format_exact
 from release.noise.design import Asked
-from release.planning.compare import Curve, Losses, Side
+from release.planning.compare import Curve, Losses, Side, charge_texts
 from release.planning.on_statistic import StatisticPlan
 from release.planning.plan import Candidate, Plan, QueryPlan
 from release.planning.tabulations.plan import TabulationPlan
@@ -189,10 +190,11 @@ def compare_html(
     query: Query,
     request: Asked,
     losses: Sequence[Losses],
+    charges: Mapping[str, Charge],
     curves: Sequence[Curve],
     sides: Sequence[Side],
 ) -> str:
-    """The comparison as a page."""
+    """The comparison as a page; ``charges`` are those at the claimed ε, by mechanism."""
     # A curve without points was given up because its mechanism is too large.
     drawn, too_large = [], []
     for curve in curves:
@@ -210,7 +212,7 @@ def compare_html(
         guarantee=str(request.guarantee),
         loss=loss,
         epsilons=list(map(format_exact, losses[0].epsilons)),
-        rows=list(map(_loss_row, losses)),
+        rows=[_loss_row(family, charges.get(family.mechanism)) for family in losses],
         errors=curves_svg(
             "errors", ("ε", f"{loss} loss"), list(map(_drawn, losses)), logarithmic=True
         ),
@@ -222,8 +224,8 @@ def compare_html(
     )
 
 
-def _loss_row(family: Losses) -> tuple[str, list[str]]:
-    return family.mechanism, family.texts
+def _loss_row(family: Losses, charge: Charge | None) -> tuple[str, list[str]]:
+    return family.mechanism, [*family.texts, *charge_texts(charge)]
 
 
 def _mass_curve(side: Side, unit: AnswerUnit) -> tuple[str, list[float], Sequence[float]]:

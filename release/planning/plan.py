@@ -399,20 +399,25 @@ def _planned(
 
 def plan_of(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:
     """The plan of a query with the mechanism that it will use, and no other beside it."""
-    # Another charge than the declared one would tell of the table (docs/design/format.md, 4.3).
-    kept = None
-    if not query.is_empirical:
-        kept = satisfied(spec_file, query, chosen, chosen.guarantee)
     return QueryPlan(
         query=query,
         asked=request,
         assumed=None,
         cells=spec_file.cells(query.by),
-        charge=charge_of(spec_file, query, query.promised, kept),
+        charge=charge_with(spec_file, query, chosen),
         chosen=candidate(chosen, request.domain),
         others=(),
         failed=(),
     )
+
+
+def charge_with(spec_file: SpecFile, query: Query, chosen: AnyDesign) -> Charge:
+    """What a query is charged with this mechanism."""
+    # Another charge than the declared one would tell of the table (docs/design/format.md, 4.3).
+    kept = None
+    if not query.is_empirical:
+        kept = satisfied(spec_file, query, chosen, chosen.guarantee)
+    return charge_of(spec_file, query, query.promised, kept)
 
 
 def mechanism_of(

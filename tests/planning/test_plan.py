@@ -35,6 +35,7 @@ from release.planning.targets import delta_for, epsilon_for
 from release.queries.read import read_spec
 from release.spec.load import SpecFile
 from release.spec.losses import parse_target
+from release.spec.mechanisms import BEST
 from tests.cli.test_main import run
 from tests.small import Small, joint, part, query
 
@@ -289,14 +290,14 @@ def test_targets_of_mechanisms_that_cannot_be_made_everywhere(tmp_path: Path) ->
         assert one.guarantee.delta > 0
     ((_, asked),) = possible(spec_file, spec_file.spec.released[1])
     assert list(curves_at_equal_loss(asked, compare(asked, Solvers())[0], Solvers())) == []
-    assert {len(one.epsilons) for one in losses_by_epsilon(asked, Solvers())} == {1}
+    assert {len(one.epsilons) for one in losses_by_epsilon(asked, BEST, Solvers())} == {1}
 
 
 def test_all_families_side_by_side(tmp_path: Path) -> None:
     """Losses fall with ε, the best is never behind, and at equal loss it tells least."""
     spec_file = spec_of(tmp_path, QUERIES[0])
     ((_, asked),) = possible(spec_file, spec_file.spec.released[0])
-    found = {one.mechanism: one for one in losses_by_epsilon(asked, Solvers())}
+    found = {one.mechanism: one for one in losses_by_epsilon(asked, BEST, Solvers())}
     for one in found.values():
         there = [loss for loss in one.losses if loss is not None]
         assert there == sorted(there, reverse=True)
@@ -323,11 +324,35 @@ def test_a_family_of_too_many_pairs_has_no_curve(tmp_path: Path) -> None:
     made, _ = compare(asked, Solvers(), names)
     curves = tuple(curves_at_equal_loss(asked, made, Solvers()))
     assert {one.mechanism: len(one.deltas) for one in curves} == {names[0]: 0, names[1]: 25}
-    losses = [Losses(name, (Fraction(1),), (Fraction(1, 2),)) for name in names]
-    page = compare_html(asked_query, asked, losses, curves, side_by_side(asked, made))
+    losses = [Losses(name, (Fraction(1),), (Fraction(1, 2),), made[name]) for name in names]
+    page = compare_html(asked_query, asked, losses, {}, curves, side_by_side(asked, made))
     assert "Not drawn, for too many pairs of neighboring answers: geometric_truncated." in page
-    page = compare_html(asked_query, asked, losses, curves[:1], side_by_side(asked, made))
+    page = compare_html(asked_query, asked, losses, {}, curves[:1], side_by_side(asked, made))
     assert "Delta of each mechanism" not in page
+
+
+def test_comparisons_say_charges_and_have_the_query_s_own_mechanism(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """In four cells a unit moves what two cells' noise hides, if that loses in proportion."""
+    wide = {"ordered": {"min": 0, "max": 5000}}
+    claimed = {"definition": "approximate", "epsilon": "1", "delta": "0.001"}
+    shared_out = query("count", sensitivity="global", loss="squared", by=["place", "day"])
+    named = query(
+        "count", name="named", mechanism="gaussian_clamped", sensitivity="global", domain=wide
+    )
+    spec_of(tmp_path, shared_out, {**named, "guarantee": claimed})
+    spec = str(tmp_path / "spec.yaml")
+    planned = json.loads(ran(capsys, "plan", spec, "--json").stdout)["queries"]
+    for place, (name, mechanism) in enumerate(
+        [("the_count", "integer"), ("named", "gaussian_clamped")]
+    ):
+        told = json.loads(ran(capsys, "compare", spec, name, "--json").stdout)
+        found = {one["mechanism"]: one for one in told["mechanisms"]}
+        assert None not in found[mechanism]["losses"].values()
+        assert found[mechanism]["charge"] == planned[place]["charge"]
+        charged = {one["charge"]["epsilon"] for one in found.values() if one["charge"]}
+        assert charged == ({"2", "4"} if name == "the_count" else {"2"})
 
 
 class Told(NamedTuple):
