@@ -353,15 +353,14 @@ def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
         )
 
 
-_WITHOUT_A_LIST = (BEST, "integer", "geometric_clamped", "gaussian_clamped")
-"""The mechanisms that make no list of all answers."""
-
-
 def _check_wide(at: str, query: Query) -> None:
     """Refuse more than 10^6 answers for what would make a list of them."""
-    needs = None
-    if query.mechanism not in _WITHOUT_A_LIST:
-        needs = f"mechanism: one of {', '.join(_WITHOUT_A_LIST)}"
+    needs, without = None, [BEST]
+    for name, entry in MECHANISMS.items():
+        if entry.needs_order and not (entry.needs_rows or entry.needs_prior):
+            without.append(name)
+    if query.mechanism not in without:
+        needs = f"mechanism: one of {', '.join(without)}"
     elif query.is_empirical:
         needs = "sensitivity: global"
     elif not isinstance(query.loss, LossName) or not line_fits(query.answers, query.loss):

@@ -252,6 +252,21 @@ def test_a_release_of_a_papers_noise_is_proved_by_both_verifiers(
     assert exact <= Fraction(guarantee["delta"])
 
 
+@pytest.mark.parametrize("name", ["gumbel_clamped", "sadeghi_count", "qin_relaxed"])
+def test_noise_of_papers_is_named_on_a_domain_of_any_size(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = {"ordered": {"min": 0, "max": 3_000_000}}
+    asked = counted("sadeghi_count", domain=wide, mechanism=name)
+    if name != "sadeghi_count":
+        del asked["parameters"]
+    spec = Small(ROWS, [asked], max_rows_per_unit=1)
+    public = run_release(spec.write(tmp_path), tmp_path / "out").public
+    assert verify(public, None, UNSIGNED).complete
+    assert standalone.main([str(public), "--require", "none"]) == 0
+    assert "proved: counted: the mechanism satisfies its guarantee" in capsys.readouterr().out
+
+
 def test_best_leaves_them_out_and_a_comparison_shows_them() -> None:
     question = asked(delta="0.01", prior=PRIOR)
     assert not set(LAWS) & set(candidates(question))
@@ -274,6 +289,11 @@ def test_best_leaves_them_out_and_a_comparison_shows_them() -> None:
         ("qin_wasserstein", {"prior": None}, "prior: missing; 'qin_wasserstein' needs the pmf"),
         ("qin_wasserstein", {"prior": ["0.5", "0.5"]}, "2 probabilities for 7 answers"),
         ("qin_wasserstein", {"prior": ["0.1"] * 7}, "add up to 1"),
+        (
+            "qin_wasserstein",
+            {"domain": {"ordered": {"min": 0, "max": 10**6}}},
+            "more than 1,000,000 answers need mechanism: one of best, integer, geometric_clamped",
+        ),
         ("qin_wasserstein", {"objective": "worst_case"}, "keep one of prior and objective"),
     ],
 )
