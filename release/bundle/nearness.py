@@ -55,7 +55,7 @@ class Nearness:
         """What ``near`` is."""
         if self.by_powers:
             return f"{self.figure}, of 1,000 rows"
-        return f"{self.of}, for 95 in 100"
+        return f"{self.of}, for at least 95 in 100"
 
 
 def nearness_of(query: OnStatisticQuery, mechanism: StatisticMechanism) -> Nearness:

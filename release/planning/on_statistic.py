@@ -24,7 +24,7 @@ from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST
 from release.spec.query import Noise
 
-_MOST_COMPARED = 256
+_MOST_COMPARED = 10_000
 """Noise on the answer is designed beside it for up to so many answers."""
 
 

@@ -106,6 +106,7 @@ def recommendations(
             advice += _parts_apart(spec_file, planned, solvers)
     for statistic in plan.on_statistic:
         advice += _units_in_place_of_rows(spec_file, statistic, solvers)
+        advice += _a_rank_that_tells(spec_file, statistic)
     return (*advice, *_together(spec_file, plan, solvers))
 
 
@@ -331,6 +332,21 @@ def _units_in_place_of_rows(
             f"a category has to lead by {planned.nearness.near:.0f} rows now to be published in 95 "
             f"of 100 cases, and then by {then.near:.0f} units",
         )
+
+
+def _a_rank_that_tells(spec_file: SpecFile, planned: StatisticPlan) -> Iterator[Recommendation]:
+    """A rank so near the end that bins without any row are published in place of its own."""
+    query = planned.query
+    changes = []
+    for name, least in query.fields_on_statistic(spec_file.spec.rows_per_unit(query)).items():
+        declared = getattr(query, name)
+        if declared is not None and declared < least:
+            changes.append((f"{spec_file.spec.place_of(query)}.{name}", least))
+            gain = (
+                f"bins beyond all rows are {declared:,} away from the wanted rank now, and one of "
+                "so many is published too often"
+            )
+            yield Recommendation(query.name, tuple(changes), gain)
 
 
 def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Recommendation]:

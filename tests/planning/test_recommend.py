@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
+import release
 from release.planning.plan import Plan, make_plan
 from release.planning.recommend import Recommendation, make_advised_plan, recommendations
 from release.queries.read import read_spec
@@ -95,6 +96,38 @@ def test_noise_on_the_answer_of_a_largest_value(tmp_path: Path) -> None:
     (then,) = after.on_statistic
     assert then.nearness.sentence in found.sentence
     assert "queries[0].rank: " in found.sentence
+
+
+def test_a_rank_that_bins_beyond_all_rows_are_published_at(tmp_path: Path) -> None:
+    """40 rows a cell in the ten lowest of 64 bins: the largest is published beyond them all."""
+    rows = [
+        {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": 0, "wh": i % 10}
+        for i in range(80)
+    ]
+    asked = query("binned", statistic="max", rank=1, **GLOBAL)
+    asked |= {"bins": {"low": 0, "high": 64, "count": 64}, "clamp": [0, 63]}
+    many = [{**asked, "name": f"largest_{i}"} for i in range(15)]
+    spec = Small(rows, many, max_rows_per_unit=1)
+    plain = json.loads(json.dumps(spec.plain()))
+    advice = recommendations(*planned(tmp_path, plain))
+    assert [one.query for one in advice] == [one["name"] for one in many]
+    (path, rank), beyond = advice[0].changes[0], []
+    assert path == "queries[0].rank"
+    assert 1 < rank <= 10
+    for number, wanted in enumerate((1, rank)):
+        queries = [{**one, "rank": wanted} for one in many]
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = Small(rows, queries, max_rows_per_unit=1).write(folder)
+        found = release.open(release.run(path, folder / "out").public)
+        answers = [code for one in queries for code in codes_of(found, one["name"])]
+        beyond.append(np.mean(np.array(answers) > 9))
+    assert beyond[0] > 0.5
+    assert beyond[1] < 0.2
+
+
+def codes_of(found: Any, name: str) -> list[int]:
+    return [int(code) for code in found[name].to_arrow()["answer_code"].to_pylist()]
 
 
 TALL = {"ordered": {"min": 0, "max": 40}}
@@ -254,7 +287,7 @@ def test_mechanisms_on_a_statistic_are_compared_by_how_near_they_are(
     status, told, _ = run(capsys, "compare", tmp_path / "spec.yaml", "the_mode", "--json")
     assert status == 0
     compared = json.loads(told)
-    assert compared["near"] == "lead over the next, in units, for 95 in 100"
+    assert compared["near"] == "lead over the next, in units, for at least 95 in 100"
     near = {one["mechanism"]: one["near"] for one in compared["mechanisms"]}
     table, accepted = near["gap_table"], near["permute_and_flip"]
     assert list(table) == list(accepted) == ["0.25", "0.5", "1", "2", "4"]

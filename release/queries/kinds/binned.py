@@ -205,7 +205,9 @@ class BinnedQuery(StatisticQuery):
     @property
     def rank_condition(self) -> str:
         """A cell needs as many rows as the rank says."""
-        return "" if self.rank is None else f"in a cell of {self.rank} rows or more "
+        if self.rank is None:
+            return ""
+        return f"in a cell of {self.rank} {'row' if self.rank == 1 else 'rows'} or more "
 
     def fields_on_statistic(self, rows: int) -> dict[str, Any]:
         """A rank, in place of the very least or largest value."""
