@@ -22,7 +22,6 @@ from release.exact.accuracy import radius_of
 from release.exact.losses import LossName, line_fits, named_loss
 from release.exact.numbers import format_exact
 from release.exact.pmf import Pmf
-from release.exact.privacy import Definition
 from release.exact.statistics.sums import NoisySums
 from release.noise.cache import DesignCache
 from release.noise.design import Asked
@@ -30,7 +29,7 @@ from release.noise.families import Solvers
 from release.noise.processes import FanOut
 from release.noise.select import choose
 from release.planning.on_statistic import StatisticPlan, plan_on_statistic
-from release.planning.plan import Plan, QueryPlan, make_plan, plan_of, possible
+from release.planning.plan import Plan, QueryPlan, make_plan, possible
 from release.planning.together import check_season, plan_together
 from release.queries.on_statistic import OnStatisticQuery
 from release.queries.read import check_mechanism
@@ -101,7 +100,6 @@ def recommendations(
         # Noise that is made for the whole budget has no guarantee of its own to write down.
         if not planned.query.is_shared:
             advice += _another_mechanism(spec_file, planned, solvers)
-            advice += _without_delta(spec_file, planned, solvers)
             advice += _noise_on_statistic(spec_file, planned, solvers)
             advice += _parts_apart(spec_file, planned, solvers)
     for statistic in plan.on_statistic:
@@ -130,38 +128,6 @@ def _another_mechanism(
             ((f"{spec_file.spec.place_of(query)}.mechanism", BEST),),
             _losses(request, best.objective, now),
         )
-
-
-def _without_delta(
-    spec_file: SpecFile, planned: QueryPlan, solvers: Solvers
-) -> Iterator[Recommendation]:
-    """A δ with which noise is charged cell by cell, where without it all cells count together."""
-    query = planned.query
-    if planned.assumed is not None or query.mechanism != BEST or not query.promised.delta:
-        return
-    update = {"definition": Definition.PURE, "delta": Fraction(0), "fallback": None}
-    pure = query.promised.model_copy(update=update)
-    instead = query.model_copy(update={"guarantee": pure})
-    try:
-        ((_, request),) = possible(spec_file, instead)
-        best = choose(request, BEST, solvers)
-    except (DesignError, SpecError):
-        return
-    then = plan_of(spec_file, instead, request, best)
-    is_dearer = planned.charge.epsilon >= _ENOUGH * then.charge.epsilon
-    if not is_dearer or then.chosen.objective > _ENOUGH * planned.chosen.objective:
-        return
-    at = f"{spec_file.spec.place_of(query)}.guarantee"
-    changes = [(f"{at}.definition", Definition.PURE.value), (f"{at}.delta", None)]
-    if query.promised.fallback is not None:
-        changes.append((f"{at}.fallback", None))
-    yield Recommendation(
-        query.name,
-        tuple(changes),
-        f"its charge is then ε = {format_exact(then.charge.epsilon)}, and "
-        f"{format_exact(planned.charge.epsilon)} now; "
-        f"{_losses(request, best.objective, planned.chosen.objective)}",
-    )
 
 
 def _losses(request: Asked, then: Fraction, now: Fraction) -> str:

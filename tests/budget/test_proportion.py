@@ -211,6 +211,23 @@ def test_many_rows_a_unit_err_as_little_as_noise_for_all_cells_together() -> Non
     assert best < staircase(range(1, 11), Fraction(1, 2), 1).loss
 
 
+@pytest.mark.parametrize(("delta", "is_proportional"), [("0.000001", True), ("0.4", False)])
+def test_a_delta_is_given_up_where_all_cells_would_be_charged_for_it(
+    delta: str, is_proportional: bool
+) -> None:
+    """Noise with a δ is charged for both cells: it has half of ε to show at the same charge."""
+    guarantee = {"definition": "approximate", "epsilon": "2", "delta": delta}
+    asked = query("count", loss="squared", guarantee=guarantee, **WHOLE)
+    about = spec_file(asked, neighbors="add_remove", max_rows_per_unit=4)
+    made = designed(about)
+    assert isinstance(made.mechanism, IntegerMechanism)
+    geometric = staircase((1,), Fraction(1, 2), 2)
+    kept = satisfied(about, about.spec.released[0], made, made.guarantee)
+    assert (made.mechanism.noise == geometric.noise) == is_proportional
+    assert (kept.delta == 0) == is_proportional
+    assert charged(about, made) == (2 if is_proportional else 4)
+
+
 def test_a_staircase_is_taken_where_it_errs_less_at_one_charge() -> None:
     """Where ε is large, steps of the most rows lose less, for all that two cells cost."""
     guarantee = {"definition": "pure", "epsilon": "20"}
@@ -237,6 +254,8 @@ def test_both_verifiers_prove_the_charges(
     quarters |= {"kind": "quantiles", "at": ["1/4", "3/4"]}
     quarters |= {"domain": {"ordered": {"min": 0, "max": 8}}}
     asked = [plain | {"name": name} for name, plain in ASKED.items()]
+    weak = {"definition": "approximate", "epsilon": "1", "delta": "0.000001"}
+    asked.append(ASKED["count"] | {"name": "without_delta", "guarantee": weak})
     small = Small(rows, [*asked, tops, quarters], neighbors=neighbors, max_rows_per_unit=3)
     path = small.write(tmp_path)
     published = run_release(path, tmp_path)

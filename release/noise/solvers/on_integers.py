@@ -10,7 +10,7 @@ apart no mechanism at all then loses less (Ghosh, Roughgarden and Sundararajan 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -110,18 +110,19 @@ def _noise(question: Asked) -> _Found:
 
 
 def in_proportion(question: Asked) -> Design[IntegerMechanism] | None:
-    """Geometric noise, where it errs no more than staircases of the same charge; else None.
+    """Geometric noise, where it errs no more than other noise of the same charge; else None.
 
     It loses the same part of ε for each step between neighbors, and is charged ``question.part`` of
-    what other noise is (docs/design/mathematics.md 2.18).
+    what other noise is (docs/design/mathematics.md 2.18), and no δ.
     """
-    epsilon = question.guarantee.epsilon
-    if question.part == 1 or question.guarantee.delta or not question.is_line:
+    guarantee = question.guarantee
+    if question.part == 1 or question.is_probabilistic or not question.is_line:
         return None
     steps, power = question.sensitivity.apart or (1,), power_of(question.loss)
+    at_one_charge = replace(guarantee, epsilon=guarantee.epsilon * question.part)
     try:
-        noise = staircase((1,), epsilon / max(steps), power).noise
-        rival = staircase(steps, epsilon * question.part, power)
+        noise = staircase((1,), guarantee.epsilon / max(steps), power).noise
+        rival = _noise(replace(question, guarantee=at_one_charge))
     except ValueError:
         return None
     loss = noise.moment(power)
@@ -135,7 +136,7 @@ def in_proportion(question: Asked) -> Design[IntegerMechanism] | None:
         loss=question.loss,
         method=GEOMETRIC,
         objective=mechanism.objective(question.loss, question.domain),
-        lower_bound=min(loss, lower_bound(steps, epsilon, Fraction(0), power)),
+        lower_bound=min(loss, lower_bound(steps, guarantee.epsilon, guarantee.delta, power)),
         bound_of=BoundOf.INTEGERS,
         noise_loss=loss,
         is_named=True,
