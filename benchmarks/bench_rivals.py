@@ -176,9 +176,9 @@ def our_selection(lead: int | None) -> dict[str, Callable[[int], Codes]]:
     group = Group((HOURS,))
     anywhere = Sensitivity.everything(group)
     sensitivity = Sensitivity.of(group, [(1,)]) if lead is None else anywhere
-    promised = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
+    claimed = Guarantee(Definition.PURE, Fraction(1), Fraction(0))
     loss = named_loss(LossName.ERROR_RATE, Topology.CYCLIC, HOURS)
-    law: Pmf = design(sensitivity, promised, loss).mechanism.pmf
+    law: Pmf = design(sensitivity, claimed, loss).mechanism.pmf
     found: dict[str, Callable[[int], Codes]] = {
         "best for error rate": lambda count: draw_noise(law, count)
     }

@@ -93,7 +93,7 @@ def show(public: Path, out: Path) -> None:
     key = re.sub(r"[^a-z0-9]+", "-", record.release_id).strip("-")
     rows = []
     for query in summary.queries:
-        row = {"query": query.record.name, "cells": query.record.cells, "promise": query.promise}
+        row = {"query": query.record.name, "cells": query.record.cells, "promise": query.claim}
         rows.append({**row, "charge": query.charge, "error": query.error})
     for own in summary.tabulations:
         row = {"query": own.record.name, "cells": own.cells, "promise": own.noise}

@@ -128,18 +128,18 @@ class Guarantees:
         self, run: QueryRun, cells: Sequence[CellPair], tables: tuple[Case, Case]
     ) -> None:
         # One δ bounds a cell as a whole; of cells in several parts the charge is checked instead.
-        promised = run.query.promised.to_guarantee()
+        claimed = run.query.claimed.to_guarantee()
         for cell in cells:
             if cell in self._wrong or len(cell.pairs) > 1:
                 continue
-            delta = cell.delta(promised)
-            if delta > promised.delta + cell.slack:
+            delta = cell.delta(claimed)
+            if delta > claimed.delta + cell.slack:
                 self._wrong.add(cell)
                 worst = cell.worst()
                 self._find(
                     "the guarantee of one cell",
                     run.query.name,
-                    f"δ is {float(delta):.3g} at ε {promised.epsilon}; the outcome {worst.outcome} "
+                    f"δ is {float(delta):.3g} at ε {claimed.epsilon}; the outcome {worst.outcome} "
                     f"has the chances {float(worst.here):.6g} and {float(worst.there):.6g}",
                     tables,
                 )

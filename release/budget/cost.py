@@ -179,7 +179,7 @@ def satisfied(
 def charge_of(
     spec_file: SpecFile,
     query: Query,
-    promised: Guarantee | GuaranteeSpec,
+    claimed: Guarantee | GuaranteeSpec,
     kept: Satisfied | None = None,
 ) -> Charge:
     """The charge of one query, whatever the cap is; ``kept`` is what its mechanism satisfies.
@@ -188,9 +188,9 @@ def charge_of(
     """
     cells = touched_cells(spec_file, query)
     if kept is None:
-        return Charge(cells, cells * promised.epsilon, cells * promised.delta)
+        return Charge(cells, cells * claimed.epsilon, cells * claimed.delta)
     times = moved_together(spec_file, query) if kept.in_proportion else cells
-    return Charge(cells, times * promised.epsilon, cells * kept.delta)
+    return Charge(cells, times * claimed.epsilon, cells * kept.delta)
 
 
 def least_charges(spec_file: SpecFile) -> Charges:
@@ -217,7 +217,7 @@ def charges(
     """
     spec = spec_file.spec
     queries = tuple(
-        charge_of(spec_file, query, query.promised, (kept or {}).get(query.name))
+        charge_of(spec_file, query, query.claimed, (kept or {}).get(query.name))
         for query in spec.charged
     )
     exactly, total = spec.composes_exactly, total_of(spec, queries, together)
@@ -281,9 +281,9 @@ def release_step(spec_file: SpecFile) -> Fraction:
             cells += most
     if spec_file.tabulations or any(query.is_shared for query in public):
         return step_of_budget(spec.budget.epsilon, cells)
-    charged = _sum([charge_of(spec_file, query, query.promised) for query in public])
+    charged = _sum([charge_of(spec_file, query, query.claimed) for query in public])
     cap = min(spec.budget.epsilon, charged.epsilon or spec.budget.epsilon)
-    return step_for((query.promised.epsilon for query in public), cap, cells)
+    return step_for((query.claimed.epsilon for query in public), cap, cells)
 
 
 def _composed(spec: Spec, queries: Sequence[Charge], together: Together | None) -> Spent:
@@ -320,7 +320,7 @@ def _definition(spec_file: SpecFile, charged: Sequence[Charge]) -> Definition:
     used = set()
     for query, charge in zip(spec_file.spec.charged, charged, strict=True):
         # With δ = 0 all three definitions are pure differential privacy.
-        used.add(query.promised.definition if charge.delta else Definition.PURE)
+        used.add(query.claimed.definition if charge.delta else Definition.PURE)
     for definition in (Definition.APPROXIMATE, Definition.PROBABILISTIC):
         if definition in used:
             return definition

@@ -42,7 +42,7 @@ _LONGEST = 2**16
 
 def own_step(query: Query) -> Fraction:
     """The step of a profile that is not composed with others: ε of one cell over :data:`PARTS`."""
-    return (query.promised.epsilon or Fraction(1)) / PARTS
+    return (query.claimed.epsilon or Fraction(1)) / PARTS
 
 
 def query_profile(
@@ -75,7 +75,7 @@ def profile_over(
     cells = {}
     for difference in sorted(set(chain.from_iterable(patterns))):
         if isinstance(mechanism, StatisticMechanism):
-            cell = mechanism.profile(query.promised.epsilon, step)
+            cell = mechanism.profile(query.claimed.epsilon, step)
         elif sensitivity is None:
             raise TypeError(f"{query.name} has noise on its answer and needs a sensitivity")
         else:
@@ -175,7 +175,7 @@ def profiles_on(spec_file: SpecFile, queries: Iterable[Made], shared: Fraction |
     profiles = []
     for query, mechanism, sensitivity in queries:
         patterns, step = patterns_of(spec_file, query), shared or own_step(query)
-        key = (mechanism, query.promised.epsilon, patterns, step, sensitivity)
+        key = (mechanism, query.claimed.epsilon, patterns, step, sensitivity)
         if key not in profile_of:
             profile_of[key] = profile_over(patterns, query, mechanism, sensitivity, step)
         profiles.append(profile_of[key])

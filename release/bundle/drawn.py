@@ -167,11 +167,11 @@ def _query_record(prepared: PreparedQuery) -> QueryOfDraw:
     # Guarantees that the text of the spec does not hold: a later run would have to search again,
     # and might find another one than the noise was drawn for.
     if query.is_measured or query.is_shared or query.seeks_least:
-        promised = query.promised
+        claimed = query.claimed
         guarantee = FoundRecord(
-            definition=promised.definition.value,
-            epsilon=str(promised.epsilon),
-            delta=str(promised.delta),
+            definition=claimed.definition.value,
+            epsilon=str(claimed.epsilon),
+            delta=str(claimed.delta),
         )
     if isinstance(query, TableCount):
         table = TableRecord(tabulation=query.tabulation, level=query.level, margin=query.margin)

@@ -90,7 +90,7 @@ def _compare_on_statistic(spec_file: SpecFile, query: Query, as_json: bool) -> N
 
     if not isinstance(query, OnStatisticQuery):
         raise TypeError(f"{query.name} has its noise on the answer")
-    epsilons = [factor * query.promised.epsilon for factor in EPSILONS]
+    epsilons = [factor * query.claimed.epsilon for factor in EPSILONS]
     nearness_of = nearness_by_epsilon(spec_file, query, epsilons)
     columns = list(map(format_exact, epsilons))
     known = [nearness for row in nearness_of.values() for nearness in row if nearness is not None]

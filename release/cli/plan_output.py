@@ -114,7 +114,7 @@ def _print_proportions(plan: Plan) -> None:
     """Say why charges are less than the guarantee of a cell for each cell."""
     planned: list[QueryPlan | StatisticPlan] = [*plan.queries, *plan.on_statistic]
     for each in planned:
-        sentence = each.charge.sentence(each.query.promised.epsilon)
+        sentence = each.charge.sentence(each.query.claimed.epsilon)
         if sentence is not None:
             typer.echo(f"{each.query.name}: {sentence}")
 

@@ -50,7 +50,7 @@ def report(public: PublicFolder, as_json: opt.AsJson = False) -> None:
     for query in summary.queries:
         name, cells = _printable(query.record.name), str(query.record.cells)
         family = query.record.mechanism
-        rows.append((name, cells, query.promise, query.charge, family, query.exact, query.error))
+        rows.append((name, cells, query.claim, query.charge, family, query.exact, query.error))
     if rows:
         print_table(("query", "cells", "guarantee", "charge", "mechanism", "exact", "error"), rows)
     for query in summary.queries:

@@ -61,6 +61,6 @@ def refusal(query: Query, design: AnyDesign, gap: Fraction = GAP) -> str | None:
 def _remedy(query: Query, design: AnyDesign) -> str:
     """What a curator can change so that nothing is left to save."""
     is_pure = design.mechanism.deltas(design.sensitivity, design.guarantee.epsilon)
-    if is_pure.approximate == 0 and query.promised.delta:
+    if is_pure.approximate == 0 and query.claimed.delta:
         return "write definition: pure without delta, which this mechanism satisfies"
     return "choose another domain or loss"

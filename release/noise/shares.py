@@ -145,14 +145,14 @@ def _spent_already(
         if query.guarantee is None:
             continue
         if query.is_empirical:
-            charge = charge_of(spec_file, query, query.promised)
+            charge = charge_of(spec_file, query, query.claimed)
             declared += Spent(charge.epsilon, charge.delta)
             continue
         design, sensitivity = _declared_design(spec_file, query, cache, gap)
         if not spec.budget.delta:
             # Without δ all charges add up. Whether the mechanism needs a δ is checked at the end.
-            kept = satisfied(spec_file, query, design, query.promised)
-            declared += Spent(charge_of(spec_file, query, query.promised, kept).epsilon)
+            kept = satisfied(spec_file, query, design, query.claimed)
+            declared += Spent(charge_of(spec_file, query, query.claimed, kept).epsilon)
             continue
         profiles.append(query_profile(spec_file, query, design.mechanism, sensitivity, step))
     for name in ("epsilon", "delta"):
@@ -172,7 +172,7 @@ def _declared_design(
     """The mechanism of a query with a guarantee, as the design stage will find it."""
     if query.is_on_statistic:
         statistic = statistic_of(spec_file.spec, query)
-        guarantee, part = query.promised.to_guarantee(), proportional_part(spec_file, query)
+        guarantee, part = query.claimed.to_guarantee(), proportional_part(spec_file, query)
         return design_on_statistic(statistic, query.mechanism, guarantee, part), None
     problem = problem_of(spec_file, query, sensitivity_without_data(spec_file.spec, query))
     if not isinstance(problem, Problem):

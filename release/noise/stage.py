@@ -60,7 +60,7 @@ class Problem:
 def asked_of(query: Query, sensitivity: Sensitivity, part: Fraction = Fraction(1)) -> Asked:
     """The question that a query of the spec puts to a mechanism; ``part`` as in the question."""
     name = query.loss if isinstance(query.loss, LossName) else None
-    guarantee = query.promised.to_guarantee()
+    guarantee = query.claimed.to_guarantee()
     parameters, demands = tuple(sorted(query.parameters.items())), demands_of(query)
     loss = loss_of(query)
     return Asked(query.answers, sensitivity, guarantee, loss, name, parameters, demands, part)
@@ -104,7 +104,7 @@ def problem_of(
     """The problem of a query, as the spec has it."""
     part = proportional_part(spec_file, query)
     if isinstance(moved, Statistic):
-        return StatisticProblem(moved, query.mechanism, query.promised.to_guarantee(), part)
+        return StatisticProblem(moved, query.mechanism, query.claimed.to_guarantee(), part)
     return Problem(asked_of(query, moved, part), query.mechanism, query.is_empirical)
 
 

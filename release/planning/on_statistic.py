@@ -56,7 +56,7 @@ def plan_on_statistic(
         DesignError: no mechanism satisfies the claimed guarantee.
     """
     statistic = statistic_of(spec_file.spec, query)
-    claimed = query.promised.to_guarantee()
+    claimed = query.claimed.to_guarantee()
     part = proportional_part(spec_file, query)
     design = design or design_on_statistic(statistic, query.mechanism, claimed, part)
     kept = satisfied(spec_file, query, design, design.guarantee)
@@ -67,7 +67,7 @@ def plan_on_statistic(
         nearness_of(query, design.mechanism),
         spec_file.cells(query.by),
         # The δ of a statistic is 0, which may be less than the spec allows.
-        charge_of(spec_file, query, query.promised, kept),
+        charge_of(spec_file, query, query.claimed, kept),
         _beside(spec_file, query, solvers),
     )
 
@@ -76,7 +76,7 @@ def nearness_by_epsilon(
     spec_file: SpecFile, query: OnStatisticQuery, epsilons: Sequence[Fraction]
 ) -> dict[str, list[Nearness | None]]:
     """For each mechanism that can answer, how near it is at each ε; None where there is none."""
-    statistic, claimed = statistic_of(spec_file.spec, query), query.promised.to_guarantee()
+    statistic, claimed = statistic_of(spec_file.spec, query), query.claimed.to_guarantee()
     nearness: dict[str, list[Nearness | None]] = {}
     for name in statistic.families:
         nearness[name] = []

@@ -417,7 +417,7 @@ def charge_with(spec_file: SpecFile, query: Query, chosen: AnyDesign) -> Charge:
     kept = None
     if not query.is_empirical:
         kept = satisfied(spec_file, query, chosen, chosen.guarantee)
-    return charge_of(spec_file, query, query.promised, kept)
+    return charge_of(spec_file, query, query.claimed, kept)
 
 
 def mechanism_of(

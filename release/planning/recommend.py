@@ -186,8 +186,8 @@ def _no_dearer(
     then = plan_on_statistic(spec_file, query, solvers)
     # A charge grows with ε in proportion, or more slowly where ε is rounded.
     while then.charge.epsilon > epsilon and not query.is_shared:
-        smaller = query.promised.epsilon * epsilon / then.charge.epsilon
-        guarantee = query.promised.model_copy(update={"epsilon": smaller})
+        smaller = query.claimed.epsilon * epsilon / then.charge.epsilon
+        guarantee = query.claimed.model_copy(update={"epsilon": smaller})
         query = query.model_copy(update={"guarantee": guarantee})
         then = plan_on_statistic(spec_file, query, solvers)
     return then
@@ -233,10 +233,10 @@ def _parts_apart(
 def _as_query_of_its_own(query: Query, part: PlainQuery) -> dict[str, Any]:
     """The fields of a part of a tuple with as large a share of its guarantee as any other."""
     count = len(query.parts)
-    spent = {"epsilon": query.promised.epsilon / count, "delta": query.promised.delta / count}
+    spent = {"epsilon": query.claimed.epsilon / count, "delta": query.claimed.delta / count}
     update: dict[str, Any] = {
         "sensitivity": Source.GLOBAL,
-        "guarantee": query.promised.model_copy(update=spent),
+        "guarantee": query.claimed.model_copy(update=spent),
     }
     has_loss = isinstance(query.loss, LossName) and line_fits(part.answers, query.loss)
     if has_loss and not isinstance(part, OnStatisticQuery):
@@ -288,8 +288,8 @@ def _units_in_place_of_rows(
     changes = []
     for name, value in query.in_units.items():
         changes.append((f"{at}.{name}", str(value)))
-    if afterwards.query.promised != query.promised:
-        epsilon = format_exact(afterwards.query.promised.epsilon)
+    if afterwards.query.claimed != query.claimed:
+        epsilon = format_exact(afterwards.query.claimed.epsilon)
         changes.append((f"{at}.guarantee.epsilon", epsilon))
     if planned.nearness.near > _ENOUGH * then.near:
         yield Recommendation(
@@ -341,11 +341,11 @@ def _joined(
     epsilon, charged, now = Fraction(0), Fraction(0), 0.0
     shares: set[Fraction] = set()
     for planned in group:
-        epsilon += planned.query.promised.epsilon
+        epsilon += planned.query.claimed.epsilon
         charged += planned.charge.epsilon
         shares |= set(planned.query.shares)
         now = max(now, planned.nearness.near)
-    guarantee = first.promised.model_copy(update={"epsilon": epsilon})
+    guarantee = first.claimed.model_copy(update={"epsilon": epsilon})
     plain = first.model_dump(mode="json", exclude_none=True, exclude={"at", "kind", "mechanism"})
     plain |= {"kind": "quantiles", "at": list(map(format_exact, sorted(shares)))}
     plain["guarantee"] = guarantee.model_dump(mode="json", exclude_none=True)
@@ -353,7 +353,7 @@ def _joined(
     if not isinstance(joined, OnStatisticQuery):
         return
     afterwards = _no_dearer(spec_file, joined, charged, solvers)
-    epsilon, then = afterwards.query.promised.epsilon, afterwards.nearness.near
+    epsilon, then = afterwards.query.claimed.epsilon, afterwards.nearness.near
     if now <= _ENOUGH * then:
         return
     at = spec_file.spec.place_of(first)

@@ -73,7 +73,7 @@ def split_budget(
         cap -= tabulation.declared.guarantee_of_all(spec_file.spec.budget).epsilon
     for query in spec_file.spec.released:
         if query.is_on_statistic:
-            cap -= charge_of(spec_file, query, query.promised).epsilon
+            cap -= charge_of(spec_file, query, query.claimed).epsilon
     curves = []
     for query in queries:
         # The last of the cases is the most that the declaration allows.

@@ -201,7 +201,7 @@ class _Rules:
         for query, _, _ in self.plan.public:
             cells += touched_cells(spec_file, query)
             if not query.is_shared:
-                claimed.add(query.promised.epsilon)
+                claimed.add(query.claimed.epsilon)
         return step_for(claimed, cap or Fraction(1), season * cells)
 
     def one_more(self) -> OneMore | None:

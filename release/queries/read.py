@@ -322,8 +322,8 @@ def check_mechanism(at: str, query: Query) -> None:
         )
     if entry.needs_order and _is_out_of_reach(query):
         raise SpecError(at, _OUT_OF_REACH)
-    promised = query.promised
-    if entry.name == "integer" and promised.definition is Definition.PROBABILISTIC:
+    claimed = query.claimed
+    if entry.name == "integer" and claimed.definition is Definition.PROBABILISTIC:
         raise SpecError(at, "clamping preserves no probabilistic delta; write best or channel")
     if entry.needs_delta and query.guarantee.delta == 0:
         raise SpecError(at, f"{entry.name!r} needs delta above 0; write best")
@@ -347,7 +347,7 @@ def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
         raise SpecError(
             f"{at}.loss", "is for noise on the answer; leave it out, or write noise: on_answer"
         )
-    if not query.promised.epsilon:
+    if not query.claimed.epsilon:
         raise SpecError(
             f"{at}.guarantee.epsilon", "noise on a statistic needs more than 0; raise it"
         )
@@ -381,7 +381,7 @@ def _check_reach(at: str, query: Query) -> None:
         reason = "best has no noise for tuples with a part in order; publish each part by itself"
     elif not line_fits(domain, query.loss):
         reason = "best needs the loss error_rate, absolute or squared for answers in order"
-    elif query.promised.epsilon == 0 and domain.size > MOST_ROWS:
+    elif query.claimed.epsilon == 0 and domain.size > MOST_ROWS:
         reason = f"with epsilon 0 best reaches {MOST_ROWS:,} answers in order"
     elif _is_out_of_reach(query):
         reason = _OUT_OF_REACH
@@ -396,10 +396,10 @@ def _check_reach(at: str, query: Query) -> None:
 
 def _unreached_unseen(query: Query) -> str | None:
     """Why ``best`` is refused under empirical sensitivity, which may not decide on it."""
-    promised, domain = query.promised, query.answers
-    if chosen_unseen(domain, LossName(query.loss), promised.to_guarantee()) is not None:
+    claimed, domain = query.claimed, query.answers
+    if chosen_unseen(domain, LossName(query.loss), claimed.to_guarantee()) is not None:
         return None
-    if promised.epsilon == 0:
+    if claimed.epsilon == 0:
         return "with epsilon 0 best has no mechanism under sensitivity: empirical"
     return (
         "best has no probabilistic guarantee for answers in order under sensitivity: empirical; "
@@ -414,8 +414,8 @@ _OUT_OF_REACH = (
 
 
 def _is_out_of_reach(query: Query) -> bool:
-    promised = query.promised
-    is_probabilistic = promised.definition is Definition.PROBABILISTIC and promised.delta > 0
+    claimed = query.claimed
+    is_probabilistic = claimed.definition is Definition.PROBABILISTIC and claimed.delta > 0
     return is_probabilistic and not probabilistic_fits(query.answers)
 
 

@@ -141,7 +141,7 @@ class Query(Model):
         return self.guarantee is not None or self.is_shared
 
     @property
-    def promised(self) -> GuaranteeSpec:
+    def claimed(self) -> GuaranteeSpec:
         """The guarantee of a query that is published by itself.
 
         Raises:

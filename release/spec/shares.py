@@ -59,7 +59,7 @@ def _check_least(at: str, query: Query) -> None:
         raise SpecError(field, 'missing; least needs a cap, such as "error_rate <= 0.2"')
     target = target_of(field, query)
 
-    stated = query.promised
+    stated = query.claimed
     if stated.least is not None and not getattr(stated, stated.least):
         raise SpecError(f"{at}.guarantee.least", f"{stated.least} is 0; none is less, leave it out")
     if query.share is not None:

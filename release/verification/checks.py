@@ -109,7 +109,7 @@ CHECKS = {
         "a mechanism of the auditor bundle is the committed one, and satisfies its guarantee",
         _NO_QUERY,
     ),
-    "mechanism.differences": Check(
+    "mechanism.sensitivity": Check(
         Level.ASSERTED,
         "no difference occurs between neighbors but those of an opened mechanism",
         "no mechanism of an instance-specific query was opened",

@@ -129,7 +129,7 @@ def _check_found(query: Query, record: AnyMechanismRecord, step: Fraction) -> No
     if not query.is_shared:
         return
     # Too large an ε would be harmless to people and wrong in the ledger: budget spent on nothing.
-    claimed, at = query.promised, f"queries.{query.name}.epsilon"
+    claimed, at = query.claimed, f"queries.{query.name}.epsilon"
     smaller = claimed.epsilon * _NEARLY
     if isinstance(record, StatisticRecord):
         expect(FILE, f"{at} (needed)", not record.to_mechanism().satisfies(smaller), True)

@@ -143,7 +143,7 @@ def _check_guarantee(
     sensitivity: Sensitivity,
 ) -> None:
     """Check that the file repeats the guarantee of the spec, and that the integers satisfy it."""
-    claimed = query.promised
+    claimed = query.claimed
     expect(file, "definition", record.guarantee.definition, claimed.definition.value)
     expect(file, "epsilon", record.guarantee.epsilon, format_exact(claimed.epsilon))
     expect(file, "delta", record.guarantee.delta, format_exact(claimed.delta))

@@ -31,7 +31,7 @@ def check_statistic(file: str, record: AnyMechanismRecord, spec: Spec, query: Qu
     if not isinstance(record, StatisticRecord):
         raise VerificationError(file, "mechanism", record.mechanism, "one on statistics")
     # Step 30 of docs/design/format.md, 8.11, which stands for steps 31 to 40 here.
-    statistic, claimed = statistic_of(spec, query), query.promised
+    statistic, claimed = statistic_of(spec, query), query.claimed
     expect(file, "query", record.query, Path(file).stem)
     # Any family will do for ``best``: each is proved by its own theorem, and none by its name.
     families = [name for name in statistic.families if query.mechanism in (BEST, name)]

@@ -434,7 +434,7 @@ def _check_privacy(release: ReleaseRecord, spec: Spec) -> None:
 
 
 def _check_query(query: Query, record: QueryRecord) -> None:
-    claimed, instance = query.promised, query.is_empirical
+    claimed, instance = query.claimed, query.is_empirical
     committed = isinstance(record.mechanism_file, MechanismCommitment)
     at = f"queries.{query.name}"
     for name, actual, expected in (
@@ -459,7 +459,7 @@ def _check_query(query: Query, record: QueryRecord) -> None:
 
 def _chosen_unseen(query: Query) -> str | None:
     name = query.loss if isinstance(query.loss, LossName) else None
-    return chosen_unseen(query.answers, name, query.promised.to_guarantee())
+    return chosen_unseen(query.answers, name, query.claimed.to_guarantee())
 
 
 def _check_descriptions(public: Path, release: ReleaseRecord, spec: Spec) -> None:
@@ -655,7 +655,7 @@ class _Proofs:
         for query in spec_file.spec.charged:
             if query.name in self.public_ones:
                 own = self.public_ones[query.name]
-                every[query.name] = satisfied(spec_file, query, own, query.promised)
+                every[query.name] = satisfied(spec_file, query, own, query.claimed)
         return every
 
     def mechanism(self, file: str) -> AnyMechanismRecord:
@@ -666,7 +666,7 @@ class _Proofs:
     def sensitivity(self, file: str, query: Query) -> Sensitivity:
         """Prove the mechanism of ``query`` for its own differences, and return these."""
         answers = query.answers
-        question = (answers.group, answers.topologies, query.promised, query.loss, query.mechanism)
+        question = (answers.group, answers.topologies, query.claimed, query.loss, query.mechanism)
         key = (file, *map(repr, question))
         if key not in self._proved:
             mechanism = on_answers(file, self.mechanism(file))
@@ -790,7 +790,7 @@ def _prove_committed(
             *_delta_held_against(mechanism, query),
         ),
         made(
-            "mechanism.differences",
+            "mechanism.sensitivity",
             f"{query.name}: that no other difference occurs between neighbors",
         ),
     ]
@@ -803,7 +803,7 @@ def _check_family(mechanism: AnyMechanismRecord, query: Query, record: QueryReco
 
 def _delta_held_against(mechanism: MechanismRecord, query: Query) -> tuple[str, str]:
     """The δ that the integers have at the claimed ε, and the claimed one."""
-    claimed = query.promised
+    claimed = query.claimed
     delta = format_up(mechanism.deltas.under(claimed.definition), 12)
     return f"δ = {delta}", f"at most δ = {format_exact(claimed.delta)}"
 

@@ -71,7 +71,7 @@ def figure_14(spec: Path) -> Sheet:
     release, levels = empirical_levels(spec)
     table = []
     for query, sensitivity in levels:
-        guarantee = query.promised.to_guarantee()
+        guarantee = query.claimed.to_guarantee()
         pmf = design(sensitivity, guarantee, loss_of(query)).mechanism.pmf
         sizes = _sizes(sensitivity)
         title = f"{query.name}: {sensitivity.group.size} levels, {sizes} seen\n{guarantee}"

@@ -202,7 +202,7 @@ def measured(*epsilons: tuple[str, ...], guarantees: tuple[str | None, ...]) -> 
 def charged_together(read: SpecFile) -> Charges:
     """The charges where each table has pure noise."""
     step = release_step(read)
-    profiles = [pure_profile(query.promised.epsilon, step) for query in read.spec.charged]
+    profiles = [pure_profile(query.claimed.epsilon, step) for query in read.spec.charged]
     return charges(read, None, Together(step, tuple(profiles)))
 
 

@@ -68,7 +68,7 @@ def designed(about: SpecFile) -> Made:
 def charged(about: SpecFile, design: Made) -> Fraction:
     (asked,) = about.spec.released
     kept = satisfied(about, asked, design, design.guarantee)
-    return charge_of(about, asked, asked.promised, kept).epsilon
+    return charge_of(about, asked, asked.claimed, kept).epsilon
 
 
 @pytest.mark.parametrize(

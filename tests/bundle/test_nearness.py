@@ -33,7 +33,7 @@ def told(
     asked = TypeAdapter(AnyQuery).validate_python(plain)
     assert isinstance(asked, OnStatisticQuery)
     statistic = asked.statistic(1, relation)
-    design = design_on_statistic(statistic, asked.mechanism, asked.promised.to_guarantee())
+    design = design_on_statistic(statistic, asked.mechanism, asked.claimed.to_guarantee())
     return asked, design, nearness_of(asked, design.mechanism)
 
 

@@ -78,7 +78,7 @@ def test_a_run_claims_the_least_that_meets_the_target(
     assert standalone.main([str(public), "--require", "none"]) == 0
     assert "proved: asked: the mechanism" in capsys.readouterr().out
     (planned,) = make_plan(read_spec(path)).queries
-    assert getattr(planned.query.promised, name) == Fraction(found)
+    assert getattr(planned.query.claimed, name) == Fraction(found)
 
 
 def test_a_larger_claim_than_the_spec_allows_is_refused(

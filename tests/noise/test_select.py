@@ -130,7 +130,7 @@ def test_a_fallback_is_taken_only_out_of_reach() -> None:
             guarantee=falls_back,
         )
         text = yaml.safe_dump(Small([], [asked_for]).plain()).encode()
-        promised.append(parse_spec(text).queries[0].promised.to_guarantee())
+        promised.append(parse_spec(text).queries[0].claimed.to_guarantee())
     one, other = promised
     assert (one.definition, other.definition) == (Definition.PROBABILISTIC, Definition.APPROXIMATE)
     assert one.epsilon == other.epsilon == 1

@@ -116,7 +116,7 @@ def test_the_placeholders_are_on_the_safe_side() -> None:
     assert query.of == "household_id"
     assert (query.domain.ordered.min, query.domain.ordered.max) == (0, 999)
     assert query.sensitivity is Source.GLOBAL
-    assert query.promised.to_guarantee().definition.value == "pure"
+    assert query.claimed.to_guarantee().definition.value == "pure"
     assert query.mechanism == "best"
 
 

@@ -166,7 +166,7 @@ def test_a_plan_with_shares_is_what_the_release_does(tmp_path: Path) -> None:
         record = records.pop(one.query.name)
         mechanism = json.loads((public / record["mechanism_file"]["path"]).read_bytes())
         assert mechanism["accuracy"] == one.chosen.accuracy.model_dump()
-        assert Fraction(record["epsilon"]) == one.query.promised.epsilon
+        assert Fraction(record["epsilon"]) == one.query.claimed.epsilon
         assert Fraction(record["charge"]["epsilon"]) == one.charge.epsilon
         assert Fraction(record["charge"]["delta"]) == one.charge.delta
     (statistic,) = plan.on_statistic

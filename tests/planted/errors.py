@@ -141,14 +141,14 @@ _CHARGES = (
         "budget/cost.py",
         (
             "δ is charged for one cell",
-            "times * promised.epsilon, cells * kept.delta",
-            "times * promised.epsilon, kept.delta",
+            "times * claimed.epsilon, cells * kept.delta",
+            "times * claimed.epsilon, kept.delta",
             "replaced",
         ),
         (
             "ε is charged for one cell",
-            "Charge(cells, times * promised.epsilon,",
-            "Charge(cells, promised.epsilon,",
+            "Charge(cells, times * claimed.epsilon,",
+            "Charge(cells, claimed.epsilon,",
             "replaced",
         ),
         (
@@ -715,7 +715,7 @@ _RECORD = (
         ),
         (
             "ε of a cell is that of the whole query",
-            "epsilon=format_exact(query.promised.epsilon),",
+            "epsilon=format_exact(query.claimed.epsilon),",
             "epsilon=format_exact(charge.epsilon),",
             "replaced",
         ),

@@ -180,7 +180,7 @@ def test_every_neighbor_of_every_small_table(
     name: str, most: int, units: int, relation: Relation, epsilon: str
 ) -> None:
     statistic = asked(name).statistic(most, relation)
-    guarantee = asked(name).promised.to_guarantee()
+    guarantee = asked(name).claimed.to_guarantee()
     claimed = type(guarantee)(guarantee.definition, Fraction(epsilon), Fraction(0))
     mechanism = design_on_statistic(statistic, "best", claimed).mechanism
     above = exp_bounds(Fraction(epsilon))[1]

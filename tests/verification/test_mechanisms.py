@@ -79,7 +79,7 @@ def test_a_file_that_misses_the_target_of_the_least_guarantee_is_refused(
     cap: str, is_met: bool
 ) -> None:
     """An expected loss of 0.605700072112."""
-    guarantee = QUERIES["the_count"].promised.model_copy(update={"least": "epsilon"})
+    guarantee = QUERIES["the_count"].claimed.model_copy(update={"least": "epsilon"})
     changes = {"target": f"error_rate <= {cap}", "guarantee": guarantee}
     asked = QUERIES["the_count"].model_copy(update=changes)
     file = (SMALL / "mechanisms" / "the_count.json").read_bytes()

@@ -215,7 +215,7 @@ def _of_mechanism(public: PublicQuery, *, pictured: bool) -> dict[str, Any]:
         return {"mechanism_picture": None, "delta_picture": None, "losses": None}
     domain = public.query.answers
     mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
-    drawing = (public.record.name, mechanism, sensitivity, public.query.promised.to_guarantee())
+    drawing = (public.record.name, mechanism, sensitivity, public.query.claimed.to_guarantee())
     # A joint answer has no line on which its noise could be drawn.
     is_drawn = pictured and len(domain.parts) == 1
     losses = [f"{name} {float(loss):.4g}" for name, loss in public.compared]

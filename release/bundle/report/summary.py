@@ -45,7 +45,7 @@ class QuerySummary:
     """How near its answers are, as a sentence, where the noise is on a statistic."""
 
     @property
-    def promise(self) -> str:
+    def claim(self) -> str:
         """The guarantee of one cell."""
         record = self.record
         return f"{record.definition}, ε {record.epsilon}, δ {record.delta}"

@@ -36,15 +36,15 @@ class MeasuredTable:
 
 def measured_record(own: MeasuredTable, output: OutputFile) -> MeasuredRecord:
     """The entry of a measured table; ``output`` is the file of its noisy counts."""
-    query, promised = own.query, own.query.promised
+    query, claimed = own.query, own.query.claimed
     return MeasuredRecord(
         name=query.name,
         level=query.level,
         margin=query.margin,
         cells=query.cells,
-        definition=definition_name(promised.definition),
-        epsilon=format_exact(promised.epsilon),
-        delta=format_exact(promised.delta),
+        definition=definition_name(claimed.definition),
+        epsilon=format_exact(claimed.epsilon),
+        delta=format_exact(claimed.delta),
         charge=ChargeRecord(
             epsilon=format_exact(own.charge.epsilon), delta=format_exact(own.charge.delta)
         ),

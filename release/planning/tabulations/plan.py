@@ -222,5 +222,5 @@ def _measured_plan(spec_file: SpecFile, query: Query, chosen: Chosen) -> Measure
     kept = satisfied(spec_file, query, design, design.guarantee)
     return MeasuredPlan(
         (query, design.mechanism, sensitivity),
-        charge_of(spec_file, query, query.promised, kept),
+        charge_of(spec_file, query, query.claimed, kept),
     )

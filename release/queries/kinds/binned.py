@@ -217,7 +217,7 @@ class BinnedQuery(StatisticQuery):
 
     def best_rank(self, rows: int) -> int:
         """From which rank on a value can be told, where a unit has at most ``rows`` rows."""
-        epsilon = float(self.promised.epsilon) or 1.0
+        epsilon = float(self.claimed.epsilon) or 1.0
         # So far off, all candidates together are accepted as seldom as one wrong one nearby.
         return ceil(place_spread(rows) / epsilon * log(self.bins.count))
 

@@ -112,7 +112,7 @@ def test_pinned_tables_share_the_whole_budget(tmp_path: Path, neighbors: str) ->
         "census_tract_race_age",
     ]
     assert set(chosen.designs) == {query.name for query in spec.measured}
-    charges = [charge_of(chosen.spec_file, query, query.promised) for query in spec.measured]
+    charges = [charge_of(chosen.spec_file, query, query.claimed) for query in spec.measured]
     # Whatever the numbers are, a replaced unit moves two cells of each of these tables.
     assert {charge.cells for charge in charges} == {1 if neighbors == "add_remove" else 2}
     county, tract = (charge.epsilon for charge in charges)
