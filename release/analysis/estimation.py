@@ -458,69 +458,54 @@ def estimate_wide(
     """As :func:`estimate` with a uniform prior, for noise on the integers and any domain.
 
     All answers beyond the reach of both ends fare alike, so one of them stands for all. Where those
-    within reach are too many for a table too, the intervals are those of the noise alone.
+    within reach are too many for a table too, what is published stands for the posterior. Either
+    way an interval reaches as far as the noise does, which is the posterior far from both ends.
     """
     check_level(level)
+    labels, has_ends = domain.labels, domain.size < MOST_IN_ORDER
     narrow, near = mechanism.narrowed(codes)
-    # Where there are no ends, the noise has a distribution of its own also in sums.
-    if narrow.size > MOST_ANSWERS or domain.size == MOST_IN_ORDER:
-        return _of_noise_alone(codes, mechanism, domain, level)
-    first, second = int(domain.labels[0]), int(domain.labels[1])
-    step = second - first
-    labels = range(first, first + step * narrow.size, step)
-    found = estimate(near, likelihood(narrow), labels, level=level)
-    moved = step * (codes - near)
+    if has_ends and narrow.size <= MOST_ANSWERS and isinstance(labels, range):
+        found = estimate(near, likelihood(narrow), labels[: narrow.size], level=level)
+        found = _moved(found, labels.step * (codes - near))
+    else:
+        found = _of_noise_alone(codes, mechanism, domain, has_ends=has_ends)
+    reach, cells = mechanism.noise.radius(level), []
+    for cell, code in zip(found.cells, codes.tolist(), strict=True):
+        low, high = max(0, code - reach), min(domain.size - 1, code + reach)
+        cells.append(replace(cell, low=int(labels[low]), high=int(labels[high])))
+    return replace(found, cells=tuple(cells))
+
+
+def _moved(estimates: Estimates, by: Codes) -> Estimates:
+    """The estimates of answers that are higher by so much each, and fare alike."""
     cells = []
-    for cell, by in zip(found.cells, moved.tolist(), strict=True):
-        cells.append(_moved(cell, by) if by else cell)
-    own = found.noise
+    for cell, more in zip(estimates.cells, by.tolist(), strict=True):
+        values: dict[str, Any] = {}
+        for name in ("published", "mode", "posterior_mean", "unbiased"):
+            value = getattr(cell, name)
+            values[name] = None if value is None else value + more
+        cells.append(replace(cell, **values))
+    own = estimates.noise
     if isinstance(own, TableNoise):
-        own = replace(own, moved=moved.astype(np.float64))
-    return replace(found, cells=tuple(cells), noise=own)
-
-
-def _moved(cell: Estimate, by: int) -> Estimate:
-    """The estimate of an answer that is higher by so much and fares alike."""
-    values: dict[str, Any] = {}
-    for name in ("published", "mode", "low", "high", "posterior_mean", "unbiased"):
-        value = getattr(cell, name)
-        values[name] = None if value is None else value + by
-    return replace(cell, **values)
+        own = replace(own, moved=by.astype(np.float64))
+    return replace(estimates, cells=tuple(cells), noise=own)
 
 
 def _of_noise_alone(
-    codes: Codes, mechanism: IntegerMechanism, domain: AnswerDomain, level: float
+    codes: Codes, mechanism: IntegerMechanism, domain: AnswerDomain, *, has_ends: bool
 ) -> Estimates:
-    """The estimates of wide noise on a wide domain.
-
-    Far from both ends the posterior mass of a true answer is the mass of the noise that leads from
-    it to the published one. Without ends the published answer is unbiased.
-    """
-    noise, labels = mechanism.noise, domain.labels
-    reach = noise.radius(level)
-    variance = float(noise.moment(2))
-    is_unbounded = domain.size == MOST_IN_ORDER
-    cells = []
+    """The estimates of wide noise. Without ends the published answer is unbiased."""
+    step = int(domain.labels[1]) - int(domain.labels[0])
+    variance, cells = float(step**2 * mechanism.noise.moment(2)), []
     for code in codes.tolist():
-        label = int(labels[code])
-        low, high = max(0, code - reach), min(domain.size - 1, code + reach)
-        cells.append(
-            Estimate(
-                label,
-                label,
-                int(labels[low]),
-                int(labels[high]),
-                unbiased=float(label) if is_unbounded else None,
-                variance=variance if is_unbounded else None,
-                standard_error=math.sqrt(variance),
-            )
-        )
-    first, step = int(labels[0]), int(labels[1]) - int(labels[0])
-    own: CellNoise = ClampedNoise(codes, mechanism, first, step)
-    if is_unbounded:
-        own = AddedNoise(
-            np.array([cell.published for cell in cells], dtype=np.float64), noise, step
-        )
+        label = int(domain.labels[code])
+        cell = Estimate(label, label, standard_error=math.sqrt(variance))
+        if not has_ends:
+            cell = replace(cell, unbiased=float(label), variance=variance)
+        cells.append(cell)
+    own: CellNoise = ClampedNoise(codes, mechanism, domain)
+    if not has_ends:
+        own = AddedNoise(domain.numbers(codes), mechanism.noise, step)
     return Estimates(tuple(cells), (), ((),) * len(cells), own)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from release.analysis.sums import mean_intervals
 from release.analysis.unbiased import NearlyUnbiased, Summands, of_noise, of_table, summands
-from release.exact.domain import Codes
+from release.exact.domain import AnswerDomain, Codes
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise
 from release.exact.integers.outcomes import MOST_LISTED
@@ -109,29 +109,28 @@ class AddedNoise:
 
 @dataclass(frozen=True, eq=False)
 class ClampedNoise:
-    """Noise on ``codes`` whose table would be too large; code c has the label first + step·c."""
+    """Noise on the integers whose table would be too large; ``codes`` are of ``domain``."""
 
     codes: Codes
     mechanism: IntegerMechanism
-    first: int
-    step: int
+    domain: AnswerDomain
 
     def intervals(self, level: float) -> tuple[Floats, Floats]:
         """As :meth:`CellNoise.intervals`."""
         low, high = self._ends(level)
-        return np.asarray(self.first + self.step * low, dtype=np.float64), np.asarray(
-            self.first + self.step * high, dtype=np.float64
-        )
+        return self.domain.numbers(low), self.domain.numbers(high)
 
     def summands(self, level: float) -> Summands | None:
         """As :meth:`CellNoise.summands`."""
         narrow, codes = self.mechanism.narrowed(self.codes)
-        if narrow.size == MOST_LISTED:
+        labels = self.domain.labels
+        # The labels of bins need not be in even steps, and then they do not add up as codes do.
+        if narrow.size == MOST_LISTED or not isinstance(labels, range):
             return None
         low, high = (self.mechanism.narrowed(ends)[1] for ends in self._ends(level))
-        found, step = summands(of_noise(narrow), codes, low, high), self.step
+        found, step = summands(of_noise(narrow), codes, low, high), labels.step
         return Summands(
-            self.first + step * (found.values + (self.codes - codes)),
+            labels.start + step * (found.values + (self.codes - codes)),
             step * found.least_bias,
             step * found.most_bias,
             step**2 * found.variance,

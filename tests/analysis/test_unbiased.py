@@ -79,21 +79,48 @@ def test_least_squares_leave_a_bias_that_is_small_beside_the_noise() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["integer", "geometric_clamped"])
-def test_a_wide_domain_is_estimated_from_the_answers_near_its_ends(mechanism: str) -> None:
+@pytest.mark.parametrize("labels", [range(1500), range(-7, 4493, 3)], ids=["counts", "grid"])
+def test_a_wide_domain_is_estimated_from_the_answers_near_its_ends(
+    mechanism: str, labels: range
+) -> None:
     made = designed(1500, "1/2", "squared", mechanism)
+    domain = AnswerDomain(Topology.ORDERED, labels)
     codes = np.array([0, 1, 2, 5, 40, 700, 701, 1400, 1494, 1498, 1499])
     codes = np.unique(made.published(codes))
-    whole = estimate(codes, likelihood(made), line(1500))
-    near = estimate_wide(codes, made, line(1500))
+    whole = estimate(codes, likelihood(made), domain)
+    near = estimate_wide(codes, made, domain)
     assert made.narrowed(codes)[0].size < 500
     for one, other in zip(whole.cells, near.cells, strict=True):
-        for name in ("published", "mode", "low", "high"):
-            assert getattr(one, name) == getattr(other, name)
+        assert (one.published, one.mode) == (other.published, other.mode)
         for name in ("posterior_mean", "unbiased", "standard_error"):
             assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-6)
+    reach = made.noise.radius(0.95)
+    for code, cell in zip(codes.tolist(), near.cells, strict=True):
+        ends = max(0, code - reach), min(1499, code + reach)
+        assert (cell.low, cell.high) == (labels[ends[0]], labels[ends[1]])
     for level in (0.5, 0.95):
         first, second = intervals(whole, level), intervals(near, level)
         assert np.array_equal(first, second)
+    assert whole.noise is not None
+    assert near.noise is not None
+    for one_sum, other_sum in zip(
+        vars(whole.noise.summands(0.99)).values(),
+        vars(near.noise.summands(0.99)).values(),
+        strict=True,
+    ):
+        assert one_sum == pytest.approx(other_sum, rel=1e-6, abs=1e-6)
+
+
+def test_bins_of_uneven_labels_are_not_added_up_as_codes_are() -> None:
+    made = designed(3000, "1/2", "squared", "geometric_clamped")
+    labels = tuple(code * 10 // 3 for code in range(3000))
+    codes = np.full(12, 1500)
+    found = estimate_wide(codes, made, AnswerDomain(Topology.ORDERED, labels))
+    named = replace(found, by=("bin",), keys=tuple((str(i),) for i in range(12)))
+    total, reach = named.sum(), made.noise.radius(0.95 ** (1 / 12))
+    assert total.method == "cells"
+    assert total.low == 12 * labels[1500 - reach]
+    assert total.high == 12 * labels[1500 + reach]
 
 
 def intervals(estimates: Estimates, level: float) -> Any:
