@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from release.exact.domain import AnswerDomain, Group, Shift
@@ -65,7 +65,8 @@ class Sensitivity:
         """The differences of ``size`` answers in order, from ``steps`` with their sign."""
         # A step of d and one of -d keep the same pairs apart, because pairs count in both orders.
         apart = tuple(sorted(set(map(abs, steps)) - {0}))
-        return replace(cls.of(Group((size,)), zip(apart, strict=True)), apart=apart)
+        codes = {step % size for step in apart} | {-step % size for step in apart}
+        return cls(Group((size,)), tuple(zip(sorted(codes - {0}), strict=True)), apart=apart)
 
     @classmethod
     def everything(cls, group: Group) -> Sensitivity:

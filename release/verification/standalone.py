@@ -1294,9 +1294,16 @@ class Noise:
         need(work <= 10**6, file, "size", work, "at most 10^6")
         if not is_far:
             return [self.pairs(sign * each) for each in chosen for sign in (1, -1)]
-        ratio, times = self.step_ratio(), -(-max(distances) // (self.periods[0] or 1))
-        is_pure = ratio is not None and ratio**times * SCALE <= below_e(epsilon)
-        return [Pairs({}, 1)] if is_pure else []
+        ratio, power = self.step_ratio(), Decimal(1)
+        if ratio is None:
+            return []
+        # The power of a ratio of 1 or more, each product rounded up; it is never far from exact.
+        up_to, c = Context(prec=100, rounding=ROUND_CEILING), rounded_up(ratio)
+        for digit in bin(-(-max(distances) // self.periods[0]))[2:]:
+            power = up_to.multiply(up_to.multiply(power, power), c if digit == "1" else Decimal(1))
+            if up_to.multiply(power, Decimal(SCALE)) > below_e(epsilon):
+                return []
+        return [Pairs({}, 1)]
 
     def cell(self, distances: set[int], step: Fraction) -> list[int]:
         """The profile of a cell that moves by these distances; empty if it is rough."""
@@ -1306,10 +1313,15 @@ class Noise:
         ratio = self.step_ratio() if self.is_unimodal else None
         if ratio is None:
             return []
-        digits, fifty = Context(prec=100, rounding=ROUND_CEILING), Context(prec=50)
-        c = digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
-        loss = Fraction(fifty.next_plus(fifty.ln(c)))
+        fifty = Context(prec=50)
+        loss = Fraction(fifty.next_plus(fifty.ln(rounded_up(ratio))))
         return pure_values(-(-max(distances) // self.periods[0]) * loss, Fraction(0), step)
+
+
+def rounded_up(ratio: Fraction) -> Decimal:
+    """The least decimal of 100 digits that is no less."""
+    digits = Context(prec=100, rounding=ROUND_CEILING)
+    return digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
 
 
 def moments(first: int, last: int, period: int, rho: Fraction) -> list[Fraction]:
@@ -1479,13 +1491,17 @@ def closed_bound(distances: set[int], degree: int, epsilon: Fraction, delta: Fra
     m = max(distances) // unit
     if len(distances) != m or epsilon == 0 or (delta > 0 and degree > 0):
         return Fraction(0)
-    x, values = Fraction(SCALE, above_e(epsilon)), []
-    for t in range(1, m + 1):
+    x = Fraction(SCALE, above_e(epsilon))
+
+    def loss(t: int) -> Fraction:
         # Blocks of m integers from t on have the weights x, x², …, on both sides of 0.
         outer = moments(t, t + m - 1, m, x)[degree] * x / (1 - x)
         inner = moments(1, t - 1, m, Fraction(0))[degree]
-        values.append((2 * inner + 2 * outer) / (2 * t - 1 + 2 * m * x / (1 - x)))
-    least: Fraction = min(values) * unit**degree
+        return (2 * inner + 2 * outer) / (2 * t - 1 + 2 * m * x / (1 - x))
+
+    # It falls, and then rises: the first t whose next is no better.
+    t = bisect_left(range(1, m), True, key=lambda t: loss(t + 1) >= loss(t)) + 1
+    least: Fraction = loss(t) * unit**degree
     if degree == 2 and m > 1:
         least -= unit * unit // 4
     return least * (1 - delta)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -30,11 +31,13 @@ from release.records.mechanisms import IntegerRecord, intervals
 from release.spec.guarantees import GuaranteeSpec
 from release.spec.losses import loss_of
 from release.spec.query import Query
+from release.verification import standalone
 from release.verification.mechanisms import check_mechanism
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.small import UNSIGNED, Row, Small, query
 from tests.verification.test_hostile import many, with_change
+from tests.verification.test_standalone import sum_up
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)
@@ -283,6 +286,7 @@ from pathlib import Path
 from release.bundle.read import parse_mechanism
 from release.errors import VerificationError
 from release.queries.read import parse_spec
+from release.verification import standalone
 from release.verification.mechanisms import check_mechanism
 spec, plain = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_bytes())
 query = parse_spec(spec.read_bytes()).released[0]
@@ -327,6 +331,43 @@ def test_a_narrow_noise_for_far_neighbors_is_refused(public: Path, tmp_path: Pat
     """Three runs; a mass 20000 periods out has a million bits."""
     plain = plain_of(public, "count") | {"noise": NARROW, "total": "4"}
     assert beside(tmp_path, plain | {"distances": [[1, 20_000]]}, 20_000) == "refused"
+
+
+def test_distances_up_to_every_answer_are_refused(tmp_path: Path) -> None:
+    """A bound, a power and a shift for each of them would take minutes."""
+    wide = {"ordered": {"min": 0, "max": 3_000_000}}
+    rows: list[Row] = [{"unit": "u", "place": "a", "day": 1, "kind": 0, "wh": 0}]
+    asked = query("count", name="counted", sensitivity="global", domain=wide)
+    spec = Small(rows, [asked], max_rows_per_unit=1).write(tmp_path)
+    public = run_release(spec, tmp_path / "out").public
+    path = public / "mechanisms" / "counted.json"
+    plain = json.loads(path.read_bytes()) | {"distances": [[1, 3_000_000]]}
+    path.write_bytes(rfc8785.dumps(plain))
+    sum_up(public)
+    with pytest.raises(VerificationError, match="δ: found 1"):
+        verify(public, None, UNSIGNED)
+    assert standalone.main([str(public), "--require", "none"]) == 1
+
+
+@pytest.mark.parametrize("exponent", [20, 25, 30])
+def test_the_power_of_far_noise_is_rounded_up_by_less_than_shows(exponent: int) -> None:
+    """Beside the exact power of 300 periods, at ε that are hardly above and below it."""
+    flat = {**NARROW, "weights": ["341", "342", "341"]}
+    for side in ("left", "right"):
+        flat[side] = {"period": 1, "ratio": str(2**64 * 341 // 342)}
+    noise = standalone.Noise("file", flat, 1024)
+    ratio = noise.step_ratio()
+    assert ratio is not None
+    digits = Context(prec=60)
+    exact = digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    epsilon = 300 * Fraction(digits.ln(exact))
+    found = []
+    for sign in (-1, 1):
+        near = epsilon + Fraction(sign, 10**exponent)
+        is_pure = bool(noise.proved("file", set(range(1, 301)), near))
+        assert is_pure == (ratio**300 * standalone.SCALE <= standalone.below_e(near))
+        found.append(is_pure)
+    assert found == [False, True]
 
 
 def test_distances_named_again_and_again_are_refused(public: Path, tmp_path: Path) -> None:
