@@ -183,8 +183,8 @@ SPECS: dict[str, Case] = {
         plain(
             [
                 count("total", **CELLS),
-                count("line", loss="squared", guarantee=WEAK, **CELLS),
-                count("mixed", loss="error_rate", guarantee=WEAK, **CELLS),
+                count("line", loss="squared", guarantee=WEAK, **GLOBAL),
+                count("mixed", loss="error_rate", guarantee=WEAK, **GLOBAL),
                 count("rows", mechanism="channel", guarantee=WEAK, **GLOBAL),
             ]
         )
