@@ -494,18 +494,18 @@ def _moved(estimates: Estimates, by: Codes) -> Estimates:
 def _of_noise_alone(
     codes: Codes, mechanism: IntegerMechanism, domain: AnswerDomain, *, has_ends: bool
 ) -> Estimates:
-    """The estimates of wide noise. Without ends the published answer is unbiased."""
-    step = int(domain.labels[1]) - int(domain.labels[0])
-    variance, cells = float(step**2 * mechanism.noise.moment(2)), []
+    """The estimates of wide noise. Without ends what is published less its mean is unbiased."""
+    noise, step = mechanism.noise, int(domain.labels[1]) - int(domain.labels[0])
+    variance, cells = step**2 * (float(noise.moment(2)) - noise.mean**2), []
     for code in codes.tolist():
         label = int(domain.labels[code])
         cell = Estimate(label, label, standard_error=math.sqrt(variance))
         if not has_ends:
-            cell = replace(cell, unbiased=float(label), variance=variance)
+            cell = replace(cell, unbiased=label - step * noise.mean, variance=variance)
         cells.append(cell)
     own: CellNoise = ClampedNoise(codes, mechanism, domain)
     if not has_ends:
-        own = AddedNoise(domain.numbers(codes), mechanism.noise, step)
+        own = AddedNoise(domain.numbers(codes), noise, step)
     return Estimates(tuple(cells), (), ((),) * len(cells), own)
 
 

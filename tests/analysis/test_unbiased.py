@@ -12,16 +12,26 @@ import pytest
 
 import release
 from release.analysis.estimation import Estimates, estimate, estimate_wide, likelihood
+from release.analysis.intervals import TableNoise
 from release.analysis.unbiased import of_noise, of_table
 from release.exact.domain import AnswerDomain, Topology
 from release.exact.integers.mechanism import IntegerMechanism
+from release.spec.domains import MOST_IN_ORDER
 
 DRAWS, LEVEL = 100, 0.9
 
 
-def designed(answers: int, epsilon: str, loss: str, mechanism: str = "integer") -> IntegerMechanism:
+def designed(
+    answers: int, epsilon: str, loss: str, mechanism: str = "integer", delta: str = "0"
+) -> IntegerMechanism:
     made = release.design(
-        answers, "ordered", sensitivity=[1], epsilon=epsilon, loss=loss, mechanism=mechanism
+        answers,
+        "ordered",
+        sensitivity=[1],
+        epsilon=epsilon,
+        delta=delta,
+        loss=loss,
+        mechanism=mechanism,
     )
     assert isinstance(made.mechanism, IntegerMechanism)
     return made.mechanism
@@ -101,8 +111,8 @@ def test_a_wide_domain_is_estimated_from_the_answers_near_its_ends(
     for level in (0.5, 0.95):
         first, second = intervals(whole, level), intervals(near, level)
         assert np.array_equal(first, second)
-    assert whole.noise is not None
-    assert near.noise is not None
+    assert isinstance(whole.noise, TableNoise)
+    assert isinstance(near.noise, TableNoise)
     for one_sum, other_sum in zip(
         vars(whole.noise.summands(0.99)).values(),
         vars(near.noise.summands(0.99)).values(),
@@ -121,6 +131,21 @@ def test_bins_of_uneven_labels_are_not_added_up_as_codes_are() -> None:
     assert total.method == "cells"
     assert total.low == 12 * labels[1500 - reach]
     assert total.high == 12 * labels[1500 + reach]
+
+
+def test_noise_that_leans_is_corrected_where_nothing_is_clamped() -> None:
+    """The Gumbel noise of a count on all integers has a mean that is not 0."""
+    made = designed(10**6, "1", "squared", "gumbel_clamped", delta="1/1000")
+    whole = AnswerDomain(Topology.ORDERED, range(-(MOST_IN_ORDER // 2), MOST_IN_ORDER // 2 + 1))
+    far = IntegerMechanism(made.noise, whole.size)
+    true = whole.size // 2 + 40
+    codes = far.draw(np.full(4_000, true), random.Random(5).randbytes)  # noqa: S311 - repeatable
+    found = estimate_wide(codes, far, whole)
+    assert found.unbiased is not None
+    off = found.unbiased - 40
+    assert abs(made.noise.mean) > 10 * off.std() / math.sqrt(4_000)
+    assert abs(off.mean()) < 5 * off.std() / math.sqrt(4_000)
+    assert off.var() == pytest.approx(found.cells[0].variance, rel=0.2)
 
 
 def intervals(estimates: Estimates, level: float) -> Any:
