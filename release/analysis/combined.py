@@ -24,7 +24,14 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from release.analysis.intervals import AddedNoise, CellNoise, MeanNoise, radius_of_sum
+from release.analysis.intervals import (
+    AddedNoise,
+    CellNoise,
+    ClampedNoise,
+    MeanNoise,
+    TableNoise,
+    radius_of_sum,
+)
 from release.errors import DesignError, SpecError
 from release.exact.numbers import safe_text
 
@@ -177,7 +184,7 @@ def _weighted(estimates: Estimates, places: list[int], signs: list[int], level: 
         if variance > 0:
             radius = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance)
             return Combined(value, value - radius, value + radius, level, "normal")
-    if noise is not None and len(places) >= _FEW:
+    if isinstance(noise, TableNoise | ClampedNoise) and len(places) >= _FEW:
         nearly = _nearly_unbiased(noise, places, level)
         if nearly is not None:
             return nearly
@@ -186,7 +193,9 @@ def _weighted(estimates: Estimates, places: list[int], signs: list[int], level: 
     return Combined(value, math.fsum(ends[0]), math.fsum(ends[1]), level, "cells")
 
 
-def _nearly_unbiased(noise: CellNoise, places: list[int], level: float) -> Combined | None:
+def _nearly_unbiased(
+    noise: TableNoise | ClampedNoise, places: list[int], level: float
+) -> Combined | None:
     """The sum of values of small bias; None where there are none."""
     # A little of the level goes to the intervals of all cells, within which the bias is bounded.
     apart = (1 - level) / 20

@@ -19,7 +19,7 @@ from release.analysis.unbiased import NearlyUnbiased, Summands, of_noise, of_tab
 from release.exact.domain import AnswerDomain, Codes
 from release.exact.integers.mechanism import IntegerMechanism
 from release.exact.integers.noise import IntegerNoise
-from release.exact.integers.outcomes import MOST_LISTED
+from release.exact.integers.outcomes import MOST_LISTED, Outcomes
 
 Floats = NDArray[np.float64]
 
@@ -32,13 +32,6 @@ class CellNoise(Protocol):
 
     def intervals(self, level: float) -> tuple[Floats, Floats]:
         """Lower and upper ends, both included, shape (cells,) each."""
-        ...
-
-    def summands(self, level: float) -> Summands | None:
-        """What each cell brings into a sum if its interval of this level holds.
-
-        None where no values add up nearly without bias.
-        """
         ...
 
 
@@ -61,7 +54,7 @@ class TableNoise:
         return self.labels[first] + self.moved, self.labels[last] + self.moved
 
     def summands(self, level: float) -> Summands:
-        """As :meth:`CellNoise.summands`."""
+        """What each cell brings into a sum if its interval of this level holds."""
         found = summands(self._nearly, self.codes, *self._ends(level))
         return replace(found, values=found.values + self.moved)
 
@@ -99,13 +92,6 @@ class AddedNoise:
         reach = self.step * self.noise.radius(level)
         return self.values - reach, self.values + reach
 
-    def summands(self, level: float) -> Summands:
-        """As :meth:`CellNoise.summands`: the same at any level."""
-        bias = self.step * self.noise.mean
-        variance = self.step**2 * float(self.noise.moment(2)) - bias**2
-        same = np.ones(self.values.size)
-        return Summands(self.values, bias * same, bias * same, variance * same)
-
 
 @dataclass(frozen=True, eq=False)
 class ClampedNoise:
@@ -121,7 +107,7 @@ class ClampedNoise:
         return self.domain.numbers(low), self.domain.numbers(high)
 
     def summands(self, level: float) -> Summands | None:
-        """As :meth:`CellNoise.summands`."""
+        """As :meth:`TableNoise.summands`; None where the values do not add up."""
         narrow, codes = self.mechanism.narrowed(self.codes)
         labels = self.domain.labels
         # The labels of bins need not be in even steps, and then they do not add up as codes do.
@@ -157,10 +143,6 @@ class MeanNoise:
         """As :meth:`CellNoise.intervals`."""
         return mean_intervals(self.sums, self.noise, self.bounds, level)
 
-    def summands(self, level: float) -> None:
-        """As :meth:`CellNoise.summands`: means do not add up."""
-        return
-
 
 def radius_of_sum(noise: IntegerNoise, count: int, level: float) -> int | None:
     """The least r for which the sum of so many independent noises is within ±r with ``level``.
@@ -173,8 +155,7 @@ def radius_of_sum(noise: IntegerNoise, count: int, level: float) -> int | None:
     size = 2 * reach * count + 1
     if size > _MOST_SUMMED:
         return None
-    above, below = noise.probabilities(reach + 1), noise.mirrored.probabilities(reach + 1)
-    masses = np.concatenate([below[:0:-1], above])
+    masses = Outcomes(noise, reach + 1).masses
     # Powers of the transform: the convolution of all noises at once.
     length = 1 << (size - 1).bit_length()
     total = np.fft.irfft(np.fft.rfft(masses, length) ** count, length)[:size]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from release.errors import DesignError
 from release.exact.domain import Codes
 from release.exact.integers.mechanism import IntegerMechanism
+from release.exact.integers.outcomes import Outcomes
 
 Floats = NDArray[np.float64]
 
@@ -118,9 +119,7 @@ def of_noise(mechanism: IntegerMechanism) -> NearlyUnbiased:
     """
     noise, size = mechanism.noise, mechanism.size
     steps = np.arange(-size, size + 1, dtype=np.int64)
-    masses = np.concatenate(
-        [noise.mirrored.probabilities(size + 1)[:0:-1], noise.probabilities(size + 1)]
-    )
+    masses = Outcomes(noise, size + 1).masses
     codes = np.arange(size, dtype=np.int64)
     published = mechanism.published(codes)
     values = codes - noise.mean

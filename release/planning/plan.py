@@ -412,12 +412,12 @@ def plan_of(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign
 
 
 def charge_with(spec_file: SpecFile, query: Query, chosen: AnyDesign) -> Charge:
-    """What a query is charged with this mechanism."""
+    """What a query is charged with this mechanism, at the guarantee that it was made for."""
     # Another charge than the declared one would tell of the table (docs/design/format.md, 4.3).
     kept = None
     if not query.is_empirical:
         kept = satisfied(spec_file, query, chosen, chosen.guarantee)
-    return charge_of(spec_file, query, query.claimed, kept)
+    return charge_of(spec_file, query, chosen.guarantee, kept)
 
 
 def mechanism_of(

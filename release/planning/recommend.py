@@ -303,16 +303,15 @@ def _units_in_place_of_rows(
 def _a_rank_that_tells(spec_file: SpecFile, planned: StatisticPlan) -> Iterator[Recommendation]:
     """A rank so near the end that bins without any row are published in place of its own."""
     query = planned.query
-    changes = []
     for name, least in query.fields_on_statistic(spec_file.spec.rows_per_unit(query)).items():
         declared = getattr(query, name)
         if declared is not None and declared < least:
-            changes.append((f"{spec_file.spec.place_of(query)}.{name}", least))
+            change = f"{spec_file.spec.place_of(query)}.{name}", least
             gain = (
                 f"bins beyond all rows are {declared:,} away from the wanted rank now, and one of "
                 "so many is published too often"
             )
-            yield Recommendation(query.name, tuple(changes), gain)
+            yield Recommendation(query.name, (change,), gain)
 
 
 def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Recommendation]:

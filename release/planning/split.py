@@ -8,11 +8,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from release.budget.cost import charge_of, moved_together, satisfied, touched_cells
+from release.budget.cost import charge_of, moved_together, touched_cells
 from release.errors import DesignError, SpecError
 from release.noise.design import Asked
 from release.noise.families import AnyDesign, Solvers
-from release.planning.plan import possible, without_baselines
+from release.planning.plan import charge_with, possible, without_baselines
 from release.spec.named import names_of
 from release.spec.query import Query
 from release.spec.shares import shared
@@ -102,10 +102,7 @@ class _Asked:
             claimed = replace(claimed, epsilon=epsilon)
         request = replace(self.request, guarantee=claimed)
         design = without_baselines(self.query, request, self.solvers)
-        kept = None
-        if not self.query.is_empirical:
-            kept = satisfied(self.spec_file, self.query, design, claimed)
-        return charge_of(self.spec_file, self.query, claimed, kept).epsilon, design
+        return charge_with(self.spec_file, self.query, design).epsilon, design
 
 
 @dataclass(frozen=True)
