@@ -80,9 +80,7 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
     _print_tabulations(plan.tabulations)
     for recommended in plan.recommendations:
         typer.echo(f"better: {recommended}")
-    for planned in plan.queries:
-        for line in _warnings(planned):
-            typer.echo(f"{planned.query.name}: {line}")
+    _print_notes(plan.queries)
     _print_proportions(plan)
     if plan.together is not None:
         _print_together(plan.together)
@@ -108,6 +106,15 @@ def print_plan(spec_file: SpecFile, plan: Plan, remaining: Remaining | None) -> 
             "empirical sensitivity is not known before the table is read: one step and the most "
             "that is allowed are shown"
         )
+
+
+def _print_notes(plans: tuple[QueryPlan, ...]) -> None:
+    for planned in plans:
+        case = f", {planned.assumed}" if planned.assumed else ""
+        for line in _warnings(planned):
+            typer.echo(f"{planned.query.name}{case}: {line}")
+        if planned.instead is not None:
+            typer.echo(f"{planned.query.name}: {planned.instead.sentence}")
 
 
 def _print_proportions(plan: Plan) -> None:
@@ -266,6 +273,7 @@ def _plain_query(planned: QueryPlan) -> dict[str, Any]:
         "sensitivity": len(planned.asked.sensitivity.shifts),
         "charge": plain_amounts(planned.charge.epsilon, planned.charge.delta),
         "mechanism": planned.chosen.mechanism,
+        "on_statistic": None if planned.instead is None else planned.instead.sentence,
         "candidates": list(map(_plain_candidate, (planned.chosen, *planned.others))),
     }
 

@@ -140,6 +140,7 @@ def _planned(place: int, planned: QueryPlan) -> dict[str, Any]:
         "loss": request.loss.plain_name.replace("_", " "),
         "candidates": [_row(candidate, unit) for candidate in candidates],
         "failed": planned.failed,
+        "instead": None if planned.instead is None else planned.instead.sentence,
         "mechanism": mechanism_picture,
         "delta": delta_svg(name, mechanism, request.sensitivity, request.guarantee),
         "losses": losses_picture,

@@ -38,7 +38,13 @@ from release.noise.select import best_of, candidates, choose, compare, family_of
 from release.noise.shares import share_budget
 from release.noise.stage import asked_of
 from release.noise.tables.chosen import choose_tables
-from release.planning.on_statistic import StatisticPlan, plan_on_statistic
+from release.planning.on_statistic import (
+    OnStatisticInstead,
+    StatisticPlan,
+    noise_on_answer,
+    noise_on_statistic,
+    plan_on_statistic,
+)
 from release.planning.tabulations.plan import TabulationPlan, plan_tabulations
 from release.planning.totals import TogetherPlan
 from release.queries.on_statistic import OnStatisticQuery
@@ -131,6 +137,8 @@ class QueryPlan:
     chosen: Candidate
     others: tuple[Candidate, ...]
     failed: tuple[tuple[str, str], ...]
+    instead: OnStatisticInstead | None = None
+    """What it would be with noise on its statistic, in the first of its cases."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +296,9 @@ def make_plan(
         design = shares.designs.get(query.name)
         if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
             shared = design if isinstance(design, StatisticDesign) else None
-            on_statistic.append(plan_on_statistic(spec_file, query, solvers, shared))
+            planned = plan_on_statistic(spec_file, query, shared)
+            beside = noise_on_answer(spec_file, query, solvers)
+            on_statistic.append(replace(planned, beside=beside))
             charges.append(on_statistic[-1].charge)
             continue
         for assumed, request in possible(spec_file, query):
@@ -393,8 +403,15 @@ def _planned(
     for design in sorted(designs.values(), key=attrgetter("objective")):
         if design.name != chosen.name:
             alternatives.append(candidate(design, request.domain))
-    planned = plan_of(spec_file, query, request, chosen)
-    return replace(planned, assumed=assumed, others=tuple(alternatives), failed=tuple(failed))
+    # Once a query, and only where it has a guarantee of its own.
+    is_compared = assumed != MOST_ALLOWED and not query.is_shared
+    return replace(
+        plan_of(spec_file, query, request, chosen),
+        assumed=assumed,
+        others=tuple(alternatives),
+        failed=tuple(failed),
+        instead=noise_on_statistic(spec_file, query) if is_compared else None,
+    )
 
 
 def plan_of(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:

@@ -37,7 +37,7 @@ from release.spec.guarantees import Source
 from release.spec.kinds import AnyQuery
 from release.spec.load import SpecFile
 from release.spec.mechanisms import BEST
-from release.spec.query import Noise, PlainQuery, Query
+from release.spec.query import PlainQuery, Query
 
 _ENOUGH = 2
 """What is lost now has to be more than so many times what would be lost."""
@@ -83,8 +83,15 @@ def make_advised_plan(
     solvers = solvers or Solvers()
     plan = make_plan(spec_file, solvers, cache, drop_one)
     advice = recommendations(plan.spec_file, plan, solvers)
+    # What is recommended is compared there, with what it gains.
+    recommended = {entry.query for entry in advice if entry.changes[0][0].endswith(".noise")}
+    queries = []
+    for planned in plan.queries:
+        is_told = planned.query.name in recommended
+        queries.append(replace(planned, instead=None) if is_told else planned)
     return replace(
         plan,
+        queries=tuple(queries),
         recommendations=tuple(recommendation.sentence for recommendation in advice),
         together=plan_together(spec_file, plan, season, cache, solvers.gap),
     )
@@ -100,12 +107,12 @@ def recommendations(
         # Noise that is made for the whole budget has no guarantee of its own to write down.
         if not planned.query.is_shared:
             advice += _another_mechanism(spec_file, planned, solvers)
-            advice += _noise_on_statistic(spec_file, planned, solvers)
+            advice += _noise_on_statistic(planned)
             advice += _parts_apart(spec_file, planned, solvers)
     for statistic in plan.on_statistic:
-        advice += _units_in_place_of_rows(spec_file, statistic, solvers)
+        advice += _units_in_place_of_rows(spec_file, statistic)
         advice += _a_rank_that_tells(spec_file, statistic)
-    return (*advice, *_together(spec_file, plan, solvers))
+    return (*advice, *_together(spec_file, plan))
 
 
 def _another_mechanism(
@@ -135,38 +142,21 @@ def _losses(request: Asked, then: Fraction, now: Fraction) -> str:
     return f"its {loss} loss is then {float(then):.4g}, and {float(now):.4g} now"
 
 
-def _noise_on_statistic(
-    spec_file: SpecFile, planned: QueryPlan, solvers: Solvers
-) -> Iterator[Recommendation]:
+def _noise_on_statistic(planned: QueryPlan) -> Iterator[Recommendation]:
     """Noise on the answer where noise on the statistic is seldom wrong."""
-    query = planned.query
-    if not isinstance(query, OnStatisticQuery) or query.sensitivity is not Source.GLOBAL:
+    instead = planned.instead
+    # Under another sensitivity more is claimed, and neither noise is the better one.
+    is_another_claim = planned.query.sensitivity is not Source.GLOBAL
+    if instead is None or instead.planned is None or is_another_claim:
         return
-    at = spec_file.spec.place_of(query)
-    update: dict[str, Any] = {"noise": Noise.ON_STATISTIC, "mechanism": BEST}
-    changes: list[tuple[str, Any]] = [(f"{at}.noise", Noise.ON_STATISTIC.value)]
-    # A spec that names a loss beside noise on the statistic is refused.
-    if "loss" in query.model_fields_set:
-        changes.append((f"{at}.loss", None))
-    if query.mechanism != BEST:
-        changes.append((f"{at}.mechanism", BEST))
-    try:
-        needed = query.fields_on_statistic(spec_file.spec.rows_per_unit(query))
-    except ValueError:
-        return
-    changes += [(f"{at}.{name}", value) for name, value in needed.items()]
-    instead = query.model_copy(update=update | needed)
     wrong = 1 - float(planned.chosen.accuracy.p_exact)
-    if wrong <= _ENOUGH * _WRONG:
-        return
-    then = plan_on_statistic(spec_file, instead, solvers)
-    if _errs_little_less(planned, then):
+    if wrong <= _ENOUGH * _WRONG or _errs_little_less(planned, instead.planned):
         return
     yield Recommendation(
-        query.name,
-        tuple(changes),
+        planned.query.name,
+        instead.changes,
         f"noise on the answer is wrong in {100 * wrong:.3g} of 100 cases, whatever the table is; "
-        f"then {then.nearness.sentence}",
+        f"then {instead.planned.nearness.sentence}",
     )
 
 
@@ -179,17 +169,15 @@ def _errs_little_less(now: QueryPlan, then: StatisticPlan) -> bool:
     return reach is not None and (reach + 1) * step_of(query) < _ENOUGH * then.nearness.near
 
 
-def _no_dearer(
-    spec_file: SpecFile, query: OnStatisticQuery, epsilon: Fraction, solvers: Solvers
-) -> StatisticPlan:
+def _no_dearer(spec_file: SpecFile, query: OnStatisticQuery, epsilon: Fraction) -> StatisticPlan:
     """The plan of a query, with a smaller ε if it would be charged more than ``epsilon``."""
-    then = plan_on_statistic(spec_file, query, solvers)
+    then = plan_on_statistic(spec_file, query)
     # A charge grows with ε in proportion, or more slowly where ε is rounded.
     while then.charge.epsilon > epsilon and not query.is_shared:
         smaller = query.claimed.epsilon * epsilon / then.charge.epsilon
         guarantee = query.claimed.model_copy(update={"epsilon": smaller})
         query = query.model_copy(update={"guarantee": guarantee})
-        then = plan_on_statistic(spec_file, query, solvers)
+        then = plan_on_statistic(spec_file, query)
     return then
 
 
@@ -251,7 +239,7 @@ def _apart(spec_file: SpecFile, query: Query, solvers: Solvers) -> Fraction | st
         DesignError, SpecError: it has no noise of its own.
     """
     if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
-        return plan_on_statistic(spec_file, query, solvers).nearness.sentence
+        return plan_on_statistic(spec_file, query).nearness.sentence
     ((_, request),) = possible(spec_file, query)
     mechanism = choose(request, BEST, solvers).mechanism
     if not query.answers.is_line:
@@ -275,14 +263,14 @@ def _error_at_an_end(noise: Pmf, place: int) -> Fraction:
 
 
 def _units_in_place_of_rows(
-    spec_file: SpecFile, planned: StatisticPlan, solvers: Solvers
+    spec_file: SpecFile, planned: StatisticPlan
 ) -> Iterator[Recommendation]:
     """Rows that are counted where distinct units need a far smaller lead."""
     query = planned.query
     if not query.in_units:
         return
     instead = query.model_copy(update=query.in_units)
-    afterwards = _no_dearer(spec_file, instead, planned.charge.epsilon, solvers)
+    afterwards = _no_dearer(spec_file, instead, planned.charge.epsilon)
     then = afterwards.nearness
     at = spec_file.spec.place_of(query)
     changes = []
@@ -314,7 +302,7 @@ def _a_rank_that_tells(spec_file: SpecFile, planned: StatisticPlan) -> Iterator[
             yield Recommendation(query.name, (change,), gain)
 
 
-def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Recommendation]:
+def _together(spec_file: SpecFile, plan: Plan) -> Iterator[Recommendation]:
     """Quantiles of one column that are asked, and paid for, one by one."""
     # Noise for the whole budget has no guarantees that could be added up for the joined query.
     alike: dict[object, list[StatisticPlan]] = defaultdict(list)
@@ -323,7 +311,7 @@ def _together(spec_file: SpecFile, plan: Plan, solvers: Solvers) -> Iterator[Rec
             alike[_asked_alike(planned.query)].append(planned)
     for group in alike.values():
         if len(group) > 1:
-            yield from _joined(spec_file, group, solvers)
+            yield from _joined(spec_file, group)
 
 
 def _asked_alike(query: Query) -> object:
@@ -332,9 +320,7 @@ def _asked_alike(query: Query) -> object:
     return tuple(repr(getattr(query, field, None)) for field in fields)
 
 
-def _joined(
-    spec_file: SpecFile, group: list[StatisticPlan], solvers: Solvers
-) -> Iterator[Recommendation]:
+def _joined(spec_file: SpecFile, group: list[StatisticPlan]) -> Iterator[Recommendation]:
     first, *rest = (planned.query for planned in group)
     # The sum, so that both are compared at the same charge.
     epsilon, charged, now = Fraction(0), Fraction(0), 0.0
@@ -351,7 +337,7 @@ def _joined(
     joined = TypeAdapter(AnyQuery).validate_python(plain)
     if not isinstance(joined, OnStatisticQuery):
         return
-    afterwards = _no_dearer(spec_file, joined, charged, solvers)
+    afterwards = _no_dearer(spec_file, joined, charged)
     epsilon, then = afterwards.query.claimed.epsilon, afterwards.nearness.near
     if now <= _ENOUGH * then:
         return

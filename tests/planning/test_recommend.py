@@ -21,6 +21,7 @@ from tests.cli.test_main import run
 from tests.small import Small, joint, part, query
 
 Plain = dict[str, Any]
+PROBABILISTIC = {"definition": "probabilistic", "epsilon": "1", "delta": "0.001"}
 GLOBAL = {"sensitivity": "global", "noise": "on_statistic"}
 
 
@@ -242,6 +243,42 @@ def test_what_is_recommended_costs_no_more(queries: list[Plain], tmp_path: Path)
     assert after.epsilon <= before.epsilon
     now = max(one.nearness.near for one in before.on_statistic)
     assert now > 2 * max(one.nearness.near for one in after.on_statistic)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(query("binned", statistic=name) for name in ("sum", "mean", "median", "min", "max")),
+        query("mode"),
+        query("mode", weight="wh", clamp=[0, 9], guarantee=PROBABILISTIC, loss="error_rate"),
+        query("mode", sensitivity="global", guarantee={"definition": "pure", "epsilon": "9"}),
+    ],
+    ids=lambda asked: f"{asked['kind']}-{asked['sensitivity']}-{asked.get('weight')}",
+)
+def test_noise_on_the_statistic_is_compared_where_it_is_not_recommended(
+    asked: Plain, tmp_path: Path
+) -> None:
+    """The figure beside an empirical sensitivity is that of the spec with the changes made."""
+    if asked["kind"] == "median":
+        del asked["clamp"]
+    plain = json.loads(json.dumps(Small([], [asked], max_rows_per_unit=1).plain()))
+    spec_file, before = planned(tmp_path, plain)
+    assert recommendations(spec_file, before) == ()
+    # An empirical sensitivity is shown in two cases, and compared once.
+    (instead,) = [one.instead for one in before.queries if one.instead is not None]
+    _, after = planned(tmp_path, applied(plain, Recommendation("", instead.changes, "")))
+    (then,) = after.on_statistic
+    assert instead.sentence.endswith(f", {then.nearness.sentence}")
+    for path, value in instead.changes:
+        assert value is None or f"{path.split('.')[-1]}: {value}" in instead.sentence
+
+
+def test_a_weight_without_bounds_is_not_compared(tmp_path: Path) -> None:
+    plain = json.loads(json.dumps(Small([], [query("mode", weight="wh")]).plain()))
+    _, plan = planned(tmp_path, plain)
+    (instead,) = [one.instead for one in plan.queries if one.instead is not None]
+    assert instead.planned is None
+    assert "write clamp: [lo, hi]" in instead.sentence
 
 
 def test_bins_as_wide_as_the_noise_are_left_alone(tmp_path: Path) -> None:

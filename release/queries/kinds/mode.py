@@ -114,7 +114,7 @@ class ModeQuery(DomainQuery, OnStatisticQuery):
     def fields_on_statistic(self, rows: int) -> dict[str, Any]:
         """A weight needs bounds, which no public fact suggests."""
         if self.weight is not None and self.clamp is None:
-            raise ValueError("the weight of a row has no bounds")
+            raise ValueError("the weight of a row has no bounds; write clamp: [lo, hi]")
         return {}
 
     def statistic(self, rows: int, relation: Relation) -> Scores:
