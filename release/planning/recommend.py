@@ -316,8 +316,8 @@ def _together(spec_file: SpecFile, plan: Plan) -> Iterator[Recommendation]:
 
 def _asked_alike(query: Query) -> object:
     """What queries have to agree in, to be quantiles of one query."""
-    fields = ("table", "by", "where", "of", "bins", "domain", "clamp", "max_rows_per_unit")
-    return tuple(repr(getattr(query, field, None)) for field in fields)
+    fields = ("table", "by", "where", "of", "clamp", "max_rows_per_unit")
+    return (*(repr(getattr(query, field, None)) for field in fields), repr(query.domain_record()))
 
 
 def _joined(spec_file: SpecFile, group: list[StatisticPlan]) -> Iterator[Recommendation]:
@@ -347,6 +347,9 @@ def _joined(spec_file: SpecFile, group: list[StatisticPlan]) -> Iterator[Recomme
         (f"{at}.at", plain["at"]),
         (f"{at}.guarantee.epsilon", format_exact(epsilon)),
     ]
+    # The mechanism of one quantile is none of several.
+    if first.mechanism != BEST:
+        changes.append((f"{at}.mechanism", BEST))
     for query in rest:
         changes.append((spec_file.spec.place_of(query), None))
     yield Recommendation(

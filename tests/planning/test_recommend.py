@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,28 @@ def test_quantiles_asked_one_by_one(tmp_path: Path) -> None:
     now = max(one.nearness.near for one in before.on_statistic)
     assert now > 2 * then.nearness.near
     assert f"up to {now:.0f} rows off" in found.sentence
+    assert f"then {then.nearness.near:.0f}" in found.sentence
+    assert before.epsilon == after.epsilon
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_median_is_one_of_the_quantiles(at: int, tmp_path: Path) -> None:
+    """Also as the first of them, and with a mechanism that several quantiles do not have."""
+    bins = {"bins": {"low": 0, "high": 64, "count": 64}}
+    queries = []
+    for place in (1, 2, 3, 5, 6, 7):
+        one = query("count", of="wh", sensitivity="global") | bins
+        one |= {"kind": "quantiles", "name": f"octile_{place}", "at": [f"{place}/8"]}
+        del one["domain"]
+        queries.append(one)
+    median = query("binned", statistic="median", clamp=None, mechanism="permute_and_flip", **GLOBAL)
+    del median["clamp"]
+    queries.insert(at, median | bins)
+    plain, found = advised(tmp_path, queries, neighbors="add_remove", max_rows_per_unit=1)
+    _, before = planned(tmp_path, plain)
+    _, after = planned(tmp_path, applied(plain, found))
+    (then,) = after.on_statistic
+    assert then.query.shares == tuple(Fraction(place, 8) for place in range(1, 8))
     assert f"then {then.nearness.near:.0f}" in found.sentence
     assert before.epsilon == after.epsilon
 
