@@ -13,9 +13,10 @@ import hashlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from importlib import resources
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from release.budget.ledger import Spending
 from release.bundle.answer_units import CODES, answer_unit
@@ -52,6 +53,9 @@ from release.exact.domain import Topology
 from release.exact.numbers import exp_bounds, format_exact
 from release.records.models import ReleaseRecord
 from release.spec.query import spoken
+
+if TYPE_CHECKING:
+    import jinja2
 
 _PICTURED = 30
 """Queries with pictures of their noise; a page with more is slow to write and to load."""
@@ -126,9 +130,15 @@ def _script() -> str:
 
 def render(template: str, **values: Any) -> str:
     """A page from one of the templates beside this file."""
+    return _templates().get_template(template).render(**values)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    """The templates, each compiled once a process: that takes longer than to fill one in."""
     import jinja2  # late: a verifier or a plan in the terminal never needs it
 
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FunctionLoader(
             lambda name: resources.files("release.bundle.report").joinpath(name).read_text("utf-8")
         ),
@@ -138,7 +148,6 @@ def render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(**values)
 
 
 def odds(epsilon: Fraction) -> str:
