@@ -39,7 +39,7 @@ def patterns_of(spec_file: SpecFile, query: Query) -> tuple[Pattern, ...]:
         farthest = statistic_of(spec_file.spec, query).spread
     else:
         sensitivity = global_sensitivity(spec_file.spec, query, rows_read(spec_file.spec, query))
-        farthest = max(sensitivity.apart or (), default=0)
+        farthest = max(sensitivity.distances or (), default=0)
     everywhere = (farthest,) * touched_cells(spec_file, query)
     if not isinstance(query, PlainQuery) or not query.counts_rows or query.is_on_statistic:
         return (everywhere,)

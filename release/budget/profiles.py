@@ -142,7 +142,7 @@ def _within(mechanism: Mechanism, sensitivity: Sensitivity, difference: int) -> 
     """
     if difference == 0:
         return sensitivity
-    distances = sensitivity.apart or ()
+    distances = sensitivity.distances or ()
     if mechanism.modular_noise is not None:
         # The file of modular noise has its differences modulo the answers, and no distances.
         distances = tuple(shift[0] for shift in sensitivity.shifts)

@@ -86,7 +86,7 @@ def _recomputed(deltas: Deltas, everywhere: str) -> Recomputed:
         delta_probabilistic=format_exact(deltas.probabilistic),
         # Sums of powers of e may need any number of digits; up never understates a δ.
         delta_approximate=format_up(deltas.approximate, 60),
-        epsilon_all_differences=everywhere,
+        epsilon_everywhere=everywhere,
     )
 
 

@@ -188,7 +188,7 @@ class _Writer:
             neighbors=self._spec_file.spec.privacy.neighbors.value,
             group=mechanism.group,
             sensitivity=list(map(list, stated.shifts)),
-            apart=None if stated.apart is None else list(stated.apart),
+            distances=None if stated.distances is None else list(stated.distances),
         )
 
     def finish(self) -> None:

@@ -200,7 +200,7 @@ def _signed(amount: Fraction) -> str:
 def _sensitivity(planned: QueryPlan) -> str:
     """The sensitivity in short, and where it comes from or what is assumed of it."""
     sensitivity = planned.asked.sensitivity
-    text, most = str(len(sensitivity.shifts)), sensitivity.apart
+    text, most = str(len(sensitivity.shifts)), sensitivity.distances
     if most is not None and most == tuple(range(1, len(most) + 1)):
         text = f"±1..±{len(most)}" if len(most) > 1 else "±1"
     return f"{text}, {planned.assumed or planned.query.source}"

@@ -41,14 +41,14 @@ class Sensitivity:
     The neighboring relation is symmetric, so M is closed under negation; ``directed`` leaves a
     one-sided set as it is, for reproducing the papers only (docs/design/mathematics.md).
 
-    ``apart`` holds the distances of neighboring answers on the line, each at least 1, where the
+    ``distances`` holds those of neighboring answers on the line, each at least 1, where the
     answers have an order: in M alone one step up and the whole way down are the same.
     """
 
     group: Group
     shifts: tuple[Shift, ...]
     directed: bool = False
-    apart: tuple[int, ...] | None = None
+    distances: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, group: Group, shifts: Iterable[Shift], *, directed: bool = False) -> Sensitivity:
@@ -64,9 +64,10 @@ class Sensitivity:
     def on_line(cls, size: int, steps: Iterable[int]) -> Sensitivity:
         """The differences of ``size`` answers in order, from ``steps`` with their sign."""
         # A step of d and one of -d keep the same pairs apart, because pairs count in both orders.
-        apart = tuple(sorted(set(map(abs, steps)) - {0}))
-        codes = {step % size for step in apart} | {-step % size for step in apart}
-        return cls(Group((size,)), tuple(zip(sorted(codes - {0}), strict=True)), apart=apart)
+        distances = tuple(sorted(set(map(abs, steps)) - {0}))
+        codes = {step % size for step in distances} | {-step % size for step in distances}
+        shifts = tuple(zip(sorted(codes - {0}), strict=True))
+        return cls(Group((size,)), shifts, distances=distances)
 
     @classmethod
     def everything(cls, group: Group) -> Sensitivity:
@@ -76,14 +77,14 @@ class Sensitivity:
     @property
     def least_step(self) -> int:
         """The least distance of two neighboring answers, in codes; 1 where there is none."""
-        if self.apart is not None:
-            return min(self.apart, default=1)
+        if self.distances is not None:
+            return min(self.distances, default=1)
         return min(map(self.group.element, self.shifts), default=1)
 
     def pairs(self, answers: int) -> tuple[Pair, ...]:
         """The pairs of neighboring answers among ``answers``, both orders, ascending."""
-        if self.apart is not None:
-            return line_pairs(answers, self.apart)
+        if self.distances is not None:
+            return line_pairs(answers, self.distances)
         pairs: list[Pair] = []
         for shift in self.shifts:
             # q publishes r with the noise η = r - q, and q - μ publishes r with η + μ.
@@ -94,9 +95,8 @@ class Sensitivity:
 
 def line_pairs(answers: int, steps: Iterable[int]) -> tuple[Pair, ...]:
     """The pairs of answers that are ``steps`` apart, both orders, on the line without wrapping."""
-    apart = set(map(abs, steps)) - {0}
     pairs = []
-    for step in apart:
+    for step in set(map(abs, steps)) - {0}:
         for low in range(answers - step):
             pairs += [(low, low + step), (low + step, low)]
     return tuple(sorted(pairs))

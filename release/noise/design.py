@@ -50,7 +50,7 @@ class Asked:
     @property
     def is_line(self) -> bool:
         """Whether the answers have an order, and the loss is one of answers, not of noise."""
-        return line_fits(self.domain, self.loss_name) and bool(self.sensitivity.apart)
+        return line_fits(self.domain, self.loss_name) and bool(self.sensitivity.distances)
 
     @property
     def has_rows(self) -> bool:
@@ -75,7 +75,7 @@ class Asked:
         costs = answer_costs(COST_POWERS[self.loss_name or LossName.ERROR_RATE], size)
         is_worst = isinstance(self.loss, WorstCaseLoss)
         prior = None if is_worst else self.loss.prior or (Fraction(1, size),) * size
-        apart = self.sensitivity.apart or ()
+        apart = self.sensitivity.distances or ()
         return ChannelProblem(apart, _seen_by_solvers(self.guarantee), costs, prior)
 
     @property

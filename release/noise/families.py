@@ -128,7 +128,7 @@ class _Channel:
             return question.domain.size <= MOST_PROBABILISTIC
         # For pure guarantees and neighbors one apart noise on the integers with tables at the ends
         # is as good as any channel (docs/design/mathematics.md 2.13).
-        steps = tuple(question.sensitivity.apart or ())
+        steps = tuple(question.sensitivity.distances or ())
         is_pure = question.guarantee.delta == 0 and steps == (1,)
         is_pure = is_pure and not isinstance(question.loss, WorstCaseLoss)
         return not is_pure and is_small(question.problem)

@@ -264,7 +264,7 @@ def _pure_epsilon(mechanism: IntegerMechanism, sensitivity: Sensitivity) -> Frac
     everywhere = mechanism.noise.right
     if everywhere is None:
         return None
-    farthest = max(sensitivity.apart or (1,))
+    farthest = max(sensitivity.distances or (1,))
     periods = Fraction(farthest, everywhere.period)
     # A part of a period may cost its part of ε, but where a tail has steps it costs a whole one.
     for steps in (periods, Fraction(ceil(periods))):

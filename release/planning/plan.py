@@ -370,7 +370,7 @@ def possible(spec_file: SpecFile, query: Query) -> Iterator[tuple[str | None, As
     rows = spec_file.spec.rows_per_unit(query)
     most = global_sensitivity(spec_file.spec, query, rows)
     yield ONE_STEP, asked_of(query, least)
-    if most.shifts != least.shifts or most.apart != least.apart:
+    if most.shifts != least.shifts or most.distances != least.distances:
         yield MOST_ALLOWED, asked_of(query, most)
 
 

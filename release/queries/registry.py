@@ -63,7 +63,7 @@ def spreads_of(spec: Spec, query: Query) -> Spreads | None:
     # What a unit does to answers of other kinds, its rows do not add up to.
     if query.is_empirical or not isinstance(query, PlainQuery) or not query.counts_rows:
         return None
-    farthest = max(sensitivity_without_data(spec, query).apart or (1,))
+    farthest = max(sensitivity_without_data(spec, query).distances or (1,))
     return Spreads(farthest, min(rows_read(spec, query), query.answers.size - 1), 1)
 
 
@@ -74,7 +74,7 @@ def sensitivity_without_data(spec: Spec, query: Query) -> Sensitivity:
         # Where answers have an order, distances are those that the rows read can still make: the
         # declaration names differences modulo the size, which do not say how far apart.
         enforced = global_sensitivity(spec, query, rows_read(spec, query))
-        return replace(declared, apart=enforced.apart)
+        return replace(declared, distances=enforced.distances)
     return global_sensitivity(spec, query, spec.rows_per_unit(query))
 
 

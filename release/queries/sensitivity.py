@@ -85,7 +85,7 @@ def seen_sensitivity(steps: Codes, domain: AnswerDomain | JointDomain) -> Sensit
     if domain.is_line:
         observed = Sensitivity.on_line(domain.size, steps.tolist() if steps.any() else [1])
         # Always with 1: some answer may have no other at any of the observed distances.
-        return replace(observed, apart=tuple(sorted({1, *(observed.apart or ())})))
+        return replace(observed, distances=tuple(sorted({1, *(observed.distances or ())})))
     coordinates = np.stack(domain.group.coordinates(steps), axis=1)
     shifts = coordinates.tolist()
     for place, part in enumerate(domain.parts):

@@ -296,7 +296,7 @@ class IntegerRecord(MechanismRecord):
             # Joined, so that one mechanism has one file: a verifier compares the whole of it.
             "low_end": list(map(list, merged(mechanism.low))),
             "high_end": list(map(list, merged(mechanism.high))),
-            "distances": intervals(sensitivity.apart or ()),
+            "distances": intervals(sensitivity.distances or ()),
         }
 
 

@@ -63,7 +63,7 @@ class Recomputed(Record):
 
     delta_probabilistic: Exact = Field(description="δ under the probabilistic definition")
     delta_approximate: Exact = Field(description="δ under the approximate definition")
-    epsilon_all_differences: ExactOrInfinite = Field(description="the pure ε for all differences")
+    epsilon_everywhere: ExactOrInfinite = Field(description="the pure ε between any two answers")
 
     @property
     def deltas(self) -> Deltas:
@@ -127,7 +127,7 @@ class SensitivityRecord(Record):
     group: list[int] = Field(description=GROUP)
     sensitivity: list[list[int]] = Field(description="the differences, closed under negation")
     # In the group of the answers one step up and the whole way down are the same difference.
-    apart: list[int] | None = Field(
+    distances: list[int] | None = Field(
         default=None, description="of a channel: the distances between neighboring answers in order"
     )
 

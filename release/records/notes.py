@@ -12,7 +12,7 @@ SOLVERS_BOUND = "the lower bound is the solver's, not proved exactly"
 WORK_LIMIT = "the work limit ended the search; the gap is what is left open"
 TOLERANCE = "the search ended within the solver's tolerance; the gap is what is left open"
 FROM_PURE = "made for the pure guarantee, which implies this one"
-NEVER_OCCURS = "some published values never occur: ε over all differences is infinite"
+NEVER_OCCURS = "some published values never occur: ε between some two answers is infinite"
 
 _FIXED = {SOLVERS_BOUND, WORK_LIMIT, TOLERANCE, FROM_PURE, NEVER_OCCURS}
 # Room for the figures below (.4g and .5g) and hardly more: digits could carry a message.

@@ -162,7 +162,7 @@ def _check_recomputed(file: str, record: MechanismRecord, deltas: Deltas, everyw
     probabilistic = format_exact(deltas.probabilistic)
     expect(file, "delta_probabilistic", stated.delta_probabilistic, probabilistic)
     expect(file, "delta_approximate", stated.delta_approximate, format_up(deltas.approximate, 60))
-    expect(file, "epsilon_all_differences", stated.epsilon_all_differences, everywhere)
+    expect(file, "epsilon_everywhere", stated.epsilon_everywhere, everywhere)
 
 
 def _check_design(
@@ -200,7 +200,7 @@ def _check_bound(
     noise_loss = format_up(mechanism.noise.moment(power), 18)
     expect(file, "design.bounded_loss", record.design.bounded_loss, noise_loss)
     if record.design.bound == "proved":
-        proved = _proved_bound(file, record, sensitivity.apart or (), power)
+        proved = _proved_bound(file, record, sensitivity.distances or (), power)
         if Fraction(record.design.lower_bound) > proved:
             raise VerificationError(
                 file, "design.lower_bound", record.design.lower_bound, format_down(proved, 18)

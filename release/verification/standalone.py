@@ -41,7 +41,7 @@ NEVER_READ = (
     "spec.yaml: this file reads spec.json, and cannot compare it with the YAML",
     "report.html, datapackage.json and registry.yaml: their hashes are compared, no more",
     "whether the trees of conditions are what their SQL says, and their patterns; accuracy, "
-    "expected loss and ε of all differences of mechanisms; rules of a spec that no figure rests on",
+    "expected loss and ε between any two answers; rules of a spec that no figure rests on",
     "lower bounds of other classes than noise on the integers; constraints on modular noise; that "
     "a share or target claims no more than needed; the estimates of tabulations, and a guarantee "
     "of one among others; residuals; stores",
@@ -153,7 +153,7 @@ Call call:str of:object*; Cast cast:Type of:object; Tail period:int ratio:WHOLE
 Noise low:int lengths:int* weights:WHOLE* left,right:Tail|null
 Profile step:EXACT values:WHOLE* patterns:int**
 Mechanism schema,query,mechanism:str guarantee:Claim profile?:Profile
-Recomputed delta_probabilistic,delta_approximate:EXACT epsilon_all_differences:str
+Recomputed delta_probabilistic,delta_approximate:EXACT epsilon_everywhere:str
 Accuracy p_exact,mean_absolute,p_within_1:EXACT; Multiplier distance:int prices:WHOLE*
 Design method,loss,solver:str objective,bounded_loss,lower_bound,gap:EXACT bound_of:BOUNDED
     bound:proved|solver notes:NOTE* multipliers:Multiplier*
@@ -195,7 +195,7 @@ ALIASES = {
     "|the work limit ended the search; the gap is what is left open"
     "|the search ended within the solver's tolerance; the gap is what is left open"
     "|made for the pure guarantee, which implies this one"
-    "|some published values never occur: ε over all differences is infinite"
+    "|some published values never occur: ε between some two answers is infinite"
     r"|at most [0-9]+\.[0-9]{2}% above the best channel, whose cost has a proved bound"
     "|pinned to the baseline [a-z_]+; nothing is proved of others"
     rf"|best of [0-9]+ by [a-z_]+ loss: [a-z_-]+ {FIGURE}(, [a-z_-]+ {FIGURE})*"
@@ -2223,9 +2223,9 @@ class Release:
         expected = {
             **{"schema": "dp-release/sensitivity/v1", "query": name, "source": "empirical"},
             **{"neighbors": self.spec.privacy["neighbors"], "group": mechanism["group"]},
-            **{"sensitivity": stated, "apart": distances},
+            **{"sensitivity": stated, "distances": distances},
         }
-        same(file, "sensitivity", {"apart": None} | read_json(file, files[file]), expected)
+        same(file, "sensitivity", {"distances": None} | read_json(file, files[file]), expected)
 
     # ---- Mechanisms, profiles and charges (8.9, 8.11)
 

@@ -725,9 +725,9 @@ def _prove_on_answers(file: str, proofs: _Proofs, spec: Spec, query: Query) -> l
     # Step 40 of docs/design/format.md: the file may have more differences, but none may be missing.
     allowed = global_sensitivity(spec, query, rows_read(spec, query))
     missing = set(allowed.shifts) - set(sensitivity.shifts)
-    if sensitivity.apart is not None:
+    if sensitivity.distances is not None:
         # In the group a step up and a step that wraps round are the same; on the line they differ.
-        missing |= set(zip(set(allowed.apart or ()) - set(sensitivity.apart)))
+        missing |= set(zip(set(allowed.distances or ()) - set(sensitivity.distances)))
     if missing:
         raise VerificationError(
             file, "sensitivity", f"{len(missing)} missing", "all that the declaration allows"
@@ -777,11 +777,11 @@ def _prove_committed(
     expect(path, "neighbors", stated.neighbors, spec.privacy.neighbors.value)
     expect(path, "group", stated.group, mechanism.group)
     expect(path, "sensitivity", stated.sensitivity, list(map(list, sensitivity.shifts)))
-    apart = None if sensitivity.apart is None else list(sensitivity.apart)
-    expect(path, "apart", stated.apart, apart)
+    distances = None if sensitivity.distances is None else list(sensitivity.distances)
+    expect(path, "distances", stated.distances, distances)
     # Some answer may have no other at any larger distance, and would be published without noise.
-    if apart is not None and 1 not in apart:
-        raise VerificationError(path, "apart", str(apart), "1 among the distances")
+    if distances is not None and 1 not in distances:
+        raise VerificationError(path, "distances", str(distances), "1 among them")
     return [
         made(
             "mechanism.committed",

@@ -301,7 +301,7 @@ def test_comparisons_count_the_masses_beside_each_other(
     assert sides[0].size == sides[1].size == number
     assert mechanism.neighboring_rows(sensitivity, number - 1) is None
     by_rows = ByRows(mechanism).comparisons(sensitivity)
-    if isinstance(mechanism, Modular) and sensitivity.apart is None:
+    if isinstance(mechanism, Modular) and sensitivity.distances is None:
         number *= domain.size
     assert by_rows >= number if isinstance(mechanism, Modular) else by_rows == number
 

@@ -88,8 +88,8 @@ def cases(draw: st.DrawFn) -> tuple[Mechanism, Sensitivity]:
 
 def neighbors(sensitivity: Sensitivity, size: int) -> list[tuple[int, int]]:
     pairs = itertools.product(range(size), repeat=2)
-    if sensitivity.apart is not None:
-        return [(a, b) for a, b in pairs if abs(a - b) in sensitivity.apart]
+    if sensitivity.distances is not None:
+        return [(a, b) for a, b in pairs if abs(a - b) in sensitivity.distances]
     return [(a, b) for a, b in pairs if ((b - a) % size,) in sensitivity.shifts]
 
 

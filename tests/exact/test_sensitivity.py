@@ -26,7 +26,7 @@ def test_a_set_is_closed_under_negation_and_without_zero(
     assert sensitivity.shifts == tuple(sorted(expected))
     assert sensitivity == Sensitivity(group, sensitivity.shifts)
     assert not sensitivity.directed
-    assert sensitivity.apart is None
+    assert sensitivity.distances is None
 
 
 @pytest.mark.parametrize("moduli", [(2,), (3,), (2, 2), (2, 3)])
@@ -39,9 +39,9 @@ def test_a_line_keeps_how_far_neighbors_are_apart() -> None:
     """One step up and all the way down are the same shift, and different distances."""
     up, down = Sensitivity.on_line(5, [1, 0]), Sensitivity.on_line(5, [-4])
     assert up.shifts == down.shifts == ((1,), (4,))
-    assert (up.apart, down.apart) == ((1,), (4,))
+    assert (up.distances, down.distances) == ((1,), (4,))
     both = Sensitivity.on_line(6, [3, -2, 2, 0])
-    assert (both.shifts, both.apart) == (((2,), (3,), (4,)), (2, 3))
+    assert (both.shifts, both.distances) == (((2,), (3,), (4,)), (2, 3))
     assert not both.directed
 
 

@@ -198,8 +198,8 @@ def test_a_seen_channel_stays_in_the_auditors_half(tmp_path: Path) -> None:
     seen = json.loads((half / "sensitivity" / "the_count.json").read_bytes())
     law = json.loads((half / "mechanisms" / "the_count.json").read_bytes())
     assert law["mechanism"] == "channel"
-    assert seen["apart"] == sorted({abs(a - b) for a, b in law["pairs"]})
-    assert 1 in seen["apart"]
+    assert seen["distances"] == sorted({abs(a - b) for a, b in law["pairs"]})
+    assert 1 in seen["distances"]
     (unseen,) = verify(public, None, UNSIGNED).unseen
     assert unseen.startswith("the_count: ")
     assert verify(public, half, UNSIGNED).complete
@@ -308,7 +308,7 @@ def test_neighboring_answers_are_told_apart_on_the_line(tmp_path: Path) -> None:
     spec = read_spec(path).spec
     found = sensitivity_without_data(spec, spec.queries[0])
     assert found.shifts == ((1,), (5,))
-    assert found.apart == (1,)
+    assert found.distances == (1,)
 
 
 def test_a_probabilistic_delta_below_the_least_makes_a_pure_channel(tmp_path: Path) -> None:

@@ -179,8 +179,8 @@ def test_both_ends_of_what_will_be_seen_are_shown(tmp_path: Path) -> None:
     plan = make_plan(spec_of(tmp_path, asked, max_rows_per_unit=3))
     assert [one.assumed for one in plan.queries] == [ONE_STEP, MOST_ALLOWED]
     least, most = plan.queries
-    assert least.asked.sensitivity.apart == (1,)
-    assert most.asked.sensitivity.apart == (1, 2, 3)
+    assert least.asked.sensitivity.distances == (1,)
+    assert most.asked.sensitivity.distances == (1, 2, 3)
     assert least.chosen.objective < most.chosen.objective
     # One query, one charge.
     assert plan.epsilon == least.charge.epsilon

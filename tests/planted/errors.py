@@ -334,8 +334,8 @@ _SENSITIVITY = (
         ),
         (
             "the distance of the whole line is left out",
-            "        return line_pairs(answers, self.apart)",
-            "        return line_pairs(answers, self.apart[:-1])",
+            "        return line_pairs(answers, self.distances)",
+            "        return line_pairs(answers, self.distances[:-1])",
             "replaced",
         ),
     ),
@@ -368,8 +368,8 @@ _SENSITIVITY = (
         "queries/sensitivity.py",
         (
             "an answer that no neighbor changes gets no least step",
-            "apart=tuple(sorted({1, *(observed.apart or ())})))",
-            "apart=tuple(sorted(observed.apart or ())))",
+            "distances=tuple(sorted({1, *(observed.distances or ())})))",
+            "distances=tuple(sorted(observed.distances or ())))",
             "far",
         ),
     ),

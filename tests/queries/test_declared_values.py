@@ -66,7 +66,7 @@ BINS = {"low": 0, "high": 19, "count": 19}
 
 
 @pytest.mark.parametrize(
-    ("values", "bins", "rows", "neighbors", "apart"),
+    ("values", "bins", "rows", "neighbors", "distances"),
     [
         ([0, 3, 6], BINS, 1, "replace_one", {3, 6}),
         ([0, 3, 6], BINS, 1, "add_remove", {3, 6}),
@@ -82,15 +82,15 @@ BINS = {"low": 0, "high": 19, "count": 19}
     ],
 )
 def test_the_distances_are_those_of_all_small_tables(
-    values: list[int], bins: dict[str, int], rows: int, neighbors: str, apart: set[int]
+    values: list[int], bins: dict[str, int], rows: int, neighbors: str, distances: set[int]
 ) -> None:
     spec = spec_of(summed(values=values, bins=bins), neighbors, rows)
-    stated = set(global_sensitivity(spec, spec.queries[0], rows).apart or ())
-    assert stated == apart
+    stated = set(global_sensitivity(spec, spec.queries[0], rows).distances or ())
+    assert stated == distances
     true = differences(values, bins, rows, neighbors != "add_remove")
     assert true <= stated
     # Where all is on a lattice, small tables reach every distance.
-    assert min(apart) == 1 or min(true) == min(apart)
+    assert min(distances) == 1 or min(true) == min(distances)
 
 
 def test_a_declared_set_with_gaps_is_released_and_verified(
@@ -125,7 +125,7 @@ def test_both_verifiers_ask_for_all_distances_of_the_values() -> None:
     plain = json.loads(spec_json(json.dumps(small.plain()).encode()))
     theirs = standalone.Spec(plain).query("taken")
     ours = sensitivity_without_data(spec, spec.queries[0])
-    assert theirs.sensitivity(2)[1] == set(ours.apart or ())
+    assert theirs.sensitivity(2)[1] == set(ours.distances or ())
 
 
 @pytest.mark.parametrize(

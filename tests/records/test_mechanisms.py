@@ -32,7 +32,7 @@ COMMON: dict[str, Any] = {
     "recomputed": {
         "delta_probabilistic": "0",
         "delta_approximate": "0",
-        "epsilon_all_differences": "inf",
+        "epsilon_everywhere": "inf",
     },
     "design": {
         "method": "closed-form",
@@ -163,7 +163,7 @@ def test_on_a_line_modular_noise_keeps_the_differences_and_not_the_distances() -
     mechanism = Modular(Pmf.of(Group((5,)), [8, 4, 2, 1, 1]))
     completed = read(plain(mechanism, sensitivity)).to_sensitivity()
     assert completed.shifts == sensitivity.shifts == ((1,), (4,))
-    assert completed.apart is None
+    assert completed.distances is None
     ratio = exp_bounds(Fraction(1))[0]
     deltas = mechanism.deltas_at_ratio(completed, ratio)
     assert deltas == mechanism.deltas_at_ratio(sensitivity, ratio)

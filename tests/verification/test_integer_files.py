@@ -102,7 +102,7 @@ def test_a_file_is_read_back_as_it_was_written(
     record = parse_mechanism(name, rfc8785.dumps(plain))
     assert isinstance(record, IntegerRecord)
     mechanism, sensitivity = record.to_mechanism(), record.to_sensitivity()
-    assert sensitivity.apart == (1, 2, 3)
+    assert sensitivity.distances == (1, 2, 3)
     assert checked(plain, queries[name]) == sensitivity
     again = IntegerRecord.own_fields(mechanism, sensitivity)
     assert all(getattr(record, field) == value for field, value in again.items())
@@ -211,8 +211,8 @@ FORGED: dict[str, Callable[[Plain], None]] = {
     ),
     "a moved high end": put("high_end", value=[[5, -4]]),
     "an end of three numbers": put("low_end", value=[[1, 0, 0]]),
-    "the ε of all differences": put("recomputed", "epsilon_all_differences", value="9"),
-    "no ε of all differences": put("recomputed", "epsilon_all_differences", value="inf"),
+    "the ε between any two answers": put("recomputed", "epsilon_everywhere", value="9"),
+    "no ε between any two answers": put("recomputed", "epsilon_everywhere", value="inf"),
     "δ": put("recomputed", "delta_approximate", value="0.1"),
     "accuracy": put("accuracy", "mean_absolute", value="0.5"),
 }  # fmt: skip
@@ -247,7 +247,7 @@ def test_fewer_distances_are_another_sensitivity(public: Path, queries: dict[str
     plain = plain_of(public, "count")
     plain["distances"] = [[1, 2]]
     plain["design"] |= {"bound": "solver"}
-    assert checked(plain, queries["count"]).apart == (1, 2)
+    assert checked(plain, queries["count"]).distances == (1, 2)
 
 
 @many
@@ -451,7 +451,7 @@ def test_noise_whose_figures_divide_by_zero_ends_in_a_verdict(
         "delta_probabilistic": format_exact(deltas.probabilistic),
         "delta_approximate": format_up(deltas.approximate, 60),
         # Of zeros at the end there is none; for the other the noise falls by 2^65 from 0 to 1.
-        "epsilon_all_differences": "inf" if kind == "zeros at the end" else "45.054566736397",
+        "epsilon_everywhere": "inf" if kind == "zeros at the end" else "45.054566736397",
     }
     weaker = queries["count"].model_copy(
         update={"guarantee": GuaranteeSpec.model_validate(plain["guarantee"], strict=False)}
@@ -489,5 +489,5 @@ def test_noise_that_is_private_for_the_largest_distance_alone_is_refused(tmp_pat
     plain["design"] |= {"objective": objective, "bounded_loss": loss, "lower_bound": "0"}
     plain["design"]["gap"] = loss
     plain |= {"total": "8", "accuracy": accuracy_of(mechanism, read.answers).model_dump()}
-    plain["recomputed"]["epsilon_all_differences"] = epsilon_everywhere(mechanism)
+    plain["recomputed"]["epsilon_everywhere"] = epsilon_everywhere(mechanism)
     refused(plain, read)

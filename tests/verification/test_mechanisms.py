@@ -27,7 +27,7 @@ def checked(name: str = "the_count", asked: str = "the_count", **design: Any) ->
 
 
 def test_a_sound_file_gives_its_differences() -> None:
-    assert checked().apart == (1, 2, 3)
+    assert checked().distances == (1, 2, 3)
     assert checked("the_binned", "the_binned").shifts
 
 
@@ -58,7 +58,7 @@ def edited(*path: str, value: Any) -> Sensitivity:
         (("guarantee", "delta"), "0.1", "delta"),
         (("recomputed", "delta_probabilistic"), "0.1", "delta_probabilistic"),
         (("recomputed", "delta_approximate"), "0.1", "delta_approximate"),
-        (("recomputed", "epsilon_all_differences"), "1.9", "epsilon_all_differences"),
+        (("recomputed", "epsilon_everywhere"), "1.9", "epsilon_everywhere"),
         (("accuracy", "mean_absolute"), "1.300268516301", "accuracy.mean_absolute"),
         (("accuracy", "p_exact"), "0.394299927889", "accuracy.p_exact"),
         (("accuracy", "p_within_1"), "0.615145814167", "accuracy.p_within_1"),

@@ -346,7 +346,7 @@ def move_weight(law: dict[str, Any]) -> None:
         ("epsilon", lambda law: law["guarantee"].update(epsilon="20")),
         ("definition", lambda law: law["guarantee"].update(definition="approximate")),
         ("delta_approximate", lambda law: law["recomputed"].update(delta_approximate="0.5")),
-        ("epsilon_all", lambda law: law["recomputed"].update(epsilon_all_differences="1")),
+        ("epsilon_everywhere", lambda law: law["recomputed"].update(epsilon_everywhere="1")),
         ("accuracy", lambda law: law["accuracy"].update(p_exact="1")),
         ("objective", lambda law: law["design"].update(objective="0")),
         ("lower_bound", lambda law: law["design"].update(lower_bound="900000")),
@@ -496,5 +496,5 @@ def test_an_answer_that_hides_only_large_steps_is_refused(
 
     # A writer that forgets the least step publishes an answer that no neighbor moves without noise.
     monkeypatch.setattr(seen, "seen_sensitivity", without_least)
-    with pytest.raises(ReleaseError, match=r"apart: found \[3\], expected 1 among the distances"):
+    with pytest.raises(ReleaseError, match=r"distances: found \[3], expected 1 among them"):
         run_release(SPECS["far"].write(tmp_path), tmp_path / "out")

@@ -354,9 +354,9 @@ def test_the_auditors_half_has_its_files_and_no_other(bundles: Bundles) -> None:
             "openings",
         ),
         ("openings.json", lambda p: p.update(release_id="other"), "release_id"),
-        ("sensitivity/held.json", lambda p: p.update(apart=[1, 2]), "apart"),
-        ("sensitivity/held.json", lambda p: p.pop("apart"), "apart"),
-        ("sensitivity/pinned.json", lambda p: p.update(apart=[1]), "apart"),
+        ("sensitivity/held.json", lambda p: p.update(distances=[1, 2]), "distances"),
+        ("sensitivity/held.json", lambda p: p.pop("distances"), "distances"),
+        ("sensitivity/pinned.json", lambda p: p.update(distances=[1]), "distances"),
         ("sensitivity/held.json", lambda p: p.update(query="pinned"), "query"),
         ("sensitivity/held.json", lambda p: p.update(source="global"), "source"),
         ("sensitivity/held.json", lambda p: p.update(neighbors="attribute"), "neighbors"),
@@ -367,9 +367,9 @@ def test_the_auditors_half_has_its_files_and_no_other(bundles: Bundles) -> None:
 def test_files_of_the_auditors_half_say_what_their_mechanism_says(
     file: str, change: Callable[[dict[str, Any]], Any], says: str, bundles: Bundles
 ) -> None:
-    if says == "apart":
+    if says == "distances":
         stated = json.loads((bundles.auditor / file).read_bytes())
-        assert stated.get("apart") == ([1] if "held" in file else stated.get("apart"))
+        assert stated.get("distances") == ([1] if "held" in file else stated.get("distances"))
     bundles.edit(bundles.auditor / file, change)
     assert bundles.refused(bundles.auditor).startswith(f"{file}: {says}: ")
 
@@ -619,8 +619,8 @@ def judged(out: Path, name: str, change: Callable[[dict[str, Any]], Any]) -> str
         ("total", lambda p: p["guarantee"].update(epsilon="2"), "epsilon"),
         (
             "total",
-            lambda p: p["recomputed"].update(epsilon_all_differences="1"),
-            "epsilon_all_differences",
+            lambda p: p["recomputed"].update(epsilon_everywhere="1"),
+            "epsilon_everywhere",
         ),
         ("total", lambda p: p["design"].update(objective="0.1"), "design.objective"),
         ("total", lambda p: p["design"].update(bounded_loss="0.1"), "design.bounded_loss"),

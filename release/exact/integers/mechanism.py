@@ -119,13 +119,13 @@ class IntegerMechanism(Mechanism):
         Raises:
             ValueError: the sensitivity does not say how far apart answers are on the line.
         """
-        if sensitivity.apart is None:
+        if sensitivity.distances is None:
             raise ValueError("noise on the integers needs the distances of neighboring answers")
-        return _after_clamping(self.noise.deltas(sensitivity.apart, ratio))
+        return _after_clamping(self.noise.deltas(sensitivity.distances, ratio))
 
     def loses_in_proportion(self, sensitivity: Sensitivity, epsilon: Fraction) -> bool:
         """As :meth:`Mechanism.loses_in_proportion`: one step alone loses its part."""
-        farthest = max(sensitivity.apart or (1,))
+        farthest = max(sensitivity.distances or (1,))
         part = exp_bounds(epsilon / farthest)[0]
         return self.noise.deltas((1,), part).approximate == 0
 
@@ -143,17 +143,17 @@ class IntegerMechanism(Mechanism):
         Raises:
             ValueError: the sensitivity does not say how far apart answers are on the line.
         """
-        if sensitivity.apart is None:
+        if sensitivity.distances is None:
             raise ValueError("noise on the integers needs the distances of neighboring answers")
-        farthest = max(sensitivity.apart, default=0)
-        if not is_cheap(self.noise, sensitivity.apart):
+        farthest = max(sensitivity.distances, default=0)
+        if not is_cheap(self.noise, sensitivity.distances):
             grouped = grouped_profile(self.noise, farthest, step)
             return grouped or self.rough_profile(sensitivity, step)
-        return exact_profile(self.noise, sensitivity.apart, step)
+        return exact_profile(self.noise, sensitivity.distances, step)
 
     def comparisons(self, sensitivity: Sensitivity) -> int:
         """As :meth:`Mechanism.comparisons`: stretches of equal masses, for each distance."""
-        return comparisons(self.noise, sensitivity.apart or ())
+        return comparisons(self.noise, sensitivity.distances or ())
 
     def epsilon_everywhere(self) -> Decimal | None:
         """As :meth:`Mechanism.epsilon_everywhere`, of the noise: at most so much after clamping."""
@@ -327,7 +327,7 @@ class IntegerMechanism(Mechanism):
 
     def neighboring_rows(self, sensitivity: Sensitivity, most: int) -> tuple[Floats, Floats] | None:
         """As :meth:`Mechanism.neighboring_rows`, of the noise, for the largest distance."""
-        step = max(sensitivity.apart or (0,))
+        step = max(sensitivity.distances or (0,))
         reach = min(listed_answers(self.noise, 2**62), most)
         if not step or step >= reach:
             return None

@@ -76,7 +76,7 @@ class Requirement:
     @property
     def farthest_on_line(self) -> int:
         """How far neighboring answers can be apart on the line, at most."""
-        return max(self.sensitivity.apart or (), default=1)
+        return max(self.sensitivity.distances or (), default=1)
 
     @property
     def is_probabilistic(self) -> bool:

@@ -87,7 +87,7 @@ def law(requirement: Requirement) -> Mechanism:
     Raises:
         ValueError: neighbors are more than 1 apart, or no such noise satisfies the guarantee.
     """
-    if requirement.sensitivity.apart != (1,):
+    if requirement.sensitivity.distances != (1,):
         raise ValueError("it is for neighbors 1 apart; lower max_rows_per_unit, or count units")
     parameters = requirement.parameters
     reaches = (int(parameters["reach"]),) if "reach" in parameters else _REACHES

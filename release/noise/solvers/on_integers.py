@@ -47,7 +47,7 @@ def design_integer(question: Asked) -> Design[IntegerMechanism]:
         solution = _noise(question)
     except ValueError as error:
         raise DesignError(f"no noise for the {question.guarantee}: {error}") from error
-    steps = question.sensitivity.apart or ()
+    steps = question.sensitivity.distances or ()
     ratio = exp_below_any_verifier(question.guarantee.epsilon)
     if solution.noise.deltas(steps, ratio).approximate > question.guarantee.delta:
         raise DesignError(
@@ -88,7 +88,7 @@ def _noise(question: Asked) -> _Found:
     Raises:
         ValueError: as :func:`staircase`.
     """
-    steps, power = question.sensitivity.apart or (), power_of(question.loss)
+    steps, power = question.sensitivity.distances or (), power_of(question.loss)
     epsilon, delta = question.guarantee.epsilon, question.guarantee.delta
     if delta and power:
         program = bounded_noise(steps, question.guarantee, power)
@@ -118,7 +118,7 @@ def in_proportion(question: Asked) -> Design[IntegerMechanism] | None:
     guarantee = question.guarantee
     if question.part == 1 or question.is_probabilistic or not question.is_line:
         return None
-    steps, power = question.sensitivity.apart or (1,), power_of(question.loss)
+    steps, power = question.sensitivity.distances or (1,), power_of(question.loss)
     at_one_charge = replace(guarantee, epsilon=guarantee.epsilon * question.part)
     try:
         noise = staircase((1,), guarantee.epsilon / max(steps), power).noise

@@ -135,7 +135,7 @@ def _sensitivity_text(run: QueryRun) -> str:
     seen: Sensitivity = reached(run.sensitivity)
     size, query = run.query.answers.size, run.query
     if run.query.answers.is_line:
-        farthest = max(map(abs, seen.apart or ()), default=0)
+        farthest = max(map(abs, seen.distances or ()), default=0)
         if farthest:
             return f"one unit moves an answer by up to {answer_unit(query).amount(farthest)}"
     # The shift by nothing at all is no difference.
