@@ -39,45 +39,49 @@ def rows(data: bytes) -> list[list[str]]:
     return list(csv.reader(io.StringIO(data.decode())))
 
 
+def kept_panels(name: str) -> list[Panel]:
+    """The panels of a figure as they are committed, which are those that the command draws."""
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for panel, label, x, y in rows((GALLERY / f"{name}.csv").read_bytes())[1:]:
+        panels.setdefault(panel, {}).setdefault(label, []).append((float(x), float(y)))
+    found = []
+    for title, curves in panels.items():
+        series = []
+        for label, points in curves.items():
+            xs, ys = zip(*points, strict=True)
+            series.append(Series(label, xs, ys))
+        found.append(Panel(title, "x", "y", tuple(series)))
+    return found
+
+
 def lines(panel: Panel) -> dict[str, np.ndarray]:
     return {series.label: np.array(series.y) for series in panel.series}
 
 
-@pytest.fixture(scope="module")
-def drawn() -> dict[str, Sheet]:
-    return {}
-
-
-def sheet(name: str, drawn: dict[str, Sheet]) -> Sheet:
-    """Computed once for all tests of a process."""
-    if name not in drawn:
-        drawn[name] = FIGURES[name](TABLE)
-    return drawn[name]
-
-
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_gallery_is_what_the_command_draws(name: str, drawn: dict[str, Sheet]) -> None:
-    found, kept = rows(sheet(name, drawn).csv()), rows((GALLERY / f"{name}.csv").read_bytes())
+def test_the_gallery_is_what_the_command_draws(name: str) -> None:
+    sheet = FIGURES[name](TABLE)
+    found, kept = rows(sheet.csv()), rows((GALLERY / f"{name}.csv").read_bytes())
     assert [row[:2] for row in found] == [row[:2] for row in kept]
     if name in SEVERAL_OPTIMA:
         found, kept = ([row for row in table if row[2] in ("x", "0")] for table in (found, kept))
     numbers, expected = (np.array([row[2:] for row in t[1:]], float) for t in (found, kept))
     assert numbers == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True)
     level = 3 if name.startswith(BEYOND) else 2
-    entry = sheet(name, drawn).markdown(level)
+    entry = sheet.markdown(level)
     assert entry in (GALLERY / "index.md").read_text("utf-8") + "\n"
     listing = GALLERY / f"{name}-list.csv"
     kept_list = rows(listing.read_bytes()) if listing.exists() else []
-    assert [list(row) for row in sheet(name, drawn).listing] == kept_list
+    assert [list(row) for row in sheet.listing] == kept_list
     picture = (GALLERY / f"{name}.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert min(struct.unpack(">II", picture[16:24])) > 300
     assert len(picture) < 150_000
 
 
-def test_table_one_is_redrawn(drawn: dict[str, Sheet]) -> None:
+def test_table_one_is_redrawn() -> None:
     """Kadam et al., Table I, all four columns, and (57) to four digits."""
-    printed = lines(sheet("kadam-10", drawn).panels[1])
+    printed = lines(FIGURES["kadam-10"](TABLE).panels[1])
     table = {
         "0.0": [0.5432, *[0.1212] * 3, *[0.0270] * 3, *[0.0060] * 2],
         "0.1212": [0.5432, *[0.1212] * 3, *[0.0270] * 3, *[0.0060] * 2],
@@ -86,7 +90,7 @@ def test_table_one_is_redrawn(drawn: dict[str, Sheet]) -> None:
     }
     for delta, column in table.items():
         assert printed[f"δ = {delta}"] == pytest.approx(column, abs=1.1e-4)
-    joint = sheet("kadam-13", drawn).panels[0]
+    joint, _, other = FIGURES["kadam-13"](TABLE).panels[:3]
     assert [round(mass, 4) for mass in joint.series[0].y] == [
         0.6954,
         0.0346,
@@ -94,7 +98,7 @@ def test_table_one_is_redrawn(drawn: dict[str, Sheet]) -> None:
         0.0017,
         0.0017,
     ]
-    arbitrary = np.array([series.y for series in sheet("kadam-13", drawn).panels[2].series])
+    arbitrary = np.array([series.y for series in other.series])
     assert arbitrary[0, 0] == pytest.approx(0.8175, abs=5e-5)
     assert arbitrary[[1, 1, 3, 3], [2, 5, 2, 5]] == pytest.approx([0.0407] * 4, abs=5e-5)
 
@@ -107,14 +111,14 @@ def test_both_directions_cost_more_than_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["kadam-11", "kadam-12"])
-def test_error_rates_are_rates(name: str, drawn: dict[str, Sheet]) -> None:
-    for panel in sheet(name, drawn).panels:
+def test_error_rates_are_rates(name: str) -> None:
+    for panel in kept_panels(name):
         for rates in lines(panel).values():
             assert ((rates > 0) & (rates < 1)).all()
 
 
-def test_clamping_does_what_its_page_says(drawn: dict[str, Sheet]) -> None:
-    gaussian = sheet("kadam-06", drawn).panels[1]
+def test_clamping_does_what_its_page_says() -> None:
+    gaussian = kept_panels("kadam-06")[1]
     before, after = (gaussian.line(f"probabilistic, {place}") for place in ("n = ∞", "clamped"))
     places = np.linspace(0.03, 1.9, 200)
     free, inside = (np.interp(places, series.x, series.y) for series in (before, after))
@@ -124,20 +128,20 @@ def test_clamping_does_what_its_page_says(drawn: dict[str, Sheet]) -> None:
     assert (found["approximate, clamped"] <= found["approximate, n = ∞"] + 1e-15).all()
 
 
-def test_the_exact_program_of_qin_is_below_the_printed_one(drawn: dict[str, Sheet]) -> None:
+def test_the_exact_program_of_qin_is_below_the_printed_one() -> None:
     for name in ("qin-08", "qin-09"):
-        for panel in sheet(name, drawn).panels:
+        for panel in kept_panels(name):
             found = lines(panel)
             assert (found["P1, exact"] <= found["P2 as printed"] * (1 + 1e-6)).all()
             for label, distances in found.items():
                 assert (found["P1, exact"] <= distances * (1 + 1e-6)).all(), label
-    assert any("16.45%" in remark for remark in sheet("qin-07", drawn).remarks)
+    assert any("16.45%" in remark for remark in FIGURES["qin-07"](TABLE).remarks)
 
 
-def test_the_exact_delta_of_counts_is_below_the_printed_bound(drawn: dict[str, Sheet]) -> None:
+def test_the_exact_delta_of_counts_is_below_the_printed_bound() -> None:
     ratios = []
     for name in ("sadeghi-02", "sadeghi-03"):
-        for panel in sheet(name, drawn).panels:
+        for panel in kept_panels(name):
             found = lines(panel)
             for reach in (4, 6, 8):
                 printed = found[f"printed (2D+1)δ̃, D = {reach}"]
@@ -146,10 +150,10 @@ def test_the_exact_delta_of_counts_is_below_the_printed_bound(drawn: dict[str, S
     assert (every.min(), every.max()) == pytest.approx((1.1, 8.1), abs=0.05)
 
 
-def test_figure_14_sees_the_differences_of_the_table(drawn: dict[str, Sheet]) -> None:
+def test_figure_14_sees_the_differences_of_the_table() -> None:
     """In the real table where it is: those of 11 and 17 levels."""
-    assert len(sheet("kadam-14", drawn).panels) == 8
-    for panel in sheet("kadam-14", drawn).panels[4:]:
+    assert len(kept_panels("kadam-14")) == 8
+    for panel in kept_panels("kadam-14")[4:]:
         assert "seen" in panel.title
         (law,) = panel.series
         assert sum(law.y) == pytest.approx(1, abs=1e-12)
@@ -218,8 +222,8 @@ def test_several_processes_draw_what_one_draws(tmp_path: Path) -> None:
         assert path.read_bytes() == (together / path.name).read_bytes()
 
 
-def test_the_page_has_the_results_and_ends_beyond_the_sources(drawn: dict[str, Sheet]) -> None:
-    page = page_of([sheet(name, drawn) for name in ("kadam-08", "geng-alpha", "beyond-wrapping")])
+def test_the_page_has_the_results_and_ends_beyond_the_sources() -> None:
+    page = page_of([FIGURES[name](TABLE) for name in ("kadam-08", "geng-alpha", "beyond-wrapping")])
     order = ["## What holds", "## Kadam et al. 2024, Figure 8", "## Beyond the sources", "### Bey"]
     places = [page.index(heading) for heading in order]
     assert places == sorted(places)
