@@ -133,6 +133,8 @@ def test_the_first_page_is_the_shortest_way_to_a_release(
 
 
 WIDTHS = (360, 1280)
+WIDE = ("index", "gallery/index", "reference/commands/run", "reference/python")
+"""Each layout of a wide screen once: the navigation beside a page is that of all pages."""
 MAIN = (
     *("index", "five-minutes", "tutorial", "journey", "census", "counts", "auditors", "answers"),
     *("kinds", "operations", "concepts", "glossary", "privacy", "contracts", "design/format"),
@@ -156,8 +158,9 @@ def test_axe_finds_nothing_on_the_main_pages(width: int, site: Path) -> None:
         for name in MAIN:
             page = browser.new_page(viewport={"width": width, "height": 900})
             page.goto((site / f"{name}.html").as_uri())
-            violations = [each["id"] for each in Axe().run(page).response["violations"]]
-            assert not violations, (name, width, violations)
+            if width < max(WIDTHS) or name in WIDE:
+                violations = [each["id"] for each in Axe().run(page).response["violations"]]
+                assert not violations, (name, width, violations)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             page.close()
         browser.close()
