@@ -27,21 +27,28 @@ settings.load_profile("dp-release")
 # What takes longest begins first, so that nothing long is left over for one process at the end.
 LONGEST = (
     # These fork, which is quick while a process is small.
-    "publication",
+    "publish",
+    "planted",
     "year",
+    "two_machines",
+    # These wait for servers and clusters, while others compute.
     "serving",
     "flow",
+    "standalone_cluster",
     "spark",
     "pages",
+    "site",
+    "figures",
+    "machine_proofs",
     "documentation",
-    "privacy",
-    "queries",
     "real_data",
-    "channel_release",
-    "provenance",
-    "attribute",
-    "planning",
-    "reproduce",
+    "twin_tabulations",
+    "twin_pairs",
+    "composition_script",
+    "targets",
+    "answer_integer",
+    "forgeries",
+    "kinds",
 )
 
 
