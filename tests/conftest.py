@@ -52,6 +52,14 @@ LONGEST = (
 )
 
 
+def flush_and_warm() -> None:
+    """Before a fork: what is not written yet would be written twice, and pages compiled anew."""
+    from release.bundle.report.page import templates
+
+    sys.stdout.flush()
+    templates().get_template("report.html")
+
+
 def log_lines(path: Path) -> list[dict[str, str]]:
     """The lines of a journal, without those that a crash left incomplete."""
     lines = []

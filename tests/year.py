@@ -66,7 +66,7 @@ from release.records.keys.outside import read_key
 from release.records.stores import Store, open_store
 from release.spec.periods import parse_period
 from release.verification.provenance import own_trust
-from tests.conftest import log_lines
+from tests.conftest import flush_and_warm, log_lines
 from tests.small import Row, Small, query
 
 DAY = datetime.timedelta(days=1)
@@ -172,7 +172,7 @@ def set_up(year: Year) -> None:
 def night(year: Year, today: datetime.date, kill_after: float | None) -> dict[str, Any] | None:
     """One night in a process of its own; None if it was killed."""
     reading, writing = os.pipe()
-    sys.stdout.flush()
+    flush_and_warm()
     child = os.fork()
     if child == 0:
         os.close(reading)

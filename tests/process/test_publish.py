@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -43,6 +42,7 @@ from release.records.keys.outside import read_key
 from release.verification.provenance import own_trust
 from release.verification.verifier import verify
 from tests.attempts import Tried
+from tests.conftest import flush_and_warm
 from tests.small import Row, Small, query
 from tests.tabulated import random_release
 
@@ -72,7 +72,7 @@ def release(place: Path, out: Path | None = None) -> Path:
 
 def forked(action: Callable[[], object], wait: Callable[[int], None] | None = None) -> int:
     """Run ``action`` in a process of its own; its exit status, negative for a signal."""
-    sys.stdout.flush()
+    flush_and_warm()
     child = os.fork()
     if child == 0:
         signal.alarm(120)  # a run that hangs is a failure, and not the end of the tests

@@ -40,7 +40,7 @@ from release.records.stores import open_store
 from release.verification.provenance import Trust
 from release.verification.verifier import verify
 from tests.budget.test_claims import killed_before
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, flush_and_warm
 from tests.small import Row, Small, query
 from tests.stores import s3_server
 
@@ -116,7 +116,7 @@ def check_races(folder: Path, races: int, cap: int) -> None:
 
 def forked(*actions: Callable[[], object]) -> list[int]:
     """Run each action in a process of its own, all at once; their exit statuses."""
-    sys.stdout.flush()
+    flush_and_warm()
     children = []
     for action in actions:
         child = os.fork()

@@ -130,11 +130,11 @@ def _script() -> str:
 
 def render(template: str, **values: Any) -> str:
     """A page from one of the templates beside this file."""
-    return _templates().get_template(template).render(**values)
+    return templates().get_template(template).render(**values)
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
     """The templates, each compiled once a process: that takes longer than to fill one in."""
     import jinja2  # late: a verifier or a plan in the terminal never needs it
 
