@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import every
 from tests.tabulated import run_and_check
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(0, 4, every(2)))
 def test_many_random_tabulations_are_published_and_add_up(part: int, tmp_path: Path) -> None:
     compared = 0
     for seed in range(1000 + part, 1040, 4):

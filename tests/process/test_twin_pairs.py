@@ -381,7 +381,7 @@ def chosen() -> list[Pair]:
 PARTS = 10
 
 
-@pytest.mark.parametrize("part", range(0, PARTS, every(5)))
+@pytest.mark.parametrize("part", range(0, PARTS, every(10)))
 def test_nothing_tells_of_a_fault_in_one_units_rows(
     part: int, tmp_path: Path, record_property: Tried
 ) -> None:
