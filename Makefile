@@ -3,7 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 OUT ?= out
 TESTS ?= tests
-# What starts servers, clusters and kills, reads real tables, or runs every page: some ten minutes.
+# What starts servers, clusters and kills, reads real tables, runs every page, or searches long: most
+# of an hour.
 SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/research \
 	tests/operate/test_delivery.py tests/queries/test_kinds.py tests/noise/test_channels.py \
 	tests/noise/test_answer_integer.py tests/planning/test_targets.py tests/spec/test_row_local.py \
@@ -24,7 +25,13 @@ SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/res
 	tests/noise/test_published_laws.py tests/noise/test_demands.py tests/noise/test_least.py \
 	tests/operate/test_deploy.py tests/operate/test_notices.py \
 	tests/verification/test_tabulation_privacy.py tests/queries/test_profiles.py \
-	tests/noise/test_work.py tests/noise/test_processes.py tests/budget/test_snapshots.py
+	tests/noise/test_work.py tests/noise/test_processes.py tests/budget/test_snapshots.py \
+	tests/planning/test_recommend.py tests/queries/test_on_statistic.py tests/analysis/test_unbiased.py \
+	tests/tables/test_meaning.py tests/tables/test_postgresql.py tests/tables/test_bad_data.py \
+	tests/verification/test_integer_files.py tests/verification/test_hostile.py \
+	tests/verification/test_statistic_files.py tests/verification/test_profiles.py \
+	tests/budget/test_profiles.py tests/budget/test_proportion.py tests/noise/composed/test_search.py \
+	tests/spec/test_expressions.py tests/exact/statistics/test_quantile_tree.py
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 # The lock of the Python in .venv: each file that pip fetches has a hash there. pip does not resolve,
