@@ -5,33 +5,7 @@ OUT ?= out
 TESTS ?= tests
 # What starts servers, clusters and kills, reads real tables, runs every page, or searches long: most
 # of an hour.
-SLOW := tests/process tests/server tests/cluster tests/docs tests/data tests/research \
-	tests/operate/test_delivery.py tests/queries/test_kinds.py tests/noise/test_channels.py \
-	tests/noise/test_answer_integer.py tests/planning/test_targets.py tests/spec/test_row_local.py \
-	tests/noise/test_linear.py tests/noise/test_answer_laws.py tests/queries/test_attribute.py \
-	tests/queries/test_statement.py tests/operate/test_two_copies.py tests/budget/test_claims.py \
-	tests/verification/test_forgeries.py tests/budget/test_rules.py tests/noise/tables \
-	tests/planning/test_together.py tests/planning/test_unused_budget.py \
-	tests/noise/composed/test_share.py tests/exact/tables/test_least_squares.py \
-	tests/exact/statistics/test_joint_quantiles.py tests/verification/test_standalone.py \
-	tests/verification/test_tabulation_forgeries.py tests/planning/tabulations \
-	tests/cli/test_tabulations.py tests/queries/tabulations tests/bundle/test_drawn.py \
-	tests/exact/composition tests/noise/test_select.py tests/verification/test_tabulation_runs.py \
-	tests/verification/test_standalone_conditions.py tests/verification/test_standalone_forged.py \
-	tests/operate/rehearsal tests/audit \
-	tests/cli/test_sentences.py tests/planning/test_plan.py tests/bundle/tabulations \
-	tests/bundle/test_nearness.py tests/analysis/test_combined.py tests/noise/test_solve.py \
-	tests/verification/test_provenance.py tests/verification/test_composed.py \
-	tests/noise/test_published_laws.py tests/noise/test_demands.py tests/noise/test_least.py \
-	tests/operate/test_deploy.py tests/operate/test_notices.py \
-	tests/verification/test_tabulation_privacy.py tests/queries/test_profiles.py \
-	tests/noise/test_work.py tests/noise/test_processes.py tests/budget/test_snapshots.py \
-	tests/planning/test_recommend.py tests/queries/test_on_statistic.py tests/analysis/test_unbiased.py \
-	tests/tables/test_meaning.py tests/tables/test_postgresql.py tests/tables/test_bad_data.py \
-	tests/verification/test_integer_files.py tests/verification/test_hostile.py \
-	tests/verification/test_statistic_files.py tests/verification/test_profiles.py \
-	tests/budget/test_profiles.py tests/budget/test_proportion.py tests/noise/composed/test_search.py \
-	tests/spec/test_expressions.py tests/exact/statistics/test_quantile_tree.py
+SLOW := $(shell cat tests/slow.txt)
 # One more than there are cores: some tests wait for servers.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 # The lock of the Python in .venv: each file that pip fetches has a hash there. pip does not resolve,
