@@ -462,7 +462,7 @@ class Query:
         columns = spec.columns.get(plain["table"], {})
         keys = [column in spec.keys and columns.get(column, "-")[0] in "sid" for column in by]
         alone = plain.get("max_rows_per_unit", 1) == 1 and "attribute" in spec.privacy
-        right = unit not in by
+        right = unit not in by and bool(columns)
         if "per_unit" in kinds:
             right = self.per_unit and by == [unit] and alone
         rule(right and all(keys) and len(set(by)) == len(by), f"{at}.by", by)
@@ -487,8 +487,8 @@ class Query:
         if self.kind == "sql":
             right = empirical and observed and not spec.fixed
         rule(right, f"{at}.sensitivity", self.source)
-        if empirical and observed and self.kind != "tuple":
-            read = {plain.get("of"), plain.get("weight")}
+        if empirical and observed:
+            read = {part.plain.get(name) for part in self.parts for name in ("of", "weight")}
             rule(not read & set(spec.fixed), f"{at}.of", read)
         line, single = self.is_line and self.loss in LINE_LOSSES, len(self.group) == 1
         fitting = {"best", "modular", *(NEED_NOTHING if single else ())}
@@ -2236,9 +2236,9 @@ class Release:
         for tabulation in record.get("tabulations", []):
             for entry in tabulation["measured"]:
                 # A table that a tabulation measures: a count of rows on all integers, r = 1 (4.3).
-                count: Plain = {"name": "a", "kind": "count", "table": "", "by": [], "share": "1"}
-                count |= {"domain": {"integers": {}}, "sensitivity": "global"}
-                table = Query(count | {"max_rows_per_unit": 1}, spec)
+                count: Plain = {"name": "a", "kind": "count", "by": [], "share": "1"}
+                count |= {"domain": {"integers": {}}, "table": tabulation["table"]}
+                table = Query(count | {"max_rows_per_unit": 1, "sensitivity": "global"}, spec)
                 table.name, table.is_table = entry["name"], True
                 answered.append((table, entry | {"mechanism": "integer"}))
         sizes = spec.key_sizes(record["queries"])
