@@ -170,7 +170,8 @@ Top_canonical Two_categories categories,members,touched,weight:int replaced:bool
 Top_peeled Top_canonical; Top_histogram Top_canonical counts,histogram:bool
 Signature keyid:DIGEST sig:str; Envelope payload,payloadType:str signatures:Signature*
 Period Figures every:day|month|year; Curve step:EXACT values:WHOLE*
-Stated_slot Figures name:str times:int declared?:bool; Curved_slot name:str times:int profile:Curve
+Times name:ID times:1..100000; Stated_slot Times Figures declared?:bool
+Curved_slot Times profile:Curve
 Slot = Stated_slot|Curved_slot
 Cap Figures scope:str period?:Period|null rule?:basic|pld|renyi_filter order?:int cuts?:EXACT
     planned?:Slot*
@@ -632,9 +633,7 @@ class Query:
             families = ("noisy_sums",)
         elif self.kind == "top":
             shown = plain.get("counts") or plain.get("histogram")
-            families = (
-                ("top_histogram",) if shown else ("top_histogram", "top_canonical", "top_peeled")
-            )
+            families = ("top_histogram", *(() if shown else ("top_canonical", "top_peeled")))
         elif self.kind == "quantiles" and len(plain["at"]) > 1:
             families = ("joint_quantiles", "quantile_tree")
         elif two and ("weight" not in plain or self.clamp == (0, 1)):
@@ -1013,13 +1012,10 @@ class Ledger:
         self.entries, self.leaves = list[Plain](), list[bytes]()
         self.keys = list[list[Key]]()  # those that are valid after each entry
         self.standing = list[Plain]()  # the reserves whose charges count
-        self.caps, self.open, self.committed = (
-            dict[str, Plain](),
-            dict[str, Plain](),
-            dict[str, int](),
-        )
+        self.caps, self.open = dict[str, Plain](), dict[str, Plain]()
+        self.committed = dict[str, int]()
         self.said: dict[str, dict[str, str]] = {"withdraw": {}, "skip": {}, "revise": {}}
-        names = sorted(p.name for p in folder.iterdir() if re.fullmatch("[0-9]{8}.json", p.name))
+        names = sorted(p.name for p in folder.iterdir() if re.fullmatch(r"[0-9]{8}\.json", p.name))
         same("ledger", "files", names, [f"{n:08}.json" for n in range(len(names))])
         need(names, "ledger", "entries", "none", "one or more")
         for name in names:
@@ -1033,9 +1029,8 @@ class Ledger:
         check_form(file, entry, kind.capitalize())
         expected = sha(canonical(before)).hex() if self.entries else "0" * 64
         agree(file, entry, {"seq": len(self.entries), "prev": f"sha256:{expected}"})
-        need(
-            is_date(entry["date"]) and entry["date"] >= before["date"], file, "date", entry["date"]
-        )
+        in_order = is_date(entry["date"]) and entry["date"] >= before["date"]
+        need(in_order, file, "date", entry["date"])
         same(file, "genesis first", kind == "genesis", not self.entries)
         keys = list(self.keys[-1]) if self.keys else list(map(read_key, entry["keys"]))
         if kind == "genesis":
@@ -1058,6 +1053,13 @@ class Ledger:
         kept = old == cap or rule == old.get("rule", "basic") == "basic"
         kept &= rule == "basic" or (cap.get("period") is None and number(cap["delta"]) < 1)
         need(kept, file, "policy", cap, "the rule of the scope; no period, and a delta below 1")
+        if rule == "pld":
+            names = [slot["name"] for slot in cap["planned"]]
+            need(0 < len(names) == len(set(names)) <= 1000, file, "planned", names)
+            for curve in (slot["profile"] for slot in cap["planned"] if "profile" in slot):
+                falls = [PARTS, *map(int, curve["values"])]
+                right = 1 < len(falls) <= LONGEST + 2 and falls == sorted(falls, reverse=True)
+                need(right and 0 < number(curve["step"]) <= 100, file, "planned", curve)
         if rule == "renyi_filter":
             need(moment_cap(cap) >= 1, file, "filter", float(moment_cap(cap)), "at least 1")
         self.caps[cap["scope"]] = cap
@@ -1143,9 +1145,10 @@ def is_own(file: str, plain: Plain, keys: Iterable[Key]) -> bool:
 
 def moment_cap(cap: Plain) -> Fraction:
     """The bound B of 7.9 on the product of moments."""
-    order, rest = cap["order"], number(cap["delta"]) - number(cap["cuts"])
-    need(2 <= order <= 256 and rest > 0, "ledger", "order, cuts", (order, rest), "2 to 256, > 0")
-    grown = Fraction(below_e(number(cap["epsilon"])) * order, SCALE * (order - 1))
+    order, rest, top = cap["order"], number(cap["delta"]) - number(cap["cuts"]), cap["epsilon"]
+    right = 2 <= order <= 256 and rest > 0 and number(top) <= 100
+    need(right, "ledger", "order, cuts", (order, rest, top), "2 to 256, > 0, at most 100")
+    grown = Fraction(below_e(number(top)) * order, SCALE * (order - 1))
     return Fraction(rest * order * grown ** (order - 1))
 
 
@@ -1515,9 +1518,7 @@ def priced_bound(file: str, plain: Plain, distances: set[int], degree: int) -> F
     reach = max(map(len, prices.values())) // 2
     right = all(len(each) == 2 * reach + 1 for each in prices.values())
     right = right and len(prices) == len(listed) and prices.keys() <= distances
-    need(
-        right, file, "multipliers", sorted(prices), "distances, each once, and lists of one length"
-    )
+    need(right, file, "multipliers", sorted(prices), "distances, once, and lists of one length")
     tops, values = {s: max(each) for s, each in prices.items()}, []
 
     def price(s: int, k: int) -> int:
@@ -2170,9 +2171,7 @@ class Release:
             return {}
         files, names = bundle_files(folder), [entry["name"] for entry in committed]
         expected = [AUDIT] * (AUDIT in files) + ["openings.json"] * bool(committed)
-        expected += [f"mechanisms/{n}.json" for n in names] + [
-            f"sensitivity/{n}.json" for n in names
-        ]
+        expected += [f"{of}/{n}.json" for of in ("mechanisms", "sensitivity") for n in names]
         same("auditor bundle", "files", sorted(files), sorted(expected))
         if AUDIT in files:
             self.check_audit(read_json(AUDIT, files[AUDIT], "Audited"))
@@ -2197,9 +2196,8 @@ class Release:
         named = {"schema": "dp-release/audit/v1", "release_id": self.name}
         agree(AUDIT, plain, named | {"sequence": self.sequence})
         signed = self.sequence is not None
-        need(
-            signed == (plain["run"] is not None) == ("signature" in plain), AUDIT, "run, signature"
-        )
+        right = signed == (plain["run"] is not None) == ("signature" in plain)
+        need(right, AUDIT, "run, signature")
         right = all(each["count"] >= 1 for each in plain["set_aside"] or ())
         need(right and plain["began"] <= plain["prepared"], AUDIT, "set_aside, times")
         keys = set(self.trust.keys)
