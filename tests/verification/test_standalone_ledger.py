@@ -507,6 +507,7 @@ def test_a_note_is_signed_by_every_known_key_that_it_names(tmp_path: Path) -> No
     # The witness alone signs for another curator's text, and an unknown line comes first.
     swapped = "".join([*lines[:-2], lines[-1], lines[-2]])
     assert check(swapped, key, witness) == {key, witness}
+    assert check(swapped, key) == {key}
     with refused("note: signature: found a false one of w"):
         check(seen.replace(lines[-1], lines[-1].replace(lines[-1][40:44], "AAAA")), key, witness)
     longer = note.replace(text, text.replace("\n1\n", "\n10\n"))
@@ -553,7 +554,7 @@ def test_a_key_is_read_from_its_text() -> None:
         with pytest.raises(standalone.UsageError, match=r"^--trust, --witness: write name"):
             standalone.read_key(text)
     for data in (b"\4" + raw, b"\1" + raw[:-1], b"\1" + raw + b"\0"):
-        with refused("key: form"):
+        with refused(f"key: form: found {data[:1]!r}, expected"):
             standalone.read_key(with_hint("w", data))
     with refused("key: hint"):
         standalone.read_key(str(KEY.public(NAME)).replace("example", "exemple"))

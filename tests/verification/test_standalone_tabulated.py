@@ -122,6 +122,9 @@ def check(plain: Plain) -> None:
 
 def test_the_record_of_a_tabulation_is_read() -> None:
     check(entry())
+    alone = entry()
+    alone["measured"] = alone["measured"][:1]
+    check(alone)
 
 
 @pytest.mark.parametrize(
