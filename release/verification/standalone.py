@@ -1776,7 +1776,7 @@ def profile_of(mechanism: Mechanism, patterns: list[list[int]], step: Fraction) 
     if not all(cells.values()):
         return []
     for pattern in patterns:
-        values, length = cells[pattern[0]], 2 * max(len(cells[far]) for far in pattern) - 1
+        values, length = cells[pattern[0]], max(len(cells[far]) for far in pattern)
         if len(pattern) > 1:
             if length * (isqrt(len(pattern)) + 1) > 2**16:
                 return []
@@ -1812,7 +1812,9 @@ def step_of(public: list[Charged], spec: Spec) -> Fraction:
     if any(each.query.is_composed for each in public):
         return budget / whole
     unit = common_step([number(each.entry["epsilon"]) for each in public])
-    least = min(budget, sum(each.charge[0] for each in public)) or budget
+    # Of all cells, whether or not the noise loses in proportion: the grid follows from the spec.
+    asked = sum(each.touched * number(each.entry["epsilon"]) for each in public)
+    least = min(budget, asked) or budget
     if unit and LONGEST * unit >= least:
         return unit / ceil(unit * min(LONGEST, steps) / least)
     return least / whole
