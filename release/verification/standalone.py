@@ -22,7 +22,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import MAX_EMAX, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
 from itertools import accumulate, chain, islice, pairwise, permutations, product
@@ -345,7 +345,7 @@ def is_date(text: Any) -> bool:
 @lru_cache(maxsize=40_000)
 def floor_of_e(value: Fraction) -> int:
     """The floor of 10^40 · e^value."""
-    work = Context(prec=140, rounding=ROUND_HALF_EVEN, Emax=10**6, Emin=-(10**6))
+    work = Context(prec=140, rounding=ROUND_HALF_EVEN)
     ratio = work.divide(Decimal(value.numerator), Decimal(value.denominator))
     return int(work.multiply(work.exp(ratio), Decimal(SCALE)))
 
@@ -616,8 +616,6 @@ class Query:
                 spread = 2 * rows
             case _ if ways == 2:
                 spread = 2 * rows * base
-            case _ if len(shares) == 1:
-                spread = 2 * rows * max(shares[0].numerator, base - shares[0].numerator)
             case _:
                 ends = [Fraction(0), *shares, Fraction(1)]
                 least = min(after - share for share, after in pairwise(ends))
@@ -1235,7 +1233,8 @@ class Noise:
         after = max(self.high, self.high - distance) + q + 1
         most = max(-(-abs(distance) // each) + 1 if each else 1 for each in self.periods)
         starts, masses = self.masses(most)
-        cuts = {low, low + p, after - q, after, *starts, *(start - distance for start in starts)}
+        # Among these are the end of the first period, and the begin of the last.
+        cuts = {low, after, *starts, *(start - distance for start in starts)}
         # The first and the last period are divided by 1 - ρ, and all is over both of these.
         low_rest, high_rest = (UNIT - ratio for ratio in self.ratios)
         counts: Counter[tuple[int, int]] = Counter()
@@ -1645,7 +1644,7 @@ class Losses(NamedTuple):
         # The product of two polynomials, by one multiplication of long decimal numbers.
         count = len(self.masses) + len(b.masses)
         width = len(str(max(self.masses))) + len(str(max(b.masses))) + len(str(count))
-        work = Context(prec=count * width, Emax=10**15, Emin=-(10**15))
+        work = Context(prec=count * width, Emax=MAX_EMAX)
         texts = ("".join(str(c).rjust(width, "0") for c in each.masses[::-1]) for each in (self, b))
         text = format(work.multiply(*map(Decimal, texts)), "f").rjust(count * width, "0")
         ends = range(len(text), len(text) - (count - 1) * width, -width)
@@ -2173,7 +2172,8 @@ class Release:
             return {}
         files, names = bundle_files(folder), [entry["name"] for entry in committed]
         expected = [AUDIT] * (AUDIT in files) + ["openings.json"] * bool(committed)
-        expected += [f"{of}/{n}.json" for of in ("mechanisms", "sensitivity") for n in names]
+        expected += [f"mechanisms/{name}.json" for name in names]
+        expected += [f"sensitivity/{name}.json" for name in names]
         same("auditor bundle", "files", sorted(files), sorted(expected))
         if AUDIT in files:
             self.check_audit(read_json(AUDIT, files[AUDIT], "Audited"))
