@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from release.exact.bounds import Multipliers, lower_bound
+from release.exact.statistics.mechanism import least_ratio
+from release.exact.statistics.sums import geometric_noise
 from release.verification import standalone
 from tests.verification.alone import PURE, Plain, asked, query_of, refused
 
@@ -48,12 +50,12 @@ def stated(family: str, group: list[int], total: int, guarantee: Plain, **own: A
     }
 
 
-WEIGHTS = [5, 1, 2]
+WEIGHTS = [5 * 2**20 + 1, 2**20, 2**21 - 1]
 
 
 def ring(guarantee: Plain = APPROXIMATE) -> tuple[Plain, Plain]:
     """A query on a cycle of three, and modular noise for it."""
-    weights, total = [each * 2**20 for each in WEIGHTS], 2**23
+    weights, total = WEIGHTS, 2**23
     pairs = [(weights, weights[d:] + weights[:d]) for d in (1, 2)]
     plain = stated("modular", [3], total, guarantee, sensitivity=[[1], [2]])
     plain |= {"weights": list(map(str, weights))}
@@ -62,7 +64,7 @@ def ring(guarantee: Plain = APPROXIMATE) -> tuple[Plain, Plain]:
     return query, plain
 
 
-ROWS = [[5, 2, 1, 0], [2, 4, 1, 1], [1, 1, 4, 2], [0, 1, 2, 5]]
+ROWS = [[5, 2, 1, 0], [2, 4, 1, 1], [1, 1, 4, 2], [0, 1, 1, 6]]
 
 
 def line(guarantee: Plain = APPROXIMATE, *, rows: int = 1) -> tuple[Plain, Plain]:
@@ -75,20 +77,21 @@ def line(guarantee: Plain = APPROXIMATE, *, rows: int = 1) -> tuple[Plain, Plain
     return asked("count", domain=domain, max_rows_per_unit=rows, guarantee=guarantee), plain
 
 
-MASSES = {-2: 1, -1: 3, 0: 8, 1: 3, 2: 1}
+MASSES = {-2: 65537, -1: 196607, 0: 524288, 1: 196608, 2: 65536}
+WHOLE = 2**20
 
 
 def integer(guarantee: Plain = APPROXIMATE, *, rows: int = 1) -> tuple[Plain, Plain]:
     """The same count on ten answers, and noise on the integers without tails."""
     noise = {"low": -2, "lengths": [1] * 5, "weights": list(map(str, MASSES.values()))}
-    plain = stated("integer", [10], 16, guarantee, noise=noise | {"left": None, "right": None})
+    plain = stated("integer", [10], WHOLE, guarantee, noise=noise | {"left": None, "right": None})
     plain |= {"distances": [[1, rows]], "low_end": [], "high_end": []}
     wide = range(-2 - rows, 3 + rows)
     pairs = [
         ([MASSES.get(k, 0) for k in wide], [MASSES.get(k + d, 0) for k in wide])
         for d in range(1, rows + 1)
     ]
-    plain["recomputed"] = deltas(pairs, 16, guarantee["epsilon"]) | {"delta_probabilistic": "1"}
+    plain["recomputed"] = deltas(pairs, WHOLE, guarantee["epsilon"]) | {"delta_probabilistic": "1"}
     return asked("count", max_rows_per_unit=rows, guarantee=guarantee), plain
 
 
@@ -184,6 +187,7 @@ FORGED: list[tuple[Callable[[], Made], str, Any, str]] = [
     (integer, "distances", [[2, 1]], "distances: found (2, 1), expected ascending"),
     (integer, "distances", [[1, 1], [2, 3]], "distances: found (2, 3), expected ascending"),
     (integer, "distances", [[1, 1], [1, 3]], "distances: found (1, 3), expected ascending"),
+    (integer, "distances", [[1, 1], [3, 4], [5, 5]], "distances: found (5, 5), expected ascending"),
     (integer, "distances", [[1, 10]], "distances: found (1, 10), expected ascending"),
     (integer, "low_end", [[0, 1]], "low_end: found (0, 1)"),
     (integer, "low_end", [[1, -1]], "low_end: found (1, -1)"),
@@ -227,12 +231,64 @@ def test_a_field_that_fits_is_read(made: Callable[[], Made], change: Plain) -> N
     check(query, plain)
 
 
+def test_distances_reach_as_far_as_the_largest_bound_of_rows() -> None:
+    for last in (10**7, 10**7 + 1):
+        query, plain = integer()
+        plain["distances"], plain["group"] = [[1, 1], [last, last]], [2**53 - 1]
+        plain["recomputed"] = deltas([([*MASSES.values()], [0] * 5)], WHOLE, "1/2")
+        plain["recomputed"]["delta_probabilistic"] = "1"
+        query["domain"] = {"integers": {}}
+        if last == 10**7:
+            check(query, plain)
+            continue
+        with refused(f"{FILE}: distances: found (10000001, 10000001), expected ascending"):
+            check(query, plain)
+
+
+def test_every_vector_of_a_cycle_is_there() -> None:
+    query, plain = ring()
+    four = {"group": [4], "weights": ["5", "1", "1", "1"], "total": "8", "sensitivity": [[2]]}
+    with refused(f"{FILE}: sensitivity, distances: found without [(1,), (3,)]"):
+        check(query | {"domain": {"cyclic": 4}}, plain | four)
+
+
+def geometric(distance: int, epsilon: str, **guarantee: str) -> Made:
+    """A count on all integers, and noise that falls by e^-1 at each step."""
+    ratio = least_ratio(Fraction(1), 1) + 2**8
+    noise = geometric_noise(ratio)
+    lengths, weights = zip(*noise.runs, strict=True)
+    tail = {"period": 1, "ratio": str(ratio)}
+    plain: Plain = {"low": noise.low, "lengths": list(lengths), "left": tail, "right": tail}
+    plain["weights"] = list(map(str, weights))
+    claim = {"definition": "pure", "epsilon": epsilon, "delta": "0", **guarantee}
+    file = stated("integer", [2**53 - 1], 2**62, claim, noise=plain, distances=[[1, distance]])
+    file |= {"low_end": [], "high_end": []}
+    file["recomputed"] = {"delta_approximate": "0", "delta_probabilistic": "0"}
+    file["recomputed"]["epsilon_everywhere"] = "1"
+    return asked("count", max_rows_per_unit=1, domain={"integers": {}}, guarantee=claim), file
+
+
+def test_noise_without_a_delta_is_pure() -> None:
+    assert check(*geometric(1, "1"))[0] == 0
+    with refused(f"{FILE}: guarantee: found δ 1, expected 0"):
+        check(*geometric(1, "0.999"))
+    query, plain = geometric(1, "1")
+    plain["recomputed"]["delta_probabilistic"] = "1"
+    with refused(f"{FILE}: delta_probabilistic"):
+        check(query, plain)
+
+
+def test_noise_far_out_that_is_not_pure_has_a_delta_of_1() -> None:
+    with refused(f"{FILE}: guarantee: found δ 1, expected 0.5"):
+        check(*geometric(300, "100", definition="approximate", delta="0.5"))
+
+
 def test_a_file_may_state_more_distances_than_there_are() -> None:
     query, plain = integer(rows=3)
     query["max_rows_per_unit"] = 1
     check(query, plain)
     plain["distances"] = [[1, 1], [3, 9]]
-    wide = deltas([([*MASSES.values()], [0] * 5)], 16, "1/2")
+    wide = deltas([([*MASSES.values()], [0] * 5)], WHOLE, "1/2")
     plain["recomputed"] = wide | {"delta_probabilistic": "1"}
     check(query, plain)
 
@@ -364,6 +420,22 @@ def test_prices_prove_the_bound_of_the_package(
 @pytest.mark.parametrize(
     "listed",
     [
+        [prices(1, 0, 0, 10, 0, 0)],
+        [prices(1, *[0] * 13), prices(3, *[0] * 6, 10, *[0] * 6)],
+    ],
+)
+def test_the_least_value_may_be_the_first_of_constant_prices(listed: list[Plain]) -> None:
+    plain = {"guarantee": PURE | {"delta": "0"}, "design": {"multipliers": listed}}
+    found = standalone.priced_bound("f", plain, {1, 3}, 0)
+    by_distance = {each["distance"]: tuple(map(int, each["prices"])) for each in listed}
+    assert found == Multipliers(by_distance).lower_bound(Fraction(1), Fraction(0), 0)
+    # 1 + ½·(1 − Ē), beyond the last k of which some price is not constant.
+    assert Fraction(14, 100) < found < Fraction(15, 100)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
         [PRICED[0], {"distance": 3, "prices": ["1", "2", "3"]}],
         [{"distance": 1, "prices": ["1", "2"]}],
         [PRICED[0], PRICED[0]],
@@ -380,7 +452,9 @@ def on_the_line(least: str, loss: str = "error_rate", **design: Any) -> Made:
     """Noise on the integers whose loss far from the ends is compared with a bound."""
     query, plain = integer(APPROXIMATE | {"delta": "0.35"})
     query["loss"] = loss
-    bounded = {"error_rate": "0.5", "absolute": "0.625", "squared": "0.875"}[loss]
+    degree = standalone.LINE_LOSSES.index(loss)
+    moment = sum(abs(k) ** degree * mass for k, mass in MASSES.items() if k)
+    bounded = standalone.exact(Fraction(-(-moment * 10**18 // WHOLE), 10**18))
     gap = standalone.exact(Fraction(bounded) - Fraction(least))
     plain["design"] |= {"bound_of": ON_THE_LINE, "bound": "proved", "loss": loss}
     plain["design"] |= {"objective": "0.4", "bounded_loss": bounded, "gap": gap}
@@ -391,7 +465,7 @@ def on_the_line(least: str, loss: str = "error_rate", **design: Any) -> Made:
 @pytest.mark.parametrize("loss", ["error_rate", "absolute", "squared"])
 def test_what_is_bounded_on_the_line_is_the_moment_of_the_noise(loss: str) -> None:
     check(*on_the_line("0", loss))
-    for wrong in ("0.499999999999999999", "0.5000"):
+    for wrong in ("0.499999999999999999", "0.5000", "0.6"):
         with refused(f"{FILE}: design.bounded_loss"):
             check(*on_the_line("0", loss, bounded_loss=wrong))
 
@@ -401,6 +475,7 @@ def test_a_proved_bound_is_proved() -> None:
     right = standalone.exact(Fraction(int(most * 10**18), 10**18))
     wrong = standalone.exact(Fraction(int(most * 10**18) + 1, 10**18))
     check(*on_the_line(right))
+    check(*on_the_line(standalone.exact(most)))
     with refused(f"{FILE}: lower_bound: found {wrong}, expected at most "):
         check(*on_the_line(wrong))
     check(*on_the_line(wrong, bound="solver"))
@@ -427,6 +502,18 @@ def test_prices_prove_more_than_the_closed_form() -> None:
             continue
         with refused(f"{FILE}: lower_bound: found {text}"):
             check(query, plain)
+
+
+def test_a_bound_of_nothing_is_proved_by_nothing() -> None:
+    """Of distances 2 and 4 and a large ε the closed form of the squared loss is below 0."""
+    assert standalone.closed_bound({2, 4}, 2, Fraction(9), Fraction(0)) < 0
+    _, plain = on_the_line("0", "squared")
+    plain["guarantee"] = {"definition": "pure", "epsilon": "9", "delta": "0"}
+    noise = standalone.Noise("f", plain["noise"], WHOLE)
+    standalone.check_line_bound("f", plain, noise, {2, 4})
+    plain["design"]["loss"] = "noise_squared"
+    with refused("f: design.loss: found noise_squared"):
+        standalone.check_line_bound("f", plain, noise, {2, 4})
 
 
 def test_a_mechanism_of_a_table_names_any_loss() -> None:

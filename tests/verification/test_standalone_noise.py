@@ -34,7 +34,9 @@ def noise_of(
 
 
 ONE, TWO, SLOW = Tail(1, HALF), Tail(2, UNIT // 3), Tail(3, UNIT * 9 // 10)
-NOISES: list[tuple[int, list[Run], Tail | None, Tail | None]] = [
+UNEVEN = Tail(2, UNIT * 9 // 10)
+Shape = tuple[int, list[Run], Tail | None, Tail | None]
+NOISES: list[Shape] = [
     (-1, [(1, 256), (1, 512), (1, 256)], ONE, ONE),
     (-2, [(1, 100), (1, 200), (1, 424), (1, 200), (1, 100)], TWO, TWO),
     (-2, [(2, 128), (1, 512), (2, 128)], TWO, TWO),
@@ -49,6 +51,9 @@ NOISES: list[tuple[int, list[Run], Tail | None, Tail | None]] = [
     (-6, [(1, 512), (4, 128)], Tail(1, UNIT - 9), None),
     (0, [(4, 256)], None, SLOW),
     (-3, [(8, 128)], SLOW, TWO),
+    (-3, [(8, 128)], None, None),
+    (-2, [(1, 100), (1, 120), (1, 584), (1, 120), (1, 100)], UNEVEN, UNEVEN),
+    (0, [(1, 1024)], None, ONE),
     (-4, [(1, 24), (2, 100), (1, 400), (3, 92), (1, 124)], TWO, SLOW),
 ]
 PLACES = range(len(NOISES))
@@ -81,7 +86,17 @@ def test_masses_add_up_to_moments(place: int) -> None:
 def test_shape_and_work_are_those_of_the_package(place: int) -> None:
     ours, theirs = noise_of(*NOISES[place])
     assert ours.is_unimodal == theirs.is_unimodal()
-    for distances in ({1}, {1, 2}, {3, 5, 40}, set(range(1, 20)), {1, 300}, {1, 1000}):
+    for distances in (
+        {1},
+        {1, 2},
+        {3, 5, 40},
+        set(range(1, 20)),
+        {1, 256},
+        {257},
+        {1, 512},
+        {513, 514},
+        {769, 1000},
+    ):
         chosen, work, is_far = ours.size(distances)
         assert chosen == ({max(distances)} if theirs.is_unimodal() else distances)
         assert work == comparisons(theirs, sorted(distances))
@@ -172,6 +187,12 @@ def test_a_window_and_its_tails_keep_their_limits(change: Plain, says: str) -> N
         standalone.Noise("f", BASE | change, 4)
 
 
+def test_each_run_has_one_weight() -> None:
+    for lengths in ([1, 1], [1, 1, 1, 1]):
+        with pytest.raises(ValueError, match="zip"):
+            standalone.Noise("f", BASE | {"lengths": lengths}, 4)
+
+
 def brute(of: dict[tuple[int, int], int], ratio: int) -> tuple[int, int]:
     """The sum of max(0, p − r·q), and how many pairs have p > r·q."""
     above = [p * SCALE - ratio * q for p, q in of if p]
@@ -187,7 +208,7 @@ CLOSE = {(LONG - 2, LONG - 1): 1, (LONG - 1, LONG): 2}
 @pytest.mark.parametrize(
     "of",
     [
-        {(3, 2): 4, (1, 2): 3, (0, 5): 2, (2, 0): 1, (100, 1): 1, (2, 2): 1},
+        {(0, 0): 2, (3, 2): 4, (1, 2): 3, (0, 5): 2, (2, 0): 1, (100, 1): 1, (2, 2): 1},
         {(0, 3): 1},
         {(5, 0): 2},
         {(10**30, 1): 1, (1, 0): 3, (1, 10**30): 7, (7, 7): 1},
@@ -243,10 +264,12 @@ def test_a_period_has_the_largest_ratio_of_its_steps() -> None:
     even, theirs = noise_of(*NOISES[2])
     assert even.step_ratio() == 1 / theirs._least_share(2)
     assert noise_of(*NOISES[0])[0].step_ratio() == 4
-    for place in (4, 5, 6, 7, 9, 13, 14):
+    for place in (4, 5, 6, 7, 9, 13, 14, 16):
         assert noise_of(*NOISES[place])[0].step_ratio() is None
     same_period = noise_of(-1, [(1, 256), (1, 512), (1, 256)], ONE, Tail(1, HALF + 1))[0]
     assert same_period.step_ratio() is None
+    same_ratio = noise_of(-1, [(1, 256), (1, 512), (2, 128)], ONE, Tail(2, HALF))[0]
+    assert same_ratio.step_ratio() is None
 
 
 def test_work_up_to_the_limit_is_done() -> None:
@@ -268,16 +291,10 @@ def test_work_up_to_the_limit_is_done() -> None:
     assert runs(166).cell({40}, Fraction(1)) == []
 
 
-def test_distances_far_out_are_proved_period_by_period() -> None:
-    noise, theirs = noise_of(*NOISES[0])
-    assert len(noise.proved("f", {256}, Fraction(1))) == 2
-    loss = grouped_profile(theirs, 1, Fraction(1))
-    assert loss is not None
+def test_distances_far_out_are_not_proved_of_uneven_noise() -> None:
+    noise, _ = noise_of(*NOISES[0])
     # c is 4, so 257 periods have a pure ε of 257·ln 4 = 356.27….
     assert noise.proved("f", {257}, Fraction(100)) == []
-    slow, _ = noise_of(-1, [(1, 256), (1, 512), (1, 256)], *[Tail(1, UNIT - 2**58)] * 2)
-    ratio = slow.step_ratio()
-    assert ratio is not None
     for place in (5, 9, 13):
         other, _ = noise_of(*NOISES[place])
         assert other.proved("f", {900}, Fraction(100)) == []
@@ -293,16 +310,24 @@ def geometric(ratio: int) -> standalone.Noise:
     return standalone.Noise("f", plain | {"left": tail, "right": tail}, total)
 
 
-def test_far_noise_is_pure_if_the_power_of_its_ratio_is() -> None:
-    noise = geometric(UNIT * 99 // 100)
+STAIR = Tail(2, UNIT * 99 // 100)
+STAIRS: Shape = (-2, [(2, 261483), (1, 2644), (2, 261483)], STAIR, STAIR)
+"""Noise that falls by a little more than 1 % in every two integers."""
+
+
+@pytest.mark.parametrize("period", [1, 2])
+def test_far_noise_is_pure_if_the_power_of_its_ratio_is(period: int) -> None:
+    noise = geometric(UNIT * 99 // 100) if period == 1 else noise_of(*STAIRS)[0]
     ratio = noise.step_ratio()
     assert ratio is not None
-    for distance in (257, 300, 1000):
-        power = Fraction(Context(prec=60).ln(Decimal(ratio.numerator) / ratio.denominator))
-        epsilon = distance * power
-        (found,) = noise.proved("f", {1, distance}, epsilon + Fraction(1, 10**20))
-        assert found.excess(SCALE) == 0
-        assert noise.proved("f", {1, distance}, epsilon - Fraction(1, 10**20)) == []
+    many = Context(prec=60)
+    loss = many.ln(many.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
+    for periods in (257, 300, 1000):
+        epsilon = periods * Fraction(loss)
+        for distance in {period * periods, period * periods - (period - 1) * (periods > 257)}:
+            (found,) = noise.proved("f", {1, distance}, epsilon + Fraction(1, 10**20))
+            assert Fraction(found.excess(SCALE), found.total) == 0
+            assert noise.proved("f", {1, distance}, epsilon - Fraction(1, 10**20)) == []
 
 
 STEPS = [Fraction(1, 64), Fraction(1, 5), Fraction(1)]
@@ -317,23 +342,45 @@ def test_a_cell_has_the_profile_of_the_package(place: int) -> None:
 
 
 def test_a_cell_far_out_has_a_pure_profile_or_none() -> None:
-    ours, theirs = noise_of(-1, [(1, 256), (1, 512), (1, 256)], *[Tail(1, UNIT - 2**57)] * 2)
-    for distance in (257, 700):
+    ours, theirs = noise_of(*STAIRS)
+    for distance in (514, 515, 700):
         expected = grouped_profile(theirs, distance, Fraction(1, 4))
         assert expected is not None
-        assert ours.cell({1, distance}, Fraction(1, 4)) == list(expected.shortened().values)
+        found = ours.cell({1, distance}, Fraction(1, 4))
+        assert found == list(expected.shortened().values)
+        assert (len(found) > 9) == (distance > 513)
     for place in (5, 7, 9):
         far, _ = noise_of(*NOISES[place])
-        near = place == 7
-        assert bool(far.cell({300}, Fraction(1))) == near
+        assert bool(far.cell({300}, Fraction(1))) == (place == 7)
     uneven, _ = noise_of(*NOISES[3][:2], SLOW, Tail(3, SLOW.ratio + 1))
     assert uneven.cell({900}, Fraction(1)) == []
+
+
+def test_both_directions_are_compared() -> None:
+    noise, _ = noise_of(*NOISES[4])
+    ratio = standalone.below_e(Fraction(1, 2))
+    found = [pairs.excess(ratio) for pairs in noise.proved("f", {3}, Fraction(1, 2))]
+    assert found == [noise.pairs(3).excess(ratio), noise.pairs(-3).excess(ratio)]
+    assert found[0] != found[1]
+
+
+def test_the_limits_of_work_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    noise, _ = noise_of(*NOISES[4])
+    cell = noise.cell({2}, Fraction(1))
+    work = 10**6
+    monkeypatch.setattr(standalone.Noise, "size", lambda _, distances: (distances, work, False))
+    assert len(noise.proved("f", {1}, Fraction(1))) == 2
+    work = 3 * 10**5
+    assert noise.cell({2}, Fraction(1)) == cell
+    work += 1
+    assert noise.cell({2}, Fraction(1)) == []
 
 
 def test_a_quotient_is_rounded_up_to_a_hundred_digits() -> None:
     for ratio in (Fraction(1, 3), Fraction(2, 3), Fraction(5, 4)):
         found = Fraction(standalone.rounded_up(ratio))
         assert ratio <= found < ratio + Fraction(1, 10**99)
+        assert len(standalone.rounded_up(ratio).as_tuple().digits) in (100, 3)
         assert (found == ratio) == (ratio == Fraction(5, 4))
 
 

@@ -87,6 +87,8 @@ ANSWERS: list[Plain] = [
     on_grid("sum", clamp=[0, 5], **ON_ANSWER),
     on_grid("mean", **ON_ANSWER),
     values(0, 2, 4, low=0, high=22, count=22),
+    values(0, 3, 6, low=0, high=22, count=22),
+    values(0, 3, 6, low=3, high=25, count=22),
     values(-2, 6, low=0, high=20, count=20),
     values(0, 2, low=-4, high=17, count=21),
     values(0, 2, low=-4, high=16, count=20),
@@ -154,6 +156,8 @@ def test_a_declaration_that_one_row_breaks_is_refused() -> None:
 def test_vectors_go_both_ways_without_zero() -> None:
     query = ours(asked("tuple", of=["a", "b"]), *[unpublished("mode", each) for each in "ab"])
     assert query.both_ways([(0, 0), (1, 0), (1, 3), (4, -4)]) == {(1, 0), (3, 0), (1, 3), (3, 1)}
+    with pytest.raises(ValueError, match="longer"):
+        query.both_ways([(1,)])
 
 
 @pytest.mark.parametrize(
@@ -200,12 +204,14 @@ STATISTICS: list[Plain] = [
     asked("quantiles", at=["3/4"]),
     asked("quantiles", at=["0.25", "3/4"]),
     asked("quantiles", at=["1/3", "1/2", "5/6"]),
+    asked("quantiles", at=["1/10", "1/2"]),
+    asked("quantiles", at=["1/2", "9/10"]),
     asked("quantiles", at=["1/2", "3/4", "7/8"]),
 ]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
-@pytest.mark.parametrize("privacy", [ONE_WAY, TWO_WAY])
+@pytest.mark.parametrize("privacy", [ONE_WAY, TWO_WAY, TWO_WAY | {"max_cells_per_unit": 2}])
 @pytest.mark.parametrize("place", range(len(STATISTICS)))
 def test_a_statistic_has_the_spread_and_the_reach_of_the_package(
     place: int, privacy: Plain, rows: int
@@ -338,6 +344,21 @@ def test_too_many_patterns_are_one(
         assert found == [[min(rows, 99)] * touched]
 
 
+def test_patterns_of_a_replaced_unit_need_two_cells_and_few_partitions() -> None:
+    def of(rows: int, free: int) -> list[list[int]]:
+        wide: Plain = {"domain": {"ordered": {"min": 0, "max": 10**4}}}
+        query = ours(asked("count", **wide), max_rows_per_unit=rows, **TWO_WAY)
+        return query.patterns(query.cells_touched(free, free), free, None)
+
+    assert of(2, 1) == [[2]]
+    assert of(2, 2) == [[2, 2]]
+    # 60 and 61 partitions into two parts, 61 into three.
+    assert of(119, 2) == [[119, 119]]
+    assert of(120, 2) == [[120, 120]]
+    assert of(24, 3) == [[24, 24, 24]]
+    assert len(of(23, 3)) == 12
+
+
 def test_what_is_no_count_of_rows_has_one_pattern() -> None:
     assert ours(asked("count", of="unit")).patterns(2, 9, None) == [[1, 1]]
     assert ours(asked("sum", **ON_ANSWER)).patterns(2, 9, None) == [[5, 5]]
@@ -372,6 +393,9 @@ def test_noise_on_a_count_of_rows_is_charged_in_proportion_if_it_falls_evenly() 
     wide["guarantee"] = {"epsilon": "9"}
     # More distances than the three rows need: what moves together is 6 of 12.
     assert count.times_charged(wide, 6, 9) == Fraction(1, 2)
+    assert count.times_charged(wide, 1, 1) == 1
+    wide["distances"] = [[1, 3], [5, 12]]
+    assert count.times_charged(wide, 6, 9) == Fraction(1, 2)
     units = ours(asked("count", of="unit", **WIDE), max_rows_per_unit=3, **TWO_WAY)
     plain = geometric(THIRD, mechanism="integer", distances=[[1, 3]])
     assert units.times_charged(plain, 6, 9) == 6
@@ -385,20 +409,47 @@ def test_noise_that_falls_too_fast_on_one_side_is_charged_in_each_cell(sides: st
     assert count.times_charged(plain, 6, 9) == 6
 
 
-def test_noise_on_a_sum_is_charged_in_proportion_by_its_tail() -> None:
+def on_a_sum(ratio: int, spread: int = 4, **tails: Any) -> Plain:
+    plain = geometric(ratio, mechanism="noisy_sums", spread=spread)
+    del plain["total"]
+    plain["noise"] |= tails
+    return plain
+
+
+def test_noise_on_a_sum_is_charged_in_proportion_by_its_right_tail() -> None:
     query = ours(asked("sum", clamp=[0, 2]), max_rows_per_unit=2, **TWO_WAY)
-    spread = query.spread(2, 2)[3]
-    assert spread == 4
+    assert query.spread(2, 2)[3] == 4
     least = least_ratio(Fraction(1), 4)
     for ratio, times in ((least, 2), (least - 1, 4)):
-        plain = geometric(ratio, mechanism="noisy_sums", spread=spread)
-        assert query.times_charged(plain, 4, 9) == times
-    cut = geometric(least, mechanism="noisy_sums", spread=spread)
-    cut["noise"] |= {"right": None}
-    assert query.times_charged(cut, 4, 9) == 4
-    steep = geometric(least, mechanism="noisy_sums", spread=spread)
+        assert query.times_charged(on_a_sum(ratio), 4, 9) == times
+    for epsilon, times in ((4 * standalone.loss_of(least), 2), (Fraction(4, 5), 4)):
+        exact = on_a_sum(least) | {"guarantee": {"epsilon": standalone.exact(epsilon)}}
+        assert query.times_charged(exact, 4, 9) == times
+    assert query.times_charged(on_a_sum(least, right=None), 4, 9) == 4
+    steep = on_a_sum(least)
     steep["noise"]["weights"] = [str(2**58), str(2**62 - 2**59), str(2**58)]
     assert query.times_charged(steep, 4, 9) == 4
+    # The other tail may fall more slowly.
+    slow = on_a_sum(least + 2**40, left={"period": 1, "ratio": str(least + 2**41)})
+    low, middle, high = map(int, slow["noise"]["weights"])
+    slow["noise"]["weights"] = [str(low + 2**42), str(middle - 2**42), str(high)]
+    assert query.times_charged(slow, 4, 9) == 2
+    tiny = ours(asked("sum", clamp=[0, 1]), max_rows_per_unit=1, **TWO_WAY)
+    plain = on_a_sum(1, 1) | {"guarantee": {"epsilon": "50"}}
+    assert tiny.times_charged(plain, 4, 9) == 2
+
+
+def test_what_decides_of_a_count_is_its_steepest_step_and_of_a_sum_its_tail() -> None:
+    """Tails that fall more slowly than the noise does beside 0."""
+    count = ours(asked("count", **WIDE), max_rows_per_unit=3, **TWO_WAY)
+    tail = {"period": 1, "ratio": str(THIRD + 2**50 + 2**48)}
+    plain = geometric(THIRD + 2**50, mechanism="integer", distances=[[1, 3]])
+    plain["noise"] |= {"left": tail, "right": tail}
+    assert count.times_charged(plain, 6, 9) == 2
+    query = ours(asked("sum", clamp=[0, 3]), max_rows_per_unit=1, **TWO_WAY)
+    sums = plain | {"mechanism": "noisy_sums", "spread": 3}
+    assert query.times_charged(sums, 4, 9) == 4
+    assert query.times_charged(on_a_sum(THIRD, 3), 4, 9) == 2
 
 
 def test_cells_are_counted_by_their_keys() -> None:
@@ -409,6 +460,8 @@ def test_cells_are_counted_by_their_keys() -> None:
     assert spec.in_files == {"born", "sort"}
     right = {"name": "one", "by": ["place", "day"], "cells": 15}
     assert spec.key_sizes([right]) == {"place": 3, "day": 5}
+    open_ones = {"name": "two", "by": ["sort", "born", "place"], "cells": 42}
+    assert spec.key_sizes([open_ones]) == {"place": 3, "day": 5}
     with refused("release.json: one.cells: found 14, expected 15"):
         spec.key_sizes([right | {"cells": 14}])
     both = {"name": "two", "by": ["sort", "born", "place"], "cells": 42}

@@ -48,6 +48,16 @@ def test_a_ratio_lies_between_0_and_1() -> None:
         standalone.check_ratio("f", 2, 1, Fraction(45))
 
 
+def test_a_ratio_is_refused_where_one_less_would_do() -> None:
+    ratio = UNIT // 3
+    standalone.check_ratio("f", ratio - 1, 1, standalone.loss_of(ratio - 1))
+    with refused(f"f: ratio: found {ratio}"):
+        standalone.check_ratio("f", ratio, 1, standalone.loss_of(ratio - 1))
+    # No ratio below 1 has so small a loss.
+    with refused(f"f: ratio: found {UNIT}"):
+        standalone.check_ratio("f", UNIT, 10**9, Fraction(1, 10**12))
+
+
 def on_statistic(family: str, factor: int, **own: Any) -> Plain:
     plain: Plain = {"schema": "dp-release/mechanism/v1", "query": "own", "mechanism": family}
     plain["guarantee"] = {"definition": "pure", "epsilon": "1", "delta": "0"}
@@ -252,6 +262,23 @@ def test_noise_with_two_peaks_is_compared_at_every_distance() -> None:
             standalone.check_statistic(FILE, plain | {"spread": 2 * rows}, owner, Fraction(2))
 
 
+def test_every_distance_up_to_the_spread_counts() -> None:
+    """The masses 3, 1, 3/2, 1/2 …: ratios of 6, 2 and 12 at the distances 1, 2 and 3."""
+    tail = {"period": 2, "ratio": str(UNIT // 2)}
+    weights = [str(TOTAL // 8), str(3 * TOTAL // 8)] * 2
+    noise = {"low": -2, "lengths": [1] * 4, "weights": weights, "left": tail, "right": tail}
+    for epsilon, most in (("1.7", 0), ("1.8", 2), ("2.4", 2), ("2.5", 3)):
+        weak = {"definition": "pure", "epsilon": epsilon, "delta": "0"}
+        for spread in (1, 2, 3):
+            query = SUM | {"clamp": [0, spread], "guarantee": weak}
+            plain = noisy(UNIT // 2, spread=spread, sums=1, noise=noise, guarantee=weak)
+            if spread <= most:
+                check((query, {}, plain))
+                continue
+            with refused(f"{FILE}: guarantee: found a pure δ above 0"):
+                check((query, {}, plain))
+
+
 def test_the_noise_of_two_sums_falls_evenly_on_both_sides() -> None:
     ratio = least_ratio(ONE, 6)
     two = noisy(ratio, spread=6, sums=2)
@@ -263,6 +290,8 @@ def test_the_noise_of_two_sums_falls_evenly_on_both_sides() -> None:
     for right in ({"period": 1, "ratio": str(ratio - 1)}, None):
         with refused(f"{FILE}: noise.right: found"):
             check(case, noise=noise | {"right": right})
+    with refused(f"{FILE}: ratio: found 0, expected the least with 6 times"):
+        check(case, noise=noise | {"left": None, "right": None})
     low, middle, high = map(int, noise["weights"])
     steep = [str(low - 2**30), str(middle + 2**31), str(high - 2**30)]
     with refused(f"{FILE}: noise: found a step above 1/ρ"):
@@ -361,6 +390,22 @@ def test_a_gap_table_is_private_at_its_largest_ratio(size: int, cap: int, fall: 
     standalone.check_gaps("f", plain, largest)
     with refused("f: weights: found (", "expected within ε"):
         standalone.check_gaps("f", plain, largest - 1)
+
+
+SHARES = [(1, 1, 1), (1, 1, 1), (41, 41, 18), (46, 27, 27), (40, 33, 27), (44, 28, 28)]
+"""Of the states of three categories up to a gap of 2: most moves where a vote only falls."""
+
+
+def test_a_vote_that_only_falls_is_a_change() -> None:
+    lists = [[WHOLE * share // sum(own) for share in own] for own in SHARES]
+    lists = [[a, b, c] if a == b != c else [WHOLE - b - c, b, c] for a, b, c in lists]
+    lists = [[(WHOLE - c) // 2] * 2 + [c] if a == b != c else [a, b, c] for a, b, c in lists]
+    lists = [[a, b, c - (a + b + c - WHOLE)] for a, b, c in lists]
+    largest = worst(3, 2, lists)
+    assert abs(largest - Fraction(100, 54)) < Fraction(1, 10**9)
+    standalone.check_gaps("f", gaps(3, 2, lists), ceil(largest * SCALE))
+    with refused("f: weights: found ("):
+        standalone.check_gaps("f", gaps(3, 2, lists), ceil(largest * SCALE) - 1)
 
 
 THIRDS = [WHOLE // 3] * 3
