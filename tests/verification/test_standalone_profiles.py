@@ -244,6 +244,7 @@ def test_a_list_is_shortened() -> None:
     assert standalone.largest([[9, 8, 7, 6, 5]], Fraction(40)) == [9, 8, 7, 6]
     assert standalone.largest([[9, 8, 7, 6, 5]], Fraction(50)) == [9, 8, 7, 6]
     assert standalone.largest([[9, 8, 7, 6, 5]], Fraction(51)) == [9, 8, 7]
+    assert standalone.largest([[9, 8, 7, 6, 5]], Fraction(101, 3)) == [9, 8, 7, 6]
 
 
 @pytest.mark.parametrize("step", [Fraction(1, 64), TENTH, Fraction(3)])
@@ -297,6 +298,7 @@ def test_a_rough_cell_or_very_many_cells_leave_a_profile_open() -> None:
     assert standalone.profile_of(own, [[3]], TENTH) == [2, 1, 0]
     assert standalone.profile_of(own, [[648] * 10**4], TENTH) != []
     assert standalone.profile_of(own, [[649] * 10**4], TENTH) == []
+    assert standalone.profile_of(own, [[2**12] * 15**2], TENTH) != []
     assert standalone.profile_of(own, [[648, *[2] * 10**4]], TENTH) != []
     assert standalone.profile_of(own, [[2, *[649] * 10**4]], TENTH) == []
     assert standalone.profile_of(own, [[2**16 + 1]], Fraction(1, 10**6)) != []
@@ -363,6 +365,11 @@ def test_the_grid_of_a_release_is_that_of_the_page(
     assert found == step_by_page(claims, Fraction(budget), composed=composed)
 
 
+def test_one_share_is_enough_for_the_grid_of_the_budget() -> None:
+    public = [charged("1", 2, composed=True), charged("1", 1)]
+    assert standalone.step_of(public, spec_of(asked("count"))) == Fraction(1000, 1002)
+
+
 def test_steps_have_a_common_divisor() -> None:
     assert standalone.common_step([Fraction(1, 4), Fraction(1, 6)]) == Fraction(1, 12)
     assert standalone.common_step([Fraction(3), Fraction(9, 2)]) == Fraction(3, 2)
@@ -383,7 +390,9 @@ def curved(times: int, *values: int, step: str = "0.25") -> Plain:
 
 
 def keeps(epsilon: str, delta: str, *planned: Plain) -> bool:
-    return standalone.plan_keeps({"epsilon": epsilon, "delta": delta, "planned": list(planned)})
+    found = standalone.plan_keeps({"epsilon": epsilon, "delta": delta, "planned": list(planned)})
+    assert isinstance(found, bool)
+    return found
 
 
 def test_a_plan_of_sums_keeps_its_cap() -> None:
@@ -398,6 +407,11 @@ def test_a_plan_of_sums_keeps_its_cap() -> None:
     assert keeps("0.5", "0.2", stated(2, "0.25", "0.1", declared=True))
     assert not keeps("0.4", "0.2", stated(2, "0.25", "0.1", declared=True))
     assert not keeps("0.5", "0.1", stated(2, "0.25", "0.1", declared=True))
+    assert not keeps("0.4", "0.5", stated(1, "0.5", declared=True), stated(1, "0.1"))
+    assert not keeps("0.65", "0.3", stated(1, "0.25", "0.1"), stated(1, "0.5", "0.2"))
+    assert not keeps("1", "0.2", stated(1, "0.05", "0.15"), stated(1, "0.06", "0.15"))
+    # The exact composition would round a δ up to more than 0.
+    assert keeps("37.5", "0", stated(50, "0.25"), stated(50, "0.5"))
 
 
 def test_a_plan_that_composes_exactly_keeps_less() -> None:
