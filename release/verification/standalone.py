@@ -1689,7 +1689,7 @@ class Losses(NamedTuple):
             if loss > 100:
                 cut += mass
             else:
-                up_or_down = (above_e(far), SCALE) if loss >= 0 else (SCALE, below_e(far))
+                up_or_down = (above_e(far), SCALE) if loss > 0 else (SCALE, below_e(far))
                 moment += mass * Fraction(*up_or_down)
         return moment / PARTS, min(Fraction(1), cut / PARTS)
 

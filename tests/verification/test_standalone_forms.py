@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ def test_days_are_of_the_calendar() -> None:
     assert standalone.is_date("2024-02-29")
     assert standalone.is_date("0001-01-01")
     for text in ("2023-02-29", "20240229", "2024-W09-4", "2024-2-9", "0000-01-01", None, 20240229):
-        assert not standalone.is_date(text)
+        assert standalone.is_date(text) is False
 
 
 def test_nulls_say_what_absence_says() -> None:
@@ -130,6 +131,8 @@ def test_nulls_say_what_absence_says() -> None:
         ({"B": 1}, "NAME>int", ": found ['B'], expected NAME>int"),
         (0, "1..50", ": found 0, expected 1..50"),
         (1, "1..50", ""),
+        (50, "1..50", ""),
+        ({"a": 1, "B": 1}, "NAME>int", ": found ['B', 'a'], expected NAME>int"),
         (True, "1..50", ": found True"),
         ("1", "1..50", ": found '1'"),
         ({"epsilon": "1"}, "Figures", ": found ['epsilon'], expected the fields"),
@@ -196,10 +199,15 @@ def test_a_bundle_has_files_in_one_folder_alone(tmp_path: Path) -> None:
         standalone.bundle_files(tmp_path / "none")
 
 
-def test_a_file_of_a_bundle_has_a_size_of_one_gibibyte_at_most(tmp_path: Path) -> None:
+def test_a_file_of_a_bundle_has_a_size_of_one_gibibyte_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"")
     big = tmp_path / "big"
-    with big.open("wb") as file:
-        file.truncate(2**30 + 1)
+    big.touch()
+    os.truncate(big, 2**30)
+    assert standalone.bundle_files(tmp_path) == {"big": b""}
+    os.truncate(big, 2**30 + 1)
     with refused("big: file set"):
         standalone.bundle_files(tmp_path)
 
@@ -252,6 +260,24 @@ def test_a_tree_has_a_type_and_a_size(place: int) -> None:
     assert found[:3] == (letter, nodes, joined)
     text = json.dumps(tree)
     assert found[3] == {name for name in COLUMNS if f'"column": "{name}"' in text}
+
+
+@pytest.mark.parametrize(
+    ("form", "letters", "gives"),
+    [
+        ("NN:N", "ii", "i"),
+        ("NN:N", "nN", "n"),
+        ("NN:N", "in", ""),
+        ("TKK*:b", "iI", "b"),
+        ("TKK*:b", "ii", ""),
+        ("(bT)+T?:T", "bsBsS", "s"),
+        ("(bT)+T?:T", "bsbi", ""),
+        ("SDD:i", "Stt", "i"),
+        ("SDD:i", "Sdt", ""),
+    ],
+)
+def test_a_function_takes_what_its_form_says(form: str, letters: str, gives: str) -> None:
+    assert standalone.result_of(form, letters) == gives
 
 
 def nested(depth: int) -> Plain:

@@ -12,7 +12,12 @@ import pytest
 
 from release.budget.profiles import profile_of_patterns
 from release.exact.composition.distribution import LossDistribution
-from release.exact.composition.profile import Profile, profile_of_weights, pure_profile
+from release.exact.composition.profile import (
+    Profile,
+    profile_of_distribution,
+    profile_of_weights,
+    pure_profile,
+)
 from release.exact.composition.renyi import moment
 from release.exact.composition.together import together
 from release.exact.statistics.exponential import bounded_range_profile
@@ -151,6 +156,8 @@ def test_delta_is_the_sum_of_what_lies_above(own: standalone.Losses) -> None:
         assert 0 <= found - Fraction(exact) < Fraction(PARTS, 10**26)
     top = own.low + len(own.masses) - 1
     values = own.values()
+    if top > 0:
+        assert values == list(profile_of_distribution(theirs(own), QUARTER).shortened().values)
     assert len(values) <= max(top, 0) + 1
     for place in range(len(values)):
         bound = min(Fraction(PARTS), own.delta_at(place * QUARTER))
@@ -167,6 +174,10 @@ def test_losses_beyond_a_hundred_count_whole() -> None:
     assert far.delta_at(Fraction(1)) == 5 + 13 + 11 + 7 * (
         1 - Fraction(SCALE, standalone.above_e(Fraction(99)))
     )
+    near = standalone.Losses(Fraction(201, 2), 1, [7], 0)
+    assert near.delta_at(NOTHING) == 7
+    assert near.moment(2) == (NOTHING, Fraction(7, PARTS))
+    assert losses(0, PARTS).moment(2) == (Fraction(1), NOTHING)
     value, cut = far.moment(2)
     assert cut * PARTS == 5 + 11 + 13
     assert value * PARTS * SCALE == 7 * standalone.above_e(Fraction(100))

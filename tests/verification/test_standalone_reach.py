@@ -396,6 +396,10 @@ def test_noise_on_a_count_of_rows_is_charged_in_proportion_if_it_falls_evenly() 
     assert count.times_charged(wide, 1, 1) == 1
     wide["distances"] = [[1, 3], [5, 12]]
     assert count.times_charged(wide, 6, 9) == Fraction(1, 2)
+    few = asked("count", domain={"ordered": {"min": 0, "max": 2}})
+    read = ours(few, max_rows_per_unit=5, max_cells_per_unit=1, **TWO_WAY)
+    plain = geometric(THIRD, mechanism="integer", distances=[[1, 2]])
+    assert read.times_charged(plain, 2, 9) == 2
     units = ours(asked("count", of="unit", **WIDE), max_rows_per_unit=3, **TWO_WAY)
     plain = geometric(THIRD, mechanism="integer", distances=[[1, 3]])
     assert units.times_charged(plain, 6, 9) == 6
