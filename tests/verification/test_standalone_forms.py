@@ -357,7 +357,8 @@ def test_a_signature_has_64_bytes_and_one_form() -> None:
     neutral = (1).to_bytes(32, "little")
     assert standalone.is_signed(neutral, b"m", neutral + bytes(32))
     assert not standalone.is_signed(neutral, b"m", neutral + order.to_bytes(32, "little"))
-    assert not standalone.is_signed(bytes([2]) + bytes(31), b"m", neutral + bytes(32))
+    no_point = bytes([2]) + bytes(31)
+    assert standalone.is_signed(no_point, b"m", neutral + bytes(32)) is False
 
 
 def encoded(y: int, sign: int = 0) -> bytes:

@@ -223,7 +223,7 @@ def weak(epsilon: str, delta: str = "0.1", definition: str = "approximate") -> P
         (SEEN | {"domain": {"ordered": {"min": 1, "max": 21}}}, "channel"),
         (SEEN | WIDE, "integer"),
         (SEEN | weak("0.001"), "channel"),
-        (SEEN | weak("0.0009"), "integer"),
+        (SEEN | weak("0.0009995"), "integer"),
         (SEEN | weak("0"), "none"),
         (SEEN | {"loss": "noise_squared"}, "none"),
         (SEEN | weak("1", "0.1", "probabilistic"), "none"),

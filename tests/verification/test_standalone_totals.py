@@ -146,6 +146,10 @@ def test_an_exact_total_is_read_from_all_profiles() -> None:
     release = exact(wrong)
     with refused(f"{RECORD}: composition: found δ 0.", "expected 0.25"):
         release.check_total(MANY, WHOLE)
+    infinite = standalone.Losses(QUARTER, 0, [PARTS], PARTS // 4)
+    exact(right).check_total(MANY, infinite)
+    with refused(f"{RECORD}: composition: found δ 0.25"):
+        exact(right).check_total(MANY, infinite._replace(infinite=PARTS // 4 + 1))
     release = exact(right)
     release.check_total(MANY, None)
     assert release.missing == ["the total: a profile that is not recomputed here"]
@@ -227,6 +231,7 @@ NIGHT: Plain = {"slot": "night"}
         (curve(OWN, "0.5"), {}, ONE, [UNPROVED]),
         (curve([value - PARTS // 10**20 if value else 0 for value in OWN]), {}, ONE, []),
         (curve([OWN[0]]), {}, ONE, [UNKEPT]),
+        (curve([OWN[0], OWN[1]]), {}, ONE, [UNKEPT]),
         (SLOT | {"times": 3}, {}, None, [UNKEPT]),
         (SLOT | {"times": 3, "epsilon": "0.9"}, {}, None, [UNPROVED, UNKEPT]),
     ],
@@ -279,7 +284,7 @@ def test_a_filter_takes_the_moment_and_the_cut_of_the_release() -> None:
     for name, least in (("moment", moment), ("cut", cut)):
         less = standalone.up(least - Fraction(1, 10**28), 30) if least else "0"
         if least:
-            with refused(f"ledger: {name}: found {less}"):
+            with refused(f"ledger: {name}: found {less}, expected {right[name]}"):
                 scoped(cap, right | {name: less}).check_scope(ONE)
     for whole, empirical in ((None, False), (ONE, True)):
         release = scoped(cap, right, empirical=empirical)
@@ -482,6 +487,8 @@ def test_a_fixed_column_is_not_made_of_the_attribute() -> None:
 
     with refused("spec.json: privacy.fixed: band: found kind"):
         release(COLUMN, "kind").check_expressions()
+    free = {"neighbors": "attribute", "attribute": "kind"}
+    expressed([at(BAND, COLUMN)], asked("count", of="unit"), **free).check_expressions()
     for attribute, missing in (("day", []), ("wh", ["whether band, which is fixed, reads wh"])):
         own = release(COLUMN, attribute)
         own.check_expressions()
@@ -499,5 +506,16 @@ def test_a_command_tells_what_it_read(capsys: pytest.CaptureFixture[str]) -> Non
     assert standalone.main([public, *whole[2:]]) == 3
     assert "not read: the_mode: its mechanism is committed" in capsys.readouterr().out
     assert standalone.main([public, *whole, "--require", "witnessed"]) == 3
+    for wrong in (["--auditor", str(FOLDER / "none")], ["--trust", "nobody"]):
+        with pytest.raises(SystemExit):
+            standalone.main([public, *wrong])
+    told_wrong = capsys.readouterr().err
+    assert "none: no such folder" in told_wrong
+    assert "write name+hint+base64" in told_wrong
+    with pytest.raises(SystemExit, match=r"^0$"):
+        standalone.main(["--help"])
+    shown = capsys.readouterr().out
+    assert "A second verifier of dp-release: one file, standard library only" in shown
+    assert "It was written" not in shown
     assert standalone.main([str(FOLDER / "public")]) == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("refused: ")
