@@ -103,7 +103,7 @@ ANSWERS: list[Plain] = [
 ]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+@pytest.mark.parametrize("rows", [1, 3, 7])
 @pytest.mark.parametrize("privacy", [ONE_WAY, TWO_WAY])
 @pytest.mark.parametrize("place", range(len(ANSWERS)))
 def test_one_unit_moves_an_answer_as_far_as_the_package_says(
@@ -210,7 +210,7 @@ STATISTICS: list[Plain] = [
 ]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("rows", [2, 5])
 @pytest.mark.parametrize("privacy", [ONE_WAY, TWO_WAY, TWO_WAY | {"max_cells_per_unit": 2}])
 @pytest.mark.parametrize("place", range(len(STATISTICS)))
 def test_a_statistic_has_the_spread_and_the_reach_of_the_package(
@@ -301,7 +301,7 @@ def test_a_unit_touches_so_many_cells(
     assert ours(plain, max_rows_per_unit=3, **privacy).cells_touched(free, 70) == touched
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("rows", [1, 3, 7])
 @pytest.mark.parametrize("most", [None, 1, 2])
 @pytest.mark.parametrize("privacy", [ONE_WAY, TWO_WAY])
 @pytest.mark.parametrize("by", [[], ["place"], ["place", "day"]])
