@@ -120,6 +120,9 @@ _SHOWN: dict[str, Write] = {
     "the rows of a unit are the default of the form": _one("replaced", 0),
     "ε of a cell is that of the whole query": _one("replaced", 0),
     "ε is charged for one cell": _one("replaced", 0),
+    "a replaced unit leaves its cells and enters none": plain(
+        [count("line", by=["place"], **GLOBAL)], max_rows_per_unit=1
+    ),
     "δ is looked for at the least distance": _best(_HEAVY, mechanism="best"),
     "the ratio of two steps stands for that of one": _best(WEAK, loss="error_rate"),
     "without max_cells_per_unit a unit has one cell": plain(
