@@ -46,8 +46,10 @@ _FEW = plain(
 )
 _MEAN = query("binned", name="meant", statistic="mean", by=[], **ON_STATISTIC)
 _STATISTICS = {
+    # Three categories would have a gap table.
     "permute_and_flip": plain(
-        [counted_rows("flipped", by=[], domain={"cyclic": 3})], max_rows_per_unit=1
+        [counted_rows("flipped", by=[], domain={"cyclic": 3}, mechanism="permute_and_flip")],
+        max_rows_per_unit=1,
     ),
     "sums": plain([_MEAN], max_rows_per_unit=1),
     "binned": plain([query("binned", by=[], **ON_STATISTIC)], max_rows_per_unit=1),
