@@ -90,7 +90,7 @@ def test_the_page_shows_every_class_of_attempts() -> None:
     findable = len(chosen()) - len(NOT_FOUND)
     # These are counted here; the others by what runs for minutes.
     files = sum(error.seen_by is SeenBy.FILES for error in ERRORS)
-    sample = len(range(0, findable, 8)) + len(range(0, len(LEAKS), 3))
+    sample = len(range(0, findable, 10)) + len(range(0, len(LEAKS), 4))
     numbers = (files, sample, len(twin_run.LEAKS))
     counted = dict(zip((attempts.ROWS[place].text for place in (0, 1, 6)), numbers, strict=True))
     for text in (

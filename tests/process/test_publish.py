@@ -232,7 +232,7 @@ def test_a_storm_of_kills_at_random_moments(
     record_property("tried", kills)
     record_property("lost", lost)
     # At most one kill in a hundred may cost a charge. At that rate two or more of 46 would be
-    # in 1 storm of 13; of 447 that docs/verify.md counts 1 did. If drawn noise were not kept,
+    # in 1 storm of 13; of 540 that docs/verify.md counts 1 did. If drawn noise were not kept,
     # nearly half of all kills would.
     assert lost <= 1 + kills // 50
 
