@@ -84,10 +84,10 @@ def make_advised_plan(
     plan = make_plan(spec_file, solvers, cache, drop_one)
     advice = recommendations(plan.spec_file, plan, solvers)
     # What is recommended is compared there, with what it gains.
-    recommended = {entry.query for entry in advice if entry.changes[0][0].endswith(".noise")}
+    recommended = [entry.changes for entry in advice]
     queries = []
     for planned in plan.queries:
-        is_told = planned.query.name in recommended
+        is_told = planned.instead is not None and planned.instead.changes in recommended
         queries.append(replace(planned, instead=None) if is_told else planned)
     return replace(
         plan,
