@@ -75,8 +75,8 @@ class Asked:
         costs = answer_costs(COST_POWERS[self.loss_name or LossName.ERROR_RATE], size)
         is_worst = isinstance(self.loss, WorstCaseLoss)
         prior = None if is_worst else self.loss.prior or (Fraction(1, size),) * size
-        apart = self.sensitivity.distances or ()
-        return ChannelProblem(apart, _seen_by_solvers(self.guarantee), costs, prior)
+        distances = self.sensitivity.distances or ()
+        return ChannelProblem(distances, _seen_by_solvers(self.guarantee), costs, prior)
 
     @property
     def requirement(self) -> Requirement:
