@@ -62,6 +62,15 @@ def query_of(plain: Plain, *others: Plain, **privacy: Any) -> standalone.Query:
     return spec_of(plain, *others, **privacy).query(plain["name"])
 
 
+def set_in(plain: Plain, place: str, value: Any) -> None:
+    """Put a value, or what a function makes of the old, at a place such as ``design.0.loss``."""
+    node: Any = plain
+    *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+    for part in path:
+        node = node[part]
+    node[last] = value(node[last]) if callable(value) else value
+
+
 def refused(*parts: str) -> Any:
     """A refusal whose message has these parts in order."""
     return pytest.raises(standalone.RefusedError, match=".*".join(map(re.escape, parts)))

@@ -13,7 +13,7 @@ from release.exact.bounds import Multipliers, lower_bound
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
 from release.verification import standalone
-from tests.verification.alone import PURE, Plain, asked, query_of, refused
+from tests.verification.alone import PURE, Plain, asked, query_of, refused, set_in
 
 FILE, ON_THE_LINE = "mechanisms/own.json", standalone.ON_THE_LINE
 APPROXIMATE: Plain = {"definition": "approximate", "epsilon": "1/2", "delta": "1"}
@@ -128,14 +128,6 @@ def test_a_pure_claim_leaves_no_mass_alone() -> None:
     assert check(*ring(pure))[0] == 0
     with refused("guarantee: found δ 1, expected 0"):
         check(*integer(pure))
-
-
-def set_in(plain: Plain, place: str, value: Any) -> None:
-    node: Any = plain
-    *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-    for part in path:
-        node = node[part]
-    node[last] = value
 
 
 FORGED: list[tuple[Callable[[], Made], str, Any, str]] = [

@@ -17,7 +17,7 @@ import rfc8785
 
 from release.verification import standalone
 from tests.sample import FOLDER
-from tests.verification.alone import Plain, asked, plain_spec, refused
+from tests.verification.alone import Plain, asked, plain_spec, refused, set_in
 
 PUBLIC, AUDITOR = FOLDER / "public" / "small", FOLDER / "auditor" / "small"
 RECORD = "release.json"
@@ -37,14 +37,6 @@ def sample() -> standalone.Release:
     own.record, own.files = copy.deepcopy(own.record), dict(own.files)
     own.proved, own.missing, own.tested = [], [], []
     return own
-
-
-def set_in(plain: Plain, place: str, value: Any) -> None:
-    node: Any = plain
-    *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-    for part in path:
-        node = node[part]
-    node[last] = value(node[last]) if callable(value) else value
 
 
 def test_all_of_the_sample_is_proved() -> None:
