@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import release
-from tests.conftest import PROJECT
+from tests.conftest import LONGEST, PROJECT
 
 ROOMS = (
     "errors",
@@ -198,6 +198,15 @@ KIND_FILES = {
     f"release.queries.{name}"
     for name in ("count", "mode", "per_unit", "binned", "grid", "joint", "sql", "top", "quantiles")
 }
+
+
+def test_tests_that_are_named_by_hand_are_there() -> None:
+    """The slow tier and what begins first: a name that is gone would change both in silence."""
+    slow = (PROJECT / "tests" / "slow.txt").read_text("utf-8").split()
+    assert [path for path in slow if not (PROJECT / path).exists()] == []
+    assert len(slow) == len(set(slow))
+    stems = {path.stem for path in (PROJECT / "tests").rglob("test_*.py")}
+    assert {f"test_{name}" for name in LONGEST} <= stems
 
 
 def test_no_module_but_a_kinds_own_file_imports_a_kind() -> None:
