@@ -292,6 +292,8 @@ def test_noise_on_the_statistic_is_compared_where_it_is_not_recommended(
     _, after = planned(tmp_path, applied(plain, Recommendation("", instead.changes, "")))
     (then,) = after.on_statistic
     assert instead.sentence.endswith(f", {then.nearness.sentence}")
+    assert instead.planned is not None
+    assert (instead.planned.query, instead.planned.charge) == (then.query, then.charge)
     for path, value in instead.changes:
         assert value is None or f"{path.split('.')[-1]}: {value}" in instead.sentence
 
