@@ -128,9 +128,19 @@ class Design(Generic[AnyMechanism]):
     compared: tuple[tuple[str, Fraction], ...] = ()
     """The loss of each mechanism that was compared, where several were."""
 
+    def __repr__(self) -> str:
+        """One line, without the probabilities."""
+        facts = [f"{name} {value}" for name, value in self._facts.items()]
+        return f"<design: {', '.join(facts)}>"
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        facts = {
+        return facts_html("mechanism of least loss", self._facts)
+
+    @property
+    def _facts(self) -> dict[str, object]:
+        """What is shown of it, by name."""
+        return {
             "mechanism": self.name or self.method,
             "answers": self.mechanism.answers,
             "guarantee": self.guarantee,
@@ -139,7 +149,6 @@ class Design(Generic[AnyMechanism]):
             "lower bound": f"{float(self.lower_bound):.6g} ({self.bound_of.value})",
             "gap": f"{float(self.gap):.3g}",
         }
-        return facts_html("mechanism of least loss", facts)
 
     @cached_property
     def deltas(self) -> Deltas:

@@ -21,9 +21,13 @@ def test_what_comes_from_outside_is_escaped() -> None:
 
 
 def test_a_design_shows_its_guarantee_and_its_gap() -> None:
-    shown = release.design(24, "cyclic", sensitivity=[1], epsilon=1, loss="squared")._repr_html_()
+    design = release.design(24, "cyclic", sensitivity=[1], epsilon=1, loss="squared")
+    shown = design._repr_html_()
     assert "<td>pure (ε = 1, δ = 0)</td>" in shown
     assert "<th>gap</th>" in shown
+    # In a terminal: one line, in place of 24 weights and a fraction of 600 digits.
+    assert repr(design).startswith("<design: mechanism modular, answers 24, guarantee pure (ε = 1")
+    assert len(repr(design)) < 300
 
 
 def test_a_release_and_its_tables_show_what_is_published(tmp_path: Path) -> None:
