@@ -36,7 +36,7 @@ from release.noise.processes import FanOut
 from release.noise.refusal import refusal
 from release.noise.select import best_of, candidates, choose, compare, family_of, fitting
 from release.noise.shares import share_budget
-from release.noise.stage import asked_of
+from release.noise.stage import Problem, asked_of
 from release.noise.tables.chosen import choose_tables
 from release.planning.on_statistic import (
     OnStatisticInstead,
@@ -123,6 +123,15 @@ class Candidate:
         if self.ends is not None:
             at_lowest, at_highest = map(unit.amount, self.ends)
         return mean, at_lowest, at_highest, within
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The mechanism of a problem, the others beside it, and why some could not be made."""
+
+    chosen: Candidate
+    others: tuple[Candidate, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -292,6 +301,8 @@ def make_plan(
     plans: list[QueryPlan] = []
     on_statistic: list[StatisticPlan] = []
     charges: list[Charge] = []
+    # Queries that ask alike are compared once.
+    compared: dict[object, Compared] = {}
     for query in spec_file.spec.released:
         design = shares.designs.get(query.name)
         if isinstance(query, OnStatisticQuery) and query.is_on_statistic:
@@ -303,9 +314,13 @@ def make_plan(
             continue
         for assumed, request in possible(spec_file, query):
             if design is None or isinstance(design, StatisticDesign):
-                plans.append(_planned(spec_file, query, assumed, request, solvers))
+                problem = Problem(request, query.mechanism, query.is_empirical)
+                if problem.key not in compared:
+                    compared[problem.key] = _compared(problem, solvers)
+                found = compared[problem.key]
             else:
-                plans.append(plan_of(spec_file, query, request, design))
+                found = Compared(candidate(design, request.domain))
+            plans.append(_planned(spec_file, query, assumed, request, found))
         # Once a query: both cases of an empirical sensitivity are charged alike.
         charges.append(plans[-1].charge)
     # As in the spec: what tabulations measure comes after all written queries.
@@ -388,43 +403,34 @@ def check_not_shared(spec_file: SpecFile, query: Query) -> None:
         )
 
 
-def _planned(
-    spec_file: SpecFile,
-    query: Query,
-    assumed: str | None,
-    request: Asked,
-    solvers: Solvers,
-) -> QueryPlan:
+def _compared(problem: Problem, solvers: Solvers) -> Compared:
+    request = problem.asked
     # A paper's noise is shown where the spec names it, or by ``compare``.
     names = [name for name in fitting(request) if MECHANISMS[name].law is None]
     designs, failed = compare(request, solvers, names)
-    chosen = mechanism_of(query, request, solvers, designs)
-    alternatives = []
+    chosen = mechanism_of(problem, solvers, designs)
+    others = []
     for design in sorted(designs.values(), key=attrgetter("objective")):
         if design.name != chosen.name:
-            alternatives.append(candidate(design, request.domain))
+            others.append(candidate(design, request.domain))
+    return Compared(candidate(chosen, request.domain), tuple(others), tuple(failed))
+
+
+def _planned(
+    spec_file: SpecFile, query: Query, assumed: str | None, request: Asked, found: Compared
+) -> QueryPlan:
     # Once a query, and only where it has a guarantee of its own.
     is_compared = assumed != MOST_ALLOWED and not query.is_shared
-    return replace(
-        plan_of(spec_file, query, request, chosen),
-        assumed=assumed,
-        others=tuple(alternatives),
-        failed=tuple(failed),
-        instead=noise_on_statistic(spec_file, query) if is_compared else None,
-    )
-
-
-def plan_of(spec_file: SpecFile, query: Query, request: Asked, chosen: AnyDesign) -> QueryPlan:
-    """The plan of a query with the mechanism that it will use, and no other beside it."""
     return QueryPlan(
-        query=query,
-        asked=request,
-        assumed=None,
-        cells=spec_file.cells(query.by),
-        charge=charge_with(spec_file, query, chosen),
-        chosen=candidate(chosen, request.domain),
-        others=(),
-        failed=(),
+        query,
+        request,
+        assumed,
+        spec_file.cells(query.by),
+        charge_with(spec_file, query, found.chosen.design),
+        found.chosen,
+        found.others,
+        found.failed,
+        noise_on_statistic(spec_file, query) if is_compared else None,
     )
 
 
@@ -438,13 +444,13 @@ def charge_with(spec_file: SpecFile, query: Query, chosen: AnyDesign) -> Charge:
 
 
 def mechanism_of(
-    query: Query, request: Asked, solvers: Solvers, designs: dict[str, AnyDesign] | None = None
+    problem: Problem, solvers: Solvers, designs: dict[str, AnyDesign] | None = None
 ) -> AnyDesign:
     """The mechanism that the release will use; ``designs`` are those solved already."""
-    designs = designs or {}
+    designs, request = designs or {}, problem.asked
     # A choice among designs for an empirical sensitivity would publish, by the mechanism's name,
     # something of the table: there the name follows from public parameters.
-    name = family_of(request, query.mechanism, is_empirical=query.is_empirical)
+    name = family_of(request, problem.mechanism, is_empirical=problem.is_empirical)
     if designs and name == BEST:
         return best_of(request, designs)
     return designs.get(name) or choose(request, name, solvers)
@@ -469,7 +475,7 @@ def candidate(design: AnyDesign, domain: AnswerDomain | JointDomain) -> Candidat
 def without_baselines(query: Query, request: Asked, solvers: Solvers) -> AnyDesign:
     """The mechanism that the release would use; no baseline is solved, for none is better."""
     if query.mechanism != BEST or query.is_empirical:
-        return mechanism_of(query, request, solvers)
+        return mechanism_of(Problem(request, query.mechanism, query.is_empirical), solvers)
     # A split asks for a design at every ε of its grid: those that cannot win are left out.
     names = [name for name in candidates(request) if not MECHANISMS[name].is_baseline]
     designs, failures = compare(request, solvers, names)

@@ -70,6 +70,30 @@ def test_a_plan_is_what_the_release_will_have(tmp_path: Path) -> None:
         assert Fraction(record["charge"]["epsilon"]) == one.charge.epsilon
 
 
+def test_queries_that_ask_alike_are_compared_once(tmp_path: Path) -> None:
+    """A hundred counts took a hundred times one; what differs in any part has its own."""
+    one = query("count", sensitivity="global", domain={"ordered": {"min": 0, "max": 24}})
+    others: list[dict[str, Any]] = [
+        {},
+        {"loss": "squared"},
+        {"domain": {"ordered": {"min": 0, "max": 25}}},
+        {"guarantee": {"definition": "pure", "epsilon": "2"}},
+        {"mechanism": "modular"},
+        {"sensitivity": "empirical"},
+    ]
+    asked = [{**one, **fields, "name": f"q{place}"} for place, fields in enumerate(others)]
+    plans = make_plan(spec_of(tmp_path, one, *asked)).queries
+    assert plans[1].chosen is plans[0].chosen
+    assert plans[1].query.name == "q0"
+    for planned in plans[2:]:
+        assert planned.chosen is not plans[0].chosen
+    # Each is what it is alone.
+    for planned, alone in zip(plans[1:], asked, strict=False):
+        (own, *_) = make_plan(spec_of(tmp_path, alone)).queries
+        assert own.chosen.objective == planned.chosen.objective
+        assert own.charge == planned.charge
+
+
 def brute_within(one: QueryPlan) -> float:
     """The share of answers at most ``within`` codes off, cell by cell of the law."""
     size = one.asked.domain.size
