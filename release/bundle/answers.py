@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import pairwise, starmap
-from operator import lt
+from operator import itemgetter, lt
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +73,7 @@ def _entries(release_id: str, query: Query) -> dict[str, str]:
 
 
 def _key_columns(query: Query, keys: tuple[tuple[str, ...], ...]) -> list[tuple[str, ...]]:
-    # Turning no keys round would give no columns, whatever the query's columns are.
-    # zip() of no rows has no columns either.
-    return list(zip(*keys, strict=True)) if keys else [()] * len(query.by)
+    return [tuple(map(itemgetter(place), keys)) for place in range(len(query.by))]
 
 
 def released_schema(query: Query, interval: str | None = None) -> pa.Schema:

@@ -194,6 +194,9 @@ class AnswerDomain:
 
     def numbers(self, codes: Codes) -> NDArray[np.float64]:
         """The labels of ``codes`` as floats, where they are integers; of the shape of ``codes``."""
+        if isinstance(self.labels, range):
+            first, step = self.labels.start, self.labels.step
+            return np.array(first + step * codes, dtype=np.float64)
         return np.array([float(self.labels[code]) for code in codes.tolist()])
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from enum import StrEnum
-from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -13,7 +12,7 @@ from pydantic import Field
 from release.exact.domain import AnswerDomain, Codes, JointDomain, Topology
 from release.exact.losses import LossName
 from release.spec.declarations import ColumnType, Count, Name, Privacy, Text
-from release.spec.domains import MAX_ANSWERS, Bins, Domain, Exact, Model, plain_answers
+from release.spec.domains import Bins, Domain, Exact, Model, plain_answers
 from release.spec.guarantees import (
     DeclaredSensitivity,
     GuaranteeSpec,
@@ -270,15 +269,12 @@ class PlainQuery(Query):
 
     def shown_labels(self) -> tuple[str, ...]:
         """The text that readers see for each answer, in code order."""
-        return tuple(map(str, self.answers.labels))
+        return tuple(self.shown_answers(range(self.answers.size)))
 
     def shown_answers(self, codes: Sequence[int]) -> list[str]:
         """The text that readers see for each of ``codes``."""
-        labels = self.answers.labels
-        # A domain in order may have far more labels than there are cells.
-        if isinstance(labels, range) and len(labels) > MAX_ANSWERS:
-            return list(map(str, map(labels.__getitem__, codes)))
-        return list(map(self.shown_labels().__getitem__, codes))
+        # A domain may have far more labels than there are cells: no text is made of the others.
+        return list(map(str, map(self.answers.labels.__getitem__, codes)))
 
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
         """The texts of the two ends of the interval from code ``first`` to code ``last``."""
@@ -334,9 +330,11 @@ class DomainQuery(PlainQuery):
         """Bins, or steps."""
         return "bins" if isinstance(self.domain, Bins) else super().step_word
 
-    def shown_labels(self) -> tuple[str, ...]:
+    def shown_answers(self, codes: Sequence[int]) -> list[str]:
         """For bins their least and largest integer, else the labels."""
-        return bin_labels(self.answers) if isinstance(self.domain, Bins) else super().shown_labels()
+        if isinstance(self.domain, Bins):
+            return bin_texts(self.answers, codes)
+        return super().shown_answers(codes)
 
     def shown_interval(self, first: int, last: int) -> tuple[str, str]:
         """For bins where the first begins and where the last ends, else the labels."""
@@ -345,17 +343,19 @@ class DomainQuery(PlainQuery):
         return super().shown_interval(first, last)
 
 
-def bin_labels(answers: AnswerDomain) -> tuple[str, ...]:
+def bin_texts(answers: AnswerDomain, codes: Sequence[int]) -> list[str]:
     """Bins as from their least integer to their largest; the last one has no end."""
-    # Answers are clamped, so the last bin also holds every larger value.
-    lows = list(map(int, answers.labels))
-    labels = []
-    for low, following in pairwise(lows):
-        labels.append(f"{low} to {following - 1}")
-    return (*labels, f"{lows[-1]} or more")
+    lows, last = answers.labels, answers.size - 1
+    texts = []
+    for code in codes:
+        # Answers are clamped, so the last bin also holds every larger value.
+        end = "or more" if code == last else f"to {int(lows[code + 1]) - 1}"
+        texts.append(f"{lows[code]} {end}")
+    return texts
 
 
 def bin_interval(answers: AnswerDomain, first: int, last: int) -> tuple[str, str]:
     """From where bin ``first`` begins to where bin ``last`` ends."""
     # Of "10 to 19" the second number, and of the last bin, which has no end, the whole text.
-    return str(answers.labels[first]), bin_labels(answers)[last].split(" to ")[-1]
+    (text,) = bin_texts(answers, [last])
+    return str(answers.labels[first]), text.split(" to ")[-1]

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from release.bundle.read import read_mechanism
+from release.bundle.report import page as page_module
 from release.bundle.report.answer_pictures import pictures_of
 from release.bundle.report.answers import AnswerColumn, _around_sums
 from release.bundle.report.charts import NARROW
@@ -183,6 +184,26 @@ def test_many_cells_are_searched_and_downloaded_from_the_page_itself(tmp_path: P
         whole.append([column["texts"][number] for number in numbers])
     assert whole[0] == sorted(keys)
     assert [list(map(str, row)) for row in zip(*whole, strict=True)][:200] == rows
+
+
+def test_a_page_holds_whole_tables_as_far_as_it_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred tables of 10,000 cells made a page of 16 MB."""
+    asked = [query("count", name=name, **EVERY) for name in ("one", "two", "three")]
+    small = Small(ROWS, asked, max_rows_per_unit=1)
+    keys = [f"place {place:03}" for place in range(300)]
+    plain = small.plain() | {"keys": {"place": keys, "day": {"range": [1, 2]}}}
+    small.write(tmp_path)
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(yaml.safe_dump(json.loads(json.dumps(plain)), sort_keys=False))
+    monkeypatch.setattr(page_module, "EMBEDDED_IN_ALL", 700)
+    page = page_of(run_release(spec, tmp_path / "out").public)
+    # Those without room keep their first rows and the name of their file.
+    assert len(re.findall(r'<script type="application/json">', page)) == 2
+    assert page.count('<p class="cut">100 more rows are in the file.</p>') == 3
+    assert page.count("<td>place 199</td>") == 3
+    assert "<td>place 200</td>" not in page
 
 
 def test_a_table_as_data_keeps_every_row() -> None:

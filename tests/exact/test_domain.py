@@ -190,3 +190,14 @@ def test_levels_are_no_more_than_the_integers_between(
 ) -> None:
     with pytest.raises(ValueError, match=says):
         levels(low, high, count)
+
+
+@given(st.integers(-50, 50), st.integers(1, 9), st.lists(st.integers(0, 11), max_size=5))
+def test_labels_are_the_same_numbers_from_a_range_and_from_a_list(
+    low: int, step: int, codes: list[int]
+) -> None:
+    labels = range(low, low + 12 * step, step)
+    asked = np.array(codes, dtype=np.int64)
+    found = AnswerDomain(Topology.ORDERED, labels).numbers(asked)
+    assert found.tolist() == [labels[code] for code in codes]
+    assert found.tolist() == AnswerDomain(Topology.ORDERED, tuple(labels)).numbers(asked).tolist()

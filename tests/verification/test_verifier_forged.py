@@ -339,6 +339,12 @@ def test_tables_have_the_same_keys(bundles: Bundles) -> None:
     assert bundles.refused().startswith("data/days.parquet: keys of day: found ('1', '3')")
 
 
+def test_tables_by_the_same_columns_have_the_same_keys(bundles: Bundles) -> None:
+    """Those of the second are read as its own, though the first has been checked."""
+    bundles.table("common", ("a",), ("c",))
+    assert bundles.refused().startswith("data/common.parquet: keys of place: found ('a', 'c')")
+
+
 def test_the_auditors_half_has_its_files_and_no_other(bundles: Bundles) -> None:
     more = bundles.auditor / "mechanisms" / "total.json"
     more.write_bytes((bundles.public / "mechanisms" / "total.json").read_bytes())

@@ -58,10 +58,12 @@ def pictures_of(
     """The pictures of the answers of a query, at most one a column; none without cells."""
     if not keys:
         return []
-    order = in_order(keys)
-    keys = [keys[place] for place in order]
-    # Keys and answers move together: a picture with other answers beside a key would be a lie.
-    answers = [answer.taken(order) for answer in answers]
+    # Pictures of more cells are the same in every order, which takes long to find.
+    if len(keys) <= _MOST_FIELDS**2:
+        order = in_order(keys)
+        keys = [keys[place] for place in order]
+        # Keys and answers move together: a picture with other answers beside a key would be a lie.
+        answers = [answer.taken(order) for answer in answers]
     if len(answers) > 1 and len(keys) <= _MOST_ROWS and _share_one_axis(answers):
         return [_quantiles(name, keys, answers)]
     drawn = []
@@ -244,9 +246,10 @@ def _titled(answer: AnswerColumn, caption: str) -> str:
 
 def _cell(key: tuple[str, ...], answer: AnswerColumn, place: int) -> str:
     """One answer in words."""
-    tooltip = f"{answer.texts[place]}{answer.with_unit}"
-    if answer.interval is not None:
-        tooltip += f" (true answer {answer.starts[place]} to {answer.ends[place]})"
+    own = answer.taken([place])
+    tooltip = f"{own.texts[0]}{own.with_unit}"
+    if own.interval is not None:
+        tooltip += f" (true answer {own.starts[0]} to {own.ends[0]})"
     return f"{', '.join(key)}: {tooltip}" if key else tooltip
 
 

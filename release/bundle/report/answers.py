@@ -186,12 +186,16 @@ def _within_a_radius(query: Query, mechanism: Mechanism, outcomes: Codes) -> _Ne
     return [(np.maximum(codes - radius, 0), np.minimum(codes + radius, domain.size - 1))], [None]
 
 
-def table_of(public: PublicQuery, answers: Sequence[AnswerColumn]) -> list[Column]:
-    """The columns of the table of a query: its keys, its answers, and how near these are."""
+def table_of(public: PublicQuery, answers: Sequence[AnswerColumn], rows: int) -> list[Column]:
+    """The columns of the table of a query: its keys, its answers, and how near these are.
+
+    They have its first ``rows`` rows.
+    """
     columns = []
     for place, name in enumerate(public.record.by):
-        columns.append(Column(spoken(name), [key[place] for key in public.keys], False))
-    for answer in answers:
+        columns.append(Column(spoken(name), [key[place] for key in public.keys[:rows]], False))
+    for whole in answers:
+        answer = whole if rows == len(public.keys) else whole.taken(range(rows))
         before = f"{answer.head}: " if answer.head else ""
         unit = f", {answer.unit}" if answer.unit else ""
         is_number = answer.part.answers.topology is not Topology.NOMINAL
@@ -201,10 +205,10 @@ def table_of(public: PublicQuery, answers: Sequence[AnswerColumn]) -> list[Colum
             columns.append(interval_column(head, ends, answer.starts, answer.ends))
         if answer.chance is not None:
             columns.append(Column(f"{before}chance to be true", list(map(percent, answer.chance))))
-    return columns + _count_columns(public)
+    return columns + _count_columns(public, rows)
 
 
-def _count_columns(public: PublicQuery) -> list[Column]:
+def _count_columns(public: PublicQuery, rows: int) -> list[Column]:
     """The noisy counts of a top that are published: by place, or by category of a histogram."""
     query = public.query
     columns: list[Column] = []
@@ -212,7 +216,7 @@ def _count_columns(public: PublicQuery) -> list[Column]:
         return columns
     if not 0 < len(query.count_columns) <= _MOST_COUNTS:
         return columns
-    drawn = public.outcomes.T[len(query.columns) :]
+    drawn = public.outcomes[:rows].T[len(query.columns) :]
     for name, counts in zip(query.count_columns, drawn, strict=True):
         of = name.removeprefix("noisy_count_")
         head = f"noisy count of {of}" if query.histogram_of else f"place {of}: noisy count"
@@ -227,7 +231,7 @@ def percent(chance: float) -> str:
 
 def example_of(public: PublicQuery, answers: Sequence[AnswerColumn]) -> str | None:
     """How to read one number: the first answer, and where the true one is."""
-    answer = answers[0]
+    answer = answers[0].taken([0])
     if answer.interval is None or len(answers) > 1:
         return None
     first, last = answer.starts[0], answer.ends[0]

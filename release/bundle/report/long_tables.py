@@ -16,6 +16,9 @@ MAX_ROWS = 200
 EMBEDDED = 50_000
 """Rows of a table, or of all of a tabulation, that the page holds for search."""
 
+EMBEDDED_IN_ALL = 200_000
+"""Rows of all queries that the page holds for search: some 3 MB of it."""
+
 
 @dataclass(frozen=True)
 class Column:

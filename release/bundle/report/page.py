@@ -29,7 +29,7 @@ from release.bundle.report.answers import (
     table_of,
 )
 from release.bundle.report.conditions import listed
-from release.bundle.report.long_tables import EMBEDDED, shown_table
+from release.bundle.report.long_tables import EMBEDDED, EMBEDDED_IN_ALL, MAX_ROWS, shown_table
 from release.bundle.report.meaning import guesses
 from release.bundle.report.pictures import (
     budget_svg,
@@ -80,9 +80,13 @@ def report_html(
             "picture": budget_svg(spent),
         }
     unit, privacy = unit_word(record.privacy.unit), record.privacy
-    shown = []
+    shown, room = [], EMBEDDED_IN_ALL
     for place, public in enumerate(queries):
-        shown.append(_shown(record, public, unit, pictured=place < _PICTURED))
+        rows = len(public.keys)
+        is_embedded = MAX_ROWS < rows <= min(EMBEDDED, room)
+        room -= rows if is_embedded else 0
+        drawn = {"pictured": place < _PICTURED, "is_embedded": is_embedded}
+        shown.append(_shown(record, public, unit, **drawn))
     rests = map(attrgetter("rests_on"), (*queries, *tabulations))
     return render(
         "report.html",
@@ -180,11 +184,12 @@ def _near(public: PublicQuery) -> str | None:
 
 
 def _shown(
-    record: ReleaseRecord, public: PublicQuery, unit: str, *, pictured: bool
+    record: ReleaseRecord, public: PublicQuery, unit: str, *, pictured: bool, is_embedded: bool
 ) -> dict[str, Any]:
     """The values of the template for one query."""
     query, answers, nearness = public.query, answer_columns(public, unit), public.nearness
     rows = len(public.keys)
+    taken = rows if is_embedded else min(MAX_ROWS, rows)
     has_intervals = any(answer.interval for answer in answers)
     return {
         "name": public.record.name,
@@ -200,7 +205,7 @@ def _shown(
         "nearness_picture": nearness_svg(f"{public.record.name}-nearness", nearness)
         if nearness and pictured
         else None,
-        "table": shown_table(table_of(public, answers), rows, is_embedded=rows <= EMBEDDED),
+        "table": shown_table(table_of(public, answers, taken), rows, is_embedded=is_embedded),
         "pictures": pictures_of(public.record.name, public.record.by, public.keys, answers),
         "example": example_of(public, answers) if public.keys else None,
         "cases": cases_of(public) if has_intervals else None,

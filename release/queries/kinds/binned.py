@@ -57,7 +57,7 @@ from release.queries.statistics import (
 from release.spec.declarations import ColumnType, Count, Pair, Privacy, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, ColumnInteger, Grid, plain_answers
 from release.spec.expressions import identifier
-from release.spec.query import bin_interval, bin_labels, spoken
+from release.spec.query import bin_interval, bin_texts, spoken
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:
@@ -270,9 +270,9 @@ class BinnedQuery(StatisticQuery):
         """The column of the numbers."""
         return {"of": (self.of, ColumnType.INTEGER)}
 
-    def shown_labels(self) -> tuple[str, ...]:
+    def shown_answers(self, codes: Sequence[int]) -> list[str]:
         """From the least integer of each bin to the largest."""
-        return bin_labels(self.answers)
+        return bin_texts(self.answers, codes)
 
     @property
     def step_word(self) -> str:

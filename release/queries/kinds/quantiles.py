@@ -8,6 +8,7 @@ which its clamped value belongs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -159,9 +160,11 @@ class QuantilesQuery(OnStatisticQuery):
         """The column of the numbers."""
         return {"of": (self.of, ColumnType.INTEGER)}
 
-    def shown_labels(self) -> tuple[str, ...]:
+    def shown_answers(self, codes: Sequence[int]) -> list[str]:
         """The points, or from the least integer of each bin to the largest."""
-        return super().shown_labels() if self.bins is None else self.binned.shown_labels()
+        if self.bins is None:
+            return super().shown_answers(codes)
+        return self.binned.shown_answers(codes)
 
     @model_validator(mode="after")
     def _check(self) -> QuantilesQuery:
