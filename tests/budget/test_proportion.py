@@ -34,7 +34,7 @@ from release.verification.verifier import verify
 from tests.budget.test_cost import spec_file
 from tests.queries.test_on_statistic import by_counting
 from tests.small import UNSIGNED, Row, Small, query
-from tests.verification.test_standalone import told
+from tests.verification.standalone.test_verdicts import told
 
 CELLS = ["a", "b"]
 GLOBAL = {"sensitivity": "global", "noise": "on_statistic"}

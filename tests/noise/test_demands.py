@@ -27,7 +27,7 @@ from release.queries.registry import sensitivity_without_data
 from release.verification import standalone
 from release.verification.verifier import verify
 from tests.small import UNSIGNED, Row, Small, query
-from tests.verification.test_standalone import sum_up
+from tests.verification.standalone.test_verdicts import sum_up
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": 0} for i in range(20)

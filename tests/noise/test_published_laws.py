@@ -35,7 +35,7 @@ from research.published.integer_pmf import IntegerPmf, Tail
 from research.published.qin import Input, distance, solve_exact, solve_relaxed
 from research.published.sadeghi import count_law
 from tests.small import UNSIGNED, Row, Small, query
-from tests.verification.test_standalone import sum_up
+from tests.verification.standalone.test_verdicts import sum_up
 
 LAWS = ("sadeghi_count", "geng_zero_epsilon", "qin_wasserstein", "qin_relaxed")
 ROWS: list[Row] = [

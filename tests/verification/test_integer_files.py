@@ -36,8 +36,8 @@ from release.verification.mechanisms import check_mechanism
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.small import UNSIGNED, Row, Small, query
+from tests.verification.standalone.test_verdicts import sum_up
 from tests.verification.test_hostile import many, with_change
-from tests.verification.test_standalone import sum_up
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "ab"[i % 2], "day": 1, "kind": i % 4, "wh": i} for i in range(9)

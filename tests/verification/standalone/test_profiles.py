@@ -22,7 +22,7 @@ from release.exact.composition.renyi import moment
 from release.exact.composition.together import together
 from release.exact.statistics.exponential import bounded_range_profile
 from release.verification import standalone
-from tests.verification.alone import Plain, asked, plain_spec, spec_of
+from tests.verification.standalone.alone import Plain, asked, plain_spec, spec_of
 
 PARTS, SCALE, NOTHING = 10**28, 10**40, Fraction(0)
 QUARTER, TENTH = Fraction(1, 4), Fraction(1, 10)

@@ -11,8 +11,8 @@ import pytest
 import rfc8785
 
 from release.verification import standalone
-from tests.verification.alone import Plain, asked, plain_spec, refused
-from tests.verification.test_standalone_tabulated import tabulated
+from tests.verification.standalone.alone import Plain, asked, plain_spec, refused
+from tests.verification.standalone.test_tabulated import tabulated
 
 NOTHING, STEP = Fraction(0), Fraction(1, 64)
 WEAK: Plain = {"definition": "approximate", "epsilon": "1", "delta": "0.1"}

@@ -13,7 +13,7 @@ from release.exact.bounds import Multipliers, lower_bound
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
 from release.verification import standalone
-from tests.verification.alone import PURE, Plain, asked, query_of, refused, set_in
+from tests.verification.standalone.alone import PURE, Plain, asked, query_of, refused, set_in
 
 FILE, ON_THE_LINE = "mechanisms/own.json", standalone.ON_THE_LINE
 APPROXIMATE: Plain = {"definition": "approximate", "epsilon": "1/2", "delta": "1"}

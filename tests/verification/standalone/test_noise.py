@@ -13,7 +13,7 @@ from release.exact.integers.noise import IntegerNoise, Run, Tail
 from release.exact.integers.profile import comparisons, exact_profile, grouped_profile
 from release.exact.numbers import exp_bounds
 from release.verification import standalone
-from tests.verification.alone import Plain, refused
+from tests.verification.standalone.alone import Plain, refused
 
 UNIT, SCALE = 2**64, 10**40
 HALF = UNIT // 2

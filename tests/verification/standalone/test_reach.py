@@ -22,7 +22,7 @@ from release.queries.registry import (
 )
 from release.spec.load import SpecFile
 from release.verification import standalone
-from tests.verification.alone import (
+from tests.verification.standalone.alone import (
     GLOBAL,
     Plain,
     asked,

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from release.records.keys.files import FileSigner
 from release.verification import standalone
 from tests.sample import FOLDER
-from tests.verification.alone import Plain, asked, plain_spec, refused
+from tests.verification.standalone.alone import Plain, asked, plain_spec, refused
 
 RECORD, PARTS, NOTHING = "release.json", 10**28, Fraction(0)
 QUARTER = Fraction(1, 4)

@@ -13,10 +13,10 @@ from release.pipeline import run_release
 from release.verification import standalone
 from tests.every import every
 from tests.small import Small
+from tests.verification.standalone.test_verdicts import QUERIES, ROWS
 from tests.verification.test_composed import promised, sharing
 from tests.verification.test_composed import small as composing
 from tests.verification.test_forgeries import PATH, Forger, attacked
-from tests.verification.test_standalone import QUERIES, ROWS
 
 PARTS = 40
 UNREAD = ("datapackage.json", "registry.yaml", "spec.yaml")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from release.verification import standalone
-from tests.verification.alone import Plain, asked, plain_spec, refused
+from tests.verification.standalone.alone import Plain, asked, plain_spec, refused
 
 TABULATED: Plain = {
     "name": "people",

@@ -16,7 +16,7 @@ from release.pipeline import run_release
 from release.verification import standalone
 from tests.planted.specs import SPECS
 from tests.small import Row, Small, query
-from tests.verification.test_standalone import at, edit, sum_up, told
+from tests.verification.standalone.test_verdicts import at, edit, sum_up, told
 
 ROWS: list[Row] = [
     {"unit": f"u{i}", "place": "abc"[i % 3], "day": 1, "kind": i % 4, "wh": i} for i in range(9)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from release.verification import standalone
-from tests.verification.alone import (
+from tests.verification.standalone.alone import (
     COLUMNS,
     GLOBAL,
     PURE,

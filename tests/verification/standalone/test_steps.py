@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import pytest
 
 from release.verification import standalone
-from tests.verification.alone import Plain, refused
-from tests.verification.test_standalone_release import AUDITOR, KEY, LEDGER, PUBLIC, sample, stored
-from tests.verification.test_standalone_tabulated import entry, tabulated
+from tests.verification.standalone.alone import Plain, refused
+from tests.verification.standalone.test_release import AUDITOR, KEY, LEDGER, PUBLIC, sample, stored
+from tests.verification.standalone.test_tabulated import entry, tabulated
 
 __all__ = ["sample"]
 TRUST = standalone.Trust((KEY,), (), LEDGER)

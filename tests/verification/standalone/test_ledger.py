@@ -19,7 +19,7 @@ from release.records.keys.files import FileSigner
 from release.records.merkle import inclusion_proof, root
 from release.records.signing import sign_note
 from release.verification import standalone
-from tests.verification.alone import Plain, refused
+from tests.verification.standalone.alone import Plain, refused
 
 NAME, DAY = "example.org/dp", "2024-03-01"
 KEY, OTHER = (FileSigner(Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)) for i in (1, 2))

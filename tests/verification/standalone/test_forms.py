@@ -13,7 +13,7 @@ import rfc8785
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from release.verification import standalone
-from tests.verification.alone import Plain, refused
+from tests.verification.standalone.alone import Plain, refused
 
 FIELD = 2**255 - 19
 

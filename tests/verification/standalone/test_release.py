@@ -17,7 +17,7 @@ import rfc8785
 
 from release.verification import standalone
 from tests.sample import FOLDER
-from tests.verification.alone import Plain, asked, plain_spec, refused, set_in
+from tests.verification.standalone.alone import Plain, asked, plain_spec, refused, set_in
 
 PUBLIC, AUDITOR = FOLDER / "public" / "small", FOLDER / "auditor" / "small"
 RECORD = "release.json"

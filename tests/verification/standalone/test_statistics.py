@@ -13,7 +13,7 @@ import pytest
 from release.exact.statistics.mechanism import least_ratio
 from release.exact.statistics.sums import geometric_noise
 from release.verification import standalone
-from tests.verification.alone import Plain, asked, query_of, refused
+from tests.verification.standalone.alone import Plain, asked, query_of, refused
 
 UNIT, SCALE, TOTAL = 2**64, 10**40, 2**62
 FILE = "mechanisms/own.json"

@@ -1,0 +1,1 @@
+"""Tests of the verifier in one file, piece by piece."""
