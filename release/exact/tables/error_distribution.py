@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from release.exact.domain import Codes
 from release.exact.integers.noise import IntegerNoise
 from release.exact.tables.weights import Floats, Weights
 
@@ -35,6 +36,7 @@ NARROW = 1 / 4096
 _PERIOD = 24.0  # in standard errors: what lies a period away is counted as if it were here
 _ATOMS = 8  # and so many units of the largest weight, for noise that is hardly ever not 0
 _NOTHING = 1e-20  # a part of the variance that only rounding makes
+_VANISHED = 1e-20  # a characteristic function so near 0 adds less than rounding does
 _MARGIN = 3  # in standard deviations of the smoothing: beyond is 1.3·10^-3 of it on each side
 _DECAY = 5.6  # a normal part is e^-15.7 = 1.5·10^-7 of its peak so many standard errors out
 _POINTS = 4096
@@ -47,13 +49,8 @@ _SAME = 1e-9
 class Transform(Protocol):
     """The characteristic function of noise."""
 
-    def product(self, angles: Floats, counts: Floats) -> Floats:
-        """The product over rows of φ(angle) to the power of ``counts``.
-
-        Args:
-            angles: from 0 on; shape (rows, points).
-            counts: shape (rows,).
-        """
+    def power(self, angles: Floats, count: float) -> Floats:
+        """φ(angle) to the power of ``count``, a whole number, for angles from 0 on."""
 
 
 def transform_of(noise: IntegerNoise) -> Transform:
@@ -89,13 +86,13 @@ class _Geometric:
             raise ValueError("geometric noise has tails")
         return cls(float(noise.mass(0)), float(noise.right.fraction), noise.right.rest)
 
-    def product(self, angles: Floats, counts: Floats) -> Floats:
+    def power(self, angles: Floats, count: float) -> Floats:
         """See ``Transform``."""
         # With s = sin²(θ/2): Re e^iθ·(1 − ρ)/(1 − ρ·e^iθ) = (1−ρ)·((1−ρ) − 2s)/((1−ρ)² + 4ρs).
         squares = np.sin(angles / 2) ** 2
         tails = self.rest * (self.rest - 2 * squares) / (self.rest**2 + 4 * self.ratio * squares)
         values = self.middle + (1 - self.middle) * tails
-        return np.asarray((values ** counts[:, None]).prod(axis=0))
+        return np.asarray(values**count)
 
 
 @dataclass(frozen=True)
@@ -104,10 +101,9 @@ class _Summed:
 
     noise: IntegerNoise
 
-    def product(self, angles: Floats, counts: Floats) -> Floats:
+    def power(self, angles: Floats, count: float) -> Floats:
         """See ``Transform``."""
-        values = _characteristic(self.noise, _folded(angles))
-        return np.asarray((values ** counts[:, None]).prod(axis=0))
+        return np.asarray(_characteristic(self.noise, _folded(angles)) ** count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,16 +128,16 @@ class _Tabulated:
         below = np.flatnonzero(values < 0.05)
         return cls(points, values, int(below[0]) if below.size else points.size)
 
-    def product(self, angles: Floats, counts: Floats) -> Floats:
+    def power(self, angles: Floats, count: float) -> Floats:
         """See ``Transform``."""
         folded = _folded(angles)
         near = slice(0, self.knee)
         logs = np.interp(folded**2, self.points[near] ** 2, np.log(self.values[near]))
-        values = np.exp(logs * counts[:, None])
+        values = np.exp(logs * count)
         if self.knee < self.points.size:
-            far = np.interp(folded, self.points, self.values, right=0.0) ** counts[:, None]
+            far = np.interp(folded, self.points, self.values, right=0.0) ** count
             values = np.where(folded < self.points[self.knee - 1], values, far)
-        return np.asarray(values.prod(axis=0))
+        return np.asarray(values)
 
 
 def _folded(angles: Floats) -> Floats:
@@ -189,12 +185,15 @@ class ErrorDistribution:
         spacing: the distance of the values that the error takes; 0 where it is not on a lattice.
         period: as far apart are values that are not told from each other.
         margin: how much nearer to 0 a smoothed error counts, so that smoothing adds no coverage.
-        values: the characteristic function at 2π/``period`` times 1, 2, …; shape (n,).
+        numbers: the multiples of 2π/``period`` at which the characteristic function is not
+            ``_VANISHED``; shape (n,).
+        values: the characteristic function there; shape (n,).
     """
 
     spacing: float
     period: float
     margin: float
+    numbers: Floats
     values: Floats
 
     @classmethod
@@ -220,58 +219,64 @@ class ErrorDistribution:
         if number < _MOST_POINTS:
             # An odd number of points in all: none of them is its own mirror image.
             period = (2 * number + 1) * spacing
-            values = _product(weights, alive, noises, 2 * pi / period, number)
-            return cls(spacing, period, 0.0, values)
+            shares = np.where(alive, parts, 0.0)
+            numbers = np.arange(1.0, number + 1)
+            found = _product(weights, shares, noises, 2 * pi / period * numbers)
+            return cls(spacing, period, 0.0, numbers[found.places], found.values)
         main = alive & ~_small(parts, weights.counts, rest)
         rest = max(0.0, 1 - float(parts[main] @ weights.counts[main]))
         smoothing = deviation * sqrt(max(rest, NARROW**2))
         margin = _MARGIN * deviation * sqrt(max(0.0, NARROW**2 - rest))
         number = ceil(_DECAY / smoothing * period / (2 * pi))
-        step = 2 * pi / period
-        values = _product(weights, main, noises, step, number)
-        values *= np.exp(-((smoothing * step * np.arange(1, number + 1)) ** 2) / 2)
-        return cls(0.0, period, margin, values)
+        numbers = np.arange(1.0, number + 1)
+        points = 2 * pi / period * numbers
+        found = _product(weights, np.where(main, parts, 0.0), noises, points)
+        normal = np.exp(-((smoothing * points[found.places]) ** 2) / 2)
+        return cls(0.0, period, margin, numbers[found.places], normal * found.values)
 
     def within(self, width: float) -> float:
         """The chance that the error is at most ``width`` from 0."""
         if self.spacing:
             inside = 2 * floor(width / self.spacing + _SAME) + 1
-            points = 2 * self.values.size + 1
+            points = round(self.period / self.spacing)
             sums = np.sin(inside * self._halves) / np.sin(self._halves)
             return float((inside + 2 * (self.values @ sums)) / points)
         share = 2 * max(0.0, width - self.margin) / self.period
-        waves = np.sin(share * self._angles) / self._numbers
+        waves = np.sin(share * self._angles) / self.numbers
         return float(share + 2 / pi * (self.values @ waves))
 
     @cached_property
-    def _numbers(self) -> Floats:
-        return np.arange(1.0, self.values.size + 1)
-
-    @cached_property
     def _angles(self) -> Floats:
-        return pi * self._numbers
+        return pi * self.numbers
 
     @cached_property
     def _halves(self) -> Floats:
-        return pi * self._numbers / (2 * self.values.size + 1)
+        return pi * self.numbers / round(self.period / self.spacing)
+
+
+@dataclass(frozen=True, eq=False)
+class _Product:
+    """A product of functions at some of many points: elsewhere it is ``_VANISHED``."""
+
+    places: Codes
+    values: Floats
 
 
 def _product(
-    weights: Weights,
-    chosen: NDArray[np.bool_],
-    noises: Sequence[Transform],
-    step: float,
-    number: int,
-) -> Floats:
-    """The characteristic function of the chosen cells together at 1, 2, … times ``step``."""
-    values = np.ones(number)
-    points = step * np.arange(1, number + 1)
-    for source, noise in enumerate(noises):
-        own = np.flatnonzero(chosen & (weights.sources == source))
-        if own.size:
-            sizes = np.abs(weights.values[own])
-            values *= noise.product(sizes[:, None] * points, weights.counts[own])
-    return values
+    weights: Weights, shares: Floats, noises: Sequence[Transform], points: Floats
+) -> _Product:
+    """The characteristic function of the cells with a share of the variance, all together."""
+    places, values = np.arange(points.size), np.ones(points.size)
+    own = shares * weights.counts
+    # No factor is larger than 1, so that a product which has vanished stays so. Those with much of
+    # the variance come first: of some 90,000 points they leave a few hundred.
+    for cell in np.argsort(-own, kind="stable")[: np.count_nonzero(own)].tolist():
+        angles = abs(float(weights.values[cell])) * points[places]
+        factors = noises[weights.sources[cell]].power(angles, float(weights.counts[cell]))
+        values = values * factors
+        kept = np.abs(values) > _VANISHED
+        places, values = places[kept], values[kept]
+    return _Product(places, values)
 
 
 def _small(parts: Floats, counts: Floats, rest: float) -> NDArray[np.bool_]:
