@@ -54,11 +54,11 @@ def reached_by_order(edges: Codes, total: int, leaving: Codes, entering: Codes) 
     step = max(1, _PAIRS_AT_ONCE // (most - least + 2))
     for start in range(0, leaving.size, step):
         rest = total - leaving[start : start + step, None]
-        below = np.searchsorted(entering, edges[None, least:most] - rest)
         # No b lies below the level in front of the first edge, all lie below the end of the last.
-        padded = np.pad(below, ((0, 0), (1, 1)))
-        padded[:, -1] = entering.size
-        is_reached |= (np.diff(padded, axis=1) > 0).any(axis=0)
+        below = np.zeros((rest.size, is_reached.size + 1), dtype=np.int64)
+        below[:, 1:-1] = np.searchsorted(entering, edges[None, least:most] - rest)
+        below[:, -1] = entering.size
+        is_reached |= (below[:, 1:] > below[:, :-1]).any(axis=0)
         if is_reached.all():
             break
     return np.flatnonzero(is_reached) + least
