@@ -31,6 +31,7 @@ from release.planning.plan import make_plan
 from release.queries.read import parse_spec, read_spec
 from tests.cli.test_main import run
 from tests.conftest import PROJECT
+from tests.every import some
 from tests.small import Row, Small, joint, part, query
 
 ROWS: list[Row] = [
@@ -169,7 +170,7 @@ def asked(size: int, apart: tuple[int, ...], promise: Guarantee, loss: LossName)
     return Asked(domain, sensitivity, promise, named_loss(loss, Topology.ORDERED, size), loss)
 
 
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 @given(st.data())
 def test_best_never_wraps_an_order(data: st.DataObject) -> None:
     """Not even where modular noise loses less by the mean; and its bound is below every family."""

@@ -210,7 +210,7 @@ def test_a_night_makes_only_calls_that_its_unit_allows(tmp_path: Path) -> None:
     signer = create_key(tmp_path / "key")
     cap = ScopeCap(scope="tests", epsilon="9", delta="0")
     create_ledger(place / "out" / "ledger", signer, "example.org/dp", (cap,), "2024-01-01")
-    words = ["catch-up", str(spec), "--since", "2024-01-01", "--out", str(place / "out")]
+    words = ["catch-up", str(spec), "--since", "2024-01-03", "--out", str(place / "out")]
     trace = tmp_path / "trace"
     done = subprocess.run(
         ["strace", "-f", "-qq", "-o", str(trace), sys.executable, "-m", "release", *words,  # noqa: S607
@@ -222,7 +222,7 @@ def test_a_night_makes_only_calls_that_its_unit_allows(tmp_path: Path) -> None:
         env={**os.environ, "DP_RELEASE_CACHE": str(cache), "TMPDIR": str(scratch),
              "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent"},
     )  # fmt: skip
-    assert "3 released" in done.stdout, done.stdout + done.stderr
+    assert "1 released" in done.stdout, done.stdout + done.stderr
     text = trace.read_text("utf-8", "replace")
     calls = set(re.findall(r"^\d+ +([a-z0-9_]+)\(", text, re.MULTILINE))
     assert {"openat", "renameat2"} & calls

@@ -22,6 +22,7 @@ from release.budget.cost import charges
 from release.errors import SpecError
 from release.pipeline import answer, load, run_release
 from release.queries.read import read_spec
+from tests.every import some
 from tests.small import Row, Small, query, sensitivities, write_rows
 
 QUERIES = [
@@ -76,7 +77,7 @@ def codes(small: Small, rows: list[Row], folder: Path) -> list[np.ndarray]:
         return [one.codes for one in answer(tables, spec_file)]
 
 
-@settings(max_examples=10)
+@settings(max_examples=some(12))
 @given(smalls(), st.sampled_from(["global", "empirical"]))
 def test_no_attribute_moves_more_cells_or_further_than_charged(small: Small, source: str) -> None:
     """Every assignment of other values to one unit's rows, each table answered anew."""

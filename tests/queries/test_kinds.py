@@ -28,6 +28,7 @@ from release.spec.kinds import AnyQuery
 from release.tables import duckdb
 from release.tables.duckdb import Tables
 from tests.cli.test_main import run
+from tests.every import some
 from tests.small import Row, Small, joint, part, query, sensitivities
 
 ORDER = ["unit", "place", "day", "kind", "wh"]
@@ -248,7 +249,7 @@ def smalls(draw: st.DrawFn) -> Small:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(smalls())
 def test_answers_and_differences_are_those_of_brute_force(small: Small) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -267,7 +268,7 @@ def test_answers_and_differences_are_those_of_brute_force(small: Small) -> None:
             assert seen <= found == {(1,), (2,), (4,), (5,)}, plain
 
 
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 @given(smalls(), st.lists(st.sampled_from(["a", "b", "elsewhere"]), min_size=30, max_size=30))
 def test_a_unit_with_several_homes_counts_at_the_first(small: Small, places: list[str]) -> None:
     """The declaration says that the column is fixed; where the table does not keep to it, we do."""
@@ -323,7 +324,7 @@ def possible_units(rows: int) -> list[list[Row]]:
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 @given(smalls(), st.sampled_from(["replace_one", "add_remove"]))
 def test_what_comes_in_may_be_anything_of_the_domain(small: Small, relation: str) -> None:
     """Against every table in which some unit holds any one row; of joint answers a superset."""

@@ -18,9 +18,10 @@ from release.spec.expressions.functions import FUNCTIONS
 from release.spec.expressions.parse import parse_expression
 from release.spec.expressions.sql import row_sql, to_sql
 from release.tables.schemas import ARROW_TYPES
+from tests.every import some
 from tests.spec.trees import COLUMNS, EXTREMES, any_tree, rows
 
-many = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=some(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from release.exact.composition.charges import common_step, compose
 from release.exact.composition.grid import LONGEST
 from release.exact.numbers import exp_bounds
+from tests.every import some
 from tests.exact.composition.test_distribution import exact_delta
 
 Charge = tuple[Fraction, Fraction]
@@ -84,7 +85,7 @@ def test_two_hundred_products_are_at_most_the_pessimistic_figure_of_dp_accountin
     """At the same grid; 10⁻⁷ is for its floats. Where no grid is given ours is lower still."""
     source = random.Random(20240301)  # noqa: S311 - cases of a test
     step = Fraction(1, 250)
-    for _ in range(200):
+    for _ in range(some(200)):
         charges = [
             (
                 Fraction(source.randrange(1, 20_000), 10_000),
