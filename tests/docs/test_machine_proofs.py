@@ -7,18 +7,23 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterable
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from release.exact.channel import Channel
 from release.exact.numbers import exp_bounds
 from tests.conftest import PROJECT
+from tests.every import every
+from tests.test_proofs import CHECK
 
-CHECK = PROJECT / "proofs" / "check.py"
+SCRIPT = PROJECT / "proofs" / "check.py"
 LETTERS = {
-    "none": "",
     "sig_forall_dec": "D",
     "sig_not_dec": "N",
     "functional_extensionality_dep": "F",
@@ -28,26 +33,56 @@ LETTERS = {
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of compiled proofs, and what the check printed."""
-    if shutil.which("coqc") is None:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of compiled proofs."""
+    coqc = shutil.which("coqc")
+    if coqc is None:
         pytest.skip("there is no coqc (Debian's package coq)")
-    out = tmp_path_factory.mktemp("proofs")
-    done = subprocess.run([sys.executable, CHECK, out], capture_output=True, text=True, check=False)
+    out: Path = tmp_path_factory.mktemp("proofs")
+    CHECK.compile_all(out, coqc)
+    return out
+
+
+def letters_of(axioms: Iterable[str]) -> str:
+    """The column of the README."""
+    return "".join(sorted(LETTERS[axiom.rpartition(".")[2]] for axiom in axioms)) or "–"
+
+
+def listed_in_the_readme() -> dict[str, list[Any]]:
+    """The theorems of the table by their letters."""
+    groups: dict[str, list[Any]] = defaultdict(list)
+    for line in (PROJECT / "proofs" / "README.md").read_text("utf-8").splitlines():
+        row = re.match(r"\| `(\w+)` \| \[(\w+)\.v\]\(\w+\.v\) \| (\S+) \|", line)
+        if row is not None:
+            groups[row[3]].append(CHECK.Theorem(row[2], row[1]))
+    return groups
+
+
+def test_every_theorem_is_proved_from_the_axioms_that_the_readme_lists(compiled: Path) -> None:
+    """Those with equal letters together rest on these and no other; the names are compared too."""
+    groups, asking = listed_in_the_readme(), compiled / "Together.v"
+    for letters, named in groups.items():
+        asking.write_text(CHECK.together(named), "utf-8")
+        (found,) = CHECK.answers(CHECK.compiled(asking, compiled, shutil.which("coqc")))
+        assert letters_of(found.axioms) == letters
+        assert CHECK.foreign(found) == []
+    every_theorem = sorted((each.file, each.name) for each in CHECK.theorems(CHECK.sources()))
+    assert sorted((each.file, each.name) for each in chain(*groups.values())) == every_theorem
+
+
+@pytest.mark.skipif(every(2) > 1, reason="EVERY=1 asks Coq for each theorem alone: a minute")
+def test_the_command_prints_every_theorem_with_the_axioms_of_the_readme(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return out, done.stdout
-
-
-def test_every_theorem_is_proved_from_the_axioms_that_the_readme_lists(
-    compiled: tuple[Path, str],
-) -> None:
-    table = (PROJECT / "proofs" / "README.md").read_text("utf-8").splitlines()
-    printed = re.findall(r"^(\w+)\.v  (\w+)  axioms: (.*)$", compiled[1], re.MULTILINE)
+    expected = []
+    for letters, named in listed_in_the_readme().items():
+        expected += [(each.file, each.name, letters) for each in named]
+    printed = re.findall(r"^(\w+)\.v  (\w+)  axioms: (.*)$", done.stdout, re.MULTILINE)
+    found = []
     for file, name, axioms in printed:
-        row = next(line for line in table if f"| `{name}` | [{file}.v]" in line)
-        letters = "".join(sorted(LETTERS[axiom] for axiom in axioms.split(", "))) or "–"
-        assert row.split(" | ")[2] == letters, name
-    assert len(printed) == sum(line.startswith("| `") for line in table)
+        found.append((file, name, letters_of(set(axioms.split(", ")) - {"none"})))
+    assert sorted(found) == sorted(expected)
 
 
 def rows_of(seed: int, width: int, total: int) -> tuple[list[int], list[int]]:
@@ -83,16 +118,15 @@ def listed(row: list[int]) -> str:
 
 
 def test_the_check_of_the_proof_computes_the_deltas_of_the_program(
-    compiled: tuple[Path, str],
+    compiled: Path,
 ) -> None:
     """What ExactCheck.v calls heavy and light gives the δ of release/exact/channel.py."""
     total, ratio = 2**10, exp_bounds(Fraction(1, 2))[0]
     cases = [rows_of(seed, 8, total) for seed in range(60)]
-    out = compiled[0]
-    asking = out / "Deltas.v"
+    asking = compiled / "Deltas.v"
     asking.write_text(question(cases, ratio, total), "utf-8")
-    command = ["coqc", "-q", "-noglob", "-Q", str(out), "DPRelease", str(asking)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out)
+    command = ["coqc", "-q", "-noglob", "-Q", str(compiled), "DPRelease", str(asking)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=compiled)
     assert done.returncode == 0, done.stderr
     numbers = list(map(int, re.findall(r"\d+", done.stdout.partition(":")[0])))
     violated = 0
@@ -106,7 +140,7 @@ def test_the_check_of_the_proof_computes_the_deltas_of_the_program(
 
 def test_a_machine_without_coq_is_told_which_package(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, CHECK, tmp_path],
+        [sys.executable, SCRIPT, tmp_path],
         capture_output=True,
         text=True,
         check=False,
