@@ -25,7 +25,8 @@ demo: .venv/ready
 # Hundreds of processes import this package; without byte code each would compile it anew.
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
 test test-slow: export OPENBLAS_NUM_THREADS := 1
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist load --maxschedchunk 1
+# A file at a time, as tests/conftest.py orders them: what its tests share is then made once.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: .venv/complete
 	$(PYTEST) $(TESTS) $(if $(filter tests,$(TESTS)),$(addprefix --ignore=,$(SLOW)))
 
