@@ -58,7 +58,7 @@ def pictures_of(
     """The pictures of the answers of a query, at most one a column; none without cells."""
     if not keys:
         return []
-    # Pictures of more cells are the same in every order, which takes long to find.
+    # Pictures of more cells show none by its key, and to order them takes long.
     if len(keys) <= _MOST_FIELDS**2:
         order = in_order(keys)
         keys = [keys[place] for place in order]
@@ -244,13 +244,18 @@ def _titled(answer: AnswerColumn, caption: str) -> str:
     return f"{head}: {caption[0].lower()}{caption[1:]}" if head else caption
 
 
-def _cell(key: tuple[str, ...], answer: AnswerColumn, place: int) -> str:
-    """One answer in words."""
-    own = answer.taken([place])
-    tooltip = f"{own.texts[0]}{own.with_unit}"
-    if own.interval is not None:
-        tooltip += f" (true answer {own.starts[0]} to {own.ends[0]})"
-    return f"{', '.join(key)}: {tooltip}" if key else tooltip
+def _cells(
+    keys: Sequence[tuple[str, ...]], answer: AnswerColumn, places: Sequence[int]
+) -> list[str]:
+    """Some answers in words; where ``keys`` is empty, without them."""
+    own, told = answer.taken(places), []
+    for number, place in enumerate(places):
+        text = f"{own.texts[number]}{own.with_unit}"
+        if own.interval is not None:
+            text += f" (true answer {own.starts[number]} to {own.ends[number]})"
+        key = ", ".join(keys[place]) if keys else ""
+        told.append(f"{key}: {text}" if key else text)
+    return told
 
 
 def _told(keys: Sequence[tuple[str, ...]], answer: AnswerColumn) -> str:
@@ -260,16 +265,15 @@ def _told(keys: Sequence[tuple[str, ...]], answer: AnswerColumn) -> str:
         return f"Published answers{of}. {_all_cells(keys, answer)}."
     # Stable, so that of equal answers the same cells are named each time: the bytes are compared.
     order = np.argsort(answer.codes, kind="stable").tolist()
-    least, middle, largest = order[0], order[len(order) // 2], order[-1]
+    least, middle, largest = _cells(keys, answer, [order[0], order[len(order) // 2], order[-1]])
     return (
-        f"{len(keys):,} published answers{of}. Least, {_cell(keys[least], answer, least)}; in the "
-        f"middle, {_cell(keys[middle], answer, middle)}; "
-        f"largest, {_cell(keys[largest], answer, largest)}. The table below has all."
+        f"{len(keys):,} published answers{of}. Least, {least}; in the middle, {middle}; "
+        f"largest, {largest}. The table below has all."
     )
 
 
 def _all_cells(keys: Sequence[tuple[str, ...]], answer: AnswerColumn) -> str:
-    return "; ".join(_cell(key, answer, place) for place, key in enumerate(keys))
+    return "; ".join(_cells(keys, answer, range(len(keys))))
 
 
 def _fields(
@@ -310,11 +314,11 @@ def _curve(name: str, answer: AnswerColumn, values: _Values) -> Picture:
     points = zip((places + 1.0).tolist(), values.first[ranked].tolist(), strict=True)
     chart.line(points, BLUE, SOLID, 1.8)
     # Without its keys: the picture has thousands of cells, and shows none by name.
-    least, middle, largest = int(order[0]), int(order[count // 2]), int(order[-1])
+    told = [int(order[0]), int(order[count // 2]), int(order[-1])]
+    least, middle, largest = _cells((), answer, told)
     words = (
-        f"{count:,} published answers from the least to the largest. Least, "
-        f"{_cell((), answer, least)}; in the middle, {_cell((), answer, middle)}; largest, "
-        f"{_cell((), answer, largest)}. The table below has all."
+        f"{count:,} published answers from the least to the largest. Least, {least}; in the "
+        f"middle, {middle}; largest, {largest}. The table below has all."
     )
     caption = f"All {count:,} published answers, the least first."
     if values.low is not None:
