@@ -276,11 +276,6 @@ class PlainQuery(Query):
         # A domain may have far more labels than there are cells: no text is made of the others.
         return list(map(str, map(self.answers.labels.__getitem__, codes)))
 
-    def shown_interval(self, first: int, last: int) -> tuple[str, str]:
-        """The texts of the two ends of the interval from code ``first`` to code ``last``."""
-        low, high = self.shown_answers((first, last))
-        return low, high
-
     @property
     def scale(self) -> str:
         """The level of measurement of its answers: which comparisons of them mean something.
@@ -336,12 +331,6 @@ class DomainQuery(PlainQuery):
             return bin_texts(self.answers, codes)
         return super().shown_answers(codes)
 
-    def shown_interval(self, first: int, last: int) -> tuple[str, str]:
-        """For bins where the first begins and where the last ends, else the labels."""
-        if isinstance(self.domain, Bins):
-            return bin_interval(self.answers, first, last)
-        return super().shown_interval(first, last)
-
 
 def bin_texts(answers: AnswerDomain, codes: Sequence[int]) -> list[str]:
     """Bins as from their least integer to their largest; the last one has no end."""
@@ -352,10 +341,3 @@ def bin_texts(answers: AnswerDomain, codes: Sequence[int]) -> list[str]:
         end = "or more" if code == last else f"to {int(lows[code + 1]) - 1}"
         texts.append(f"{lows[code]} {end}")
     return texts
-
-
-def bin_interval(answers: AnswerDomain, first: int, last: int) -> tuple[str, str]:
-    """From where bin ``first`` begins to where bin ``last`` ends."""
-    # Of "10 to 19" the second number, and of the last bin, which has no end, the whole text.
-    (text,) = bin_texts(answers, [last])
-    return str(answers.labels[first]), text.split(" to ")[-1]

@@ -57,7 +57,7 @@ from release.queries.statistics import (
 from release.spec.declarations import ColumnType, Count, Pair, Privacy, Relation
 from release.spec.domains import INTEGER_LIMIT, BinRange, Bins, ColumnInteger, Grid, plain_answers
 from release.spec.expressions import identifier
-from release.spec.query import bin_interval, bin_texts, spoken
+from release.spec.query import bin_texts, spoken
 
 
 def _as_codes(values: NDArray[Any]) -> Codes:
@@ -278,10 +278,6 @@ class BinnedQuery(StatisticQuery):
     def step_word(self) -> str:
         """Bins."""
         return "bins"
-
-    def shown_interval(self, first: int, last: int) -> tuple[str, str]:
-        """From where the first bin begins to where the last one ends."""
-        return bin_interval(self.answers, first, last)
 
     def edges(self) -> tuple[int, ...]:
         """The least integer of each bin, and the end of the last."""
