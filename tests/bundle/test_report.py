@@ -80,7 +80,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_release(path, place / "out").public
 
 
-def test_no_text_is_made_of_labels_that_no_cell_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_made_once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """All labels, once a cell, cost 1,900 CPU s for 227,056 cells of 30,001 answers."""
     made: list[int] = []
     texts_of = DomainQuery.shown_answers

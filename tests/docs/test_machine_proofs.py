@@ -71,6 +71,7 @@ def test_every_theorem_is_proved_from_the_axioms_that_the_readme_lists(compiled:
 
 
 @pytest.mark.skipif(every(2) > 1, reason="EVERY=1 asks Coq for each theorem alone: a minute")
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="there is no coqc (Debian's package coq)")
 def test_the_command_prints_every_theorem_with_the_axioms_of_the_readme(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -91,6 +91,10 @@ def test_queries_that_ask_alike_are_compared_once(tmp_path: Path) -> None:
     for planned, alone in zip(plans[1:], asked, strict=False):
         (own, *_) = make_plan(spec_of(tmp_path, alone)).queries
         assert own.chosen.objective == planned.chosen.objective
+        assert own.chosen.accuracy == planned.chosen.accuracy
+        assert [other.mechanism for other in own.others] == [
+            other.mechanism for other in planned.others
+        ]
         assert own.charge == planned.charge
 
 

@@ -192,7 +192,7 @@ def test_a_refusal_names_the_query_and_the_least_loss(tmp_path: Path) -> None:
 
 
 def test_a_pinned_gaussian_meets_its_target_also_at_large_epsilon(tmp_path: Path) -> None:
-    """It is fitted for each ε; no step up to 0.3 below does."""
+    """It is fitted for each ε; none of the steps below that are tried does."""
     asked = count(4, promise("probabilistic", "0.3"), "squared") | {"mechanism": "gaussian_clamped"}
     spec_file = spec_of(tmp_path, asked)
     target = parse_target("--epsilon-for", "squared <= 0.1")
