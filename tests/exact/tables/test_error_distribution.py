@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from release.exact.integers.noise import IntegerNoise, Tail
 from release.exact.statistics.sums import geometric_noise
+from release.exact.tables import error_distribution
 from release.exact.tables.error_distribution import ErrorDistribution, _spacing, transform_of
 from release.exact.tables.weights import Floats, Weights
 from release.noise.composed.laws import exponential_power
@@ -164,6 +165,26 @@ def test_one_wide_geometric_error_has_the_chance_of_its_tails() -> None:
     for most in (20, 90, 200, 400):
         expected = 1 - 2 * ratio ** (most + 1) / (1 + ratio)
         assert error.within((most + 0.5) * sqrt(2)) == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0001], [1.0, 2.0, 3.0]])
+def test_what_has_vanished_changes_no_digit(
+    values: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it comes back: near the angle 2π all cosines of whole numbers are 1 again."""
+    counts = [6] * len(values)
+    error = of(values, WIDE, counts)
+    with monkeypatch.context() as patched:
+        patched.setattr(error_distribution, "_VANISHED", -1.0)
+        whole = of(values, WIDE, counts)
+    assert error.numbers.size < whole.numbers.size / 5
+    # Not the first ones alone, where the angles reach that far.
+    comes_back = error.spacing == 0
+    assert (error.numbers[-1] > error.numbers.size) == comes_back
+    deviation = sqrt(sum(6 * value**2 for value in values) * WIDE.moment(2))
+    for width in (0.1, 0.9, 1.96, 3.5):
+        own = error.within(width * deviation)
+        assert own == pytest.approx(whole.within(width * deviation), abs=1e-13)
 
 
 def test_what_is_left_out_of_the_weights_is_normal() -> None:
