@@ -93,13 +93,23 @@ def compiled(file: Path, out: Path, coqc: str) -> str:
 
 def question(asked: list[Theorem]) -> str:
     """A source that makes Coq print the axioms of each theorem, behind a mark with its name."""
-    files = dict.fromkeys(theorem.file for theorem in asked)
-    lines = [f"From {LIBRARY} Require {file}." for file in files]
+    lines = required(asked)
     for theorem in asked:
         name = f"{theorem.file}.{theorem.name}"
-        lines.append(f'Goal True. idtac "{_MARK}{name}". exact I. Qed.')
-        lines.append(f"Print Assumptions {LIBRARY}.{name}.")
+        lines += marked(name, f"{LIBRARY}.{name}")
     return "\n".join([*lines, ""])
+
+
+def required(asked: list[Theorem]) -> list[str]:
+    """The lines that load the files of the theorems."""
+    files = dict.fromkeys(theorem.file for theorem in asked)
+    return [f"From {LIBRARY} Require {file}." for file in files]
+
+
+def marked(name: str, definition: str) -> list[str]:
+    """The lines that print the axioms of a definition behind a mark with this name."""
+    mark = f'Goal True. idtac "{_MARK}{name}". exact I. Qed.'
+    return [mark, f"Print Assumptions {definition}."]
 
 
 def answers(printed: str) -> list[Theorem]:
@@ -127,12 +137,9 @@ def together(asked: list[Theorem]) -> str:
     Coq walks through all that a question rests on: once for all takes seconds, once for each of
     them more than all proofs.
     """
-    files = dict.fromkeys(theorem.file for theorem in asked)
-    lines = [f"From {LIBRARY} Require {file}." for file in files]
     named = ", ".join(f"@{LIBRARY}.{theorem.file}.{theorem.name}" for theorem in asked)
-    lines.append(f"Definition together := ({named}).")
-    lines += [f'Goal True. idtac "{_MARK}together". exact I. Qed.', "Print Assumptions together."]
-    return "\n".join([*lines, ""])
+    definition = f"Definition together := ({named})."
+    return "\n".join([*required(asked), definition, *marked("together", "together"), ""])
 
 
 def compile_all(out: Path, coqc: str) -> dict[str, str]:

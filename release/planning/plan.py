@@ -315,9 +315,10 @@ def make_plan(
         for assumed, request in possible(spec_file, query):
             if design is None or isinstance(design, StatisticDesign):
                 problem = Problem(request, query.mechanism, query.is_empirical)
-                if problem.key not in compared:
-                    compared[problem.key] = _compared(problem, solvers)
-                found = compared[problem.key]
+                key = problem.key
+                if key not in compared:
+                    compared[key] = _compared(problem, solvers)
+                found = compared[key]
             else:
                 found = Compared(candidate(design, request.domain))
             plans.append(_planned(spec_file, query, assumed, request, found))

@@ -164,15 +164,20 @@ def test_hours_stand_round_a_circle(tmp_path: Path) -> None:
         assert min(abs(hours - int(row[1])), 24 - abs(hours - int(row[1]))) < 0.1
 
 
+def page_by_place(folder: Path, places: list[str], *asked: dict[str, Any]) -> str:
+    """The report of queries by place, with these places."""
+    small = Small(ROWS, list(asked), max_rows_per_unit=1)
+    plain = small.plain() | {"keys": {"place": places, "day": {"range": [1, 2]}}}
+    small.write(folder)
+    spec = folder / "spec.yaml"
+    spec.write_text(yaml.safe_dump(json.loads(json.dumps(plain)), sort_keys=False))
+    return page_of(run_release(spec, folder / "out").public)
+
+
 def test_many_cells_are_searched_and_downloaded_from_the_page_itself(tmp_path: Path) -> None:
     """The data beside the table are the whole table, and no key can end their element."""
     keys = [f"</script><b>{place}" for place in range(300)]
-    small = Small(ROWS, [query("count", **EVERY)], max_rows_per_unit=1)
-    plain = small.plain() | {"keys": {"place": keys, "day": {"range": [1, 2]}}}
-    small.write(tmp_path)
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(yaml.safe_dump(json.loads(json.dumps(plain)), sort_keys=False))
-    page = page_of(run_release(spec, tmp_path / "out").public)
+    page = page_by_place(tmp_path, keys, query("count", **EVERY))
     rows = rows_of(page, "The count: published answers")
     assert len(rows) == 200
     assert '<p class="cut">100 more rows are in the file.</p>' in page
@@ -191,14 +196,8 @@ def test_a_page_holds_whole_tables_as_far_as_it_has_room(
 ) -> None:
     """A hundred tables of 10,000 cells made a page of 16 MB."""
     asked = [query("count", name=name, **EVERY) for name in ("one", "two", "three")]
-    small = Small(ROWS, asked, max_rows_per_unit=1)
-    keys = [f"place {place:03}" for place in range(300)]
-    plain = small.plain() | {"keys": {"place": keys, "day": {"range": [1, 2]}}}
-    small.write(tmp_path)
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(yaml.safe_dump(json.loads(json.dumps(plain)), sort_keys=False))
     monkeypatch.setattr(page_module, "EMBEDDED_IN_ALL", 700)
-    page = page_of(run_release(spec, tmp_path / "out").public)
+    page = page_by_place(tmp_path, [f"place {place:03}" for place in range(300)], *asked)
     # Those without room keep their first rows and the name of their file.
     assert len(re.findall(r'<script type="application/json">', page)) == 2
     assert page.count('<p class="cut">100 more rows are in the file.</p>') == 3

@@ -71,20 +71,20 @@ def first_within(
     return None
 
 
-def some(steps: int) -> Iterator[int]:
+def tried(steps: int) -> Iterator[int]:
     """The steps up to a number of them: each of the last ten, and of those below a part."""
     near = range(max(0, steps - 10), steps + 1)
     return chain(range(0, near[0], every(7)), near)
 
 
 def by_epsilon(one: Least) -> Iterator[Guarantee]:
-    for steps in some(int(100 * one.guarantee.epsilon)):
+    for steps in tried(int(100 * one.guarantee.epsilon)):
         if steps:
             yield replace(one.guarantee, epsilon=Fraction(steps, 100))
 
 
 def by_delta(one: Least, kind: Definition) -> Iterator[Guarantee]:
-    for steps in some(int(1000 * one.guarantee.delta)):
+    for steps in tried(int(1000 * one.guarantee.delta)):
         held = kind if steps else Definition.PURE
         yield Guarantee(held, one.guarantee.epsilon, Fraction(steps, 1000))
 

@@ -195,7 +195,7 @@ def table_of(public: PublicQuery, answers: Sequence[AnswerColumn], rows: int) ->
     for place, name in enumerate(public.record.by):
         columns.append(Column(spoken(name), [key[place] for key in public.keys[:rows]], False))
     for whole in answers:
-        answer = whole if rows == len(public.keys) else whole.taken(range(rows))
+        answer = whole.taken(range(rows))
         before = f"{answer.head}: " if answer.head else ""
         unit = f", {answer.unit}" if answer.unit else ""
         is_number = answer.part.answers.topology is not Topology.NOMINAL

@@ -6,7 +6,7 @@ Without scripts a reader sees the first rows, and the name of the file that has 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,17 @@ def shown_table(
         "left_out": f"{left_out:,}" if left_out else None,
         "data": data,
     }
+
+
+def held_whole(sizes: Iterable[int], room: int) -> Iterator[bool]:
+    """Which of the tables with so many rows a page with this room holds whole, in their order.
+
+    Tables that it shows whole take no room.
+    """
+    for rows in sizes:
+        is_held = MAX_ROWS < rows <= min(EMBEDDED, room)
+        room -= rows if is_held else 0
+        yield is_held
 
 
 def rows_of(columns: Sequence[Column], most: int) -> list[tuple[str, ...]]:

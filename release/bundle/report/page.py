@@ -29,7 +29,7 @@ from release.bundle.report.answers import (
     table_of,
 )
 from release.bundle.report.conditions import listed
-from release.bundle.report.long_tables import EMBEDDED, EMBEDDED_IN_ALL, MAX_ROWS, shown_table
+from release.bundle.report.long_tables import EMBEDDED_IN_ALL, MAX_ROWS, held_whole, shown_table
 from release.bundle.report.meaning import guesses
 from release.bundle.report.pictures import (
     budget_svg,
@@ -80,13 +80,11 @@ def report_html(
             "picture": budget_svg(spent),
         }
     unit, privacy = unit_word(record.privacy.unit), record.privacy
-    shown, room = [], EMBEDDED_IN_ALL
-    for place, public in enumerate(queries):
-        rows = len(public.keys)
-        is_embedded = MAX_ROWS < rows <= min(EMBEDDED, room)
-        room -= rows if is_embedded else 0
-        drawn = {"pictured": place < _PICTURED, "is_embedded": is_embedded}
-        shown.append(_shown(record, public, unit, **drawn))
+    embedded = held_whole((len(public.keys) for public in queries), EMBEDDED_IN_ALL)
+    shown = []
+    for place, (public, is_embedded) in enumerate(zip(queries, embedded, strict=True)):
+        pictured = place < _PICTURED
+        shown.append(_shown(record, public, unit, pictured=pictured, is_embedded=is_embedded))
     rests = map(attrgetter("rests_on"), (*queries, *tabulations))
     return render(
         "report.html",

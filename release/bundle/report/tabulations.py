@@ -18,6 +18,7 @@ from release.bundle.report.long_tables import (
     EMBEDDED,
     MAX_ROWS,
     Column,
+    held_whole,
     interval_column,
     shown_table,
 )
@@ -193,11 +194,10 @@ def _spoken_table(opened: OpenTabulation, named: NamedMargin) -> str:
 
 def _shown_tables(public: PublicTabulation) -> Iterator[dict[str, Any]]:
     """The published tables as columns of text; the long ones as far as the page has room."""
-    opened, shown, embedded = public.opened, _MOST_ROWS, EMBEDDED
-    for named, numbers in _tables(public):
+    opened, shown, tables = public.opened, _MOST_ROWS, list(_tables(public))
+    embedded = held_whole((numbers.rounded.size for _, numbers in tables), EMBEDDED)
+    for (named, numbers), is_embedded in zip(tables, embedded, strict=True):
         rows = numbers.rounded.size
-        is_embedded = MAX_ROWS < rows <= embedded
-        embedded -= rows if is_embedded else 0
         # A table beyond the room of the page is not there at all, but for its name.
         take = rows if is_embedded else min(MAX_ROWS, shown, rows)
         shown -= min(MAX_ROWS, take)

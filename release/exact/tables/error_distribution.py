@@ -238,7 +238,7 @@ class ErrorDistribution:
         """The chance that the error is at most ``width`` from 0."""
         if self.spacing:
             inside = 2 * floor(width / self.spacing + _SAME) + 1
-            points = round(self.period / self.spacing)
+            points = self._points
             sums = np.sin(inside * self._halves) / np.sin(self._halves)
             return float((inside + 2 * (self.values @ sums)) / points)
         share = 2 * max(0.0, width - self.margin) / self.period
@@ -251,7 +251,12 @@ class ErrorDistribution:
 
     @cached_property
     def _halves(self) -> Floats:
-        return pi * self.numbers / round(self.period / self.spacing)
+        return pi * self.numbers / self._points
+
+    @property
+    def _points(self) -> int:
+        """The number of values of the lattice in a period."""
+        return round(self.period / self.spacing)
 
 
 @dataclass(frozen=True, eq=False)
