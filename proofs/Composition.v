@@ -6,7 +6,7 @@
     are not negative, so masses that were rounded up do no harm
     (release/exact/composition/distribution.py).  [session] is what is released over time: each step
     has its laws under the two tables, and what follows may depend on every output so far, also
-    whether anything follows.  [plan] lists the pairs of the slots (release/budget/planned.py).
+    whether anything follows.  [plan] lists the pairs of the slots (release/budget/rules/planned.py).
 
     In words:
     - [basic_composition]: mechanisms with (e1, d1) and, given any output of the first, (e2, d2)

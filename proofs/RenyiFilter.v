@@ -1,7 +1,7 @@
 (** An exact Renyi filter: releases go on only while the product of moments is within a bound.
 
     docs/design/mathematics.md T7, for finite laws; release/exact/composition/renyi.py and
-    release/budget/filtered.py, which also allow a mass at an infinite loss (2.32; not here).  The
+    release/budget/rules/filtered.py, which also allow a mass at an infinite loss (2.32; not here).  The
     order is alpha = n + 1, n >= 1.  [moment] is the sum of p^alpha q^(1-alpha).  [within s m] says
     that on every path of the session the product of the moments is at most m; a release may depend
     on all earlier outputs, as may whether it takes place.

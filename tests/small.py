@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
 
-from release.bundle.answers import released_bytes, stated_interval
+from release.bundle.tables.answers import released_bytes, stated_interval
 from release.exact.sensitivity import Sensitivity
 from release.pipeline import QueryRun, find_sensitivity, reached
 from release.queries.contributions import Contributions, statistics_in_blocks

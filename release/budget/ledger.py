@@ -13,12 +13,11 @@ A *key* adds or retires a signing key and is signed by a key that is valid befor
 names the store where the copies of the ledger meet (:mod:`release.budget.claims`).
 
 A scope has a cap for its lifetime, and a rule by which charges count towards it
-(:mod:`release.budget.accounts`). With ``basic`` they add up, in exact rationals, and there may be a
-cap for each calendar day, month or year of the entries' dates. With ``pld`` releases take the slots
-of a plan, and with ``renyi_filter`` one order bounds what is chosen as one goes.
+(:mod:`release.budget.rules.accounts`). With ``basic`` they add up, in exact rationals, and there
+may be a cap for each calendar day, month or year of the entries' dates. With ``pld`` releases take
+the slots of a plan, and with ``renyi_filter`` one order bounds what is chosen as one goes.
 """
 
-from release.budget.accounts import Account
 from release.budget.caps import PeriodCap, PlannedSlot, ScopeCap, SlotProfile
 from release.budget.checkpoint import (
     CHECKPOINT,
@@ -45,6 +44,7 @@ from release.budget.entries import (
     StoreEntry,
     Withdraw,
 )
+from release.budget.rules.accounts import Account
 from release.budget.spending import Spending, spending
 from release.budget.state import Replayed, State, keys_at, keys_ever, replay
 from release.budget.store import (

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from release.budget.accounts import Account, BasicAccount, RuleFields
 from release.budget.caps import ScopeCap
 from release.budget.entries import (
     ENTRY,
@@ -31,8 +30,9 @@ from release.budget.entries import (
     StoreEntry,
     Withdraw,
 )
-from release.budget.filtered import FilterAccount
-from release.budget.planned import PlannedAccount
+from release.budget.rules.accounts import Account, BasicAccount, RuleFields
+from release.budget.rules.filtered import FilterAccount
+from release.budget.rules.planned import PlannedAccount
 from release.budget.snapshots.names import CHARGED, PUBLIC, REVISED, SKIPPED, WITHDRAWN, PastNames
 from release.errors import LedgerError
 from release.records.hashes import decoded, sha256

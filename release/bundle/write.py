@@ -14,8 +14,6 @@ from operator import attrgetter
 from pathlib import Path
 
 from release.budget.ledger import Spending
-from release.bundle.answers import released_bytes
-from release.bundle.intervals import Intervals
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.prepared import PUBLIC, Prepared, PreparedQuery, copy_mechanisms
 from release.bundle.report.page import report_html
@@ -31,6 +29,8 @@ from release.bundle.statements import (
     tabulation_rests_on,
     withheld,
 )
+from release.bundle.tables.answers import released_bytes
+from release.bundle.tables.intervals import Intervals
 from release.bundle.tabulations.entries import MeasuredTable
 from release.bundle.tabulations.writing import PublicTabulation, write_tabulation
 from release.exact.domain import Codes

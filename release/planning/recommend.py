@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from release.bundle.answer_units import answer_unit
-from release.bundle.intervals import step_of
+from release.bundle.tables.intervals import step_of
 from release.errors import DesignError, SpecError
 from release.exact.accuracy import radius_of
 from release.exact.losses import LossName, line_fits, named_loss

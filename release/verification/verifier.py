@@ -20,9 +20,7 @@ from typing import TypeAlias
 
 from release.budget.cost import Kept, Satisfied, release_step, satisfied
 from release.bundle.acceptance import judged
-from release.bundle.answers import check_released
 from release.bundle.evidence.record import AUDIT, AuditRecord
-from release.bundle.intervals import Intervals
 from release.bundle.metadata import DATAPACKAGE, REGISTRY, datapackage, registry, table_sizes
 from release.bundle.read import (
     on_answers,
@@ -48,6 +46,8 @@ from release.bundle.statements import (
     rests_on,
     withheld,
 )
+from release.bundle.tables.answers import check_released
+from release.bundle.tables.intervals import Intervals
 from release.errors import ReleaseError, SpecError, VerificationError
 from release.exact.domain import Codes
 from release.exact.losses import LossName
@@ -77,11 +77,10 @@ from release.spec.named import names_of
 from release.spec.query import PlainQuery, Query
 from release.verification.audit_record import check_audit_record
 from release.verification.checks import CHECKS, Level
-from release.verification.composition import check_charges, with_stated
+from release.verification.composition import ProfileChecks, check_charges, with_stated
 from release.verification.conditions import check_expressions
 from release.verification.findings import Finding, checking, completed, made
 from release.verification.mechanisms import check_mechanism, excerpt, expect
-from release.verification.profiles import ProfileChecks
 from release.verification.provenance import Trust, check_provenance
 from release.verification.required import Evidence
 from release.verification.residuals import CHANCE, Released, is_total_of, residuals

@@ -11,7 +11,7 @@ import pandas as pd
 import polars
 
 import release
-from release.bundle.parquet import FACTS
+from release.bundle.tables.parquet import FACTS
 from tests.bundle.tabulations.folders import census
 from tests.small import Small, query
 

@@ -495,7 +495,7 @@ def test_a_command_starts_without_what_chooses_mechanisms_or_signs() -> None:
 
 def test_reading_a_released_table_leaves_arrow_none_of_pythons_memory() -> None:
     """A thread of Arrow's that frees such memory while Python ends aborts the process."""
-    from release.bundle.parquet import source_of
+    from release.bundle.tables.parquet import source_of
 
     data = bytes(range(256)) * 1000
     held = sys.getrefcount(data)

@@ -660,7 +660,7 @@ _KEYS = (
     ),
     *_files(
         "key sets",
-        "bundle/answers.py",
+        "bundle/tables/answers.py",
         (
             "the labels are those of the next code",
             "list(map(part.labels.__getitem__, codes.tolist()))",
@@ -791,7 +791,7 @@ _DATES = (
     ),
     *_of(
         "dates",
-        "budget/accounts.py",
+        "budget/rules/accounts.py",
         (
             "a month is the same in every year",
             "prefix = entry.date[: PERIODS[period.every]]",
@@ -804,7 +804,7 @@ _DATES = (
 _LEDGER = (
     *_of(
         "ledger",
-        "budget/accounts.py",
+        "budget/rules/accounts.py",
         (
             "a charge is compared with the cap by itself",
             "            if before + more > bound:\n",

@@ -12,9 +12,9 @@ import pytest
 import rfc8785
 
 import release
-from release.bundle.answers import FORMAT, check_released, released_bytes
 from release.bundle.read import parse_any_mechanism
 from release.bundle.report.summary import BY_STATISTIC, summarise
+from release.bundle.tables.answers import FORMAT, check_released, released_bytes
 from release.errors import SpecError, VerificationError
 from release.pipeline import run_release
 from release.queries.read import parse_spec

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from release.bundle.parquet import parquet_bytes
+from release.bundle.tables.parquet import parquet_bytes
 from release.errors import VerificationError
 from release.pipeline import run_release
 from release.verification.verifier import verify

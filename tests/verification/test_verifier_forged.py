@@ -18,10 +18,10 @@ import pytest
 import rfc8785
 import yaml
 
-from release.bundle.answers import released_bytes, stated_interval
 from release.bundle.mechanisms import mechanism_record
 from release.bundle.read import parse_mechanism, read_mechanism
 from release.bundle.statements import SUMS
+from release.bundle.tables.answers import released_bytes, stated_interval
 from release.errors import VerificationError
 from release.exact.channel import Channel
 from release.exact.integers.mechanism import IntegerMechanism

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from release.bundle.parquet import parquet_bytes
+from release.bundle.tables.parquet import parquet_bytes
 from release.bundle.tabulations.descriptions import COUNT, MEASURED
 from release.bundle.tabulations.layout import counts_table, level_table
 from release.bundle.tabulations.numbers import LevelNumbers

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from release.bundle.parquet import (
+from release.bundle.tables.parquet import (
     check_encoding,
     check_entries,
     check_shape,
@@ -58,7 +58,7 @@ class CheckedCounts:
 
     Attributes:
         values: shape (areas, cells).
-        by_bytes: whether every byte was compared, as :class:`release.bundle.answers.CheckedTable`.
+        by_bytes: whether every byte was compared, as in ``CheckedTable`` of other released tables.
     """
 
     values: Codes

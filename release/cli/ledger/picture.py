@@ -19,9 +19,9 @@ from release.bundle.report.page import render
 from release.bundle.report.pictures import BLUE, GREY, RED
 
 if TYPE_CHECKING:
-    from release.budget.filtered import FilterAccount
     from release.budget.ledger import Account, Replayed
-    from release.budget.planned import PlannedAccount
+    from release.budget.rules.filtered import FilterAccount
+    from release.budget.rules.planned import PlannedAccount
     from release.exact.composition.distribution import LossDistribution
 
 Curve: TypeAlias = Callable[[Fraction], Fraction]
@@ -81,8 +81,8 @@ def scope_svg(ledger: Replayed, scope: str) -> str:
 
 def scope_curves(ledger: Replayed, scope: str) -> list[tuple[str, Curve]]:
     """The curves of a scope by their names: what was released, and what the rule allows."""
-    from release.budget.filtered import FilterAccount
-    from release.budget.planned import PlannedAccount
+    from release.budget.rules.filtered import FilterAccount
+    from release.budget.rules.planned import PlannedAccount
 
     account = ledger.state.accounts[scope]
     if isinstance(account, PlannedAccount):
@@ -93,7 +93,7 @@ def scope_curves(ledger: Replayed, scope: str) -> list[tuple[str, Curve]]:
 
 
 def _of_plan(account: PlannedAccount) -> list[tuple[str, Curve]]:
-    from release.budget.planned import declared_sums, losses_of
+    from release.budget.rules.planned import declared_sums, losses_of
 
     plan = account.plan
     curves: list[tuple[str, Curve]] = []

@@ -18,7 +18,7 @@ from release.exact.numbers import exact, format_exact, format_up, parse_exact
 
 if TYPE_CHECKING:
     from release.budget.ledger import Account, Replayed
-    from release.budget.planned import PlannedAccount
+    from release.budget.rules.planned import PlannedAccount
 
 AtDelta = Annotated[
     str | None, typer.Option(help="Also show the ε that all charges of a scope have at this δ.")
@@ -96,7 +96,7 @@ def _scope_line(account: Account) -> str:
 def _plain_scopes(
     ledger: Replayed, composed: dict[str, dict[str, str | None]]
 ) -> list[dict[str, Any]]:
-    from release.budget.planned import PlannedAccount
+    from release.budget.rules.planned import PlannedAccount
 
     scopes = []
     for name, account in sorted(ledger.state.accounts.items()):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from release.bundle.parquet import with_facts
+from release.bundle.tables.parquet import with_facts
 from release.bundle.tabulations.files import declared_bytes, level_bytes, measured_bytes
 from release.bundle.tabulations.layout import counts_table
 from release.bundle.tabulations.numbers import LevelNumbers, MarginNumbers, tabulated

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from release.budget.caps import PlannedSlot, ScopeCap, SlotProfile
 from release.budget.entries import ReleaseCharge, Reserve
-from release.budget.planned import (
+from release.budget.rules.planned import (
     Plan,
     PlannedAccount,
     Slot,

@@ -8,7 +8,7 @@ import pytest
 
 from release.budget.caps import ScopeCap
 from release.budget.entries import ReleaseCharge, Reserve
-from release.budget.filtered import FilterAccount
+from release.budget.rules.filtered import FilterAccount
 from release.errors import BudgetError, LedgerError
 from release.exact.composition import renyi
 from release.exact.composition.distribution import of_charge

@@ -1,8 +1,8 @@
 """The account of a scope: what its rule has let through, and what it still allows.
 
-One class a rule: :class:`BasicAccount` here, the others in :mod:`release.budget.planned` and
-:mod:`release.budget.filtered`. Writing an entry and replaying a ledger ask the same account, so
-they cannot differ. A charge that is given back, because nothing was drawn, leaves no trace.
+One class a rule: :class:`BasicAccount` here, the others in :mod:`release.budget.rules.planned` and
+:mod:`release.budget.rules.filtered`. Writing an entry and replaying a ledger ask the same account,
+so they cannot differ. A charge that is given back, because nothing was drawn, leaves no trace.
 
 The guarantee of a scope is its cap. What was released so far amounts to less, which is shown, but
 for ``pld`` and ``renyi_filter`` it is a reading: whoever stops in view of answers has the cap.

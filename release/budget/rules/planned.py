@@ -15,9 +15,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from release.budget.accounts import NEW_SCOPE, Account, RuleFields, amounts
 from release.budget.caps import PlannedSlot, ScopeCap, amount
 from release.budget.entries import ReleaseCharge, Reserve
+from release.budget.rules.accounts import NEW_SCOPE, Account, RuleFields, amounts
 from release.errors import BudgetError
 from release.exact.composition.distribution import LossDistribution, of_charge
 from release.exact.composition.dominance import dominated, profile_of_losses

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from release.bundle.metadata import field_facts
-from release.bundle.parquet import (
+from release.bundle.tables.parquet import (
     check_encoding,
     check_entries,
     check_shape,
@@ -51,7 +51,7 @@ def released_bytes(
     The labels are in ``answer``, or for a tuple in ``answer_<name>`` of each part. What was drawn
     is ``answer_code``, the number of the joint answer for a tuple; of noise on sums it is the noisy
     sums, from which the labels follow. Its shape is (cells, columns), or (cells,) of one column.
-    ``interval`` says how the true answers lie around the published ones (release.bundle.intervals).
+    ``interval`` says how the true answers lie around the published ones (module ``intervals``).
     """
     # The bytes are part of the format (docs/design/format.md, 5.4): a verifier writes them anew.
     schema, outcomes = released_schema(query, interval), outcomes.reshape(len(keys), -1)

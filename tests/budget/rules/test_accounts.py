@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from release.budget.accounts import BasicAccount
 from release.budget.caps import ScopeCap
 from release.budget.entries import Reserve
+from release.budget.rules.accounts import BasicAccount
 from release.errors import LedgerError
 from tests.budget.entries import reservation
 

@@ -12,9 +12,9 @@ from fractions import Fraction
 from math import log
 from typing import Any
 
-from release.budget.accounts import NEW_SCOPE, Account, RuleFields, amounts
 from release.budget.caps import ScopeCap, amount
 from release.budget.entries import ReleaseCharge, Reserve
+from release.budget.rules.accounts import NEW_SCOPE, Account, RuleFields, amounts
 from release.errors import BudgetError, LedgerError
 from release.exact.composition import renyi
 from release.exact.numbers import format_exact, format_up

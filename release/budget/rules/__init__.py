@@ -1,0 +1,1 @@
+"""The account of a scope under each of its rules."""
