@@ -1,5 +1,5 @@
 """``python -m release`` is ``dp-release``."""
 
-from release.cli.main import main
+from release.cli.main import process
 
-main()
+process()

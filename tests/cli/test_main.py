@@ -383,6 +383,37 @@ def command(spec: Path, out: Path, **kwargs: object) -> subprocess.CompletedProc
     )
 
 
+AT_THE_END = """
+import atexit, sys, tempfile, threading, time
+import release.cli.main as own
+kept = tempfile.TemporaryDirectory()
+atexit.register(print, "atexit", end="")
+def main():
+    print("printed")
+    if sys.argv[1] == "thread":
+        threading.Thread(target=lambda: (time.sleep(0.5), print("thread"))).start()
+    raise SystemExit(3)
+own.main = main
+own.process()
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "printed"), [("", "printed\natexit"), ("thread", "printed\nthread\natexit")]
+)
+def test_a_process_ends_after_its_threads_and_with_all_that_was_said(
+    argument: str, printed: str, tmp_path: Path
+) -> None:
+    """Python's own clean-up is left out, and nothing that anybody sees."""
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, argument],
+        capture_output=True, text=True, check=False, cwd=PROJECT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (3, printed, "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def left_behind(out: Path) -> list[str]:
     return sorted(str(path) for path in out.rglob("*")) if out.exists() else []
 

@@ -120,7 +120,7 @@ def test_the_wheel_has_its_two_commands(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
         text = archive.read(name).decode()
-    assert "dp-release = release.cli.main:main" in text
+    assert "dp-release = release.cli.main:process" in text
     assert "dp-release-reproduce = research.__main__:run" in text
 
 
