@@ -19,6 +19,7 @@ import yaml
 import release
 from release.spec.load import parse_models
 from tests.conftest import PROJECT
+from tests.docs import warm
 
 DOCS = PROJECT / "docs"
 PAGES = (
@@ -76,16 +77,20 @@ def _programs(page: str) -> list[tuple[str, str | None]]:
     ]
 
 
+@pytest.fixture(scope="module")
+def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The address of a process that is the command ``dp-release`` without its imports."""
+    with warm.listening(tmp_path_factory.mktemp("listener")) as address:
+        yield address
+
+
 @pytest.fixture
-def place(tmp_path: Path, laws_of_run: Path) -> Path:
+def place(tmp_path: Path, laws_of_run: Path, listener: Path) -> Path:
     """A working folder such as the project's root, with ``dp-release`` on its path."""
     work = tmp_path / "work"
     for folder in ("data", "schemas", "docs/reference/example"):
         shutil.copytree(PROJECT / folder, work / folder)
-    command = tmp_path / "bin" / "dp-release"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m release "$@"\n', "utf-8")
-    command.chmod(0o755)
+    warm.write_command(tmp_path / "bin", listener)
     (tmp_path / "cache").symlink_to(laws_of_run)
     return work
 
