@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -19,17 +20,24 @@ from release.pipeline import auditor_bundle
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.process.test_twin_run import GLOBAL
+from tests.server.servers import Server, running, server_in
 from tests.small import MARKED as ROWS
 from tests.small import MARKS, UNSIGNED, Small, check_unmarked, joint, part, query, write_rows
 
 
-def run_flow(spec: Path, out: Path, home: Path) -> subprocess.CompletedProcess[str]:
-    """The flow as a process of its own, with an empty home and no Prefect server to talk to."""
-    return run_module("flows.run", str(spec), "--out", str(out), home=home)
+def run_flow(
+    spec: Path, out: Path, home: Path, server: Server | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The flow as a process of its own; without a server, Prefect starts one for the run."""
+    return run_module("flows.run", str(spec), "--out", str(out), home=home, server=server)
 
 
-def run_module(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+def run_module(
+    *arguments: str, home: Path, server: Server | None = None
+) -> subprocess.CompletedProcess[str]:
     settings = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
+    if server is not None:
+        settings["PREFECT_API_URL"] = server.api
     return subprocess.run(
         [sys.executable, "-m", *arguments],
         capture_output=True,
@@ -40,10 +48,13 @@ def run_module(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def home(tmp_path: Path, prefect_home: Path) -> Path:
-    shutil.copytree(prefect_home, tmp_path / "home")
-    return tmp_path / "home"
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[Server]:
+    home = tmp_path_factory.mktemp("server") / "home"
+    shutil.copytree(prefect_home, home)
+    found = server_in(home)
+    with running(found):
+        yield found
 
 
 COUNTED = "SELECT place, count(*) AS answer FROM rows GROUP BY place"
@@ -83,7 +94,7 @@ def test_the_flow_publishes_what_verifies_and_prefect_keeps_nothing_of_the_table
         assert mark.decode() not in shown
 
 
-def test_the_flow_publishes_the_values_of_units(tmp_path: Path, home: Path) -> None:
+def test_the_flow_publishes_the_values_of_units(tmp_path: Path, server: Server) -> None:
     own = query("mode", name="own", by=["unit"], sensitivity="global") | {"kind": "per_unit"}
     del own["noise"]
     spec = Small(ROWS, [own]).plain()
@@ -91,15 +102,17 @@ def test_the_flow_publishes_the_values_of_units(tmp_path: Path, home: Path) -> N
     spec["keys"]["unit"] = [f"quagzil-{i}" for i in range(9)]
     write_rows(tmp_path / "rows.parquet", ROWS)
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
-    done = run_flow(tmp_path / "spec.yaml", tmp_path / "out", home)
+    done = run_flow(tmp_path / "spec.yaml", tmp_path / "out", tmp_path / "home", server)
     assert done.returncode == 0, done.stderr
     assert verify(tmp_path / "out" / "public" / "small", None, UNSIGNED).complete
 
 
-def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(tmp_path: Path, home: Path) -> None:
+def test_a_refusal_in_the_flow_is_one_line_with_the_same_status(
+    tmp_path: Path, server: Server
+) -> None:
     spec = Small(ROWS, [query("mode")]).write(tmp_path)
     (tmp_path / "rows.parquet").write_bytes(b"quagzil")
-    done = run_flow(spec, tmp_path / "out", home)
+    done = run_flow(spec, tmp_path / "out", tmp_path / "home", server)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "error: tables.rows.path: rows.parquet is not a readable Parquet file"
@@ -173,19 +186,20 @@ def test_twin_runs_leave_prefect_the_same(tmp_path: Path, prefect_home: Path) ->
         assert one[place] == two[place], place
 
 
-def test_releases_are_verified_by_a_flow(tmp_path: Path, home: Path) -> None:
-    out = str(tmp_path / "out")
-    done = run_flow(Small(ROWS, EVERY_KIND).write(tmp_path), tmp_path / "out", home)
+def test_releases_are_verified_by_a_flow(tmp_path: Path, server: Server) -> None:
+    out, home = str(tmp_path / "out"), tmp_path / "home"
+    done = run_flow(Small(ROWS, EVERY_KIND).write(tmp_path), tmp_path / "out", home, server)
     assert done.returncode == 0, done.stderr
     for asked, status, told in (
         ((), 3, "verified as far as"),
         (("--require", "none"), 0, "verified"),
     ):
-        checked = run_module("flows.verify", out, *asked, home=home)
+        checked = run_module("flows.verify", out, *asked, home=home, server=server)
         assert checked.returncode == status, checked.stderr
         assert checked.stdout.startswith(f"small  {told}")
         assert "quagzil" not in checked.stdout + checked.stderr
     check_unmarked(home)
+    check_unmarked(server.home)
 
 
 @pytest.mark.parametrize("mark", MARKS)
