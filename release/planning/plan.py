@@ -312,16 +312,7 @@ def make_plan(
             on_statistic.append(replace(planned, beside=beside))
             charges.append(on_statistic[-1].charge)
             continue
-        for assumed, request in possible(spec_file, query):
-            if design is None or isinstance(design, StatisticDesign):
-                problem = Problem(request, query.mechanism, query.is_empirical)
-                key = problem.key
-                if key not in compared:
-                    compared[key] = _compared(problem, solvers)
-                found = compared[key]
-            else:
-                found = Compared(candidate(design, request.domain))
-            plans.append(_planned(spec_file, query, assumed, request, found))
+        plans += _cases(spec_file, query, design, solvers, compared)
         # Once a query: both cases of an empirical sensitivity are charged alike.
         charges.append(plans[-1].charge)
     # As in the spec: what tabulations measure comes after all written queries.
@@ -344,6 +335,26 @@ def make_plan(
         tabulations=tabulations,
         acceptance=judged(spec_file, mechanisms),
     )
+
+
+def _cases(
+    spec_file: SpecFile,
+    query: Query,
+    design: AnyDesign | StatisticDesign | None,
+    solvers: Solvers,
+    compared: dict[object, Compared],
+) -> Iterator[QueryPlan]:
+    """Each case of a query; ``compared`` has what queries before it asked, and is added to."""
+    for assumed, request in possible(spec_file, query):
+        if design is None or isinstance(design, StatisticDesign):
+            problem = Problem(request, query.mechanism, query.is_empirical)
+            key = problem.key
+            if key not in compared:
+                compared[key] = _compared(problem, solvers)
+            found = compared[key]
+        else:
+            found = Compared(candidate(design, request.domain))
+        yield _planned(spec_file, query, assumed, request, found)
 
 
 def _public(
