@@ -6,13 +6,17 @@ TESTS ?= tests
 # What starts servers, clusters and kills, reads real tables, runs every page, or searches long: most
 # of an hour.
 SLOW := $(shell cat tests/slow.txt)
-# One more than there are cores: some tests wait for servers.
+# One more than there are cores: some tests wait for servers, most of them among the slow ones.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+test-slow: WORKERS := $(shell echo $$(($(WORKERS) + 1)))
 # The lock of the Python in .venv: each file that pip fetches has a hash there. pip does not resolve,
 # because the lock holds all that each extra needs.
-PIP := $(BIN)/python -m pip install --quiet --no-deps
+# A third of the libraries' modules are ever imported: byte code is written on use.
+PIP := $(BIN)/python -m pip install --quiet --no-deps --no-compile
 INSTALL = $(BIN)/python -S -m supply pins $(1) > .venv/pins.txt && $(PIP) --require-hashes --requirement .venv/pins.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Hundreds of processes import this package; without byte code each would compile it anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-slow installs lint types check check-all mutants bench year proofs site clean
 
@@ -22,11 +26,9 @@ demo: .venv/ready
 	@echo "The census of the samples as a Prefect flow, charged to the same ledger:"
 	@$(BIN)/python -m flows.run data/persons.yaml --out $(OUT)/demo/out --key $(OUT)/demo/demo.key
 
-# Hundreds of processes import this package; without byte code each would compile it anew.
-test test-slow: export PYTHONDONTWRITEBYTECODE :=
 test test-slow: export OPENBLAS_NUM_THREADS := 1
 # A file at a time, as tests/conftest.py orders them: what its tests share is then made once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: .venv/complete
 	$(PYTEST) $(TESTS) $(if $(filter tests,$(TESTS)),$(addprefix --ignore=,$(SLOW)))
 
@@ -47,7 +49,10 @@ types: .venv/complete
 
 check: lint types test
 
-check-all: check test-slow
+# mypy has a core to itself while the tests have the others.
+check-all: .venv/complete
+	$(MAKE) --jobs 2 --output-sync=target check
+	$(MAKE) test-slow
 
 # Tests are traced first, which takes an hour of a processor; SAMPLE=400 takes so many mutants at
 # random, MODULES=release/budget those of a room.
