@@ -4,7 +4,8 @@
 
 A page shows some thirty commands, and each would spend most of its time on imports. The command
 ``dp-release`` that :func:`write_command` writes hands its arguments, environment and streams to the
-process that listens at the socket; the fork runs ``release`` as ``python -m release`` does.
+process that listens at the socket; the fork runs ``release`` as ``python -m release`` does. A
+signal that ends a command is passed on to its fork.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ LIBRARIES = (
 """What commands import on use."""
 
 CLIENT = """
-import json, os, socket, sys
+import json, os, signal, socket, sys
 told = json.dumps({{"words": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}})
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, [len(told.encode()).to_bytes(8, "big")], [0, 1, 2])
     server.sendall(told.encode())
+    pid = int.from_bytes(server.recv(8), "big")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: os.kill(pid, number))
     status = server.recv(1)
 sys.exit(status[0] if status else "the command's process was killed")
 """
@@ -97,6 +101,7 @@ def serve(server: socket.socket) -> list[str]:
         server.close()
         words = asked(connection)
         if child := os.fork():
+            connection.sendall(child.to_bytes(8, "big"))
             _, status = os.waitpid(child, 0)
             code = os.waitstatus_to_exitcode(status)
             connection.sendall(bytes([code]) if code >= 0 else b"")
