@@ -11,7 +11,7 @@ WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 test-slow: WORKERS := $(shell echo $$(($(WORKERS) + 1)))
 # The lock of the Python in .venv: each file that pip fetches has a hash there. pip does not resolve,
 # because the lock holds all that each extra needs.
-# A third of the libraries' modules are ever imported: byte code is written on use.
+# All tests together import four in ten of the modules of the libraries: byte code is written on use.
 PIP := $(BIN)/python -m pip install --quiet --no-deps --no-compile
 INSTALL = $(BIN)/python -S -m supply pins $(1) > .venv/pins.txt && $(PIP) --require-hashes --requirement .venv/pins.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
