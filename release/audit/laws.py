@@ -107,8 +107,11 @@ class Laws:
     @property
     def outcomes(self) -> int:
         """How many outcomes they have."""
-        laws = self._known.values()
-        return sum(len(part.chances) for part in chain.from_iterable(law.parts for law in laws))
+        number = 0
+        for law in self._known.values():
+            for part in law.parts:
+                number += len(part.chances)
+        return number
 
     def _measured(self, run: QueryRun, truth: Truth) -> CellLaw:
         mechanism = run.made.mechanism

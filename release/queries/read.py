@@ -334,10 +334,11 @@ def check_mechanism(at: str, query: Query) -> None:
 def _check_on_statistic(at: str, query: OnStatisticQuery) -> None:
     """Refuse what noise on a statistic cannot be."""
     # Which of them can answer also follows from the neighbors: the design refuses the others.
-    statistics = (query.statistic(1, relation) for relation in Relation)
-    families = dict.fromkeys(family for statistic in statistics for family in statistic.families)
-    if query.mechanism not in (BEST, *families):
-        allowed = ", ".join((BEST, *families))
+    families = {BEST: None}
+    for relation in Relation:
+        families |= dict.fromkeys(query.statistic(1, relation).families)
+    if query.mechanism not in families:
+        allowed = ", ".join(families)
         raise SpecError(
             f"{at}.mechanism",
             f"{query.mechanism!r} is noise on the answer; write one of {allowed}, or "
