@@ -51,7 +51,7 @@ check: lint types test
 
 # mypy has a core to itself while the tests have the others.
 check-all: .venv/complete
-	$(MAKE) --jobs 2 --output-sync=target check
+	$(MAKE) --jobs 2 check
 	$(MAKE) test-slow
 
 # Tests are traced first, which takes an hour of a processor; SAMPLE=400 takes so many mutants at
