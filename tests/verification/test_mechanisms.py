@@ -37,6 +37,15 @@ def test_a_file_is_of_its_own_query(asked: str) -> None:
         checked(asked=asked)
 
 
+def test_noise_that_is_not_modular_meets_no_constraint() -> None:
+    asked = QUERIES["the_count"]
+    record = parse_mechanism("the_count", (SMALL / "mechanisms" / "the_count.json").read_bytes())
+    check_mechanism("the_count", record, asked)
+    demanding = asked.model_copy(update={"constraints": ["mean_square <= 100"]})
+    with pytest.raises(VerificationError, match="constraints: found mean square"):
+        check_mechanism("the_count", record, demanding)
+
+
 def edited(*path: str, value: Any) -> Sensitivity:
     """The stored file of the count with one other value."""
     plain = json.loads((SMALL / "mechanisms" / "the_count.json").read_bytes())

@@ -122,6 +122,12 @@ def test_the_first_free_slot_that_fits_is_taken() -> None:
     assert account.fields(charge("0.01"), None) == {"slot": "large"}
 
 
+def test_a_refusal_names_twelve_free_slots_at_most() -> None:
+    account = planned("9", *(slot(f"s{number:02}", 1, "0.1") for number in range(14)))
+    with pytest.raises(BudgetError, match=r"free: s00, .*, s11\)"):
+        account.fields(charge("0.3"), None)
+
+
 def test_a_release_that_fits_nothing_is_told_what_to_do() -> None:
     account = planned("9", slot("a", 2, "0.1"), slot("b", 2, "0.2", "0.0000001"))
     with pytest.raises(

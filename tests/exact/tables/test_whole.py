@@ -95,6 +95,18 @@ def test_whole_tables_that_add_up_are_not_changed() -> None:
         assert np.array_equal(level.near, table)
 
 
+def test_one_negative_number_among_others_is_refused() -> None:
+    areas = tree([4], [3, 1, 5, 2])
+    rng = np.random.default_rng(1)
+    levels = whole_tables(areas, targets_near(estimates_of(areas, rng, 0), (5, 1, 2, 3)))
+    counts = [level.counts.copy() for level in levels]
+    cells = [CELLS] * len(counts)
+    check_adds_up(areas, cells, counts)
+    counts[-1][0, 0] = -1
+    with pytest.raises(ValueError, match="missing or negative"):
+        check_adds_up(areas, cells, counts)
+
+
 def test_the_order_of_areas_in_an_area_does_not_matter() -> None:
     areas = tree([3], [6, 9, 4])
     rng = np.random.default_rng(2)
