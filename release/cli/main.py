@@ -145,7 +145,11 @@ _VERBOSE = {"--verbose": 1, "-v": 1, "-vv": 2}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The entry point of ``dp-release``."""
+    """Run a command; ``arguments`` are those of the process where none are given.
+
+    Raises:
+        SystemExit: always, with the exit status.
+    """
     words, verbosity = _without_verbose(sys.argv[1:] if arguments is None else arguments)
     set_verbosity(verbosity)
     # Without arguments people want the help, not an error.
@@ -156,7 +160,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def process() -> None:
-    """``dp-release`` as a process of its own: :func:`main`, then an end without Python's clean-up.
+    """The entry point of ``dp-release``: :func:`main`, then an end without Python's clean-up.
 
     A thread that is still at work is waited for, with the clean-up.
     """
