@@ -63,11 +63,13 @@ def listening(folder: Path) -> Iterator[Path]:
     """A process that listens until the block ends; the address of its socket."""
     address = folder / "warm"
     with subprocess.Popen([sys.executable, "-m", "tests.docs.warm", str(address)]) as process:
-        while not address.exists() and process.poll() is None:
-            time.sleep(0.05)
-        assert process.poll() is None, "it did not start"
-        yield address
-        process.terminate()
+        try:
+            while not address.exists() and process.poll() is None:
+                time.sleep(0.05)
+            assert process.poll() is None, "it did not start"
+            yield address
+        finally:
+            process.terminate()
 
 
 def asked(connection: socket.socket) -> list[str]:
