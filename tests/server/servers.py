@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -121,8 +122,9 @@ def stopping(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[byte
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def server_in(home: Path) -> Server:
-    """A server that is not started yet, on a free port."""
+def server_in(home: Path, prepared: Path) -> Server:
+    """A server that is not started yet, on a free port; its home is a copy of a prepared one."""
+    shutil.copytree(prepared, home)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from release.pipeline import auditor_bundle
 from release.verification.verifier import verify
 from tests.conftest import PROJECT
 from tests.process.test_twin_run import GLOBAL
-from tests.server.servers import Server, running, server_in
+from tests.server.servers import Server
 from tests.small import MARKED as ROWS
 from tests.small import MARKS, UNSIGNED, Small, check_unmarked, joint, part, query, write_rows
 
@@ -46,15 +45,6 @@ def run_module(
         cwd=PROJECT,
         env={**settings, "HOME": str(home)},
     )
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[Server]:
-    home = tmp_path_factory.mktemp("server") / "home"
-    shutil.copytree(prefect_home, home)
-    found = server_in(home)
-    with running(found):
-        yield found
 
 
 COUNTED = "SELECT place, count(*) AS answer FROM rows GROUP BY place"

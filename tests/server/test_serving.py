@@ -14,7 +14,6 @@ import signal
 import subprocess
 import time
 import urllib.error
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,13 +30,6 @@ from tests.operate.receivers import webhook
 from tests.server.servers import BIN, Server, running, server_in, stopping, wait_for
 from tests.small import MARKED as ROWS
 from tests.small import Small, check_unmarked, query
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    found = server_in(tmp_path_factory.mktemp("prefect"))
-    with running(found):
-        yield found
 
 
 def place_in(folder: Path, affordable: int) -> Place:
@@ -329,14 +321,14 @@ print(state.name, state.message)
 """
 
 
-def test_one_run_in_a_scope_whatever_the_spec_and_the_server(tmp_path: Path) -> None:
+def test_one_run_in_a_scope_whatever_the_spec_and_the_server(
+    tmp_path: Path, prefect_home: Path
+) -> None:
     """The second spec waits for the first; after a kill of it and of the server its slot is free.
 
     The server keeps leases as the unit that we ship tells it to.
     """
-    home = tmp_path / "home"
-    home.mkdir()
-    server = server_in(home)
+    server = server_in(tmp_path / "home", prefect_home)
     places = [place_in(tmp_path / name, affordable=9) for name in ("one", "two")]
     mark = tmp_path / "die"
     told = unit_environment("prefect-server.service")
@@ -376,11 +368,11 @@ def test_one_run_in_a_scope_whatever_the_spec_and_the_server(tmp_path: Path) -> 
     assert left_behind(places[0].out) == (f"day-{days_ago(1)}",)
 
 
-def test_a_server_that_is_down_is_told_by_the_process_that_serves(tmp_path: Path) -> None:
+def test_a_server_that_is_down_is_told_by_the_process_that_serves(
+    tmp_path: Path, prefect_home: Path
+) -> None:
     """Once; what is loaded from the server cannot tell it, and everything goes on afterwards."""
-    home = tmp_path / "home"
-    home.mkdir()
-    server = server_in(home)
+    server = server_in(tmp_path / "home", prefect_home)
     place = place_in(tmp_path / "down", affordable=9)
     told = unit_environment("prefect-server.service")
     with ExitStack() as stack:
