@@ -1,8 +1,9 @@
 """Makes the locks anew: ``python -m supply lock``, which needs the extra ``lock`` and an index.
 
 uv resolves, for it reads the markers of the Python it resolves for, where pip reads those of the
-running one, and it tells the hashes of all files of a version, where pip tells one. Each present
-pin is kept unless ``pyproject.toml`` excludes it, or ``--upgrade`` is given.
+running one, and it tells the hashes of all files of a version, where pip tells one. It takes "3.11"
+for 3.11.0, so that a lock fits every patch version: Debian 12 has 3.11.2. Each present pin is kept
+unless ``pyproject.toml`` excludes it, or ``--upgrade`` is given.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from supply.licenses import license_of
 from supply.locks import CORE, FOLDER, PYTHONS, LockError, Pin, read, render
 
 PROJECT = FOLDER.parent
-# The least patch version that every library of the lock allows: pymdown-extensions excludes less.
-_PATCHES = {"3.11": "3.11.5"}
 _RESOLVED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)", re.M)
 
 
@@ -80,7 +79,7 @@ def _resolve(
         wish.write_text("\n".join(wanted), "utf-8")
         bounds.write_text("\n".join(constraints), "utf-8")
         command = ["pip", "compile", "--quiet", "--generate-hashes", "--no-header"]
-        target = ["--python-version", _PATCHES.get(python, python), *_PLATFORM]
+        target = ["--python-version", python, *_PLATFORM]
         text = _uv(*command, "--no-annotate", *target, "--constraint", str(bounds), str(wish))
     return {
         canonicalize_name(name): (version, tuple(re.findall(r"[0-9a-f]{64}", hashes)))
@@ -100,7 +99,7 @@ def _licenses(python: str, resolved: dict[str, tuple[str, tuple[str, ...]]]) -> 
             absent.append(f"{name}=={version}")
     with tempfile.TemporaryDirectory() as folder:
         if absent:
-            target = ["--python-version", _PATCHES.get(python, python), *_PLATFORM]
+            target = ["--python-version", python, *_PLATFORM]
             _uv("pip", "install", "--quiet", "--no-deps", *target, "--target", folder, *absent)
         here |= _by_name(distributions(path=[folder]))
         return {name: license_of(here[name].metadata) for name in resolved}
