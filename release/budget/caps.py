@@ -147,10 +147,8 @@ class ScopeCap(Record):
     def _fits_its_rule(self) -> ScopeCap:
         if (self.planned is not None) != (self.rule == "pld"):
             raise ValueError("the rule pld, and no other, has a plan")
-        has_filter = self.order is not None and self.cuts is not None
-        if has_filter != (self.rule == "renyi_filter") or (self.order is None) != (
-            self.cuts is None
-        ):
+        is_filter = self.rule == "renyi_filter"
+        if {self.order is not None, self.cuts is not None} != {is_filter}:
             raise ValueError("the rule renyi_filter, and no other, has an order and cuts")
         if self.rule != "basic" and (self.period is not None or amount(self.delta) >= 1):
             raise ValueError("only the rule basic has caps of periods, or a δ of 1")

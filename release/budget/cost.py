@@ -105,7 +105,7 @@ def moved_together(spec_file: SpecFile, query: Query) -> Fraction:
     # cell more than all of them would.
     touched = Fraction(touched_cells(spec_file, query))
     spreads = spreads_of(spec_file.spec, query)
-    if touched == 1 or spreads is None:
+    if spreads is None:
         return touched
     rows = rows_read(spec_file.spec, query)
     together = min(cells_at_once(spec_file, query) * spreads.alone, rows * spreads.row)

@@ -180,11 +180,6 @@ class ReleaseCharge:
     delta: Fraction
     losses: LossDistribution | None
 
-    @property
-    def spent(self) -> Spent:
-        """The stated ε and δ."""
-        return Spent(self.epsilon, self.delta)
-
     @classmethod
     def of(cls, epsilon: Fraction, delta: Fraction) -> ReleaseCharge:
         """A release of which ε and δ alone are known: the worst case of these."""
