@@ -17,7 +17,11 @@ from tests.mutants.changes import PROJECT, Key, Module, Mutant, modules
 from tests.mutants.runner import OPTIONS, SURVIVED, Outcomes, Runner, say
 
 TARGETS = ("release/budget", "release/exact", "release/verification")
-TESTS = ("exact", "budget", "records", "spec", "verification", "test_verbs.py")
+TESTS = (
+    *("exact", "budget", "records", "spec", "verification", "test_verbs.py"),
+    # What a verdict says of a release that was revised.
+    "operate/test_revise.py",
+)
 REASONS = Path(__file__).with_name("equivalent.toml")
 MAY_SURVIVE = 0.05
 

@@ -93,6 +93,14 @@ def refused(plain: Plain, query: Query) -> str:
 def test_the_release_verifies(public: Path) -> None:
     verdict = verify(public, None, UNSIGNED)
     assert sum("the mechanism satisfies" in line for line in verdict.proved) == 2
+    bounds = [one for one in verdict.findings if one.identifier == "mechanism.bound"]
+    assert [one.text.partition(":")[0] for one in bounds] == ["count", "squares"]
+    for one, name in zip(bounds, ["count", "squares"], strict=True):
+        design = plain_of(public, name)["design"]
+        assert (one.found, one.expected) == (
+            design["bounded_loss"],
+            f"at least {design['lower_bound']}",
+        )
 
 
 def test_a_file_is_read_back_as_it_was_written(
