@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NoReturn, TypeAlias
@@ -32,7 +33,7 @@ LONGEST = 6.0
 """Seconds of the processor: no test that takes longer is run against mutants."""
 SLOWED = 4.0
 """The trace makes a test take so many times as long, at most: one that takes longer is too long."""
-LONG_ENOUGH = 15.0
+LONG_ENOUGH = 40.0
 """Seconds of the processor: a mutant that tests of so long together pass survives."""
 PATIENCE = 8.0
 """A test hangs that computes for so many times its usual time, and so many seconds more."""
@@ -50,6 +51,8 @@ OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:xdist")
 
 Result: TypeAlias = tuple[int, bool, float]
 """Number of a test, whether it passed, and the seconds that it computed for."""
+ENOUGH_TESTS: Result = (-2, True, 0.0)
+"""What stands behind the last result: a child that says nothing has hung or crashed."""
 
 
 class Outcomes:
@@ -129,10 +132,11 @@ class Runner:
                 say(f"{number} of {len(self._chosen)} mutants")
         return True
 
-    def _run(self, number: int) -> None:
+    def _run(self, number: int, following: int | None = None) -> None:
         item = self._items[number]
-        # The session stands for the next test: its own fixtures stay, all others end.
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=item.session)
+        # What is next decides which fixtures stay; of the session, none but its own.
+        then = item.session if following is None else self._items[following]
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=then)
 
     def _forget(self) -> None:
         for cache in self._caches:
@@ -205,15 +209,12 @@ class Runner:
         results: list[Result] = []
         if mutant.place.code is not None:
             work = partial(self._exchanged, module, mutant, limits)
-            results = self._child(work, [60, *limits.values()])
+            results = self._child(work, [60, *limits.values(), 60])
         if not results:
             return self._judge_anew(module, mutant, order)
-        for number, passed, took in results[1:]:
-            if passed:
-                self._seconds[number] = min(took, self._seconds[number])
-        if len(results) == len(order) + 1 and results[-1][1]:
-            return {"outcome": "survived", "judges": len(order)}
-        by = order[len(results) - 1] if results[-1][1] else results[-1][0]
+        if results[-1] == ENOUGH_TESTS:
+            return {"outcome": "survived", "judges": len(results) - 2}
+        by = order[min(len(results), len(order)) - 1] if results[-1][1] else results[-1][0]
         if results[-1][1]:
             # It may have waited for the machine alone, and then it waits now as well.
             self._fit.pop(frozenset({by}), None)
@@ -236,23 +237,22 @@ class Runner:
         return self._fit[alone]
 
     def _order(self, module: Module, numbers: set[int]) -> list[int]:
-        """Tests of ``LONG_ENOUGH`` seconds: quick ones, the module's own, those that killed."""
+        """A file at a time, which shares fixtures: quick ones, the module's own, what killed."""
         own_tests = f"{_room_of_tests(module)}/test_{module.path.name}"
+        first: defaultdict[Path, float] = defaultdict(lambda: math.inf)
+        ranks = {}
+        for number in numbers:
+            item = self._items[number]
+            likely = 10 if item.nodeid.startswith(own_tests) else 1
+            kills = 1 + self._kills[module.file, number]
+            ranks[number] = (self._seconds[number] + 0.01) / likely / kills
+            first[item.path] = min(first[item.path], ranks[number])
+        paths = {number: self._items[number].path for number in numbers}
+        return sorted(numbers, key=lambda n: (first[paths[n]], paths[n], ranks[n]))
 
-        def rank(number: int) -> float:
-            likely = 10 if self._items[number].nodeid.startswith(own_tests) else 1
-            return (self._seconds[number] + 0.01) / likely / (1 + self._kills[module.file, number])
-
-        order: list[int] = []
-        total = 0.0
-        for number in sorted(numbers, key=rank):
-            total += self._seconds[number]
-            if total > LONG_ENOUGH and order:
-                break
-            order.append(number)
-        return order
-
-    def _judge_anew(self, module: Module, mutant: Mutant, order: list[int]) -> dict[str, Any]:
+    def _judge_anew(self, module: Module, mutant: Mutant, every: list[int]) -> dict[str, Any]:
+        seconds = accumulate(self._seconds[number] for number in every)
+        order = [n for n, total in zip(every, seconds, strict=True) if total <= LONG_ENOUGH]
         limit = PATIENCE * (8 + sum(self._seconds[number] for number in order))
         results = self._child(partial(self._imported, module, mutant, order, limit), [limit])
         if results and results[0][1]:
@@ -268,11 +268,15 @@ class Runner:
 
     def _each(self, limits: dict[int, float]) -> Iterator[Result]:
         """The results of the tests; the process ends if one computes for more than its limit."""
-        for number, limit in limits.items():
+        following: list[int | None] = [*list(limits)[1:], None]
+        end = _computed() + LONG_ENOUGH
+        for (number, limit), then in zip(limits.items(), following, strict=True):
             self._failed, before = False, _computed()
             _compute_no_longer_than(limit)
-            self._run(number)
+            self._run(number, then)
             yield number, not self._failed, _computed() - before
+            if _computed() > end:
+                return
 
     def _exchanged(
         self, module: Module, mutant: Mutant, limits: dict[int, float]
@@ -284,6 +288,7 @@ class Runner:
                 yield result
                 if not result[1]:
                     return
+            yield ENOUGH_TESTS
 
     def _imported(
         self, module: Module, mutant: Mutant | None, order: list[int], limit: float
